@@ -1,0 +1,149 @@
+"""Decorator that lets a symbolic algorithm be called with NumPy arrays or with CasADi SX."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen._evaluator import Evaluator, shape_error
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Array: TypeAlias = Any
+"""A NumPy array of floats, or a CasADi `SX` expression: out comes what went in."""
+
+_Shape: TypeAlias = tuple[str | int, ...]
+
+
+class EvaluatedMethods:
+    """Base of classes with `evaluated` methods: keeps their evaluators out of pickles."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {k: v for k, v in self.__dict__.items() if k != "_evaluators"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+
+
+def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Make a function over SX expressions callable with NumPy arrays too.
+
+    The decorated function receives and returns SX only. Called with SX it is used as it
+    is; called with numbers, a CasADi function is built at the first call, kept, and
+    evaluated through its buffers.
+
+    Parameters
+    ----------
+    signature : str
+        Shapes in the notation of NumPy's generalised functions, for example
+        ``"(nq),(nv)->(nv)"``; ``()`` is a scalar. A name is an attribute of the object the
+        method belongs to. The leading arguments of the function are the arrays; what
+        follows them must be hashable and selects another function.
+
+    Returns
+    -------
+    callable
+        The decorator.
+    """
+    shapes_in, shapes_out = _parse(signature)
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        parameters = inspect.signature(function)
+        names = list(parameters.parameters)
+        first = 1 if names[0] == "self" else 0
+        last = first + len(shapes_in)
+        own_cache: dict[Any, Evaluator] = {}
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs or len(args) != len(names):
+                bound = parameters.bind(*args, **kwargs)
+                bound.apply_defaults()
+                args = bound.args
+            arrays, static = args[first:last], args[last:]
+            if any(isinstance(a, ca.SX) for a in arrays):
+                return _symbolic(args, arrays, static)
+            cache = (
+                args[0].__dict__.setdefault("_evaluators", {}) if first else own_cache
+            )
+            key = (function.__qualname__, static)
+            evaluator = cache.get(key)
+            if evaluator is None:
+                evaluator = cache[key] = _build(args, static)
+            if any(isinstance(a, ca.MX) for a in arrays):
+                return evaluator.function(*arrays)
+            return evaluator(*arrays)
+
+        def _where(args: Any) -> str:
+            owner = getattr(args[0], "name", None) if first else None
+            return function.__qualname__ + (
+                f" of `{owner}`" if isinstance(owner, str) else ""
+            )
+
+        def _symbolic(args: Any, arrays: Any, static: Any) -> Any:
+            expressions = []
+            for shape, array, name in zip(
+                shapes_in, arrays, names[first:last], strict=True
+            ):
+                wanted = _casadi_shape(_resolve(shape, args))
+                if not isinstance(array, ca.SX):
+                    values = np.atleast_1d(np.asarray(array, dtype=float))
+                    array = ca.SX(ca.DM(values))
+                if array.shape != wanted:
+                    raise shape_error(
+                        f"{_where(args)}, argument `{name}`", wanted, array.shape
+                    )
+                expressions.append(array)
+            return function(*args[:first], *expressions, *static)  # type: ignore[call-arg, arg-type]
+
+        def _build(args: Any, static: Any) -> Evaluator:
+            symbols = [
+                ca.SX.sym(name, *_casadi_shape(_resolve(shape, args)))
+                for shape, name in zip(shapes_in, names[first:last], strict=True)
+            ]
+            results: Any = function(*args[:first], *symbols, *static)  # type: ignore[call-arg, arg-type]
+            results = results if isinstance(results, tuple) else (results,)
+            shapes = [_resolve(shape, args) for shape in shapes_out]
+            expressions = [ca.densify(ca.SX(r)) for r in results]
+            graph = ca.Function(
+                re.sub(r"\W", "_", function.__name__.strip("_")),
+                symbols,
+                expressions,
+                names[first:last],
+                [f"result{i}" for i in range(len(results))],
+                {"cse": True},
+            )
+            return Evaluator(graph, shapes, _where(args))
+
+        def _resolve(shape: _Shape, args: Any) -> tuple[int, ...]:
+            return tuple(
+                n if isinstance(n, int) else int(getattr(args[0], n)) for n in shape
+            )
+
+        return call  # type: ignore[return-value]
+
+    return decorate
+
+
+def _casadi_shape(shape: tuple[int, ...]) -> tuple[int, int]:
+    padded = (*shape, 1, 1)
+    return padded[0], padded[1]
+
+
+def _parse(signature: str) -> tuple[list[_Shape], list[_Shape]]:
+    def shapes(text: str) -> list[_Shape]:
+        groups = re.findall(r"\(([^()]*)\)", text)
+        return [
+            tuple(int(n) if n.isdigit() else n for n in re.findall(r"\w+", group))
+            for group in groups
+        ]
+
+    left, right = signature.split("->")
+    return shapes(left), shapes(right)

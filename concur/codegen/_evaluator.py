@@ -1,0 +1,221 @@
+"""The one door from expressions to numbers.
+
+A CasADi function called in the plain way allocates and converts for each argument. An
+`Evaluator` owns one flat input and one output buffer, registers them once and afterwards
+only copies numbers in, triggers, and copies numbers out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.errors import NonFiniteError, ShapeError
+
+
+class Evaluator:
+    """A CasADi function called through preallocated buffers.
+
+    One evaluator serves one thread at a time.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        The function; sparse results are made dense.
+    shapes : sequence of tuple of int
+        Shape of each NumPy result: ``()`` for a float, ``(n,)`` or ``(m, n)``.
+    where : str
+        Name used in error messages.
+
+    Attributes
+    ----------
+    function : casadi.Function
+        The function with dense inputs and results.
+    inputs, outputs : tuple of numpy.ndarray
+        Views of the buffers, in column-major order, for use without copies: fill the
+        inputs, call `trigger`, read the outputs.
+    """
+
+    def __init__(
+        self, function: ca.Function, shapes: Sequence[tuple[int, ...]], where: str
+    ) -> None:
+        self.where = where
+        self.shapes = tuple(shapes)
+        self.function = _dense(function)
+        self._names = tuple(self.function.name_in())
+        sizes_in = [self.function.size_in(i) for i in range(self.function.n_in())]
+        sizes_out = [self.function.size_out(i) for i in range(self.function.n_out())]
+        self._flat_in, self.inputs, parts_in = _views(sizes_in)
+        self._flat_out, self.outputs, parts_out = _views(sizes_out)
+        self._buffer, self.trigger = self.function.buffer()
+        for index, part in enumerate(parts_in):
+            self._buffer.set_arg(index, memoryview(part))
+        for index, part in enumerate(parts_out):
+            self._buffer.set_res(index, memoryview(part))
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Evaluate at NumPy arguments.
+
+        Parameters
+        ----------
+        *arguments : array_like
+            One array per input of the function, finite.
+
+        Returns
+        -------
+        float, numpy.ndarray or tuple of them
+            New arrays of the shapes given at construction.
+
+        Raises
+        ------
+        ShapeError
+            If an argument has another shape than the function's input.
+        NonFiniteError
+            If an argument holds a NaN or an infinity.
+        """
+        for view, argument, name in zip(
+            self.inputs, arguments, self._names, strict=True
+        ):
+            array = as_floats(argument, f"{self.where}, argument `{name}`")
+            if array.shape != view.shape and (array.size, 1) != view.shape:
+                raise shape_error(
+                    f"{self.where}, argument `{name}`", view.shape, array.shape
+                )
+            view[...] = array.reshape(view.shape)
+        if not np.isfinite(self._flat_in).all():
+            self._refuse_nonfinite()
+        self.trigger()
+        results = tuple(
+            float(view[0, 0]) if shape == () else view.reshape(shape, order="F").copy()
+            for view, shape in zip(self.outputs, self.shapes, strict=True)
+        )
+        return results if len(results) != 1 else results[0]
+
+    def _refuse_nonfinite(self) -> None:
+        for view, name in zip(self.inputs, self._names, strict=True):
+            if not np.isfinite(view).all():
+                raise nonfinite_error(f"{self.where}, argument `{name}`", view)
+
+    def __reduce__(self) -> Any:
+        return Evaluator, (self.function, self.shapes, self.where)
+
+
+def as_floats(value: Any, where: str) -> np.ndarray:
+    """Convert to an array of floats or say what is wrong.
+
+    Parameters
+    ----------
+    value : array_like
+        What a user passed.
+    where : str
+        Place named in the error.
+
+    Returns
+    -------
+    numpy.ndarray
+        The numbers as ``float64``.
+
+    Raises
+    ------
+    ShapeError
+        If the value is ragged or not numeric.
+    """
+    try:
+        return np.asarray(value, dtype=float)
+    except (TypeError, ValueError):
+        raise ShapeError(
+            where,
+            expected="an array of numbers",
+            came=f"{type(value).__name__} {value!r:.80}",
+            cure="Pass a NumPy array, a list of floats or a CasADi SX expression.",
+        ) from None
+
+
+def shape_error(
+    where: str, expected: tuple[int, ...], came: tuple[int, ...]
+) -> ShapeError:
+    """Build the error for a wrong shape; column vectors are shown as ``(n,)``.
+
+    Parameters
+    ----------
+    where : str
+        Place of the fault.
+    expected, came : tuple of int
+        The two shapes.
+
+    Returns
+    -------
+    ShapeError
+        The error, to be raised.
+    """
+    wanted = expected[:1] if len(expected) == 2 and expected[1] == 1 else expected
+    return ShapeError(
+        where,
+        expected=f"shape {tuple(wanted)}",
+        came=f"shape {tuple(came)}",
+        cure="Check the order of the arguments and the number of coordinates.",
+    )
+
+
+def nonfinite_error(where: str, values: np.ndarray) -> NonFiniteError:
+    """Build the error for NaN or infinite numbers, naming the entries.
+
+    Parameters
+    ----------
+    where : str
+        Place of the fault.
+    values : numpy.ndarray
+        The array that holds them.
+
+    Returns
+    -------
+    NonFiniteError
+        The error, to be raised.
+    """
+    flat = np.asarray(values).reshape(-1, order="F")
+    bad = np.flatnonzero(~np.isfinite(flat))
+    shown = ", ".join(f"[{i}] = {flat[i]}" for i in bad[:6])
+    return NonFiniteError(
+        where,
+        expected="finite numbers",
+        came=shown,
+        cure="Nothing was computed; look for a lost measurement or a diverged state.",
+        entries=tuple(int(i) for i in bad),
+    )
+
+
+def _dense(function: ca.Function) -> ca.Function:
+    names_in, names_out = function.name_in(), function.name_out()
+    symbols = [ca.MX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
+    sparse = any(
+        function.sparsity_in(i).is_dense() is False for i in range(function.n_in())
+    )
+    sparse = sparse or any(
+        function.sparsity_out(i).is_dense() is False for i in range(function.n_out())
+    )
+    if not sparse:
+        return function
+    if function.is_a("SXFunction"):
+        symbols = [
+            ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)
+        ]
+    results = function.call(symbols)
+    return ca.Function(
+        function.name(), symbols, [ca.densify(r) for r in results], names_in, names_out
+    )
+
+
+def _views(
+    sizes: Sequence[tuple[int, int]],
+) -> tuple[np.ndarray, tuple[np.ndarray, ...], list[np.ndarray]]:
+    flat = np.zeros(max(1, sum(rows * columns for rows, columns in sizes)))
+    views, parts, start = [], [], 0
+    for rows, columns in sizes:
+        part = flat[start : start + rows * columns]
+        parts.append(part)
+        views.append(part.reshape((rows, columns), order="F"))
+        start += rows * columns
+    return flat, tuple(views), parts

@@ -1,0 +1,108 @@
+"""Errors of the package: what was expected, what came, where, and the cure.
+
+Every error a user can cause is a `ConcurError`. The four sentences are also
+attributes, so that a program can act on them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ConcurError(Exception):
+    """Base of all errors raised on a user's input.
+
+    Parameters
+    ----------
+    where : str
+        Place of the fault: file, table, body, joint, argument or time.
+    expected : str
+        What would have been accepted.
+    came : str
+        What was found instead.
+    cure : str
+        What to do about it.
+    **data
+        Further facts, kept as attributes (numbers, names, arrays).
+    """
+
+    def __init__(
+        self, where: str, *, expected: str, came: str, cure: str, **data: Any
+    ) -> None:
+        self.where = where
+        self.expected = expected
+        self.came = came
+        self.cure = cure
+        self.data = data
+        super().__init__(f"{where}: expected {expected}, got {came}. {cure}")
+
+    def __getattr__(self, name: str) -> Any:
+        data = self.__dict__.get("data", {})
+        if name in data:
+            return data[name]
+        raise AttributeError(name)
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (
+            type(self),
+            self.where,
+            self.expected,
+            self.came,
+            self.cure,
+            self.data,
+        )
+
+
+def _rebuild(
+    kind: type[ConcurError],
+    where: str,
+    expected: str,
+    came: str,
+    cure: str,
+    data: dict[str, Any],
+) -> ConcurError:
+    return kind(where, expected=expected, came=came, cure=cure, **data)
+
+
+class ShapeError(ConcurError):
+    """An array has the wrong shape or is no array of numbers."""
+
+
+class NonFiniteError(ConcurError):
+    """A NaN or an infinity where a finite number is needed."""
+
+
+class UnknownNameError(ConcurError):
+    """A body, joint, output, group or option that does not exist."""
+
+
+class DescriptionError(ConcurError):
+    """A robot or task description that cannot be read or does not fit together."""
+
+
+class InertiaError(ConcurError):
+    """A mass or inertia tensor that no rigid body can have."""
+
+
+class WheelError(ConcurError):
+    """A wheel that does not fit its plane, or rolling constraints that are not regular."""
+
+
+class ReductionError(ConcurError):
+    """A robot that cannot be reduced in the way asked for."""
+
+
+class OutputError(ConcurError):
+    """Outputs that do not fit the robot or its controls."""
+
+
+class SingularConfigurationError(ConcurError):
+    """The decoupling matrix cannot be solved here: no torque exists for the demand."""
+
+
+class InfeasibleReferenceError(ConcurError):
+    """A reference that the robot cannot follow."""
+
+
+class SimulationError(ConcurError):
+    """A simulation that had to stop; the part computed so far is in the attribute `run`."""
