@@ -1,0 +1,76 @@
+"""Rigid-body inertia as mass, first moment and second moment, in the body frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.kinematics import Placed, Twist, constant, cross, skew
+from concur.mechanism import Inertia
+
+
+@dataclass(frozen=True)
+class BodyInertia:
+    """Ten numbers that map a twist to a momentum in the same frame.
+
+    Parameters
+    ----------
+    mass : float
+        Mass, kg.
+    first : casadi.SX
+        Mass times centre of mass, shape (3,), kg m.
+    second : casadi.SX
+        Inertia tensor about the frame's origin, shape (3, 3), kg m^2.
+    """
+
+    mass: float
+    first: Array
+    second: Array
+
+    @staticmethod
+    def of(inertia: Inertia) -> BodyInertia:
+        """Take the numbers of a described body."""
+        first = inertia.mass * np.array(inertia.com)
+        return BodyInertia(inertia.mass, constant(first), constant(inertia.origin_tensor))
+
+    def momentum(self, twist: Twist) -> Twist:
+        """Momentum (linear, angular) of a twist; the parts may be (3, k) matrices."""
+        linear, angular = twist
+        return (
+            self.mass * linear - cross(self.first, angular),
+            cross(self.first, linear) + self.second @ angular,
+        )
+
+    def plus(self, other: BodyInertia) -> BodyInertia:
+        """Two bodies welded together."""
+        return BodyInertia(
+            self.mass + other.mass, self.first + other.first, self.second + other.second
+        )
+
+    def seen_from(self, pose: Placed) -> BodyInertia:
+        """The same body seen from the frame in which it has the given pose."""
+        rotation, translation = pose
+        first = rotation @ self.first
+        p, h = skew(translation), skew(first)
+        second = rotation @ self.second @ rotation.T - p @ h - h @ p - self.mass * (p @ p)
+        return BodyInertia(self.mass, first + self.mass * translation, second)
+
+    def matrix(self) -> Array:
+        """Spatial inertia (6, 6)."""
+        h = skew(self.first)
+        return ca.vertcat(ca.horzcat(self.mass * ca.SX.eye(3), -h), ca.horzcat(h, self.second))
+
+
+def composite_inertias(
+    bodies: list[BodyInertia], poses: list[Placed], parents: list[int | None]
+) -> list[BodyInertia]:
+    """Inertia of each body with all it carries, in its own frame."""
+    composite = list(bodies)
+    for i in reversed(range(len(bodies))):
+        parent = parents[i]
+        if parent is not None:
+            composite[parent] = composite[parent].plus(composite[i].seen_from(poses[i]))
+    return composite

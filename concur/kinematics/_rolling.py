@@ -1,0 +1,205 @@
+"""Rolling constraints from geometry: the contact point of a wheel does not move.
+
+The rows are written in the frame of the body that carries the wheel: there neither the
+axle nor the contact depends on how far the wheel has turned.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.errors import WheelError
+from concur.kinematics._jacobian import jacobian
+from concur.kinematics._motion import Placed, compose, constant, cross
+from concur.kinematics._sweep import joint_poses
+from concur.mechanism import Tree, Wheel
+from concur.mechanism.joints import Joint, Planar
+
+
+@dataclass(frozen=True)
+class WheelRows:
+    """What one wheel says about the velocity.
+
+    Parameters
+    ----------
+    names : tuple of str
+        One per row, longitudinal rows first.
+    rows : casadi.SX
+        Constraint rows, shape (k, nv): rows @ v = 0.
+    normal_row : casadi.SX
+        Velocity of the contact point along the normal, shape (1, nv); zero for a wheel that
+        stays on its plane.
+    upright : casadi.SX
+        Sine of the angle between axle and normal; zero when the wheel lies flat.
+    height : casadi.SX
+        Height of the contact point along the normal, from the base's plane of motion, m.
+    """
+
+    names: tuple[str, ...]
+    rows: Array
+    normal_row: Array
+    upright: Array
+    height: Array
+
+
+def plane_normal(tree: Tree) -> np.ndarray:
+    """Normal of the plane the base moves on, in the base body's axes.
+
+    Parameters
+    ----------
+    tree : Tree
+        A robot with wheels.
+
+    Returns
+    -------
+    numpy.ndarray
+        Unit vector (3,).
+
+    Raises
+    ------
+    WheelError
+        If the base's joint is not planar.
+    """
+    joint = tree.base.joint
+    if not isinstance(joint, Planar):
+        raise WheelError(
+            f"robot `{tree.name}`, base `{tree.base.name}`",
+            expected="a Planar joint under a robot with wheels",
+            came=type(joint).__name__,
+            cure="Wheels roll on the plane the base moves in: describe the base by Planar(normal).",
+        )
+    return np.array(joint.normal)
+
+
+def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
+    """Axis of a wheel in its body's frame.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    wheel : Wheel
+        One of its wheels.
+
+    Returns
+    -------
+    numpy.ndarray
+        Unit vector (3,).
+
+    Raises
+    ------
+    WheelError
+        If a rolling wheel's joint does not turn about that axis through its centre.
+    """
+    body = tree.bodies[tree.index(wheel.body)]
+    joint: Joint = body.joint
+    where = f"robot `{tree.name}`, wheel `{wheel.body}`"
+    if wheel.kind == "slider":
+        return np.array(wheel.axis)
+    spins = joint.nv == 1 and np.linalg.norm(joint.basis[3:, 0]) > 0.0
+    if not spins or np.abs(joint.basis[:3, 0]).max() > 0.0:
+        raise WheelError(
+            where,
+            expected="a Revolute joint about the wheel axis",
+            came=type(joint).__name__,
+            cure="Give the wheel a body of its own with a Revolute joint.",
+        )
+    turning = joint.basis[3:, 0]
+    axis = turning if wheel.axis is None else np.array(wheel.axis)
+    center = np.array(wheel.center)
+    if np.linalg.norm(np.cross(axis, turning)) > 1e-9:
+        raise WheelError(
+            f"{where}, `axis`",
+            expected=f"the axis of its joint, {tuple(turning)}",
+            came=str(tuple(axis)),
+            cure="Leave `axis` out: the joint's axis is taken.",
+        )
+    if np.linalg.norm(np.cross(center, turning)) > 1e-9:
+        raise WheelError(
+            f"{where}, `center`",
+            expected="a point on the joint's axis",
+            came=str(tuple(center)),
+            cure="Move the joint frame to the axle, or the centre along it.",
+        )
+    return axis
+
+
+def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
+    """Constraint rows of one wheel.
+
+    With axle a, normal n, t = a x n / |a x n| and e the direction from contact to centre,
+    the contact point moves with W v, W = J_v(centre) + radius [e]x J_w; a disk has the rows
+    t W and (n x t) W.
+
+    Parameters
+    ----------
+    tree : Tree
+        A robot whose base moves on a plane.
+    q : casadi.SX
+        Configuration, shape (nq,).
+    wheel : Wheel
+        One of its wheels.
+
+    Returns
+    -------
+    WheelRows
+        Rows and geometric checks.
+    """
+    index = tree.index(wheel.body)
+    carrier, to_wheel = _carrier(tree, q, wheel, index)
+    in_base = _relative_to_base(tree, q, carrier)
+    normal = in_base[0].T @ constant(plane_normal(tree))
+    axis = to_wheel[0] @ constant(wheel_axis(tree, wheel))
+    center = to_wheel[1] + to_wheel[0] @ constant(wheel.center)
+
+    columns = jacobian(tree, q, tree.bodies[carrier].name)
+    angular = columns[3:, :]
+    at_center = columns[:3, :] - cross(center, angular)
+    if carrier != index:
+        own = tree.v_slice(wheel.body)
+        sign = float(tree.bodies[index].joint.basis[3:, 0] @ wheel_axis(tree, wheel))
+        angular[:, own] = sign * axis
+
+    across = ca.cross(axis, normal)
+    upright = ca.sqrt(ca.sumsqr(across))
+    along = across / upright
+    lateral = ca.cross(normal, along)
+    up = (normal - ca.dot(axis, normal) * axis) / upright
+    contact = at_center + wheel.radius * cross(up, angular)
+
+    rolls = f"{wheel.body}: rolling"
+    names: tuple[str, ...]
+    if wheel.kind == "disk":
+        names = (rolls, f"{wheel.body}: no side slip")
+        rows = ca.vertcat(along.T @ contact, lateral.T @ contact)
+    elif wheel.kind == "slider":
+        names, rows = (f"{wheel.body}: no side slip",), lateral.T @ at_center
+    else:
+        angle = np.pi / 2 if wheel.kind == "omni" else float(wheel.roller_angle or 0.0)
+        cosine = 0.0 if wheel.kind == "omni" else np.cos(angle)
+        names, rows = (rolls,), (cosine * lateral + np.sin(angle) * along).T @ contact
+    position = in_base[1] + in_base[0] @ (center - wheel.radius * up)
+    height = ca.dot(constant(plane_normal(tree)), position)
+    return WheelRows(names, rows, normal.T @ contact, upright, height)
+
+
+def _carrier(tree: Tree, q: Array, wheel: Wheel, index: int) -> tuple[int, Placed]:
+    """Body in whose frame the rows are written, and the wheel's frame in it at angle zero."""
+    if wheel.kind == "slider":
+        return index, (ca.SX.eye(3), ca.SX(3, 1))
+    placement = tree.bodies[index].placement
+    parent = tree.parent_index(index)
+    assert parent is not None  # a wheel's joint is revolute, the base's is planar
+    return parent, (constant(placement.rotation_matrix), constant(placement.translation))
+
+
+def _relative_to_base(tree: Tree, q: Array, index: int) -> Placed:
+    poses = joint_poses(tree, q)
+    placed: Placed = (ca.SX.eye(3), ca.SX(3, 1))
+    for i in tree.path(index)[1:]:
+        placed = compose(placed, poses[i])
+    return placed

@@ -1,0 +1,63 @@
+"""A rigid body and the joint that carries it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from concur.errors import ConcurError, DescriptionError
+from concur.mechanism._inertia import Inertia
+from concur.mechanism._pose import Pose
+from concur.mechanism.joints import Joint
+
+
+@dataclass(frozen=True)
+class Body:
+    """A rigid body together with the joint that connects it to its parent.
+
+    The body frame is the joint frame moved along with the body: at the joint's neutral
+    configuration the two coincide.
+
+    Parameters
+    ----------
+    name : str
+        Name of the body and of its joint, unique in a mechanism.
+    joint : Joint
+        What the body may do relative to its parent.
+    parent : str, optional
+        Name of the parent body; none for the body that hangs on the inertial frame.
+    placement : Pose
+        Joint frame in the parent's body frame (in the inertial frame without a parent).
+    inertia : Inertia
+        Mass, centre of mass and moments in the body frame.
+
+    Raises
+    ------
+    DescriptionError
+        If a part is of the wrong kind.
+    """
+
+    name: str
+    joint: Joint
+    parent: str | None = None
+    placement: Pose = field(default_factory=Pose)
+    inertia: Inertia = field(default_factory=lambda: Inertia(0.0))
+
+    def __post_init__(self) -> None:
+        where = f"body `{self.name}`"
+        if not isinstance(self.name, str) or not self.name.strip():
+            raise _wrong_kind("Body, `name`", "a name (text that is not empty)", self.name)
+        for attribute, kind in (("joint", Joint), ("placement", Pose), ("inertia", Inertia)):
+            value = getattr(self, attribute)
+            if not isinstance(value, kind):
+                raise _wrong_kind(f"{where}, `{attribute}`", f"a {kind.__name__}", value)
+        if not (self.parent is None or isinstance(self.parent, str)):
+            raise _wrong_kind(f"{where}, `parent`", "the name of a body or None", self.parent)
+
+
+def _wrong_kind(where: str, expected: str, value: object) -> ConcurError:
+    return DescriptionError(
+        where,
+        expected=expected,
+        came=f"{type(value).__name__} {value!r:.60}",
+        cure="See the documentation of the constructor.",
+    )

@@ -1,0 +1,132 @@
+"""Pose of one frame in another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.errors import ShapeError
+
+
+def vector(value: Sequence[float], size: int, where: str) -> tuple[float, ...]:
+    """Read a finite vector of a given size as a tuple of floats.
+
+    Parameters
+    ----------
+    value : sequence of float
+        The numbers, shape (size,).
+    size : int
+        How many there must be.
+    where : str
+        Place named in errors.
+
+    Returns
+    -------
+    tuple of float
+        The numbers.
+
+    Raises
+    ------
+    ShapeError
+        If the count is wrong or the value is not numeric.
+    NonFiniteError
+        If a number is NaN or infinite.
+    """
+    array = as_floats(value, where)
+    if array.shape != (size,):
+        raise shape_error(where, (size,), array.shape)
+    if not np.isfinite(array).all():
+        raise nonfinite_error(where, array)
+    return tuple(float(x) for x in array)
+
+
+def unit_vector(value: Sequence[float], where: str) -> tuple[float, ...]:
+    """Read a direction in space and normalise it.
+
+    Parameters
+    ----------
+    value : sequence of float
+        The direction, shape (3,), any length but zero.
+    where : str
+        Place named in errors.
+
+    Returns
+    -------
+    tuple of float
+        The unit vector.
+
+    Raises
+    ------
+    ShapeError
+        If it is no 3-vector, or has no length.
+    """
+    direction = np.array(vector(value, 3, where))
+    length = float(np.linalg.norm(direction))
+    if length < 1e-12:
+        raise ShapeError(
+            where,
+            expected="a direction (3-vector that is not zero)",
+            came=str(tuple(direction)),
+            cure="Give for example (0, 0, 1).",
+        )
+    return tuple(float(x) for x in direction / length)
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A frame's position and orientation in another frame.
+
+    Parameters
+    ----------
+    translation : sequence of float
+        Origin of the frame, shape (3,), m.
+    rotation : sequence of float
+        Unit quaternion (x, y, z, w), shape (4,); normalised here, within 1e-3 of unit norm.
+
+    Raises
+    ------
+    ShapeError
+        If a shape is wrong or the quaternion is not of unit norm.
+    """
+
+    translation: tuple[float, ...] = (0.0, 0.0, 0.0)
+    rotation: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
+
+    def __post_init__(self) -> None:
+        translation = vector(self.translation, 3, "Pose, `translation`")
+        rotation = np.array(vector(self.rotation, 4, "Pose, `rotation`"))
+        norm = float(np.linalg.norm(rotation))
+        if abs(norm - 1.0) > 1e-3:
+            raise ShapeError(
+                "Pose, `rotation`",
+                expected="a unit quaternion (x, y, z, w)",
+                came=f"{tuple(float(x) for x in rotation)} of norm {norm:.6g}",
+                cure="Normalise it; mind that the scalar part comes last.",
+            )
+        if norm != 1.0:
+            rotation = rotation / norm
+        object.__setattr__(self, "translation", translation)
+        object.__setattr__(self, "rotation", tuple(float(x) for x in rotation))
+
+    @property
+    def rotation_matrix(self) -> np.ndarray:
+        """Rotation matrix (3, 3): columns are the frame's axes seen in the other frame."""
+        x, y, z, w = self.rotation
+        return np.array(
+            [
+                [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)],
+            ]
+        )
+
+    @property
+    def matrix(self) -> np.ndarray:
+        """Homogeneous matrix (4, 4), m."""
+        matrix = np.eye(4)
+        matrix[:3, :3] = self.rotation_matrix
+        matrix[:3, 3] = self.translation
+        return matrix

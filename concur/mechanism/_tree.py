@@ -1,0 +1,527 @@
+"""The tree of bodies: names, order, coordinates, and the configuration space."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.errors import ConcurError, DescriptionError, InertiaError, UnknownNameError
+from concur.mechanism._body import Body
+from concur.mechanism._pose import vector
+from concur.mechanism._wheel import Wheel
+from concur.mechanism.joints import Free
+
+
+@dataclass(frozen=True)
+class Tree(EvaluatedMethods):
+    """Bodies in a tree with their wheels and actuators, and its configuration space.
+
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    bodies : sequence of Body
+        The bodies in any order; exactly one has no parent: the base. They are kept with
+        parents before children.
+    wheels : sequence of Wheel
+        Rolling contacts with the plane of the base.
+    gravity : sequence of float
+        Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
+    actuated : sequence of str, optional
+        Names of the bodies whose joints are driven; default all but the base.
+
+    Raises
+    ------
+    DescriptionError
+        If names repeat, the parents form no tree, or the base is actuated.
+    UnknownNameError
+        If a parent, a wheel's body or an actuator does not exist.
+    """
+
+    name: str
+    bodies: Sequence[Body]
+    wheels: Sequence[Wheel] = ()
+    gravity: Sequence[float] = (0.0, 0.0, 0.0)
+    actuated: Sequence[str] | None = None
+    _index: dict[str, int] = field(init=False, repr=False, compare=False)
+    _starts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        where = f"robot `{self.name}`"
+        bodies = _ordered(where, tuple(self.bodies))
+        index = {body.name: i for i, body in enumerate(bodies)}
+        starts, iq, iv = [], 0, 0
+        for body in bodies:
+            starts.append((iq, iv))
+            iq, iv = iq + body.joint.nq, iv + body.joint.nv
+        starts.append((iq, iv))
+        gravity = vector(self.gravity, 3, f"{where}, `gravity`")
+        for attribute, value in (
+            ("bodies", bodies),
+            ("wheels", tuple(self.wheels)),
+            ("gravity", gravity),
+            ("_index", index),
+            ("_starts", tuple(starts)),
+        ):
+            object.__setattr__(self, attribute, value)
+        for wheel in self.wheels:
+            self.index(wheel.body)
+        object.__setattr__(self, "actuated", self._check_actuated(where))
+        self._check_inertias(where)
+
+    def _check_actuated(self, where: str) -> tuple[str, ...]:
+        base = self.bodies[0].name
+        if self.actuated is None:
+            return tuple(b.name for b in self.bodies[1:] if b.joint.nv)
+        names = tuple(self.actuated)
+        for name in names:
+            body = self.bodies[self.index(name)]
+            if name == base and len(self.wheels) + isinstance(body.joint, Free):
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints other than the base",
+                    came=f"the base `{base}`",
+                    cure="A free base is driven by nobody: its pose follows from the wheels or "
+                    "from momentum. Remove it from the list.",
+                )
+            if body.joint.nv == 0:
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints that can move",
+                    came=f"the fixed joint of `{name}`",
+                    cure="Remove it from the list.",
+                )
+        if len(set(names)) != len(names):
+            raise DescriptionError(
+                f"{where}, `actuated`",
+                expected="each joint once",
+                came=", ".join(names),
+                cure="Remove the repeated name.",
+            )
+        return tuple(sorted(names, key=self.index))
+
+    def _check_inertias(self, where: str) -> None:
+        parents = {body.parent for body in self.bodies}
+        for body in self.bodies:
+            leaf = body.name not in parents
+            if leaf and body.joint.nv and body.inertia.mass == 0.0:
+                raise InertiaError(
+                    f"{where}, body `{body.name}`",
+                    expected="a mass above zero on a moving body that carries nothing",
+                    came="no mass",
+                    cure="Its joint could accelerate without any force: give the body an inertia "
+                    "or a Fixed joint.",
+                    eigenvalues=body.inertia.principal_moments,
+                )
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self._starts[-1][0]
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return self._starts[-1][1]
+
+    @property
+    def base(self) -> Body:
+        """The body without parent."""
+        return self.bodies[0]
+
+    @property
+    def total_mass(self) -> float:
+        """Sum of the masses, kg."""
+        return sum(body.inertia.mass for body in self.bodies)
+
+    def index(self, body: str) -> int:
+        """Place of a body in `bodies`.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        int
+            Its index.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such body.
+        """
+        try:
+            return self._index[body]
+        except (KeyError, TypeError):
+            raise unknown_name(f"robot `{self.name}`", "body", body, self._index) from None
+
+    def parent_index(self, index: int) -> int | None:
+        """Index of the parent of a body, none for the base.
+
+        Parameters
+        ----------
+        index : int
+            Index of the body.
+
+        Returns
+        -------
+        int or None
+            Index of its parent.
+        """
+        parent = self.bodies[index].parent
+        return None if parent is None else self._index[parent]
+
+    def path(self, index: int) -> tuple[int, ...]:
+        """Bodies from the base to a body, both included.
+
+        Parameters
+        ----------
+        index : int
+            Index of the body.
+
+        Returns
+        -------
+        tuple of int
+            Indices, base first.
+        """
+        path = [index]
+        while (parent := self.parent_index(path[-1])) is not None:
+            path.append(parent)
+        return tuple(reversed(path))
+
+    def q_slice(self, body: str) -> slice:
+        """Where a joint's coordinates stand in q.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        slice
+            Range in q.
+        """
+        i = self.index(body)
+        return slice(self._starts[i][0], self._starts[i + 1][0])
+
+    def v_slice(self, body: str) -> slice:
+        """Where a joint's velocities stand in v.
+
+        Parameters
+        ----------
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        slice
+            Range in v.
+        """
+        i = self.index(body)
+        return slice(self._starts[i][1], self._starts[i + 1][1])
+
+    @property
+    def actuated_freedoms(self) -> tuple[int, ...]:
+        """Indices in v of the driven freedoms."""
+        return tuple(
+            i for name in self.actuated or () for i in range(*self.v_slice(name).indices(self.nv))
+        )
+
+    @property
+    def freedom_names(self) -> tuple[str, ...]:
+        """Name of each velocity coordinate: the body's, with the freedom if it has several."""
+        return tuple(
+            body.name if body.joint.nv == 1 else f"{body.name}[{freedom}]"
+            for body in self.bodies
+            for freedom in body.joint.freedom_names
+        )
+
+    @property
+    def effort_units(self) -> tuple[str, ...]:
+        """Unit of the force or torque along each velocity coordinate."""
+        return tuple(unit for body in self.bodies for unit in body.joint.effort_units)
+
+    def neutral(self) -> np.ndarray:
+        """Configuration in which every joint is at its identity.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (nq,).
+        """
+        return np.concatenate([body.joint.neutral for body in self.bodies])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a configuration joint by joint.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (nq,).
+        """
+        return np.concatenate([body.joint.random(rng) for body in self.bodies])
+
+    def check_configuration(self, q: Sequence[float], where: str = "configuration") -> np.ndarray:
+        """Check a configuration and normalise its quaternions.
+
+        Parameters
+        ----------
+        q : sequence of float
+            Configuration, shape (nq,).
+        where : str
+            Place named in errors.
+
+        Returns
+        -------
+        numpy.ndarray
+            The configuration with unit quaternions, shape (nq,).
+
+        Raises
+        ------
+        ShapeError
+            If the count is wrong or a quaternion's norm is not near one.
+        NonFiniteError
+            If a number is NaN or infinite.
+        """
+        where = f"robot `{self.name}`, {where}"
+        array = as_floats(q, where)
+        if array.shape != (self.nq,):
+            raise shape_error(where, (self.nq,), array.shape)
+        array = np.array(vector(array, self.nq, where))  # type: ignore[arg-type]
+        for body in self.bodies:
+            at = body.joint.quaternion_at
+            if at is None:
+                continue
+            start = self.q_slice(body.name).start + at
+            norm = float(np.linalg.norm(array[start : start + 4]))
+            if abs(norm - 1.0) > 1e-3:
+                error = shape_error(where, (4,), (4,))
+                raise type(error)(
+                    f"{where}, quaternion of `{body.name}` at q[{start}:{start + 4}]",
+                    expected="unit norm",
+                    came=f"norm {norm:.6g}",
+                    cure="Normalise it; mind the order (x, y, z, w).",
+                )
+            array[start : start + 4] /= norm
+        return array
+
+    @evaluated("(nq),(nv)->(nq)")
+    def rate(self, q: Array, v: Array) -> Array:
+        """Time derivative of the configuration for a velocity.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        v : array_like
+            Body-twist coordinates of the joints, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nq,).
+        """
+        return self._joint_by_joint(lambda joint, q, v: joint.rate(q, v), q, v)
+
+    @evaluated("(nq),(nv)->(nq)")
+    def integrate(self, q: Array, dv: Array) -> Array:
+        """Move each joint by the exponential of a displacement.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        dv : array_like
+            Displacement in the joints' bases, shape (nv,), m and rad.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Configuration, shape (nq,).
+        """
+        return self._joint_by_joint(lambda joint, q, dv: joint.integrate(q, dv), q, dv)
+
+    @evaluated("(nq),(nq)->(nv)")
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """Displacement from one configuration to another: inverse of `integrate`.
+
+        Parameters
+        ----------
+        q0, q1 : array_like
+            Configurations, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Displacement in the joints' bases, shape (nv,), m and rad.
+        """
+        parts = []
+        for i, body in enumerate(self.bodies):
+            span = slice(self._starts[i][0], self._starts[i + 1][0])
+            parts.append(body.joint.difference(q0[span], q1[span]))
+        return ca.vertcat(*parts)
+
+    @evaluated("(nv),(nv)->(nv)")
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        """Rate of the displacement dv that makes the joints move with v, (2.1.4) inverted.
+
+        Parameters
+        ----------
+        dv : array_like
+            Displacement reached, shape (nv,).
+        v : array_like
+            Body-twist coordinates, shape (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nv,).
+        """
+        return self._blockwise(lambda joint, a, b: joint.dexp_inverse(a, b), dv, v)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        """Lie bracket on the product of the joint groups.
+
+        Parameters
+        ----------
+        a, b : casadi.SX
+            Algebra elements in the joints' bases, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv,).
+        """
+        return self._blockwise(lambda joint, x, y: joint.bracket(x, y), a, b)
+
+    def normalize(self, q: Array) -> Array:
+        """Bring the quaternions of a symbolic configuration back to unit norm.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nq,).
+        """
+        parts = []
+        for i, body in enumerate(self.bodies):
+            part = q[self._starts[i][0] : self._starts[i + 1][0]]
+            at = body.joint.quaternion_at
+            if at is not None:
+                unit = part[at : at + 4] / ca.sqrt(ca.sumsqr(part[at : at + 4]))
+                part = ca.vertcat(part[:at], unit, part[at + 4 :])
+            parts.append(part)
+        return ca.vertcat(*parts)
+
+    def _joint_by_joint(self, act, q: Array, v: Array) -> Array:  # type: ignore[no-untyped-def]
+        parts = []
+        for i, body in enumerate(self.bodies):
+            (iq, iv), (jq, jv) = self._starts[i], self._starts[i + 1]
+            parts.append(act(body.joint, q[iq:jq], v[iv:jv]))
+        return ca.vertcat(*parts)
+
+    def _blockwise(self, act, a: Array, b: Array) -> Array:  # type: ignore[no-untyped-def]
+        parts = []
+        for i, body in enumerate(self.bodies):
+            span = slice(self._starts[i][1], self._starts[i + 1][1])
+            parts.append(act(body.joint, a[span], b[span]))
+        return ca.vertcat(*parts)
+
+
+def unknown_name(
+    where: str, what: str, name: object, known: Sequence[str] | dict[str, int]
+) -> ConcurError:
+    """Build the error for a name that does not exist, with the nearest that does.
+
+    Parameters
+    ----------
+    where : str
+        Place of the fault.
+    what : str
+        Kind of thing that was named.
+    name : object
+        The name that came.
+    known : sequence of str
+        The names there are.
+
+    Returns
+    -------
+    UnknownNameError
+        The error, to be raised.
+    """
+    near = difflib.get_close_matches(str(name), list(known), n=1)
+    return UnknownNameError(
+        where,
+        expected=f"a {what} among {', '.join(known)}",
+        came=repr(name),
+        cure=f"Did you mean {near[0]!r}?" if near else "Check the spelling.",
+    )
+
+
+def _ordered(where: str, bodies: tuple[Body, ...]) -> tuple[Body, ...]:
+    if not bodies:
+        raise DescriptionError(
+            where, expected="at least one body", came="none", cure="Add the base."
+        )
+    names = [body.name for body in bodies]
+    for name in names:
+        if names.count(name) > 1:
+            raise DescriptionError(
+                f"{where}, body `{name}`",
+                expected="each name once",
+                came=f"{names.count(name)} bodies of this name",
+                cure="Rename all but one.",
+            )
+    roots = [body.name for body in bodies if body.parent is None]
+    for body in bodies:
+        if body.parent is not None and body.parent not in names:
+            raise unknown_name(f"{where}, body `{body.name}`, `parent`", "body", body.parent, names)
+    if len(roots) > 1:
+        raise DescriptionError(
+            f"{where}, `parent`",
+            expected="one body without parent: the base",
+            came=", ".join(roots) or "none: the parents form a cycle",
+            cure="Give every other body the name of its parent.",
+        )
+    placed: list[Body] = []
+    waiting = list(bodies)
+    while waiting:
+        done = {body.name for body in placed}
+        ready = next((b for b in waiting if b.parent is None or b.parent in done), None)
+        if ready is None:
+            cycle = _cycle(waiting)
+            raise DescriptionError(
+                f"{where}, `parent`",
+                expected="parents that lead to the base",
+                came="the cycle " + " -> ".join(cycle),
+                cure="Change one of these parents.",
+                cycle=cycle,
+            )
+        placed.append(ready)
+        waiting.remove(ready)
+    return tuple(placed)
+
+
+def _cycle(bodies: Sequence[Body]) -> list[str]:
+    parent = {body.name: body.parent for body in bodies}
+    trail = [bodies[0].name]
+    while parent[trail[-1]] not in trail:
+        trail.append(str(parent[trail[-1]]))
+    return [*trail[trail.index(str(parent[trail[-1]])) :], str(parent[trail[-1]])]

@@ -1,0 +1,89 @@
+"""A wheel: rolling contact of a body with the plane the base moves on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from concur.codegen import as_floats
+from concur.errors import ConcurError, WheelError
+from concur.mechanism._pose import unit_vector, vector
+
+KINDS = ("disk", "omni", "mecanum", "slider")
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """Rolling contact of a body with the plane.
+
+    Parameters
+    ----------
+    body : str
+        Name of the rolling body; its joint is a revolute about the wheel axis. For a
+        "slider" any body, with `axis` given.
+    radius : float
+        Radius, m. A slider needs none: pass 0.
+    kind : str
+        "disk" rolls without slipping in any direction; "omni" and "mecanum" grip along
+        their rollers' axes only; "slider" cannot slip sideways and nothing else.
+    roller_angle : float, optional
+        Mecanum only: angle from the wheel axis to the axis of the roller that touches the
+        plane, rad. An omni wheel has pi/2.
+    axis : sequence of float, optional
+        Wheel axis in the body frame, shape (3,); default the joint's axis.
+    center : sequence of float
+        Wheel centre in the body frame, on the joint axis, shape (3,), m.
+    ground : float, optional
+        Height of the plane along its normal, from the inertial origin, m. Without it the
+        wheel is taken to touch the plane, and all wheels must agree on its height.
+
+    Raises
+    ------
+    WheelError
+        If the kind is unknown, or the radius or roller angle cannot be.
+    """
+
+    body: str
+    radius: float
+    kind: str = "disk"
+    roller_angle: float | None = None
+    axis: Sequence[float] | None = None
+    center: Sequence[float] = (0.0, 0.0, 0.0)
+    ground: float | None = None
+
+    def __post_init__(self) -> None:
+        where = f"wheel `{self.body}`"
+        if self.kind not in KINDS:
+            raise _refuse(f"{where}, `kind`", f"one of {', '.join(KINDS)}", repr(self.kind))
+        for attribute in ("radius", "roller_angle", "ground"):
+            value = getattr(self, attribute)
+            if value is not None:
+                number = vector([as_floats(value, f"{where}, `{attribute}`")], 1, where)[0]  # type: ignore[list-item]
+                object.__setattr__(self, attribute, number)
+        if self.radius < 0.0 or (self.radius == 0.0 and self.kind != "slider"):
+            raise _refuse(f"{where}, `radius`", "a radius above zero", f"{self.radius} m")
+        if self.kind == "mecanum" and self.roller_angle is None:
+            raise _refuse(f"{where}, `roller_angle`", "the roller angle in rad", "none")
+        if self.kind == "mecanum" and abs(math.sin(self.roller_angle or 0.0)) < 1e-6:
+            raise _refuse(
+                f"{where}, `roller_angle`",
+                "rollers that are not parallel to the wheel axis",
+                f"{self.roller_angle} rad",
+            )
+        if self.kind != "mecanum" and self.roller_angle is not None:
+            raise _refuse(f"{where}, `roller_angle`", f"none for kind {self.kind!r}", "a number")
+        if self.kind == "slider" and self.axis is None:
+            raise _refuse(f"{where}, `axis`", "the direction that cannot slip", "none")
+        if self.axis is not None:
+            object.__setattr__(self, "axis", unit_vector(self.axis, f"{where}, `axis`"))
+        object.__setattr__(self, "center", vector(self.center, 3, f"{where}, `center`"))
+
+
+def _refuse(where: str, expected: str, came: str) -> ConcurError:
+    return WheelError(
+        where,
+        expected=expected,
+        came=came,
+        cure="See the documentation of Wheel for what each kind needs.",
+    )

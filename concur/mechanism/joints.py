@@ -1,0 +1,504 @@
+"""Joints: displacement subgroups of SE(3) with global coordinates (Table 2.1 of the thesis).
+
+A joint moves the child's frame in the joint frame that is fixed to the parent. Its group is
+given by a twist basis `basis`, written in the child's frame; the velocity coordinates `v`
+are the body twist in that basis. Configurations are global: no chart is singular.
+
+A new subgroup is one more class here: it states its basis, its coordinates, its pose, its
+rate, and how a motion `basis @ dv` is appended and read back.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.groups import quaternion, se2, se3, so3
+from concur.mechanism._pose import unit_vector
+
+__all__ = ["Fixed", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Spherical"]
+
+
+class Joint(ABC):
+    """A displacement subgroup of SE(3) between two bodies.
+
+    Attributes
+    ----------
+    nq, nv : int
+        Number of configuration coordinates and of freedoms.
+    coordinate_names, coordinate_units : tuple of str
+        One per configuration coordinate.
+    freedom_names, freedom_units, effort_units : tuple of str
+        One per freedom: name, unit of the displacement, unit of the force or torque.
+    """
+
+    nq: ClassVar[int]
+    nv: ClassVar[int]
+    coordinate_names: ClassVar[tuple[str, ...]]
+    coordinate_units: ClassVar[tuple[str, ...]]
+    freedom_names: ClassVar[tuple[str, ...]]
+    freedom_units: ClassVar[tuple[str, ...]]
+
+    @property
+    @abstractmethod
+    def basis(self) -> np.ndarray:
+        """Twist basis (6, nv) of the subgroup's algebra, [linear; angular]."""
+
+    @property
+    def neutral(self) -> np.ndarray:
+        """Configuration (nq,) of the identity."""
+        return np.zeros(self.nq)
+
+    @property
+    def effort_units(self) -> tuple[str, ...]:
+        """Unit of the force or torque of each freedom."""
+        return tuple("N m" if unit == "rad" else "N" for unit in self.freedom_units)
+
+    @property
+    def quaternion_at(self) -> int | None:
+        """Index in q where a unit quaternion begins, if there is one."""
+        return None
+
+    @abstractmethod
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        """Pose of the child's frame in the joint frame.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        rotation, translation : casadi.SX
+            Shapes (3, 3) and (3,), m.
+        """
+
+    @abstractmethod
+    def rate(self, q: Array, v: Array) -> Array:
+        """Time derivative of the configuration.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+        v : casadi.SX
+            Body-twist coordinates, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nq,).
+        """
+
+    @abstractmethod
+    def integrate(self, q: Array, dv: Array) -> Array:
+        """Append the motion exp(basis dv) to a configuration.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+        dv : casadi.SX
+            Displacement in the basis, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Configuration, shape (nq,).
+        """
+
+    @abstractmethod
+    def difference(self, q0: Array, q1: Array) -> Array:
+        """Displacement dv with ``integrate(q0, dv) = q1``, the shorter way round.
+
+        Parameters
+        ----------
+        q0, q1 : casadi.SX
+            Configurations, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv,).
+        """
+
+    @abstractmethod
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        """Rate of dv that gives the body twist v at exp(basis dv), (2.1.4) inverted.
+
+        Parameters
+        ----------
+        dv : casadi.SX
+            Displacement in the basis, shape (nv,).
+        v : casadi.SX
+            Body-twist coordinates, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (nv,).
+        """
+
+    @abstractmethod
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        """Draw a configuration.
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Source of randomness.
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (nq,): uniform rotations and angles, translations in [-1, 1] m.
+        """
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        """Lie bracket of two algebra elements in the basis; zero for abelian groups.
+
+        Parameters
+        ----------
+        a, b : casadi.SX
+            Coordinates in the basis, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Coordinates of [a, b], shape (nv,).
+        """
+        return ca.SX(self.nv, 1)
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """No freedom: the child is welded to the parent."""
+
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 0
+    coordinate_names: ClassVar[tuple[str, ...]] = ()
+    coordinate_units: ClassVar[tuple[str, ...]] = ()
+    freedom_names: ClassVar[tuple[str, ...]] = ()
+    freedom_units: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.zeros((6, 0))
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return ca.SX.eye(3), ca.SX(3, 1)
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return ca.SX(0, 1)
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        return ca.SX(0, 1)
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return ca.SX(0, 1)
+
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        return ca.SX(0, 1)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return np.zeros(0)
+
+
+class _Vector(Joint):
+    """Abelian groups whose coordinates are a vector: v is their rate."""
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return v
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        return q + dv
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return q1 - q0
+
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        return v
+
+
+@dataclass(frozen=True)
+class Revolute(_Vector):
+    """Rotation about an axis through the joint frame's origin, SO(2).
+
+    The angle is not wrapped: 2 pi is a turn of a wheel, and another configuration than 0.
+
+    Parameters
+    ----------
+    axis : sequence of float
+        Direction of the axis in the joint frame, shape (3,); normalised here.
+    """
+
+    axis: Sequence[float]
+    nq: ClassVar[int] = 1
+    nv: ClassVar[int] = 1
+    coordinate_names: ClassVar[tuple[str, ...]] = ("angle",)
+    coordinate_units: ClassVar[tuple[str, ...]] = ("rad",)
+    freedom_names: ClassVar[tuple[str, ...]] = ("angle",)
+    freedom_units: ClassVar[tuple[str, ...]] = ("rad",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_vector(self.axis, "Revolute, `axis`"))
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.array([[0.0, 0.0, 0.0, *self.axis]]).T
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return axis_rotation(self.axis, q), ca.SX(3, 1)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-np.pi, np.pi, 1)
+
+
+@dataclass(frozen=True)
+class Prismatic(_Vector):
+    """Translation along an axis, R.
+
+    Parameters
+    ----------
+    axis : sequence of float
+        Direction of the axis in the joint frame, shape (3,); normalised here.
+    """
+
+    axis: Sequence[float]
+    nq: ClassVar[int] = 1
+    nv: ClassVar[int] = 1
+    coordinate_names: ClassVar[tuple[str, ...]] = ("travel",)
+    coordinate_units: ClassVar[tuple[str, ...]] = ("m",)
+    freedom_names: ClassVar[tuple[str, ...]] = ("travel",)
+    freedom_units: ClassVar[tuple[str, ...]] = ("m",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_vector(self.axis, "Prismatic, `axis`"))
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.array([[*self.axis, 0.0, 0.0, 0.0]]).T
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return ca.SX.eye(3), _constant(self.axis) * q
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-1.0, 1.0, 1)
+
+
+@dataclass(frozen=True)
+class Planar(Joint):
+    """Motion in a plane, SE(2): two translations and a turn about the normal.
+
+    Coordinates are (x, y, theta): position in the joint frame's plane and heading. The
+    velocity (vx, vy, omega) is in body axes. With another normal than z the plane's axes are
+    those of the joint frame turned the shortest way that takes z to the normal.
+
+    Parameters
+    ----------
+    normal : sequence of float
+        Normal of the plane in the joint frame, shape (3,); normalised here.
+    """
+
+    normal: Sequence[float] = (0.0, 0.0, 1.0)
+    nq: ClassVar[int] = 3
+    nv: ClassVar[int] = 3
+    coordinate_names: ClassVar[tuple[str, ...]] = ("x", "y", "heading")
+    coordinate_units: ClassVar[tuple[str, ...]] = ("m", "m", "rad")
+    freedom_names: ClassVar[tuple[str, ...]] = ("vx", "vy", "omega")
+    freedom_units: ClassVar[tuple[str, ...]] = ("m", "m", "rad")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normal", unit_vector(self.normal, "Planar, `normal`"))
+
+    @property
+    def frame(self) -> np.ndarray:
+        """Plane axes (3, 3): columns are the first and second in-plane axis and the normal."""
+        return shortest_rotation(self.normal)
+
+    @property
+    def basis(self) -> np.ndarray:
+        basis = np.zeros((6, 3))
+        basis[:3, :2] = self.frame[:, :2]
+        basis[3:, 2] = self.frame[:, 2]
+        return basis
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        translation = _constant(self.frame[:, :2]) @ q[:2]
+        return axis_rotation(self.normal, q[2]), translation
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return se2.rate(q, v)
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        return se2.compose(q, se2.exp(dv))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return se2.log(se2.compose(se2.inverse(q0), q1))
+
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        return se2.dexp_body_inverse(dv) @ v
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return np.concatenate([rng.uniform(-1.0, 1.0, 2), rng.uniform(-np.pi, np.pi, 1)])
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return se2.ad(a) @ b
+
+
+@dataclass(frozen=True)
+class Spherical(Joint):
+    """Rotation about a point, SO(3): unit quaternion (x, y, z, w), body angular velocity."""
+
+    nq: ClassVar[int] = 4
+    nv: ClassVar[int] = 3
+    coordinate_names: ClassVar[tuple[str, ...]] = ("qx", "qy", "qz", "qw")
+    coordinate_units: ClassVar[tuple[str, ...]] = ("1", "1", "1", "1")
+    freedom_names: ClassVar[tuple[str, ...]] = ("wx", "wy", "wz")
+    freedom_units: ClassVar[tuple[str, ...]] = ("rad", "rad", "rad")
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.vstack([np.zeros((3, 3)), np.eye(3)])
+
+    @property
+    def neutral(self) -> np.ndarray:
+        return np.array([0.0, 0.0, 0.0, 1.0])
+
+    @property
+    def quaternion_at(self) -> int | None:
+        return 0
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return quaternion.to_matrix(q), ca.SX(3, 1)
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return quaternion.rate(q, v)
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        return quaternion.normalize(quaternion.multiply(q, quaternion.exp(dv)))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return quaternion.log(quaternion.multiply(quaternion.conjugate(q0), q1))
+
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        return so3.dexp_body_inverse(dv) @ v
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        sample = rng.normal(size=4)
+        return sample / np.linalg.norm(sample)
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return ca.cross(a, b)
+
+
+@dataclass(frozen=True)
+class Free(Joint):
+    """All motions, SE(3): position (x, y, z), unit quaternion (x, y, z, w), body twist."""
+
+    nq: ClassVar[int] = 7
+    nv: ClassVar[int] = 6
+    coordinate_names: ClassVar[tuple[str, ...]] = ("x", "y", "z", "qx", "qy", "qz", "qw")
+    coordinate_units: ClassVar[tuple[str, ...]] = ("m", "m", "m", "1", "1", "1", "1")
+    freedom_names: ClassVar[tuple[str, ...]] = ("vx", "vy", "vz", "wx", "wy", "wz")
+    freedom_units: ClassVar[tuple[str, ...]] = ("m", "m", "m", "rad", "rad", "rad")
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)
+
+    @property
+    def neutral(self) -> np.ndarray:
+        return np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0])
+
+    @property
+    def quaternion_at(self) -> int | None:
+        return 3
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return quaternion.to_matrix(q[3:]), q[:3]
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return ca.vertcat(quaternion.to_matrix(q[3:]) @ v[:3], quaternion.rate(q[3:], v[3:]))
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        step = se3.exp(dv)
+        position = q[:3] + quaternion.to_matrix(q[3:]) @ step[:3, 3]
+        attitude = quaternion.multiply(q[3:], quaternion.exp(dv[3:]))
+        return ca.vertcat(position, quaternion.normalize(attitude))
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        rotation = quaternion.log(quaternion.multiply(quaternion.conjugate(q0[3:]), q1[3:]))
+        offset = quaternion.to_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
+        return ca.vertcat(so3.dexp_spatial_inverse(rotation) @ offset, rotation)
+
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        return se3.dexp_body_inverse(dv) @ v
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return np.concatenate([rng.uniform(-1.0, 1.0, 3), Spherical().random(rng)])
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return se3.ad(a) @ b
+
+
+def shortest_rotation(direction: Sequence[float]) -> np.ndarray:
+    """Rotation that takes z to a direction by the shortest turn.
+
+    Parameters
+    ----------
+    direction : sequence of float
+        Unit vector, shape (3,).
+
+    Returns
+    -------
+    numpy.ndarray
+        Rotation matrix (3, 3); for -z the turn is about x.
+    """
+    x, y, z = direction
+    if z < -1.0 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    k = 1.0 / (1.0 + z)
+    return np.array(
+        [
+            [1.0 - k * x * x, -k * x * y, x],
+            [-k * x * y, 1.0 - k * y * y, y],
+            [-x, -y, z],
+        ]
+    )
+
+
+def axis_rotation(axis: Sequence[float], angle: Array) -> Array:
+    """Rotation about a constant axis, (2.4.15), with the zeros of the axis kept structural.
+
+    Parameters
+    ----------
+    axis : sequence of float
+        Unit vector, shape (3,).
+    angle : casadi.SX
+        Angle, rad.
+
+    Returns
+    -------
+    casadi.SX
+        Rotation matrix (3, 3).
+    """
+    x, y, z = axis
+    cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
+    along = np.outer(axis, axis)
+    return (
+        _constant(along)
+        + ca.cos(angle) * _constant(np.eye(3) - along)
+        + ca.sin(angle) * _constant(cross)
+    )
+
+
+def _constant(values: Sequence[float] | np.ndarray) -> Array:
+    return ca.SX(ca.sparsify(ca.DM(np.asarray(values, dtype=float))))

@@ -1,0 +1,431 @@
+"""The robot as one object: the tree of `mechanism` with `kinematics` and `dynamics` as methods.
+
+It stands above all three so that the recursions know trees only, and so that a robot with
+wheels can be checked, when it is built, by the very rows it will be reduced with.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import casadi as ca
+import numpy as np
+
+from concur import dynamics, kinematics
+from concur.codegen import Array, evaluated
+from concur.errors import WheelError
+from concur.mechanism import Tree, Wheel
+
+SAMPLES = 12
+"""Random configurations, besides the neutral one, at which rolling constraints are checked."""
+
+
+@dataclass(frozen=True)
+class Mechanism(Tree):
+    """A robot: bodies in a tree, wheels on a plane, gravity and actuators.
+
+    All methods take NumPy arrays (and return arrays of floats) or CasADi SX (and return SX).
+    Velocities are body-twist coordinates of each joint in its own basis; twists are
+    [linear; angular].
+
+    Parameters
+    ----------
+    name : str
+        Name of the robot.
+    bodies : sequence of Body
+        The bodies in any order; exactly one has no parent: the base. They are kept with
+        parents before children.
+    wheels : sequence of Wheel
+        Rolling contacts with the plane of the base.
+    gravity : sequence of float
+        Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
+    actuated : sequence of str, optional
+        Names of the bodies whose joints are driven; default all but the base.
+
+    Raises
+    ------
+    DescriptionError
+        If names repeat, the parents form no tree, or the base is actuated.
+    UnknownNameError
+        If a parent, a wheel's body or an actuator does not exist.
+    WheelError
+        If a wheel does not fit the plane, or the rolling constraints are not regular.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> arm = cc.Mechanism(
+    ...     "pendulum",
+    ...     [
+    ...         cc.Body("ceiling", cc.joints.Fixed()),
+    ...         cc.Body(
+    ...             "rod",
+    ...             cc.joints.Revolute((0, 1, 0)),
+    ...             parent="ceiling",
+    ...             inertia=cc.Inertia(2.0, com=(0, 0, -0.5), moments=(0.1, 0.1, 0.01)),
+    ...         ),
+    ...     ],
+    ...     gravity=(0, 0, -9.81),
+    ... )
+    >>> float(arm.mass_matrix([0.0])[0, 0])
+    0.6
+    """
+
+    _kept_rows: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _row_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
+    _ground: float | None = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        kept, names, ground = _check_wheels(self) if self.wheels else ((), (), None)
+        object.__setattr__(self, "_kept_rows", kept)
+        object.__setattr__(self, "_row_names", names)
+        object.__setattr__(self, "_ground", ground)
+
+    @property
+    def nf(self) -> int:
+        """Number of independent rolling constraints."""
+        return len(self._kept_rows)
+
+    @property
+    def constraint_names(self) -> tuple[str, ...]:
+        """Name of each row of `constraints`: wheel and what it forbids."""
+        return self._row_names
+
+    @property
+    def ground_height(self) -> float | None:
+        """Height of the plane under the wheels above the plane of the base's frame, m.
+
+        Counted along the normal of the base's joint; none without wheels that touch it.
+        """
+        return self._ground
+
+    def wheel_axis(self, wheel: Wheel) -> np.ndarray:
+        """Axis of a wheel in its body's frame.
+
+        Parameters
+        ----------
+        wheel : Wheel
+            One of `wheels`.
+
+        Returns
+        -------
+        numpy.ndarray
+            Unit vector (3,).
+        """
+        return kinematics.wheel_axis(self, wheel)
+
+    @evaluated("(nq)->(4,4)")
+    def pose(self, q: Array, body: str) -> Array:
+        """Pose of a body in the inertial frame, (2.2.6).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Homogeneous matrix (4, 4), body to world, m.
+        """
+        return kinematics.pose(self, q, body)
+
+    @evaluated("(nq)->(6,nv)")
+    def jacobian(self, q: Array, body: str) -> Array:
+        """Map from joint velocities to the body twist, body form of (2.3.7).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6, nv), [linear; angular] in the body's axes.
+        """
+        return kinematics.jacobian(self, q, body)
+
+    @evaluated("(nq),(nv)->(6)")
+    def twist(self, q: Array, v: Array, body: str) -> Array:
+        """Body twist of a body relative to the inertial frame.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6,), [linear; angular] in the body's axes, m/s and rad/s.
+        """
+        return kinematics.twist(self, q, v, body)
+
+    @evaluated("(nq),(nv)->(6)")
+    def velocity_product(self, q: Array, v: Array, body: str) -> Array:
+        """Derivative of a body's twist at zero joint accelerations: Jdot v.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6,), [linear; angular] in the body's axes, m/s^2 and rad/s^2.
+        """
+        return kinematics.velocity_product(self, q, v, body)
+
+    @evaluated("(nq)->(nv,nv)")
+    def mass_matrix(self, q: Array) -> Array:
+        """Mass matrix in left-trivialised velocities, by composite bodies.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Symmetric, shape (nv, nv), kg, kg m, kg m^2.
+        """
+        return dynamics.mass_matrix(self, q)
+
+    @evaluated("(nq),(nv)->(nv)")
+    def bias(self, q: Array, v: Array) -> Array:
+        """Coriolis, centrifugal and gravity forces: M vdot + bias = tau.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nv,), N and N m.
+        """
+        return dynamics.bias(self, q, v)
+
+    @evaluated("(nq),(nv),(nv)->(nv)")
+    def inverse_dynamics(self, q: Array, v: Array, vdot: Array) -> Array:
+        """Generalised forces for an acceleration, by Newton-Euler: M vdot + bias.
+
+        Parameters
+        ----------
+        q, v, vdot : array_like
+            Configuration, velocity and its derivative, shapes (nq,), (nv,), (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nv,), N and N m.
+        """
+        return dynamics.inverse_dynamics(self, q, v, vdot)
+
+    @evaluated("(nq),(nv)->(nv,nv)")
+    def coriolis(self, q: Array, v: Array) -> Array:
+        """A factor C of the Coriolis forces with Mdot = C + C^T.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nv, nv): C v plus the gravity forces is `bias`.
+        """
+        return dynamics.coriolis(self, q, v)
+
+    @evaluated("(nq),(nv)->(6)")
+    def momentum(self, q: Array, v: Array) -> Array:
+        """Spatial momentum about the inertial origin, (3.3.35).
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6,), [linear; angular], kg m/s and kg m^2/s.
+        """
+        return dynamics.momentum(self, q, v)
+
+    @evaluated("(nq),(nv)->()")
+    def kinetic_energy(self, q: Array, v: Array) -> Array:
+        """Kinetic energy.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Energy, J.
+        """
+        return dynamics.kinetic_energy(self, q, v)
+
+    @evaluated("(nq)->()")
+    def potential_energy(self, q: Array) -> Array:
+        """Potential energy of gravity, zero at the inertial origin.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Energy, J.
+        """
+        return dynamics.potential_energy(self, q)
+
+    @evaluated("(nq)->(nf,nv)")
+    def constraints(self, q: Array) -> Array:
+        """Rolling constraints: constraints(q) @ v = 0.
+
+        Rows that follow from others are left out; `constraint_names` names those kept.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nf, nv), full row rank.
+        """
+        rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
+        return ca.vertcat(ca.SX(0, self.nv), *rows)[list(self._kept_rows), :]
+
+
+def _check_wheels(tree: Mechanism) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:
+    """Check the wheels at sample configurations; pick independent rows."""
+    q = ca.SX.sym("q", tree.nq)
+    wheels = [kinematics.wheel_rows(tree, q, wheel) for wheel in tree.wheels]
+    function = ca.Function(
+        "wheels",
+        [q],
+        [
+            ca.densify(ca.vertcat(*[w.rows for w in wheels])),
+            ca.densify(ca.vertcat(*[w.normal_row for w in wheels])),
+            ca.vertcat(*[w.upright for w in wheels]),
+            ca.densify(ca.vertcat(*[w.height for w in wheels])),
+        ],
+    )
+    rng = np.random.default_rng(0)
+    samples = [tree.neutral(), *(tree.random(rng) for _ in range(SAMPLES))]
+    values = [[np.array(part) for part in function(sample)] for sample in samples]
+    ground = _check_contact(tree, values)
+    names = [name for wheel in wheels for name in wheel.names]
+    kept = _independent_rows(tree, names, [value[0] for value in values])
+    return kept, tuple(names[i] for i in kept), ground
+
+
+def _check_contact(tree: Mechanism, values: list[list[np.ndarray]]) -> float | None:
+    """Each wheel stands upright enough on one common plane and stays on it."""
+    ground: tuple[float, str] | None = None
+    for k, wheel in enumerate(tree.wheels):
+        where = f"robot `{tree.name}`, wheel `{wheel.body}`"
+        if min(float(value[2][k, 0]) for value in values) < 1e-6:
+            raise WheelError(
+                where,
+                expected="a wheel axis that is not along the normal of the plane",
+                came="a wheel that lies flat on the plane",
+                cure="Turn the axis into the plane: (0, 1, 0) for a plane with normal (0, 0, 1).",
+            )
+        heights = [float(value[3][k, 0]) for value in values]
+        leaves = max(float(np.abs(value[1][k]).max()) for value in values)
+        if leaves > 1e-9 or max(heights) - min(heights) > 1e-9:
+            raise WheelError(
+                where,
+                expected="a wheel that stays on the plane of the base in every configuration",
+                came=f"a contact point that moves off it, between heights {min(heights):.6g} and "
+                f"{max(heights):.6g} m",
+                cure="No joint between base and wheel may lift or tilt the wheel; a leaning wheel "
+                "must not steer about a tilted axis.",
+            )
+        if wheel.kind == "slider" and wheel.radius == 0.0 and wheel.ground is None:
+            continue
+        wanted = (
+            (wheel.ground - _base_height(tree), "the plane given by `ground`")
+            if wheel.ground is not None
+            else ground
+        )
+        if wanted is not None and abs(heights[0] - wanted[0]) > 1e-9:
+            raise WheelError(
+                where,
+                expected=f"a lowest point at height {wanted[0]:.9g} m ({wanted[1]})",
+                came=f"{heights[0]:.9g} m: the wheel does not touch the plane",
+                cure="Change its radius, the height of its axle, or `ground`; heights are counted "
+                "along the normal from the base frame.",
+                gap=heights[0] - wanted[0],
+            )
+        if ground is None:
+            ground = heights[0], f"the plane under wheel `{wheel.body}`"
+    return None if ground is None else ground[0]
+
+
+def _base_height(tree: Mechanism) -> float:
+    placement = tree.base.placement
+    normal = placement.rotation_matrix @ kinematics.plane_normal(tree)
+    return float(normal @ np.array(placement.translation))
+
+
+def _independent_rows(
+    tree: Mechanism, names: list[str], samples: list[np.ndarray]
+) -> tuple[int, ...]:
+    """Keep rows that raise the rank, rolling before side slip; demand the same rank everywhere."""
+    scaled = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in samples]
+    ranks = [_rank(rows) for rows in scaled]
+    if min(ranks) != max(ranks):
+        raise WheelError(
+            f"robot `{tree.name}`, `wheels`",
+            expected="rolling constraints of one rank in all configurations",
+            came=f"rank {ranks[0]} at the neutral configuration and {max(ranks)} elsewhere",
+            cure="Wheels that steer independently can block each other: describe one steering "
+            "joint (a virtual axle) instead.",
+            ranks=tuple(ranks),
+        )
+    kept: list[int] = []
+    rolling_first = sorted(range(len(names)), key=lambda i: (not names[i].endswith("rolling"), i))
+    for i in rolling_first:
+        trial = sorted([*kept, i])
+        if all(_rank(rows[trial]) == len(trial) for rows in scaled):
+            kept = trial
+    for rows in scaled:
+        part = rows[kept]
+        rest = np.abs(rows - rows @ np.linalg.pinv(part) @ part).max()
+        if len(kept) != ranks[0] or rest > 1e-9:
+            raise WheelError(
+                f"robot `{tree.name}`, `wheels`",
+                expected="rows that span all rolling constraints in all configurations",
+                came=f"{len(kept)} rows of rank {ranks[0]}, with a rest of {rest:.2g}",
+                cure="The wheels contradict each other in some configurations; simplify them.",
+            )
+    return tuple(kept)
+
+
+def _rank(rows: np.ndarray) -> int:
+    values = np.linalg.svd(rows, compute_uv=False)
+    return int((values > 1e-9 * max(1.0, values[0])).sum())
