@@ -13,7 +13,7 @@ main = typer.Typer(add_completion=False)
 def refuse(
     words: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[COMMAND]...", help="Any command; none exists yet."),
+        typer.Argument(metavar="COMMAND", help="Any command; none exists yet."),
     ] = None,
 ) -> None:
     """Drive a rig with the servo that was simulated. This version has no drive commands yet.
@@ -22,8 +22,6 @@ def refuse(
 
     A program can stop a rig only in categories 1 (damp, then remove power) and 2 (hold) of
     IEC 60204-1. Category 0, the emergency stop that removes power at once, must be wired.
-
-    Example: concur-rig check rig.toml
     """
     asked = " ".join(["concur-rig", *(words or [])])
     typer.echo(

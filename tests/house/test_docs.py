@@ -1,0 +1,223 @@
+"""Documentation and code say the same: docstrings, list of public names, README."""
+
+import ast
+import dataclasses
+import enum
+import importlib
+import inspect
+import os
+import pkgutil
+import re
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+from numpydoc.validate import validate
+
+import concur
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = ["README.md", "CHANGELOG.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+
+CHECKS = {
+    "GL06",  # unknown section
+    "GL08",  # no docstring
+    "SS01",  # no summary
+    "SS03",  # summary without a full stop
+    "PR01",  # parameters not documented
+    "PR02",  # documented parameters that do not exist
+    "PR03",  # wrong order
+    "PR04",  # no type
+    "PR07",  # no description
+    "RT01",  # nothing said about what is returned
+    "RT03",  # returned value without a description
+}
+
+
+def public_names(module):
+    """Names of a module that its users may rely on."""
+    if hasattr(module, "__all__"):
+        return sorted(module.__all__)
+    return sorted(
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == module.__name__
+    )
+
+
+def packages():
+    """The root and its public subpackages."""
+    found = [concur]
+    for entry in pkgutil.iter_modules(concur.__path__, "concur."):
+        if not entry.name.rpartition(".")[2].startswith("_"):
+            found.append(importlib.import_module(entry.name))
+    return found
+
+
+def public_objects():
+    """Every public class, function and module once, as {dotted path: object}."""
+    found, seen = {}, set()
+    queue = packages()
+    for module in queue:
+        for name in public_names(module):
+            value = getattr(module, name)
+            if inspect.ismodule(value):
+                if value not in queue:
+                    queue.append(value)
+            elif (inspect.isclass(value) or inspect.isroutine(value)) and id(value) not in seen:
+                seen.add(id(value))
+                found[f"{module.__name__}.{name}"] = value
+    return dict(sorted(found.items()))
+
+
+def documented_members(cls):
+    """Public methods and properties that a class defines itself."""
+    for name, value in vars(cls).items():
+        if isinstance(value, (classmethod, staticmethod)):
+            value = value.__func__
+        if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property)):
+            inherited = value.__doc__ is None and inspect.getdoc(getattr(cls, name))
+            if not inherited:
+                yield name, value
+
+
+def has_own_signature(cls):
+    """Whether a class states its own parameters: not an enum, a protocol or a mere subclass."""
+    return (
+        not issubclass(cls, enum.Enum)
+        and not getattr(cls, "_is_protocol", False)
+        and ("__init__" in vars(cls) or "__new__" in vars(cls) or dataclasses.is_dataclass(cls))
+    )
+
+
+def complaints(path, value):
+    codes = set(CHECKS)
+    if inspect.isclass(value) and not has_own_signature(value):
+        codes -= {"PR01"}
+    if inspect.isfunction(value) and not set(inspect.signature(value).parameters) - {"self", "cls"}:
+        codes -= {"RT01"}  # one sentence says what a call without arguments returns
+    return [f"{path}: {code} {text}" for code, text in validate(path)["errors"] if code in codes]
+
+
+OBJECTS = public_objects()
+
+
+@pytest.mark.parametrize("path", OBJECTS)
+def test_docstring_fits_the_signature(path):
+    value = OBJECTS[path]
+    found = complaints(path, value)
+    if inspect.isclass(value) and not getattr(value, "_is_protocol", False):
+        for name, member in documented_members(value):
+            found += complaints(f"{path}.{name}", member)
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("package", packages(), ids=lambda module: module.__name__)
+def test_package_has_a_docstring_and_names_that_exist(package):
+    assert package.__doc__, f"{package.__name__} has no docstring"
+    missing = [name for name in public_names(package) if not hasattr(package, name)]
+    assert not missing, f"{package.__name__}.__all__ holds names that do not exist: {missing}"
+
+
+def test_list_of_public_names_is_complete_and_not_longer():
+    expected = set()
+    for name in public_names(concur):
+        expected.add(f"concur.{name}")
+        if inspect.ismodule(value := getattr(concur, name)):
+            expected |= {f"concur.{name}.{inner}" for inner in public_names(value)}
+    page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
+    listed = re.findall(r"^- `(concur\.[\w.]+)`: \S.*\.$", page, re.MULTILINE)
+    assert len(listed) == len(set(listed)), "a name is listed twice"
+    assert not expected - set(listed), f"not in docs/api.md: {sorted(expected - set(listed))}"
+    assert not set(listed) - expected, f"do not exist: {sorted(set(listed) - expected)}"
+
+
+def accepts_any_keyword(value):
+    parameters = inspect.signature(value).parameters.values()
+    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters)
+
+
+def test_only_errors_accept_any_keyword():
+    # An error carries whatever facts it is given; anywhere else a free keyword hides a slip.
+    loose = [
+        path
+        for path, value in OBJECTS.items()
+        if not (inspect.isclass(value) and issubclass(value, BaseException))
+        and not getattr(value, "_is_protocol", False)
+        and accepts_any_keyword(value)
+    ]
+    assert not loose, f"accept a misspelt keyword: {loose}"
+
+
+def strict_callables():
+    for path, value in OBJECTS.items():
+        if getattr(value, "_is_protocol", False) or inspect.isabstract(value):
+            continue
+        if not accepts_any_keyword(value):
+            yield path
+
+
+@pytest.mark.parametrize("path", strict_callables())
+def test_misspelt_keyword_is_refused(path):
+    value = OBJECTS[path]
+    needed = [
+        None
+        for p in inspect.signature(value).parameters.values()
+        if p.default is p.empty and p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    with pytest.raises(TypeError, match=r"misspelt_keyword|takes no (keyword )?arguments"):
+        value(*needed, misspelt_keyword=1)
+
+
+# --- pages ------------------------------------------------------------------------------------
+
+
+def blocks(language):
+    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+
+
+@pytest.fixture
+def beside_examples(tmp_path, monkeypatch):
+    """A scratch directory from which the examples are found as from the root."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_readme_begins_with_installing_and_tracking_then_tests():
+    first, second = (block.split("\n") for block in blocks("bash")[:2])
+    assert first[0] == "python -m pip install ."
+    assert first[1].startswith("concur track examples/")
+    assert second[0] == 'python -m pip install ".[test]"'
+    assert second[1].startswith("python -m pytest")
+
+
+def test_readme_commands_run(beside_examples):
+    scripts = sysconfig.get_path("scripts")
+    environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
+    lines = [line for block in blocks("bash") for line in block.splitlines()]
+    commands = [line for line in lines if line.startswith("concur")]
+    assert commands, "README shows no command of concur"
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+
+
+def test_readme_session_runs(beside_examples):
+    session = blocks("python")
+    assert session, "README shows no Python session"
+    namespace = {"__name__": "readme"}
+    for number, block in enumerate(session):
+        exec(compile(ast.parse(block), f"README, Python block {number + 1}", "exec"), namespace)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files(page):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
+    missing = [t for t in targets if not ((ROOT / page).parent / t).exists()]
+    assert not missing, f"{page} points to files that do not exist: {missing}"

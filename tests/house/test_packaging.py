@@ -1,0 +1,76 @@
+"""What is installed is what the repository says: version, commands, files, dependencies."""
+
+import re
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+PROJECT = tomllib.loads(PYPROJECT)["project"]
+REQUIREMENTS = [
+    *PROJECT["dependencies"],
+    *(r for extra in PROJECT["optional-dependencies"].values() for r in extra),
+]
+
+
+def run(*command, **options):
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+def script(name):
+    return str(Path(sysconfig.get_path("scripts"), name))
+
+
+def test_version_is_the_newest_in_the_changelog():
+    changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)[0]
+    assert version("concur") == PROJECT["version"] == newest
+
+
+@pytest.mark.parametrize("name", PROJECT["scripts"])
+def test_command_shows_its_help(name):
+    done = run(script(name), "--help")
+    assert done.returncode == 0, done.stderr
+    assert "Usage" in done.stdout
+
+
+@pytest.mark.parametrize("words", [[], ["drive", "rig.toml"], ["listen", "--json"]])
+def test_rig_refuses_commands_it_does_not_have(words):
+    done = run(script("concur-rig"), *words)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.count("\n") == 1, done.stderr
+    assert "without any" in done.stderr
+
+
+def test_wheel_holds_every_file_of_the_packages(tmp_path):
+    done = run(sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", tmp_path, cwd=ROOT)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (wheel,) = tmp_path.glob("*.whl")
+    packed = set(zipfile.ZipFile(wheel).namelist())
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for package in ("concur", "hil")
+        for path in (ROOT / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
+    assert files, "no files found beside the tests"
+    assert not files - packed, f"not in the wheel: {sorted(files - packed)}"
+    top = {name.split("/")[0] for name in packed}
+    assert top == {"concur", "hil", f"concur-{PROJECT['version']}.dist-info"}
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS)
+def test_dependency_has_a_reason(requirement):
+    line = next(line for line in PYPROJECT.splitlines() if f'"{requirement}"' in line)
+    assert re.search(r"# \S.*\S$", line), f"no reason beside {requirement}"
+    name = re.match(r"[\w.-]+", requirement)[0]
+    page = (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    assert name in page, f"{name} is not in docs/architecture.md"
