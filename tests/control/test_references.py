@@ -1,0 +1,408 @@
+"""References: derivatives against differences, continuity, screws against expm, bad input."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
+
+from concur.control import references
+from concur.control._sample import ReferenceSample, pose_numbers
+from concur.control.references import Reference
+from concur.errors import ConcurError, NonFiniteError, ShapeError, UnknownNameError
+
+TIMES = [0.0, 1.0, 2.5, 3.0, 5.0]
+POINTS = [[0.0, 1.0], [0.5, -1.0], [2.0, 0.0], [1.0, 0.3], [0.0, 0.0]]
+
+
+def paths() -> dict[str, Reference]:
+    slalom = references.waypoints(TIMES, POINTS, [[0.2, 0.0], [-0.3, 0.1]])
+    return {
+        "hold": references.hold([1.0, -2.0]),
+        "polynomial": references.polynomial([[1.0, 0.5], [0.2, -0.1], [0.3, 0.0], [0.0, 0.05]]),
+        "line": references.polynomial([[1.0], [2.0]]),
+        "rest_to_rest": references.rest_to_rest([0.0, 1.0], [2.0, -1.0], duration=3.0, begin=0.5),
+        "circle in the plane": references.circle([1.0, 2.0], 0.5, 7.0, phase=0.3),
+        "circle in space": references.circle([1.0, 2.0, 3.0], 0.5, -7.0, normal=[1.0, 2.0, -0.5]),
+        "waypoints": slalom,
+        "relative": references.relative(references.circle([0.0, 0.0, 1.0], 0.2, 4.0), slalom),
+        "stack": references.stack(slalom, references.hold([3.0])),
+        "function": references.from_function(
+            lambda t: ReferenceSample([np.sin(t)], [np.cos(t)], [-np.sin(t)]), 1, 1
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", paths())
+def test_rate_and_acceleration_are_the_derivatives_of_the_pose(name: str) -> None:
+    reference, step = paths()[name], 1e-4
+    # Away from knots and from the ends of the quintic, where the third derivative jumps.
+    times = np.array([0.21, 0.77, 1.3, 2.2, 2.8, 4.1, 4.9, 6.3])
+    before, now, after = (reference.sample(times + d) for d in (-step, 0.0, step))
+    np.testing.assert_allclose(now[1], (after[0] - before[0]) / (2 * step), atol=1e-6)
+    np.testing.assert_allclose(now[2], (after[1] - before[1]) / (2 * step), atol=1e-6)
+
+
+@pytest.mark.parametrize("name", paths())
+def test_many_times_give_the_same_as_one_by_one(name: str) -> None:
+    reference = paths()[name]
+    times = np.array([4.0, -1.0, 0.5, 7.0])
+    poses, twists, accelerations = reference.sample(times)
+    assert poses.shape == (4, reference.pose_size)
+    assert twists.shape == accelerations.shape == (4, reference.size)
+    for i, t in enumerate(times):
+        sample = reference(t)
+        np.testing.assert_array_equal(sample.pose, poses[i])
+        np.testing.assert_array_equal(sample.twist, twists[i])
+        np.testing.assert_array_equal(sample.acceleration, accelerations[i])
+    assert [part.shape[0] for part in reference.sample([])] == [0, 0, 0]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.floats(0.1, 3.0), min_size=2, max_size=6),
+    st.integers(0, 2**32 - 1),
+)
+def test_waypoints_are_met_with_two_continuous_derivatives(steps: list[float], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    times = np.cumsum([0.3, *steps])
+    points, rates = rng.normal(size=(times.size, 3)), rng.normal(size=(2, 3))
+    reference = references.waypoints(times, points, rates)
+    tiny = 1e-9
+    for i, t in enumerate(times):
+        np.testing.assert_allclose(reference(t).pose, points[i], atol=1e-9)
+        inside = 0 < i < times.size - 1
+        left, right = reference(t - tiny), reference(t + tiny)
+        np.testing.assert_allclose(left.twist, right.twist, atol=1e-4)
+        if inside:
+            np.testing.assert_allclose(left.acceleration, right.acceleration, atol=1e-3)
+    np.testing.assert_allclose(reference(times[0]).twist, rates[0], atol=1e-9)
+    np.testing.assert_allclose(reference(times[-1]).twist, rates[1], atol=1e-9)
+
+
+def test_waypoints_rest_at_the_ends_by_default() -> None:
+    reference = references.waypoints(TIMES, POINTS)
+    for t, point in ((-2.0, POINTS[0]), (0.0, POINTS[0]), (5.0, POINTS[-1]), (9.0, POINTS[-1])):
+        np.testing.assert_allclose(reference(t).pose, point, atol=1e-12)
+        np.testing.assert_allclose(reference(t).twist, 0.0, atol=1e-12)
+    assert not reference(9.0).acceleration.any()
+
+
+def test_waypoints_go_on_at_the_rates_of_their_ends() -> None:
+    reference = references.waypoints(TIMES, POINTS, [[0.2, 0.0], [-0.3, 0.1]])
+    np.testing.assert_allclose(reference(-2.0).pose, [-0.4, 1.0], atol=1e-12)
+    np.testing.assert_allclose(reference(7.0).pose, [-0.6, 0.2], atol=1e-12)
+    np.testing.assert_array_equal(reference(7.0).twist, [-0.3, 0.1])
+
+
+def test_waypoints_accept_numbers_as_points() -> None:
+    assert references.waypoints([0.0, 1.0], [2.0, 3.0])(1.0).pose.tolist() == [3.0]
+
+
+def test_rest_to_rest_rests_before_and_after() -> None:
+    reference = references.rest_to_rest([1.0], [3.0], duration=2.0, begin=1.0)
+    for t, place in ((0.0, 1.0), (1.0, 1.0), (2.0, 2.0), (3.0, 3.0), (10.0, 3.0)):
+        assert reference(t).pose[0] == pytest.approx(place, abs=1e-12)
+    for t in (1.0, 3.0):
+        assert reference(t).twist[0] == reference(t).acceleration[0] == 0.0
+
+
+def test_circle_keeps_its_radius_plane_and_sense() -> None:
+    center, normal = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, -0.5])
+    reference = references.circle(center, 0.5, 4.0, normal=normal)
+    poses, twists, _ = reference.sample(np.linspace(0.0, 4.0, 17))
+    arms = poses - center
+    np.testing.assert_allclose(np.linalg.norm(arms, axis=1), 0.5, atol=1e-12)
+    np.testing.assert_allclose(arms @ normal, 0.0, atol=1e-12)
+    np.testing.assert_allclose(poses[0], poses[-1], atol=1e-12)
+    assert (np.cross(arms, twists) @ normal > 0.0).all()
+
+
+@pytest.mark.parametrize("normal", [[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.9, 0.1, 0.0]])
+def test_circle_has_a_start_for_every_normal(normal: list[float]) -> None:
+    start = references.circle([0.0, 0.0, 0.0], 2.0, 4.0, normal=normal)(0.0).pose
+    assert np.linalg.norm(start) == pytest.approx(2.0)
+    axis = 1 if normal[0] > 0.8 else 0
+    assert start[axis] > 1.0
+
+
+def test_screw_is_the_exponential_of_its_twist() -> None:
+    rng = np.random.default_rng(3)
+    start, twist = np.eye(4), rng.normal(size=6)
+    start[:3, :3] = Rotation.random(rng=rng).as_matrix()
+    start[:3, 3] = [1.0, -2.0, 0.5]
+    v, w = twist[:3], twist[3:]
+    hat = np.zeros((4, 4))
+    hat[:3, :3] = [[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]]
+    hat[:3, 3] = v
+    times = np.linspace(-1.0, 3.0, 9)
+    poses, twists, accelerations = references.screw(start, twist, "SE3").sample(times)
+    inertial = references.screw(start, twist)
+    for i, t in enumerate(times):
+        expected = start @ expm(hat * t)
+        np.testing.assert_allclose(poses[i, :3], expected[:3, 3], atol=1e-12)
+        rotation = Rotation.from_quat(poses[i, 3:]).as_matrix()
+        np.testing.assert_allclose(rotation, expected[:3, :3], atol=1e-12)
+        sample = inertial(t)
+        np.testing.assert_array_equal(sample.pose, poses[i])
+        np.testing.assert_allclose(sample.twist, [*(rotation @ v), *w], atol=1e-12)
+        step = 1e-5
+        rate = (inertial(t + step).pose[:3] - inertial(t - step).pose[:3]) / (2 * step)
+        np.testing.assert_allclose(sample.twist[:3], rate, atol=1e-8)
+        change = (inertial(t + step).twist - inertial(t - step).twist) / (2 * step)
+        np.testing.assert_allclose(sample.acceleration, change, atol=1e-8)
+    np.testing.assert_array_equal(twists, np.tile(twist, (9, 1)))
+    assert not accelerations.any()
+
+
+def test_planar_turns_rates_into_the_axes_of_the_pose() -> None:
+    path = references.polynomial([[0.0, 1.0, 0.3], [0.5, -0.2, 0.7], [0.1, 0.3, -0.2]])
+    reference, step = references.planar(path), 1e-5
+    for t in (0.0, 0.8, 2.0):
+        sample = reference(t)
+        angle = sample.pose[2]
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        np.testing.assert_allclose(turn @ sample.twist[:2], path(t).twist[:2], atol=1e-12)
+        assert sample.twist[2] == path(t).twist[2]
+        change = (reference(t + step).twist - reference(t - step).twist) / (2 * step)
+        np.testing.assert_allclose(sample.acceleration, change, atol=1e-8)
+
+
+def test_stack_keeps_the_order_of_the_outputs() -> None:
+    pose = np.eye(4)
+    pose[:3, 3] = [7.0, 8.0, 9.0]
+    both = references.stack(references.hold([1.0, 2.0]), references.hold(pose))
+    assert (both.pose_size, both.size) == (9, 8)
+    np.testing.assert_array_equal(both(0.0).pose, [1, 2, 7, 8, 9, 0, 0, 0, 1])
+
+
+def test_relative_adds_to_the_components_named() -> None:
+    point = references.hold([1.0, 2.0, 3.0])
+    path = references.polynomial([[0.0, 0.0], [10.0, 20.0]])
+    for total in (
+        references.relative(point, path, [0, 2]),
+        references.relative(path, point, [0, 2]),
+    ):
+        np.testing.assert_array_equal(total(1.0).pose, [11.0, 2.0, 23.0])
+        np.testing.assert_array_equal(total(1.0).twist, [10.0, 0.0, 20.0])
+
+
+def test_relative_leaves_its_parts_alone() -> None:
+    constant = np.ones((1, 1))
+    part = _Constant(constant)
+    references.relative(part, part)(0.0)
+    assert constant[0, 0] == 1.0
+
+
+class _Constant(Reference):
+    pose_size = size = 1
+
+    def __init__(self, value: np.ndarray) -> None:
+        self.value = value
+
+    def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        return self.value, self.value, self.value
+
+
+def test_hold_of_a_pose_is_the_same_flat_or_as_a_matrix() -> None:
+    rotation = Rotation.from_euler("xyz", [0.3, -0.2, 2.0])
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = rotation.as_matrix(), [1.0, 2.0, 3.0]
+    flat = np.concatenate([[1.0, 2.0, 3.0], rotation.as_quat(canonical=True)])
+    matrix_hold, flat_hold = references.hold(pose), references.hold(flat, "R3xSO3")
+    np.testing.assert_allclose(matrix_hold(0.0).pose, flat_hold(1.0).pose, atol=1e-12)
+    assert (matrix_hold.size, flat_hold.size) == (6, 6)
+    assert references.hold([0, 0, 0, 1], "SO3").size == 3
+    assert references.hold(4.0).pose_size == 1
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([0.0, 1e-9, 1e-3, 1.0]))
+def test_quaternion_of_a_matrix_also_at_half_turns(seed: int, away: float) -> None:
+    rng = np.random.default_rng(seed)
+    axis = rng.choice(np.vstack([np.eye(3), rng.normal(size=(3, 3))]))
+    rotation = Rotation.from_rotvec((np.pi - away) * axis / np.linalg.norm(axis))
+    pose = np.eye(4)
+    pose[:3, :3] = rotation.as_matrix()
+    flat = pose_numbers(pose)
+    np.testing.assert_allclose(Rotation.from_quat(flat[3:]).as_matrix(), pose[:3, :3], atol=1e-12)
+    assert np.linalg.norm(flat[3:]) == pytest.approx(1.0, abs=1e-14)
+    assert flat[6] >= 0.0
+
+
+def test_sample_is_frozen() -> None:
+    given_pose = np.array([1.0, 2.0])
+    sample = ReferenceSample(given_pose, [0.0, 0.0], [0.0, 0.0])
+    given_pose[0] = 5.0
+    assert sample.pose[0] == 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        sample.pose[0] = 3.0
+    with pytest.raises(AttributeError, match="frozen"):
+        sample.pose = given_pose  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="frozen"):
+        del sample.twist
+
+
+def test_sample_survives_pickling() -> None:
+    sample = ReferenceSample([1.0], [2.0], [3.0])
+    copy = pickle.loads(pickle.dumps(sample))
+    assert (copy.pose, copy.twist, copy.acceleration) == (1.0, 2.0, 3.0)
+    assert repr(copy) == repr(sample)
+
+
+def test_references_survive_pickling() -> None:
+    for name, reference in paths().items():
+        if name != "function":
+            copy = pickle.loads(pickle.dumps(reference))
+            np.testing.assert_array_equal(copy(1.7).pose, reference(1.7).pose)
+
+
+def test_sample_keeps_a_matrix_and_shows_it_flat() -> None:
+    pose = np.eye(4)
+    pose[:3, 3] = [1.0, 2.0, 3.0]
+    sample = ReferenceSample(pose, np.zeros(6), np.zeros(6))
+    np.testing.assert_array_equal(sample.pose, pose)
+    np.testing.assert_array_equal(sample.flat_pose, [1, 2, 3, 0, 0, 0, 1])
+    flat = ReferenceSample([1.0], [0.0], [0.0])
+    assert flat.flat_pose is flat.pose
+
+
+@pytest.mark.parametrize(
+    ("arguments", "field", "kind"),
+    [
+        (([[1.0, 2.0]], [0.0], [0.0]), "pose", ShapeError),
+        (("far", [0.0], [0.0]), "pose", ShapeError),
+        (([1.0], 0.0, [0.0]), "twist", ShapeError),
+        (([1.0], [0.0], [0.0, 0.0]), "acceleration", ShapeError),
+        (([1.0], [float("nan")], [0.0]), "twist", NonFiniteError),
+        (([1.0], [0.0], [float("inf")]), "acceleration", NonFiniteError),
+    ],
+)
+def test_bad_samples_are_refused(arguments: tuple, field: str, kind: type) -> None:
+    with pytest.raises(kind, match=f"reference sample, {field}"):
+        ReferenceSample(*arguments)
+
+
+NAN = float("nan")
+BAD = {
+    "hold NaN": (lambda: references.hold([NAN]), NonFiniteError, "hold, point"),
+    "hold table": (lambda: references.hold([[1.0], [2.0]]), ShapeError, "hold, point"),
+    "hold empty": (lambda: references.hold([]), ShapeError, "hold, point"),
+    "hold group": (lambda: references.hold([1.0], "R9"), UnknownNameError, "R2"),
+    "hold size": (lambda: references.hold([1.0], "R2"), ShapeError, "2 numbers"),
+    "hold quaternion": (
+        lambda: references.hold([1.0, 0, 0, 1.0], "SO3"),
+        ShapeError,
+        "unit quaternion",
+    ),
+    "hold matrix": (lambda: references.hold(np.ones((4, 4))), ShapeError, "rotation"),
+    "polynomial flat": (lambda: references.polynomial([1.0, 2.0]), ShapeError, "table"),
+    "polynomial ragged": (
+        lambda: references.polynomial([[1.0], [1.0, 2.0]]),
+        ShapeError,
+        "one length",
+    ),
+    "travel shapes": (lambda: references.rest_to_rest([1.0], [1.0, 2.0], 1.0), ShapeError, "end"),
+    "travel time": (
+        lambda: references.rest_to_rest([1.0], [2.0], 0.0),
+        ConcurError,
+        "duration: expected a positive",
+    ),
+    "travel begin": (
+        lambda: references.rest_to_rest([1.0], [2.0], 1.0, NAN),
+        NonFiniteError,
+        "begin",
+    ),
+    "circle center": (lambda: references.circle([0.0], 1.0, 1.0), ShapeError, "two or three"),
+    "circle radius": (
+        lambda: references.circle([0.0, 0.0], 0.0, 1.0),
+        ConcurError,
+        "radius: expected a positive",
+    ),
+    "circle negative": (lambda: references.circle([0, 0], -1.0, 1.0), ConcurError, "radius"),
+    "circle period": (lambda: references.circle([0, 0], 1.0, 0.0), ConcurError, "period"),
+    "circle normal": (
+        lambda: references.circle([0, 0, 0], 1.0, 1.0, [0, 0, 0]),
+        ShapeError,
+        "normal",
+    ),
+    "circle tilted plane": (
+        lambda: references.circle([0, 0], 1.0, 1.0, [1, 0, 1]),
+        ShapeError,
+        "normal",
+    ),
+    "circle list radius": (lambda: references.circle([0, 0], [1.0], 1.0), ShapeError, "one number"),
+    "waypoints one": (lambda: references.waypoints([0.0], [[1.0]]), ShapeError, "at least two"),
+    "waypoints order": (
+        lambda: references.waypoints([0, 2, 1], [[0.0]] * 3),
+        ConcurError,
+        "entry 2: expected a time after 2 s",
+    ),
+    "waypoints equal": (lambda: references.waypoints([0, 1, 1], [[0]] * 3), ConcurError, "entry 2"),
+    "waypoints count": (lambda: references.waypoints([0, 1], [[0.0]] * 3), ShapeError, "points"),
+    "waypoints rates": (
+        lambda: references.waypoints([0, 1], [[0.0]] * 2, [[0.0, 0.0]]),
+        ShapeError,
+        "rates",
+    ),
+    "waypoints NaN": (lambda: references.waypoints([0, NAN], [[0]] * 2), NonFiniteError, "times"),
+    "screw pose": (lambda: references.screw(np.zeros((4, 4)), np.zeros(6)), ShapeError, "rotation"),
+    "screw shape": (lambda: references.screw(np.eye(3), np.zeros(6)), ShapeError, "start_pose"),
+    "screw twist": (lambda: references.screw(np.eye(4), np.zeros(3)), ShapeError, "twist"),
+    "screw group": (
+        lambda: references.screw(np.eye(4), np.zeros(6), "SO3"),
+        UnknownNameError,
+        "R3xSO3",
+    ),
+    "planar size": (lambda: references.planar(references.hold([1.0])), ShapeError, "theta"),
+    "stack none": (lambda: references.stack(), ConcurError, "at least one"),
+    "stack function": (lambda: references.stack(lambda t: t), ConcurError, "from_function"),
+    "relative pose": (
+        lambda: references.relative(references.hold(np.eye(4)), references.hold([1.0])),
+        ShapeError,
+        "R\\^n",
+    ),
+    "relative planar": (
+        lambda: references.relative(
+            references.planar(references.hold([1, 2, 3])), references.hold([1.0])
+        ),
+        ShapeError,
+        "R\\^n",
+    ),
+    "relative components": (
+        lambda: references.relative(references.hold([1.0]), references.hold([1, 2]), [2]),
+        ShapeError,
+        "from 0 to 1",
+    ),
+    "relative doubles": (
+        lambda: references.relative(references.hold([1, 2]), references.hold([1, 2, 3]), [1, 1]),
+        ShapeError,
+        "different",
+    ),
+    "function": (lambda: references.from_function(3, 1, 1), ConcurError, "from time"),
+    "function result": (
+        lambda: references.from_function(lambda t: 3.0, 1, 1)(0.5),
+        ConcurError,
+        "t = 0.5 s",
+    ),
+    "function sizes": (
+        lambda: references.from_function(lambda t: ReferenceSample([1], [1], [1]), 2, 2)(0.5),
+        ShapeError,
+        "2 pose",
+    ),
+    "time NaN": (lambda: references.hold([1.0])(NAN), NonFiniteError, "times"),
+    "times table": (lambda: references.hold([1.0]).sample([[1.0]]), ShapeError, "times"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_references_are_refused(name: str) -> None:
+    make, kind, text = BAD[name]
+    with pytest.raises(kind, match=text) as caught:
+        make()
+    assert str(caught.value).startswith("reference ")
