@@ -1,0 +1,335 @@
+"""The assumptions of the theory, checked on a robot: CON1-CON9 and NHR1-NHR3.
+
+Numbers follow section 5.1 (CON) and section 4.3 (NHR) of the thesis; DYN is the condition
+that the law itself needs and that the others do not imply.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from concur.reduction._model import ReducedModel
+
+SAMPLES = 32
+"""Configurations at which a condition is tested, the neutral one included."""
+
+
+class AuditStatus(Enum):
+    """Outcome of one check."""
+
+    HOLDS = "holds"
+    FAILS = "fails"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True)
+class AuditRow:
+    """One condition and what was found.
+
+    Parameters
+    ----------
+    id : str
+        Number of the condition, like "CON3".
+    statement : str
+        The condition in a sentence.
+    status : AuditStatus
+        Whether it holds.
+    why : str
+        The evidence, with numbers.
+    values : dict
+        Those numbers.
+    """
+
+    id: str
+    statement: str
+    status: AuditStatus
+    why: str
+    values: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Audit:
+    """Rows of checked conditions.
+
+    Parameters
+    ----------
+    rows : tuple of AuditRow
+        One per condition.
+    """
+
+    rows: tuple[AuditRow, ...]
+
+    @property
+    def holds(self) -> bool:
+        """Whether no condition fails."""
+        return all(row.status is not AuditStatus.FAILS for row in self.rows)
+
+    @property
+    def failures(self) -> tuple[AuditRow, ...]:
+        """Rows that fail."""
+        return tuple(row for row in self.rows if row.status is AuditStatus.FAILS)
+
+    def __iter__(self) -> Iterator[AuditRow]:
+        return iter(self.rows)
+
+    def __getitem__(self, id: str) -> AuditRow:
+        return next(row for row in self.rows if row.id == id)
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{row.id:<5} {row.status.value:<12} {row.statement}: {row.why}" for row in self.rows
+        )
+
+    def replace(self, *rows: AuditRow) -> Audit:
+        """Copy with rows put in place of those with the same number, or appended.
+
+        Parameters
+        ----------
+        *rows : AuditRow
+            New rows.
+
+        Returns
+        -------
+        Audit
+            The copy.
+        """
+        new = {row.id: row for row in rows}
+        kept = tuple(new.pop(row.id, row) for row in self.rows)
+        return Audit((*kept, *new.values()))
+
+
+class AuditedOutput(Protocol):
+    """What the audit needs to know of an output."""
+
+    name: str
+    dim: int
+
+    def closure_residual(self) -> float:
+        """Largest part of a bracket of two basis elements that leaves the output's algebra."""
+        ...
+
+
+def audit(model: ReducedModel, outputs: tuple[Any, ...] | None) -> Audit:
+    """Check the assumptions of the reduction and, given outputs, of the control problem.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot.
+    outputs : tuple of Output, optional
+        What is to be controlled.
+
+    Returns
+    -------
+    Audit
+        One row per condition.
+    """
+    rng = np.random.default_rng(1)
+    robot = model.robot
+    samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES - 1))]
+    rows = [
+        _invariance(model, samples, rng),
+        _no_actuator_along_group(model, samples),
+        _closed_basis(model),
+        _not_checked("CON4", "the reference is C2 and feasible", "no reference was given"),
+        *_counts(model, outputs),
+        _not_checked("CON7", "the initial state obeys the wheels", "no state was given"),
+        AuditRow(
+            "CON8",
+            "coordinates can be listed with the dependent ones first",
+            AuditStatus.HOLDS,
+            "the lift names its dependent and shape velocities",
+        ),
+        *_platform(model, samples, rng),
+    ]
+    order = {f"CON{i}": i for i in range(1, 10)}
+    return Audit(tuple(sorted(rows, key=lambda row: order.get(row.id, 99))))
+
+
+def _row(id: str, statement: str, holds: bool, why: str, **values: float) -> AuditRow:
+    status = AuditStatus.HOLDS if holds else AuditStatus.FAILS
+    return AuditRow(id, statement, status, why, values)
+
+
+def _not_checked(id: str, statement: str, why: str) -> AuditRow:
+    return AuditRow(id, statement, AuditStatus.NOT_CHECKED, why)
+
+
+def _invariance(
+    model: ReducedModel, samples: list[np.ndarray], rng: np.random.Generator
+) -> AuditRow:
+    """CON1: nothing depends on the coordinates of the group; gravity does not push along it."""
+    robot = model.robot
+    statement = "kinetic energy, potential and constraints are invariant under the group"
+    if not model.dependent:
+        return _row("CON1", statement, True, "no velocity is dependent: the group is trivial")
+    mass = rows = push = 0.0
+    for q in samples:
+        displacement = np.zeros(robot.nv)
+        displacement[list(model.dependent)] = rng.uniform(-1.0, 1.0, len(model.dependent))
+        moved = robot.integrate(q, displacement)
+        scale = np.abs(robot.mass_matrix(q)).max()
+        mass = max(mass, np.abs(robot.mass_matrix(moved) - robot.mass_matrix(q)).max() / scale)
+        rows = max(rows, np.abs(robot.constraints(moved) - robot.constraints(q)).max())
+        gravity = robot.bias(q, np.zeros(robot.nv))[list(model.dependent)]
+        push = max(push, np.abs(gravity).max() / max(1.0, robot.total_mass))
+    worst = max(mass, rows, push)
+    return _row(
+        "CON1",
+        statement,
+        worst < 1e-9,
+        f"change of the mass matrix {mass:.1e} relative, of the constraints {rows:.1e}, "
+        f"gravity along the group {push:.1e} N/kg",
+        mass_matrix=mass,
+        constraints=rows,
+        gravity=push,
+    )
+
+
+def _no_actuator_along_group(model: ReducedModel, samples: list[np.ndarray]) -> AuditRow:
+    """CON2, (5.1.1): the group is not driven, and the controls reach every shape velocity."""
+    driven = set(model.robot.actuated_freedoms) & set(model.dependent)
+    names = ", ".join(model.robot.freedom_names[i] for i in sorted(driven))
+    condition = max(_condition(model.input_matrix(q)) for q in samples)
+    why = f"driven along the group: {names or 'none'}; condition of H^T B {condition:.3g}"
+    return _row(
+        "CON2",
+        "no actuator acts along the group and the controls reach the shape",
+        not driven and condition < 1e8,
+        why,
+        condition=condition,
+    )
+
+
+def _closed_basis(model: ReducedModel) -> AuditRow:
+    """CON3: the controls are differentials of shape coordinates."""
+    shape = set(model.shape) & set(model.robot.actuated_freedoms)
+    missing = [model.robot.freedom_names[i] for i in model.shape if i not in shape]
+    why = "each shape velocity has its own drive"
+    if missing:
+        why = f"no drive on {', '.join(missing)}"
+    return _row("CON3", "the controls have a closed basis on the shape", not missing, why)
+
+
+def _counts(model: ReducedModel, outputs: tuple[AuditedOutput, ...] | None) -> list[AuditRow]:
+    """CON5, CON6 and CON9: how many outputs, and on which groups."""
+    statements = {
+        "CON5": "there are at least as many controls as outputs",
+        "CON6": "each output lives on a Lie subgroup",
+        "CON9": "there are exactly as many controls as outputs",
+    }
+    if outputs is None:
+        return [_not_checked(i, text, "no outputs were given") for i, text in statements.items()]
+    wanted, controls = sum(output.dim for output in outputs), model.nu
+    count = f"{controls} controls, {wanted} output coordinates"
+    closure = max((output.closure_residual() for output in outputs), default=0.0)
+    return [
+        _row("CON5", statements["CON5"], controls >= wanted, count),
+        _row(
+            "CON6",
+            statements["CON6"],
+            closure < 1e-12,
+            f"brackets leave the algebra by {closure:.1e}",
+            closure=closure,
+        ),
+        _row("CON9", statements["CON9"], controls == wanted, count),
+    ]
+
+
+def _platform(
+    model: ReducedModel, samples: list[np.ndarray], rng: np.random.Generator
+) -> list[AuditRow]:
+    """NHR1-NHR3, (4.3.24): only the platform rolls, invariantly, and its base follows."""
+    robot = model.robot
+    statements = {
+        "NHR1": "only the mobile platform is nonholonomic",
+        "NHR2": "the rolling constraints do not depend on the group's coordinates",
+        "NHR3": "the rolling constraints determine the motion along the group",
+    }
+    if not robot.wheels:
+        why = "the robot has no wheels"
+        return [_not_checked(i, text, why) for i, text in statements.items()]
+    platform = {i for w in robot.wheels for i in robot.path(robot.index(w.body))}
+    arm = [
+        i
+        for k, body in enumerate(robot.bodies)
+        if k not in platform
+        for i in range(*robot.v_slice(body.name).indices(robot.nv))
+    ]
+    on_arm = max((np.abs(robot.constraints(q)[:, arm]).max(initial=0.0) for q in samples))
+    moved = 0.0
+    for q in samples:
+        displacement = np.zeros(robot.nv)
+        displacement[list(model.dependent)] = rng.uniform(-1.0, 1.0, len(model.dependent))
+        after = robot.constraints(robot.integrate(q, displacement))
+        moved = max(moved, np.abs(after - robot.constraints(q)).max())
+    ratio = min(spread(model, q) for q in samples)
+    return [
+        _row("NHR1", statements["NHR1"], on_arm < 1e-12, f"largest arm column {on_arm:.1e}"),
+        _row("NHR2", statements["NHR2"], moved < 1e-9, f"largest change {moved:.1e}", change=moved),
+        _row(
+            "NHR3",
+            statements["NHR3"],
+            ratio > 1e-6,
+            f"smallest over largest singular value {ratio:.3g}",
+            ratio=ratio,
+        ),
+    ]
+
+
+def spread(model: ReducedModel, q: np.ndarray) -> float:
+    """Smallest over largest singular value of the constraints' dependent columns.
+
+    Columns of wheel spins are scaled by the wheel's radius, so that all are metres.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    float
+        Between 0 (the wheels do not determine the base) and 1.
+    """
+    return dependent_spread(model.robot, model.dependent, q)
+
+
+def dependent_spread(robot: Any, dependent: tuple[int, ...], q: np.ndarray) -> float:
+    """As `spread`, for a choice of dependent columns not yet made into a model.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    dependent : tuple of int
+        Indices in v.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+    """
+    rows = robot.constraints(q).copy()
+    for wheel in robot.wheels:
+        if wheel.radius > 0.0 and wheel.kind != "slider":
+            rows[:, robot.v_slice(wheel.body)] /= wheel.radius
+    values = np.linalg.svd(rows[:, list(dependent)], compute_uv=False)
+    return float(values[-1] / values[0]) if values.size and values[0] > 0.0 else 0.0
+
+
+def _condition(matrix: np.ndarray) -> float:
+    if matrix.shape[0] > matrix.shape[1]:
+        return float("inf")
+    values = np.linalg.svd(matrix, compute_uv=False)
+    return float(values[0] / values[-1]) if values[-1] > 0.0 else float("inf")

@@ -1,0 +1,60 @@
+"""Derivatives with respect to the configuration, also when it is itself an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+
+from concur.codegen import Array
+
+
+def along(function: Callable[[Array], Array], q: Array, rate: Array) -> Array:
+    """Directional derivative of a function of the configuration.
+
+    Parameters
+    ----------
+    function : callable
+        Takes q, returns an expression of any shape.
+    q : casadi.SX
+        Where, shape (nq,).
+    rate : casadi.SX
+        Direction in coordinates, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        Same shape as the function's result; zeros are structural.
+    """
+    symbol = ca.SX.sym("q", q.shape[0])
+    direction = ca.SX.sym("rate", q.shape[0])
+    value = ca.SX(function(symbol))
+    slope = ca.jtimes(ca.vec(ca.densify(value)), symbol, direction)
+    derivative = ca.sparsify(ca.reshape(slope, *value.shape))
+    return ca.Function("along", [symbol, direction], [derivative])(q, rate)
+
+
+def gradient(function: Callable[[Array], Array], q: Array) -> Array:
+    """Gradient of a scalar function of the configuration, in coordinates.
+
+    Parameters
+    ----------
+    function : callable
+        Takes q, returns a scalar expression; what else it uses is held fixed.
+    q : casadi.SX
+        Where, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        Shape (nq,).
+    """
+    symbol = ca.SX.sym("q", q.shape[0])
+    slope = ca.gradient(function(symbol), symbol)
+    others = [x for x in ca.symvar(slope) if not _within(x, symbol)]
+    rest = ca.vertcat(*others) if others else ca.SX(0, 1)
+    return ca.Function("gradient", [symbol, rest], [slope])(q, rest)
+
+
+def _within(x: Array, symbols: Array) -> bool:
+    return any(ca.is_equal(x, symbols[i]) for i in range(symbols.shape[0]))

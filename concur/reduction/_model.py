@@ -1,0 +1,365 @@
+"""The reduced model: an affine lift v = H(q) s + h(q) and the dynamics on it.
+
+Everything downstream (servo, simulation, certificates) knows a robot through this lift
+only; how it was found is the business of the other files of this folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.dynamics import solve_positive_definite
+from concur.kinematics import constant
+from concur.multibody import Mechanism
+from concur.reduction._audit import Audit, audit
+from concur.reduction._derivative import along, gradient
+
+
+@dataclass(frozen=True)
+class ReducedModel(EvaluatedMethods):
+    """A robot's dynamics in its shape velocities.
+
+    Made by `reduce`. With mass matrix M, bias c and actuation B of the robot,
+    ``Mhat sdot + chat = H^T B u``, ``Mhat = H^T M H``, ``chat = H^T (M b + c)`` and
+    ``vdot = H sdot + b``.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    kind : str
+        "chaplygin", "constrained" or "unreduced".
+    shape : tuple of int
+        Indices in v of the shape velocities s.
+    dependent : tuple of int
+        Indices in v that the lift gives from s.
+    reason : str
+        Why this reduction was taken.
+
+    See Also
+    --------
+    reduce : makes one.
+    """
+
+    robot: Mechanism
+    kind: str
+    shape: tuple[int, ...]
+    dependent: tuple[int, ...]
+    reason: str
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.robot.name
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.robot.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates of the robot."""
+        return self.robot.nv
+
+    @property
+    def ns(self) -> int:
+        """Number of shape velocities."""
+        return len(self.shape)
+
+    @property
+    def nu(self) -> int:
+        """Number of controls: driven freedoms of the robot."""
+        return len(self.robot.actuated_freedoms)
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """Name of each shape velocity."""
+        return tuple(self.robot.freedom_names[i] for i in self.shape)
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Name of each control."""
+        return tuple(self.robot.freedom_names[i] for i in self.robot.actuated_freedoms)
+
+    @property
+    def control_units(self) -> tuple[str, ...]:
+        """Unit of each control, N or N m."""
+        return tuple(self.robot.effort_units[i] for i in self.robot.actuated_freedoms)
+
+    @evaluated("(nq)->(nv,ns),(nv)")
+    def lift(self, q: Array) -> tuple[Array, Array]:
+        """Affine lift of the shape velocities: v = H s + h, (4.3.25).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        horizontal : numpy.ndarray or casadi.SX
+            H, shape (nv, ns).
+        drift : numpy.ndarray or casadi.SX
+            h, shape (nv,); zero for wheels.
+        """
+        horizontal = ca.SX(self.nv, self.ns)
+        for column, row in enumerate(self.shape):
+            horizontal[row, column] = 1.0
+        if self.dependent:
+            constraints = self.robot.constraints(q)
+            own, shape = constraints[:, list(self.dependent)], constraints[:, list(self.shape)]
+            horizontal[list(self.dependent), :] = -_solve_rows(own, shape)
+        return horizontal, ca.SX(self.nv, 1)
+
+    @evaluated("(nq),(ns)->(nv)")
+    def velocity(self, q: Array, s: Array) -> Array:
+        """Velocity of the robot for shape velocities, (5.1.10).
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v, shape (nv,).
+        """
+        horizontal, drift = self.lift(q)
+        return horizontal @ s + drift
+
+    @evaluated("(nq),(ns)->(nv)")
+    def drift_acceleration(self, q: Array, s: Array) -> Array:
+        """Acceleration of the robot at zero shape acceleration: b in vdot = H sdot + b.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            b, shape (nv,).
+        """
+        acceleration = ca.SX(self.nv, 1)
+        if self.dependent:
+            constraints = self.robot.constraints(q)
+            velocity = self.velocity(q, s)
+            turning = along(self.robot.constraints, q, self.robot.rate(q, velocity)) @ velocity
+            own = constraints[:, list(self.dependent)]
+            acceleration[list(self.dependent)] = -_solve_rows(own, turning)
+        return ca.sparsify(acceleration)
+
+    @evaluated("(nq)->(ns,ns)")
+    def mass_matrix(self, q: Array) -> Array:
+        """Reduced mass matrix Mhat = H^T M H, (4.3.26).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (ns, ns).
+        """
+        horizontal, _ = self.lift(q)
+        return horizontal.T @ self.robot.mass_matrix(q) @ horizontal
+
+    @evaluated("(nq),(ns)->(ns)")
+    def bias(self, q: Array, s: Array) -> Array:
+        """Reduced bias chat = H^T (M b + c): forces at zero shape acceleration.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (ns,).
+        """
+        return self.inverse_dynamics(q, s, ca.SX(self.ns, 1))
+
+    @evaluated("(nq),(ns),(ns)->(ns)")
+    def inverse_dynamics(self, q: Array, s: Array, sdot: Array) -> Array:
+        """Reduced forces for a shape acceleration: Mhat sdot + chat, by one Newton-Euler pass.
+
+        Parameters
+        ----------
+        q, s, sdot : array_like
+            Configuration, shape velocities and their rates, shapes (nq,), (ns,), (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            H^T B u, shape (ns,).
+        """
+        horizontal, drift = self.lift(q)
+        velocity = horizontal @ s + drift
+        acceleration = horizontal @ sdot + self.drift_acceleration(q, s)
+        return horizontal.T @ self.robot.inverse_dynamics(q, velocity, acceleration)
+
+    @evaluated("(nq)->(ns,nu)")
+    def input_matrix(self, q: Array) -> Array:
+        """Forces on the shape from the controls: H^T B.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (ns, nu); the identity when the shape velocities are the driven ones.
+        """
+        horizontal, _ = self.lift(q)
+        return horizontal[list(self.robot.actuated_freedoms), :].T
+
+    @evaluated("(nq),(ns),(nu)->(ns)")
+    def acceleration(self, q: Array, s: Array, u: Array) -> Array:
+        """Shape acceleration under control forces.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            sdot, shape (ns,).
+        """
+        force = self.input_matrix(q) @ u - self.bias(q, s)
+        return solve_positive_definite(self.mass_matrix(q), force)
+
+    @evaluated("(nq),(ns)->()")
+    def hamiltonian(self, q: Array, p: Array) -> Array:
+        """Reduced Hamiltonian: kinetic and potential energy at reduced momentum, (4.3.26).
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum p = Mhat s, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Energy, J.
+        """
+        s = solve_positive_definite(self.mass_matrix(q), p)
+        return ca.dot(p, s) / 2 + self.robot.potential_energy(q)
+
+    @evaluated("(nq),(ns)->(ns,ns)")
+    def two_form(self, q: Array, p: Array) -> Array:
+        """Curvature two-form of the reduced equations, Xi = <J, B> of (4.3.27).
+
+        With horizontal fields X_a (columns of H) and shape structure constants c,
+        ``Xi_ab = c^d_ab p_d - <M H s, [X_a, X_b]>``, which is <J, B_ab> for a Chaplygin
+        system and holds for wheels without the symmetry too.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Antisymmetric, shape (ns, ns).
+        """
+        horizontal, _ = self.lift(q)
+        s = solve_positive_definite(self.mass_matrix(q), p)
+        momentum = self.robot.mass_matrix(q) @ (horizontal @ s)
+        fields = [horizontal[:, a] for a in range(self.ns)]
+        changes = [
+            along(lambda x: self.lift(x)[0], q, self.robot.rate(q, field)) for field in fields
+        ]
+        form = ca.SX(self.ns, self.ns)
+        for a in range(self.ns):
+            for b in range(a + 1, self.ns):
+                turned = (
+                    self.robot.bracket(fields[a], fields[b]) + changes[a][:, b] - changes[b][:, a]
+                )
+                own = turned[list(self.shape)]
+                form[a, b] = ca.dot(p, own) - ca.dot(momentum, turned)
+                form[b, a] = -form[a, b]
+        return ca.sparsify(form)
+
+    @evaluated("(nq),(ns),(nu)->(nv),(ns)")
+    def vector_field(self, q: Array, p: Array, u: Array) -> tuple[Array, Array]:
+        """Reduced Hamilton equations.
+
+        ``pdot_b = -E_b Hhat + c^d_ab p_d s^a - Xi_ab s^a + (H^T B u)_b`` with E_b the
+        derivative along the horizontal field b.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+
+        Returns
+        -------
+        v : numpy.ndarray or casadi.SX
+            Velocity of the robot, shape (nv,); `robot.rate` makes qdot of it.
+        pdot : numpy.ndarray or casadi.SX
+            Rate of the reduced momentum, shape (ns,).
+        """
+        horizontal, _ = self.lift(q)
+        s = solve_positive_definite(self.mass_matrix(q), p)
+        slopes = gradient(lambda x: self.hamiltonian(x, p), q)
+        form = self.two_form(q, p)
+        rates = []
+        shape = list(self.shape)
+        for b in range(self.ns):
+            slope = ca.dot(slopes, self.robot.rate(q, horizontal[:, b]))
+            unit = _embed(ca.SX(1), [shape[b]], self.nv)
+            turned = self.robot.bracket(_embed(s, shape, self.nv), unit)
+            rates.append(-slope + ca.dot(p, turned[shape]) - ca.dot(form[:, b], s))
+        return horizontal @ s, ca.vertcat(*rates) + self.input_matrix(q) @ u
+
+    def audit(self, outputs: Iterable[Any] | None = None) -> Audit:
+        """Check the assumptions CON1-CON9 and NHR1-NHR3 at sampled configurations.
+
+        Parameters
+        ----------
+        outputs : iterable of Output, optional
+            Outputs to be controlled; without them the conditions on outputs are listed as
+            not checked.
+
+        Returns
+        -------
+        Audit
+            One row per condition: holds, fails or not checked, and why.
+        """
+        return audit(self, None if outputs is None else tuple(outputs))
+
+
+def _solve_rows(own: Array, right: Array) -> Array:
+    """Solve for the dependent velocities; in numbers when the wheels' geometry is constant."""
+    if own.is_constant() and right.is_constant():
+        solution = np.linalg.solve(np.array(ca.DM(own)), np.array(ca.DM(right)))
+        solution[np.abs(solution) < 1e-15 * np.abs(solution).max(initial=0.0)] = 0.0
+        return constant(solution)
+    return ca.solve(own, right)
+
+
+def _embed(s: Array, rows: list[int], size: int) -> Array:
+    full = ca.SX(size, 1)
+    full[rows] = s
+    return full
