@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from importlib.metadata import version
+from importlib import metadata
 
 project = "concur"
 author = "The concur developers"
 copyright = "2026, The concur developers"
-release = version("concur")
-extensions = ["myst_parser", "sphinx.ext.mathjax"]
+release = metadata.version("concur")
+extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3
+numpydoc_show_class_members = False  # autodoc lists them
+autodoc_typehints = "none"  # numpydoc sections name types with shapes and units
 exclude_patterns = ["_build"]

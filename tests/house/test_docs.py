@@ -13,6 +13,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
+from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import validate
 
 import concur
@@ -56,6 +57,12 @@ def packages():
     return found
 
 
+def is_own(value):
+    """Whether a public name is a class or function of the package, not an alias of a type."""
+    callable_kind = inspect.isclass(value) or inspect.isroutine(value)
+    return callable_kind and value.__module__.startswith("concur")
+
+
 def public_objects():
     """Every public class, function and module once, as {dotted path: object}."""
     found, seen = {}, set()
@@ -66,7 +73,7 @@ def public_objects():
             if inspect.ismodule(value):
                 if value not in queue:
                     queue.append(value)
-            elif (inspect.isclass(value) or inspect.isroutine(value)) and id(value) not in seen:
+            elif is_own(value) and id(value) not in seen:
                 seen.add(id(value))
                 found[f"{module.__name__}.{name}"] = value
     return dict(sorted(found.items()))
@@ -98,7 +105,8 @@ def complaints(path, value):
         codes -= {"PR01"}
     if inspect.isfunction(value) and not set(inspect.signature(value).parameters) - {"self", "cls"}:
         codes -= {"RT01"}  # one sentence says what a call without arguments returns
-    return [f"{path}: {code} {text}" for code, text in validate(path)["errors"] if code in codes]
+    errors = validate(get_doc_object(value))["errors"]
+    return [f"{path}: {code} {text}" for code, text in errors if code in codes]
 
 
 OBJECTS = public_objects()
