@@ -1,0 +1,294 @@
+"""Robots from TOML files."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from importlib import resources
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from concur.errors import ConcurError, DescriptionError
+from concur.formats._toml import (
+    Number,
+    Quaternion,
+    Table,
+    Text,
+    Vector3,
+    check,
+    fault,
+    is_numbers,
+    located,
+    read_toml,
+    show,
+    unknown,
+)
+from concur.mechanism import Body, Inertia, Pose, Wheel, joints
+from concur.multibody import Mechanism
+
+
+class PlacementTable(Table):
+    """Fields of a placement."""
+
+    translation: Vector3 | None = None
+    rotation: Quaternion | None = None
+
+
+class _InertiaTable(Table):
+    mass: Number
+    com: Vector3 | None = None
+    moments: Vector3 | None = None
+    tensor: (
+        Annotated[
+            list[Annotated[list[float], Field(min_length=3, max_length=3)]],
+            Field(min_length=3, max_length=3, description="3 rows of 3 numbers"),
+        ]
+        | None
+    ) = None
+
+
+class _BodyTable(Table):
+    name: Text
+    joint: Annotated[
+        dict[str, Any],
+        Field(description='a table like { type = "Revolute", axis = [0, 0, 1] }'),
+    ]
+    parent: Text | None = None
+    placement: PlacementTable | None = None
+    inertia: _InertiaTable | None = None
+
+
+class _WheelTable(Table):
+    body: Text
+    radius: Number
+    kind: Text | None = None
+    roller_angle: Number | None = None
+    axis: Vector3 | None = None
+    center: Vector3 | None = None
+    ground: Number | None = None
+
+
+class _RobotTable(Table):
+    name: Text
+    bodies: Annotated[list[_BodyTable], Field(description="tables [[bodies]]")]
+    wheels: Annotated[list[_WheelTable], Field(description="tables [[wheels]]")] | None = None
+    gravity: Vector3 | None = None
+    actuated: Annotated[list[str], Field(description="a list of body names")] | None = None
+
+
+def load(path: str | PathLike[str]) -> Mechanism:
+    """Read a robot from a TOML file.
+
+    The file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
+    ``actuated`` (names of the driven bodies, all but the base if not given), a table
+    ``[[bodies]]`` for each body and a table ``[[wheels]]`` for each wheel. Their fields are the
+    arguments of `Body`, `Joint`, `Pose`, `Inertia` and `Wheel`; an inertia has either
+    ``moments`` (3 numbers) or ``tensor`` (3 rows of 3).
+
+    Parameters
+    ----------
+    path : path
+        File with the ending .toml.
+
+    Returns
+    -------
+    Mechanism
+        The robot.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be read, a field is missing, unknown or of the wrong type, a name
+        does not exist or the parents form no tree.
+    ConcurError
+        If a part is not physical (`InertiaError`, `WheelError`, ...), with file and table named.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "cart.toml"
+    >>> _ = path.write_text('''
+    ... name = "cart"
+    ... [[bodies]]
+    ... name = "cart"
+    ... joint = { type = "Prismatic", axis = [1, 0, 0] }
+    ... inertia = { mass = 2.0 }
+    ... ''')
+    >>> load(path).nq
+    1
+    """
+    if Path(path).suffix.lower() == ".urdf":
+        raise DescriptionError(
+            str(path),
+            expected="a robot in TOML",
+            came="a URDF file, which this version does not read",
+            cure="Write the bodies as [[bodies]] tables in a .toml file.",
+            file=str(path),
+        )
+    data = read_toml(path)
+    robot = check(_RobotTable, data, path)
+    names = [body.name for body in robot.bodies]
+    bodies = [_body(table, names, path) for table in robot.bodies]
+    wheels = [_wheel(table, names, path) for table in robot.wheels or ()]
+    for name in robot.actuated or ():
+        if name not in names:
+            raise unknown(path, "", "actuated", "a body", name, names)
+    try:
+        return Mechanism(robot.name, bodies, wheels, **given(robot, {"gravity", "actuated"}))
+    except ConcurError as error:
+        table, field = _blame(error, names, [wheel.body for wheel in wheels])
+        with located(path, table, field):
+            raise
+
+
+def shipped_names() -> list[str]:
+    """List the robots that come with the package.
+
+    Returns
+    -------
+    list of str
+        Names, sorted.
+    """
+    folder = resources.files("concur") / "robots"
+    return sorted(f.name[:-5] for f in folder.iterdir() if f.name.endswith(".toml"))
+
+
+def load_shipped(name: str) -> Mechanism:
+    """Read a robot that comes with the package.
+
+    Parameters
+    ----------
+    name : str
+        One of `shipped_names`.
+
+    Returns
+    -------
+    Mechanism
+        The robot.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is none of this name.
+    """
+    with resources.as_file(resources.files("concur") / "robots" / f"{name}.toml") as path:
+        if not path.is_file():
+            raise FileNotFoundError(name)
+        return load(path)
+
+
+def _body(table: _BodyTable, names: list[str], path: str | PathLike[str]) -> Body:
+    label = f'[[bodies]] "{table.name}"'
+    if names.count(table.name) > 1:
+        raise fault(
+            path,
+            label,
+            "name",
+            expected="a name of its own for each body",
+            came=f"{names.count(table.name)} bodies of this name",
+            cure="Rename all but one.",
+        )
+    if table.parent is not None and table.parent not in names:
+        raise unknown(path, label, "parent", "a body", table.parent, names)
+    joint = _joint(table.joint, label, path)
+    optional: dict[str, Any] = {}
+    if table.placement is not None:
+        with located(path, label, "placement"):
+            optional["placement"] = Pose(**given(table.placement))
+    if table.inertia is not None:
+        optional["inertia"] = _inertia(table.inertia, label, path)
+    with located(path, label):
+        return Body(table.name, joint, parent=table.parent, **optional)
+
+
+def _joint(table: dict[str, Any], label: str, path: str | PathLike[str]) -> joints.Joint:
+    kinds = {name: getattr(joints, name) for name in joints.__all__ if name != "Joint"}
+    kind = table.get("type")
+    if not isinstance(kind, str):
+        raise fault(
+            path,
+            label,
+            "joint.type",
+            expected="the name of a joint: " + ", ".join(kinds),
+            came="nothing" if kind is None else show(kind),
+            cure='Write for example joint = { type = "Revolute", axis = [0, 0, 1] }.',
+        )
+    if kind not in kinds:
+        raise unknown(path, label, "joint.type", "a joint", kind, kinds)
+    parameters = inspect.signature(kinds[kind]).parameters
+    values = {name: value for name, value in table.items() if name != "type"}
+    for name, value in values.items():
+        if name not in parameters:
+            raise unknown(
+                path, label, f"joint.{name}", f"a field of {kind}", name, ["type", *parameters]
+            )
+        if not is_numbers(value):
+            raise fault(
+                path,
+                label,
+                f"joint.{name}",
+                expected="a number or a list of numbers",
+                came=show(value),
+                cure="Correct the entry.",
+            )
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in values:
+            raise fault(
+                path,
+                label,
+                f"joint.{name}",
+                expected=f"the {name} of the {kind} joint",
+                came="nothing",
+                cure=f"Add the field `{name}`.",
+            )
+    with located(path, label, "joint"):
+        joint: joints.Joint = kinds[kind](**values)
+    return joint
+
+
+def _inertia(table: _InertiaTable, label: str, path: str | PathLike[str]) -> Inertia:
+    if table.moments is not None and table.tensor is not None:
+        raise fault(
+            path,
+            label,
+            "inertia.tensor",
+            expected="either `moments` or `tensor`",
+            came="both",
+            cure="Remove one of them.",
+        )
+    arguments = given(table, {"mass", "com", "moments"})
+    if table.tensor is not None:
+        arguments["moments"] = table.tensor
+    with located(path, label, "inertia"):
+        return Inertia(**arguments)
+
+
+def _wheel(table: _WheelTable, names: list[str], path: str | PathLike[str]) -> Wheel:
+    label = f'[[wheels]] "{table.body}"'
+    if table.body not in names:
+        raise unknown(path, label, "body", "a body", table.body, names)
+    with located(path, label):
+        return Wheel(**given(table))
+
+
+def given(table: Table, only: set[str] | None = None) -> dict[str, Any]:
+    """Fields a table has, as arguments, so that the constructors' defaults hold for the rest."""
+    return table.model_dump(include=only, exclude_none=True)
+
+
+def _blame(error: ConcurError, bodies: list[str], wheels: list[str]) -> tuple[str, str]:
+    """Guess the table a fault of the whole robot belongs to, from the names in its place."""
+    for kind, names in (("wheel", wheels), ("body", bodies)):
+        for name in re.findall(rf"{kind} `([^`]*)`", error.where):
+            if name in names:
+                return f'[[{"wheels" if kind == "wheel" else "bodies"}]] "{name}"', ""
+    cycle = error.data.get("cycle")
+    if cycle:
+        return f'[[bodies]] "{cycle[0]}"', "parent"
+    field = re.search(r"`(actuated|gravity|parent)`$", error.where)
+    if field is None:
+        return "", ""
+    return ("[[bodies]]" if field[1] == "parent" else ""), field[1]

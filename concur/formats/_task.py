@@ -1,0 +1,570 @@
+"""Tracking tasks from TOML files: robot, outputs, gains, reference, start, run, tolerances."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from concur.control import Output, references
+from concur.control.references import Reference
+from concur.formats._robot import PlacementTable, given, load, load_shipped, shipped_names
+from concur.formats._toml import (
+    Number,
+    NumberOrList,
+    Numbers,
+    Positive,
+    Rows,
+    Table,
+    Text,
+    Vector3,
+    check,
+    fault,
+    is_number,
+    located,
+    read_toml,
+    show,
+    unknown,
+)
+from concur.mechanism import Pose
+from concur.multibody import Mechanism
+
+Method = Literal["rk4", "rkmk4", "dop853"]
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What a run must satisfy to pass.
+
+    Parameters
+    ----------
+    settling_time : float
+        Time (s) from which on the errors count.
+    final_error : float
+        Largest tracking error at the end (m, rad).
+    deviation : float
+        Largest difference between the error of the run and the one predicted by the linear
+        error dynamics (m, rad).
+    constraint : float
+        Largest residual of the rolling constraints or of the momentum (m/s, kg m/s).
+    margin : float
+        Smallest admissible scaled singular value of the decoupling matrix.
+    """
+
+    settling_time: float
+    final_error: float = 1e-6
+    deviation: float = 1e-6
+    constraint: float = 1e-9
+    margin: float = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """A tracking task, as read from a file by `load_task`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the task.
+    path : Path
+        File it was read from.
+    robot : Mechanism
+        Robot that the servo is designed for.
+    momentum : ndarray, shape (6,), or None
+        Constant spatial momentum about the inertial origin, [linear; angular] (kg m/s,
+        kg m^2/s); None if not given.
+    outputs : tuple of Output
+        Outputs that track the reference, in order.
+    stiffness, damping : ndarray, shape (n, n)
+        Diagonal gains on the error coordinates of all outputs (1/s^2, 1/s).
+    reference : Reference
+        Demand on all outputs, in their order.
+    q0 : ndarray, shape (nq,)
+        Configuration at the start.
+    s0 : dict of str to float
+        Shape velocities at the start by name (rad/s, m/s); those not named are zero.
+    duration : float
+        Length of the run (s).
+    dt : float
+        Time step (s).
+    method : str
+        Integrator.
+    hold : float or None
+        Sampling period of the servo, whose torque is held in between (s); None for a
+        continuous servo.
+    tolerances : Tolerances
+        What the run must satisfy.
+    plant : Mechanism or None
+        Robot that is simulated, if it differs from the one the servo knows.
+    """
+
+    name: str
+    path: Path
+    robot: Mechanism
+    momentum: NDArray[np.float64] | None
+    outputs: tuple[Output, ...]
+    stiffness: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    reference: Reference
+    q0: NDArray[np.float64]
+    s0: Mapping[str, float]
+    duration: float
+    dt: float
+    method: str
+    hold: float | None
+    tolerances: Tolerances
+    plant: Mechanism | None
+
+
+class _OutputTable(Table):
+    name: Text
+    body: Text
+    group: Text
+    point: Vector3 | None = None
+    axes: Text | None = None
+    stiffness: NumberOrList
+    damping: NumberOrList
+
+
+class _InitialTable(Table):
+    q: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
+    s: Annotated[dict[str, Number], Field(description="a table of shape velocities")] | None = None
+
+
+class _SimulationTable(Table):
+    duration: Positive
+    dt: Positive = 1e-3
+    method: Annotated[
+        Method, Field(description="one of " + ", ".join(f'"{m}"' for m in get_args(Method)))
+    ] = "rk4"
+    hold: Positive | None = None
+
+
+class _TolerancesTable(Table):
+    final_error: Positive = Tolerances.final_error
+    deviation: Positive = Tolerances.deviation
+    constraint: Positive = Tolerances.constraint
+    settling_time: Positive | None = None
+    margin: Positive = Tolerances.margin
+
+
+class _PlantTable(Table):
+    file: Text
+
+
+class _TaskTable(Table):
+    name: Text
+    robot: Text
+    momentum: (
+        Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")] | None
+    ) = None
+    outputs: Annotated[
+        list[_OutputTable], Field(min_length=1, description="at least one table [[outputs]]")
+    ]
+    reference: Annotated[
+        dict[str, dict[str, Any]], Field(description="a table [reference.<output>] per output")
+    ]
+    initial: _InitialTable = _InitialTable()
+    simulation: _SimulationTable
+    tolerances: _TolerancesTable = _TolerancesTable()
+    plant: _PlantTable | None = None
+
+
+class _Hold(Table):
+    kind: str
+    point: NumberOrList
+
+    def build(self, group: str) -> Reference:
+        return references.hold(self.point, group)
+
+
+class _Path(Table):
+    """Fields that paths in R^n share: they can be relative to each other."""
+
+    kind: str
+    relative_to: Text | None = None
+    components: Annotated[list[int], Field(description="a list of whole numbers")] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        return {k: v for k, v in given(self).items() if k not in _Path.model_fields}
+
+
+class _HoldPoint(_Path):
+    point: NumberOrList
+
+    def build(self, group: str) -> Reference:
+        return references.hold(**self.arguments())
+
+
+class _Polynomial(_Path):
+    coefficients: Rows
+
+    def build(self, group: str) -> Reference:
+        return references.polynomial(**self.arguments())
+
+
+class _RestToRest(_Path):
+    start: Numbers
+    end: Numbers
+    duration: Positive
+    begin: Number | None = None
+
+    def build(self, group: str) -> Reference:
+        return references.rest_to_rest(**self.arguments())
+
+
+class _Circle(_Path):
+    center: Numbers
+    radius: Positive
+    period: Number
+    normal: Vector3 | None = None
+    phase: Number | None = None
+
+    def build(self, group: str) -> Reference:
+        return references.circle(**self.arguments())
+
+
+class _Waypoints(_Path):
+    times: Numbers
+    points: Annotated[list[NumberOrList], Field(description="a list of points, one for each time")]
+    rates: Rows | None = None
+
+    def build(self, group: str) -> Reference:
+        return references.waypoints(**self.arguments())
+
+
+class _Screw(Table):
+    kind: str
+    start_pose: PlacementTable
+    twist: Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")]
+
+    def build(self, group: str) -> Reference:
+        pose = Pose(**given(self.start_pose))
+        return references.screw(pose.matrix, self.twist, group)
+
+
+_PATHS: dict[str, type[_Path]] = {
+    "hold": _HoldPoint,
+    "polynomial": _Polynomial,
+    "rest_to_rest": _RestToRest,
+    "circle": _Circle,
+    "waypoints": _Waypoints,
+}
+_KINDS: dict[str, dict[str, type[Any]]] = {
+    **dict.fromkeys(("R", "R2", "R3", "SO2", "SE2"), _PATHS),
+    "SO3": {"hold": _Hold},
+    "SE3": {"hold": _Hold, "screw": _Screw},
+    "R3xSO3": {"hold": _Hold, "screw": _Screw},
+}
+
+
+def load_task(path: str | PathLike[str]) -> Task:
+    """Read a tracking task from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+        The task. Its fields are ``name``; ``robot``, the name of a shipped robot or a file
+        relative to the task; ``momentum`` (6 numbers, optional); a table ``[[outputs]]`` for
+        each output with the arguments of `Output` and its ``stiffness`` and ``damping`` (a
+        number or one for each coordinate); ``[reference.<output>]`` with the ``kind`` (a
+        constructor in `references`) and its arguments, and for outputs in R^n optionally
+        ``relative_to``, the output whose reference it is added to; ``[initial.q]`` and
+        ``[initial.s]`` with configurations by body and shape velocities by name, neutral and
+        zero where not given; ``[simulation]`` with ``duration``, ``dt``, ``method``, ``hold``;
+        ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the ``file`` of
+        another robot to be simulated (optional).
+
+    Returns
+    -------
+    Task
+        The task with its robot loaded and its reference built.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be read, a field is missing, unknown or of the wrong type, or a name
+        does not exist.
+    ConcurError
+        If a part is refused by its constructor, with file and table named.
+    """
+    data = read_toml(path)
+    task = check(_TaskTable, data, path)
+    robot = _robot(task.robot, path)
+    outputs = tuple(_output(table, robot, task.outputs, path) for table in task.outputs)
+    return Task(
+        name=task.name,
+        path=Path(path),
+        robot=robot,
+        momentum=None if task.momentum is None else _frozen(task.momentum),
+        outputs=outputs,
+        stiffness=_gains(outputs, task.outputs, "stiffness", path),
+        damping=_gains(outputs, task.outputs, "damping", path),
+        reference=_reference(outputs, task.reference, data, path),
+        q0=_initial_configuration(task.initial.q or {}, robot, path),
+        s0=_initial_velocities(task.initial.s or {}, robot, path),
+        duration=task.simulation.duration,
+        dt=task.simulation.dt,
+        method=task.simulation.method,
+        hold=task.simulation.hold,
+        tolerances=_tolerances(task),
+        plant=None if task.plant is None else _plant(task.plant.file, robot, path),
+    )
+
+
+def _robot(name: str, path: str | PathLike[str]) -> Mechanism:
+    if _is_file(name):
+        return load(Path(path).parent / name)
+    known = shipped_names()
+    if name not in known:
+        raise unknown(path, "", "robot", "a shipped robot or a .toml file", name, known)
+    return load_shipped(name)
+
+
+def _is_file(name: str) -> bool:
+    return "/" in name or "\\" in name or Path(name).suffix.lower() in (".toml", ".urdf")
+
+
+def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
+    plant = load(Path(path).parent / file)
+    if [(b.name, b.joint.nq) for b in plant.bodies] != [(b.name, b.joint.nq) for b in robot.bodies]:
+        raise fault(
+            path,
+            "[plant]",
+            "file",
+            expected="a robot with the bodies of the task's robot: "
+            + ", ".join(b.name for b in robot.bodies),
+            came=", ".join(b.name for b in plant.bodies),
+            cure="Copy the robot's file and change numbers only.",
+        )
+    return plant
+
+
+def _output(
+    table: _OutputTable,
+    robot: Mechanism,
+    tables: Sequence[_OutputTable],
+    path: str | PathLike[str],
+) -> Output:
+    label = _label(table)
+    if sum(other.name == table.name for other in tables) > 1:
+        raise fault(
+            path,
+            label,
+            "name",
+            expected="a name of its own for each output",
+            came=f"`{table.name}` twice",
+            cure="Rename one of them.",
+        )
+    bodies = [body.name for body in robot.bodies]
+    if table.body not in bodies:
+        raise unknown(path, label, "body", "a body", table.body, bodies)
+    if table.group not in _KINDS:
+        raise unknown(path, label, "group", "a group", table.group, _KINDS)
+    with located(path, label):
+        return Output(**given(table, {"name", "body", "group", "point", "axes"}))
+
+
+def _gains(
+    outputs: Sequence[Output],
+    tables: Sequence[_OutputTable],
+    field: str,
+    path: str | PathLike[str],
+) -> NDArray[np.float64]:
+    diagonal: list[float] = []
+    for output, table in zip(outputs, tables, strict=True):
+        value = getattr(table, field)
+        numbers = [value] * output.dim if is_number(value) else list(value)
+        if len(numbers) != output.dim or not all(0.0 < number < np.inf for number in numbers):
+            raise fault(
+                path,
+                _label(table),
+                field,
+                expected="a number above zero, or "
+                f"{output.dim} of them for an output in {output.group}",
+                came=show(value),
+                cure="With gains above zero the errors decay.",
+            )
+        diagonal += numbers
+    return _frozen(np.diag(diagonal))
+
+
+def _reference(
+    outputs: Sequence[Output],
+    given_tables: Mapping[str, dict[str, Any]],
+    data: dict[str, Any],
+    path: str | PathLike[str],
+) -> Reference:
+    named = {output.name: output for output in outputs}
+    for name in given_tables:
+        if name not in named:
+            raise unknown(path, f"[reference.{name}]", "", "an output", name, named)
+    tables: dict[str, Any] = {}
+    own: dict[str, Reference] = {}
+    for name, output in named.items():
+        if name not in given_tables:
+            raise fault(
+                path,
+                "[reference]",
+                name,
+                expected=f"a table [reference.{name}]",
+                came="nothing",
+                cure="Each output needs a reference.",
+            )
+        tables[name] = _reference_table(output, given_tables[name], data, path)
+        own[name] = _own_reference(output, tables[name], path)
+    return references.stack(*(_total(output, named, tables, own, path) for output in outputs))
+
+
+def _reference_table(
+    output: Output, table: dict[str, Any], data: dict[str, Any], path: str | PathLike[str]
+) -> Any:
+    label = f"[reference.{output.name}]"
+    kinds = _KINDS[output.group]
+    kind = table.get("kind")
+    if not isinstance(kind, str):
+        raise fault(
+            path,
+            label,
+            "kind",
+            expected=f"a kind for an output in {output.group}: {', '.join(kinds)}",
+            came="nothing" if kind is None else show(kind),
+            cure='Write for example kind = "hold".',
+        )
+    if kind not in kinds:
+        raise unknown(path, label, "kind", f"a kind for an output in {output.group}", kind, kinds)
+    return check(kinds[kind], table, path, whole=data, at=("reference", output.name))
+
+
+def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Reference:
+    label = f"[reference.{output.name}]"
+    with located(path, label):
+        reference: Reference = table.build(output.group)
+    if reference.pose_size != output.pose_size:
+        raise fault(
+            path,
+            label,
+            "",
+            expected=f"{output.pose_size} coordinates for an output in {output.group}",
+            came=f"{reference.pose_size} coordinates",
+            cure="Give each point as many numbers as the output has coordinates.",
+        )
+    return references.planar(reference) if output.group == "SE2" else reference
+
+
+def _total(
+    output: Output,
+    named: Mapping[str, Output],
+    tables: Mapping[str, Any],
+    own: Mapping[str, Reference],
+    path: str | PathLike[str],
+    trail: tuple[str, ...] = (),
+) -> Reference:
+    """Add up a reference and those it is relative to."""
+    name, label = output.name, f"[reference.{output.name}]"
+    to = getattr(tables[name], "relative_to", None)
+    components = getattr(tables[name], "components", None)
+    if to is None:
+        if components is not None:
+            raise fault(
+                path,
+                label,
+                "components",
+                expected="`components` together with `relative_to`",
+                came="`components` alone",
+                cure="Add `relative_to` or remove `components`.",
+            )
+        return own[name]
+    if to not in named:
+        raise unknown(path, label, "relative_to", "another output", to, named)
+    if to in (*trail, name):
+        raise fault(
+            path,
+            label,
+            "relative_to",
+            expected="references that do not lead back to themselves",
+            came="the circle " + " -> ".join((*trail, name, to)),
+            cure="Give one of them in inertial axes.",
+        )
+    axes, origin_axes = output.axes or "", named[to].axes or ""
+    if not axes or not origin_axes or (components is None and not set(origin_axes) <= set(axes)):
+        raise fault(
+            path,
+            label,
+            "relative_to",
+            expected="two outputs in R, R2 or R3, the other one with no further axes",
+            came=f"`{name}` in {output.group} {axes} relative to `{to}` in "
+            f"{named[to].group} {origin_axes}",
+            cure="Only positions add, axis by axis.",
+        )
+    origin = _total(named[to], named, tables, own, path, (*trail, name))
+    if components is None:
+        components = [axes.index(axis) for axis in origin_axes]
+    if len(origin_axes) > len(axes):
+        raise fault(
+            path,
+            label,
+            "components",
+            expected="an output with no more coordinates to be relative to",
+            came=f"{len(axes)} coordinates relative to {len(origin_axes)}",
+            cure="Only positions add, axis by axis.",
+        )
+    with located(path, label, "components"):
+        return references.relative(own[name], origin, components)
+
+
+def _initial_configuration(
+    table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str]
+) -> NDArray[np.float64]:
+    q = np.array(robot.neutral(), dtype=float)
+    sizes = {body.name: body.joint.nq for body in robot.bodies}
+    for name, value in table.items():
+        if name not in sizes:
+            raise unknown(path, "[initial.q]", name, "a body", name, sizes)
+        numbers = [value] if is_number(value) else value
+        if len(numbers) != sizes[name]:
+            raise fault(
+                path,
+                "[initial.q]",
+                name,
+                expected=f"{sizes[name]} numbers" if sizes[name] != 1 else "one number",
+                came=show(value),
+                cure="Give as many numbers as the joint of this body has coordinates.",
+            )
+        q[robot.q_slice(name)] = numbers
+    with located(path, "[initial.q]"):
+        return _frozen(robot.check_configuration(q.tolist()))
+
+
+def _initial_velocities(
+    table: Mapping[str, float], robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, float]:
+    bodies = [body.name for body in robot.bodies]
+    for name in table:
+        # Only the model knows which joints are shape; here it can be seen whether they exist.
+        if name.split("[")[0] not in bodies:
+            raise unknown(path, "[initial.s]", name, "a joint", name, bodies)
+    return dict(table)
+
+
+def _tolerances(task: _TaskTable) -> Tolerances:
+    values = {field.name: getattr(task.tolerances, field.name) for field in fields(Tolerances)}
+    if values["settling_time"] is None:
+        values["settling_time"] = 0.5 * task.simulation.duration
+    return Tolerances(**values)
+
+
+def _label(table: _OutputTable) -> str:
+    return f'[[outputs]] "{table.name}"'
+
+
+def _frozen(values: Any) -> NDArray[np.float64]:
+    array = np.array(values, dtype=np.float64)
+    array.setflags(write=False)
+    return array

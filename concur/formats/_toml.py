@@ -1,0 +1,452 @@
+"""Reading of TOML tables, with errors that name file, table and field."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+import typing
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticCustomError
+
+from concur.errors import ConcurError, DescriptionError
+
+
+class Table(BaseModel):
+    """Base of the tables of a description: every field known, every type exact."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+
+T = TypeVar("T", bound=Table)
+
+
+def is_number(value: object) -> bool:
+    """Say whether a TOML value is a number.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    bool
+        False for true and false, which Python counts as numbers.
+    """
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def is_numbers(value: object) -> bool:
+    """Say whether a TOML value is a number, a list of numbers, or a list of such lists.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    bool
+        True if there is nothing but numbers in it.
+    """
+    return is_number(value) or (isinstance(value, list) and all(map(is_numbers, value)))
+
+
+def _number_or_list(value: Any) -> Any:
+    if is_number(value) or (isinstance(value, list) and all(map(is_number, value))):
+        return value
+    raise PydanticCustomError("number_or_list", "number or list expected")
+
+
+Text = Annotated[str, Field(min_length=1, description="text")]
+Number = Annotated[float, Field(description="a number")]
+Positive = Annotated[float, Field(gt=0.0, description="a number above zero")]
+Numbers = Annotated[list[float], Field(description="a list of numbers")]
+Rows = Annotated[list[list[float]], Field(description="a list of lists of numbers")]
+Vector3 = Annotated[list[float], Field(min_length=3, max_length=3, description="3 numbers")]
+Quaternion = Annotated[
+    list[float], Field(min_length=4, max_length=4, description="4 numbers: x, y, z, w")
+]
+NumberOrList = Annotated[
+    Any, AfterValidator(_number_or_list), Field(description="a number or a list of numbers")
+]
+
+
+def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
+    """Read a TOML file.
+
+    Parameters
+    ----------
+    path : path
+        File to read.
+
+    Returns
+    -------
+    dict
+        Its tables.
+
+    Raises
+    ------
+    DescriptionError
+        If there is no such file, it is a directory, cannot be read, or is not TOML.
+    """
+    file = Path(path)
+    if file.is_dir():
+        raise DescriptionError(
+            str(path),
+            expected="a TOML file",
+            came="a directory",
+            cure="Name the file in it.",
+            file=str(path),
+        )
+    try:
+        text = file.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        near = _neighbours(file)
+        raise DescriptionError(
+            str(path),
+            expected="a file",
+            came="no file of this name",
+            cure=_suggest(file.name, near, f"Check the path; it was looked up in {Path.cwd()}."),
+            file=str(path),
+        ) from None
+    except UnicodeDecodeError as error:
+        raise DescriptionError(
+            str(path),
+            expected="a text file in UTF-8",
+            came=f"byte {error.object[error.start]:#04x} at position {error.start}",
+            cure="Save the file as UTF-8.",
+            file=str(path),
+        ) from None
+    except OSError as error:
+        raise DescriptionError(
+            str(path),
+            expected="a readable file",
+            came=f"`{error.strerror}`",
+            cure="Check the permissions.",
+            file=str(path),
+        ) from None
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _syntax_error(str(path), text, str(error)) from None
+
+
+def _neighbours(file: Path) -> list[str]:
+    try:
+        return [p.name for p in file.parent.iterdir() if p.suffix == ".toml"]
+    except OSError:
+        return []
+
+
+def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
+    found = re.search(r"\(at line (\d+), column (\d+)\)", message)
+    lines = text.splitlines() or [""]
+    number = int(found[1]) if found else len(lines)
+    reason = re.sub(r"\s*\(at .*\)$", "", message)
+    return DescriptionError(
+        f"{path}, line {number}",
+        expected="TOML",
+        came=f"`{lines[min(number, len(lines)) - 1].strip()[:60]}` ({reason})",
+        cure="Check brackets, quotes and repeated names on this line and the one before.",
+        file=path,
+        line=number,
+    )
+
+
+def fault(
+    path: str | PathLike[str], table: str, field: str, *, expected: str, came: str, cure: str
+) -> DescriptionError:
+    """Build the error for a bad entry.
+
+    Parameters
+    ----------
+    path : path
+        File of the entry.
+    table : str
+        Table as written in the file, for example ``[[bodies]] "arm"``; empty for the top level.
+    field : str
+        Field in the table; empty for the table as a whole.
+    expected, came, cure : str
+        See `ConcurError`.
+
+    Returns
+    -------
+    DescriptionError
+        The error, to be raised; with the attributes `file`, `table` and `field`.
+    """
+    where = ", ".join(
+        part for part in (str(path), table, f"field `{field}`" if field else "") if part
+    )
+    return DescriptionError(
+        where, expected=expected, came=came, cure=cure, file=str(path), table=table, field=field
+    )
+
+
+def unknown(
+    path: str | PathLike[str], table: str, field: str, kind: str, name: str, known: Iterable[str]
+) -> DescriptionError:
+    """Build the error for a name that does not exist, with the nearest that does.
+
+    Parameters
+    ----------
+    path : path
+        File of the entry.
+    table, field : str
+        As for `fault`.
+    kind : str
+        What the name stands for, with its article: "a body".
+    name : str
+        The name found.
+    known : iterable of str
+        The names that exist.
+
+    Returns
+    -------
+    DescriptionError
+        The error, to be raised.
+    """
+    names = list(known)
+    return fault(
+        path,
+        table,
+        field,
+        expected=f"{kind} ({', '.join(names)})" if names else kind,
+        came=f"`{name}`",
+        cure=_suggest(name, names, "Check the spelling."),
+    )
+
+
+@contextmanager
+def located(path: str | PathLike[str], table: str, field: str = "") -> Iterator[None]:
+    """Put file, table and field before the place named by errors raised inside.
+
+    Parameters
+    ----------
+    path : path
+        File of the entry.
+    table, field : str
+        As for `fault`.
+
+    Yields
+    ------
+    None
+        Nothing.
+    """
+    try:
+        yield
+    except ConcurError as error:
+        if "file" in error.data:
+            raise
+        if not field:
+            # Constructors end the place of a fault with the argument, in back quotes.
+            named = re.search(r", `(\w+)`$", error.where)
+            field = named[1] if named else ""
+        place = ", ".join(
+            part for part in (str(path), table, f"field `{field}`" if field else "") if part
+        )
+        data = {**error.data, "file": str(path), "table": table, "field": field}
+        raise type(error)(
+            f"{place}: {error.where}",
+            expected=error.expected,
+            came=error.came,
+            cure=error.cure,
+            **data,
+        ) from error
+
+
+def check(
+    model: type[T],
+    data: Mapping[str, Any],
+    path: str | PathLike[str],
+    whole: Mapping[str, Any] | None = None,
+    at: tuple[str | int, ...] = (),
+) -> T:
+    """Check a table field by field.
+
+    Parameters
+    ----------
+    model : type
+        Fields and types of the table.
+    data : mapping
+        The table.
+    path : path
+        File it is from.
+    whole : mapping, optional
+        The whole file, if the table is only a part.
+    at : tuple
+        Where in the file the table is.
+
+    Returns
+    -------
+    Table
+        The checked table.
+
+    Raises
+    ------
+    DescriptionError
+        At the first unknown field or, if there is none, at the first field that is missing or
+        of the wrong type. Unknown ones come first since a misspelt field is missing too.
+    """
+    try:
+        return model.model_validate(dict(data))
+    except ValidationError as error:
+        faults = error.errors(include_url=False)
+    first = next((f for f in faults if f["type"] == "extra_forbidden"), faults[0])
+    table, field = _split(at + tuple(first["loc"]), data if whole is None else whole)
+    owner, info = _field_at(model, tuple(first["loc"]))
+    if first["type"] == "extra_forbidden":
+        raise fault(
+            path,
+            table,
+            field,
+            expected="one of " + ", ".join(f"`{name}`" for name in owner.model_fields),
+            came=f"an unknown field `{first['loc'][-1]}`",
+            cure=_suggest(str(first["loc"][-1]), owner.model_fields, "Remove it."),
+        ) from None
+    if first["type"] == "missing":
+        raise fault(
+            path,
+            table,
+            field,
+            expected=_description(info),
+            came="nothing",
+            cure=f"Add the field `{first['loc'][-1]}`.",
+        ) from None
+    raise fault(
+        path,
+        table,
+        field,
+        expected=_element(first) if _inside_list(first["loc"], info) else _description(info),
+        came=show(first["input"]),
+        cure=_cure(first["input"]),
+    ) from None
+
+
+def show(value: object) -> str:
+    """Show a TOML value in a message.
+
+    Parameters
+    ----------
+    value : object
+        The value.
+
+    Returns
+    -------
+    str
+        Its kind and, shortened, itself.
+    """
+    if isinstance(value, str):
+        return f'the text "{value[:60]}"'
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "a table" if value else "an empty table"
+    if isinstance(value, list):
+        return f"a list of {len(value)}: {str(value)[:60]}"
+    return str(value)
+
+
+def _cure(value: object) -> str:
+    if isinstance(value, str):
+        try:
+            float(value)
+        except ValueError:
+            pass
+        else:
+            return "Write the number without quotes."
+    return "Correct the entry."
+
+
+def _suggest(name: str, known: Iterable[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"Did you mean `{near[0]}`?" if near else otherwise
+
+
+def _split(loc: tuple[str | int, ...], whole: Mapping[str, Any]) -> tuple[str, str]:
+    """Split a place into its table, as the file writes it, and the field in the table."""
+    if len(loc) > 1 and isinstance(loc[1], int):
+        entries = whole.get(str(loc[0]))
+        entry = entries[loc[1]] if isinstance(entries, list) else None
+        if isinstance(entry, Mapping):
+            name = entry.get("name", entry.get("body"))
+            label = f'"{name}"' if isinstance(name, str) else f"number {loc[1] + 1}"
+            return f"[[{loc[0]}]] {label}", _dotted(loc[2:])
+        return "", _dotted(loc)
+    depth, value = 0, whole.get(str(loc[0])) if loc else None
+    while depth < len(loc) - 1 and isinstance(value, Mapping):
+        depth += 1
+        value = value.get(str(loc[depth]))
+    return (f"[{_dotted(loc[:depth])}]" if depth else ""), _dotted(loc[depth:])
+
+
+def _dotted(loc: tuple[str | int, ...]) -> str:
+    text = ""
+    for part in loc:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+def _field_at(
+    model: type[BaseModel], loc: tuple[str | int, ...]
+) -> tuple[type[BaseModel], FieldInfo | None]:
+    """Find the innermost table and the field a place belongs to."""
+    owner: type[BaseModel] = model
+    info: FieldInfo | None = None
+    for part in loc:
+        nested = _nested(info.annotation) if info is not None else None
+        if nested is not None and isinstance(part, str):
+            owner, info = nested, None
+        if isinstance(part, str) and part in owner.model_fields:
+            info = owner.model_fields[part]
+    return owner, info
+
+
+def _nested(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type):
+        return annotation if issubclass(annotation, BaseModel) else None
+    found = (_nested(argument) for argument in typing.get_args(annotation))
+    return next((model for model in found if model is not None), None)
+
+
+def _description(info: FieldInfo | None) -> str:
+    if info is None:
+        return "an entry of the right kind"
+    if info.description:
+        return info.description
+    return next((d for d in map(_described, _parts(info.annotation)) if d), "a table")
+
+
+def _parts(annotation: Any) -> Iterator[Any]:
+    yield annotation
+    for argument in typing.get_args(annotation):
+        yield from _parts(argument)
+
+
+def _described(part: Any) -> str | None:
+    return part.description if isinstance(part, FieldInfo) else None
+
+
+def _element(first: Mapping[str, Any]) -> str:
+    """Say what an element of a list should have been."""
+    if first["type"] in ("too_short", "too_long"):
+        limits = first["ctx"]
+        return f"{limits.get('min_length', limits.get('max_length'))} numbers"
+    return {
+        "string_type": "text",
+        "int_type": "a whole number",
+        "list_type": "a list of numbers",
+        "number_or_list": "a number or a list of numbers",
+    }.get(first["type"], "a number")
+
+
+def _inside_list(loc: tuple[str | int, ...], info: FieldInfo | None) -> bool:
+    return isinstance(loc[-1], int) and info is not None and _nested(info.annotation) is None

@@ -1,0 +1,347 @@
+"""Robots from TOML: what is read, and that each fault names file, table, field and cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    InertiaError,
+    ShapeError,
+    WheelError,
+)
+from concur.formats import load, load_shipped, shipped_names
+from concur.mechanism import joints
+
+CART = """
+name = "cart"
+gravity = [0.0, 0.0, -9.81]
+actuated = ["left", "right", "arm"]
+
+[[bodies]]
+name = "chassis"
+joint = { type = "Planar" }
+inertia = { mass = 10.0, com = [0.1, 0.0, 0.0], moments = [0.3, 0.4, 0.5] }
+
+[[bodies]]
+name = "left"
+parent = "chassis"
+joint = { type = "Revolute", axis = [0, 1, 0] }
+placement = { translation = [0.0, 0.2, 0.0] }
+inertia = { mass = 1.0, moments = [0.003, 0.005, 0.003] }
+
+[[bodies]]
+name = "right"
+parent = "chassis"
+joint = { type = "Revolute", axis = [0, 1, 0] }
+placement = { translation = [0.0, -0.2, 0.0] }
+inertia = { mass = 1.0, moments = [0.003, 0.005, 0.003] }
+
+[[bodies]]
+name = "arm"
+parent = "chassis"
+joint = { type = "Revolute", axis = [0, 0, 2] }
+placement = { translation = [0.1, 0.0, 0.3], rotation = [0.0, 0.0, 0.6, 0.8] }
+inertia = { mass = 1.0, tensor = [[0.02, 0.001, 0.0], [0.001, 0.02, 0.0], [0.0, 0.0, 0.01]] }
+
+[[wheels]]
+body = "left"
+radius = 0.1
+
+[[wheels]]
+body = "right"
+radius = 0.1
+kind = "disk"
+axis = [0.0, 1.0, 0.0]
+center = [0.0, 0.0, 0.0]
+"""
+
+
+def write(folder: Path, text: str) -> Path:
+    path = folder / "cart.toml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def altered(old: str, new: str, text: str = CART) -> str:
+    assert text.count(old) >= 1, f"`{old}` is not in the text"
+    return text.replace(old, new, 1)
+
+
+def test_a_robot_is_read_as_written(tmp_path: Path) -> None:
+    robot = load(write(tmp_path, CART))
+    assert robot.name == "cart"
+    assert tuple(robot.gravity) == (0.0, 0.0, -9.81)
+    assert robot.actuated == ("left", "right", "arm")
+    assert [body.parent for body in robot.bodies] == [None, "chassis", "chassis", "chassis"]
+    arm = robot.bodies[3]
+    assert isinstance(arm.joint, joints.Revolute)
+    assert tuple(arm.joint.axis) == (0.0, 0.0, 1.0)
+    assert arm.placement.translation == (0.1, 0.0, 0.3)
+    assert arm.placement.rotation == pytest.approx((0.0, 0.0, 0.6, 0.8))
+    np.testing.assert_array_equal(arm.inertia.tensor[0], [0.02, 0.001, 0.0])
+    assert robot.bodies[0].inertia.com == (0.1, 0.0, 0.0)
+    assert [(wheel.body, wheel.radius) for wheel in robot.wheels] == [("left", 0.1), ("right", 0.1)]
+
+
+def test_what_is_not_given_has_the_defaults_of_the_constructors(tmp_path: Path) -> None:
+    text = """
+    name = "mast"
+    [[bodies]]
+    name = "ground"
+    joint = { type = "Fixed" }
+    [[bodies]]
+    name = "mast"
+    parent = "ground"
+    joint = { type = "Prismatic", axis = [0, 0, 1] }
+    inertia = { mass = 2 }
+    """
+    robot = load(write(tmp_path, text))
+    assert tuple(robot.gravity) == (0.0, 0.0, 0.0)
+    assert robot.actuated == ("mast",)
+    assert not robot.wheels
+    assert robot.bodies[0].inertia.mass == 0.0
+    assert robot.bodies[1].placement.translation == (0.0, 0.0, 0.0)
+
+
+def test_the_path_may_be_a_string(tmp_path: Path) -> None:
+    assert load(str(write(tmp_path, CART))).name == "cart"
+
+
+def test_every_shipped_robot_loads() -> None:
+    for name in shipped_names():
+        assert load_shipped(name).name == name
+    with pytest.raises(FileNotFoundError, match="hovercraft"):
+        load_shipped("hovercraft")
+
+
+LEFT, CHASSIS, ARM = '[[bodies]] "left"', '[[bodies]] "chassis"', '[[bodies]] "arm"'
+
+# fault: (text to replace, its replacement, table, field, further words of the message)
+FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
+    "no name": ('name = "cart"', "", "", "name", ["expected text", "got nothing", "Add the field"]),
+    "no bodies": ("[[bodies]]", "[[bodys]]", "", "bodys", ["Did you mean `bodies`?"]),
+    "bodies not tables": (CART, 'name = "x"\nbodies = 3', "", "bodies", ["[[bodies]]", "got 3"]),
+    "bodies numbers": (CART, 'name = "x"\nbodies = [3]', "", "bodies[0]", ["[[bodies]]", "got 3"]),
+    "name of a wrong type": ('"cart"', "7", "", "name", ["expected text", "got 7"]),
+    "name empty": ('name = "cart"', 'name = ""', "", "name", ["expected text"]),
+    "body without name": (
+        'name = "left"',
+        "",
+        "[[bodies]] number 2",
+        "name",
+        ["got nothing", "Add the field `name`"],
+    ),
+    "body without joint": ('joint = { type = "Planar" }', "", CHASSIS, "joint", ["type ="]),
+    "joint is text": ('{ type = "Planar" }', '"Planar"', CHASSIS, "joint", ['the text "Planar"']),
+    "joint without type": ('type = "Planar"', "", CHASSIS, "joint.type", ["Revolute", "nothing"]),
+    "joint type a number": ('"Planar"', "3", CHASSIS, "joint.type", ["Revolute", "got 3"]),
+    "joint unknown": ('"Revolute"', '"Revolut"', LEFT, "joint.type", ["Did you mean `Revolute`?"]),
+    "joint field unknown": (
+        "axis = [0, 1, 0]",
+        "axes = [0, 1, 0]",
+        LEFT,
+        "joint.axes",
+        ["field of Revolute", "Did you mean `axis`?"],
+    ),
+    "joint field missing": (", axis = [0, 1, 0]", "", LEFT, "joint.axis", ["Add the field"]),
+    "joint field text": ("axis = [0, 1, 0]", 'axis = "y"', LEFT, "joint.axis", ['text "y"']),
+    "unknown field": ("radius = 0.1", "radus = 0.1", '[[wheels]] "left"', "radus", ["`radius`?"]),
+    "unknown field at the top": ("gravity", "gravitation", "", "gravitation", ["`gravity`?"]),
+    "unknown field deep": ("mass = 10.0", "mas = 10.0", CHASSIS, "inertia.mas", ["`mass`?"]),
+    "gravity too short": ("0.0, -9.81]", "-9.81]", "", "gravity", ["3 numbers", "a list of 2"]),
+    "gravity text": (
+        "-9.81]",
+        '"-9.81"]',
+        "",
+        "gravity[2]",
+        ["a number", 'the text "-9.81"', "without quotes"],
+    ),
+    "mass true": ("mass = 10.0", "mass = true", CHASSIS, "inertia.mass", ["a number", "got true"]),
+    "mass nan": ("mass = 10.0", "mass = nan", CHASSIS, "inertia.mass", ["a number", "got nan"]),
+    "tensor rows": (
+        ", [0.0, 0.0, 0.01]]",
+        "]",
+        ARM,
+        "inertia.tensor",
+        ["3 rows of 3 numbers", "a list of 2"],
+    ),
+    "tensor row length": ("[0.02, 0.001, 0.0]", "[1, 2]", ARM, "inertia.tensor[0]", ["3 numbers"]),
+    "moments and tensor": (
+        "tensor = [[",
+        "moments = [1, 1, 1], tensor = [[",
+        ARM,
+        "inertia.tensor",
+        ["either", "both"],
+    ),
+    "parent unknown": ('parent = "chassis"', 'parent = "chasis"', LEFT, "parent", ["`chassis`?"]),
+    "parent cycle": (
+        'joint = { type = "Planar" }',
+        'joint = { type = "Planar" }\nparent = "arm"',
+        CHASSIS,
+        "parent",
+        ["chassis", "arm", "cycle"],
+    ),
+    "two bases": ('parent = "chassis"', "", "[[bodies]]", "parent", ["one body", "chassis, left"]),
+    "name twice": ('name = "right"', 'name = "left"', LEFT, "name", ["2 bodies of this name"]),
+    "wheel body unknown": (
+        'body = "left"',
+        'body = "lft"',
+        '[[wheels]] "lft"',
+        "body",
+        ["`left`?"],
+    ),
+    "actuated unknown": ('["left",', '["lefty",', "", "actuated", ["`left`?"]),
+    "actuated twice": ('["left",', '["right",', "", "actuated", ["each joint once"]),
+    "actuated base": ('["left",', '["chassis",', "", "actuated", ["other than the base"]),
+    "actuated numbers": ('["left",', "[1,", "", "actuated[0]", ["expected text, got 1"]),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_names_file_table_field_and_cure(tmp_path: Path, name: str) -> None:
+    old, new, table, field, words = FAULTS[name]
+    path = write(tmp_path, altered(old, new))
+    with pytest.raises(DescriptionError) as caught:
+        load(path)
+    error = caught.value
+    assert (error.file, error.table, error.field) == (str(path), table, field)
+    message = str(error)
+    assert message.startswith(str(path))
+    for word in (table, field, *words):
+        assert word in message, message
+    assert_plain(message)
+
+
+# Faults that the constructors find: their error, with the place put before it.
+REFUSALS: dict[str, tuple[str, str, type, str, str, list[str]]] = {
+    "negative mass": (
+        "mass = 10.0",
+        "mass = -1.0",
+        InertiaError,
+        CHASSIS,
+        "inertia",
+        ["a mass of zero or more", "-1 kg"],
+    ),
+    "triangle inequality": (
+        "moments = [0.3, 0.4, 0.5]",
+        "moments = [0.1, 0.1, 0.5]",
+        InertiaError,
+        CHASSIS,
+        "inertia",
+        ["none exceeds the sum"],
+    ),
+    "tensor not symmetric": (
+        "[0.001, 0.02, 0.0]",
+        "[0.002, 0.02, 0.0]",
+        InertiaError,
+        ARM,
+        "inertia",
+        ["symmetric"],
+    ),
+    "no mass at the end": (
+        "inertia = { mass = 1.0, tensor = [[0.02, 0.001, 0.0], [0.001, 0.02, 0.0],"
+        " [0.0, 0.0, 0.01]] }",
+        "",
+        InertiaError,
+        ARM,
+        "",
+        ["a mass above zero"],
+    ),
+    "axis zero": ("axis = [0, 1, 0]", "axis = [0, 0, 0]", ShapeError, LEFT, "joint", ["direction"]),
+    "quaternion": ("0.6, 0.8]", "0.6, 0.9]", ShapeError, ARM, "placement", ["unit quaternion"]),
+    "wheel radius": (
+        "radius = 0.1",
+        "radius = -0.1",
+        WheelError,
+        '[[wheels]] "left"',
+        "radius",
+        ["above zero"],
+    ),
+    "wheel kind": (
+        'kind = "disk"',
+        'kind = "disc"',
+        WheelError,
+        '[[wheels]] "right"',
+        "kind",
+        ["disk, omni"],
+    ),
+    "wheel axis": (
+        'kind = "disk"\naxis = [0.0, 1.0, 0.0]',
+        "axis = [0.0, 0.0, 1.0]",
+        WheelError,
+        '[[wheels]] "right"',
+        "axis",
+        [],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_a_constructor_refuses_is_located(tmp_path: Path, name: str) -> None:
+    old, new, kind, table, field, words = REFUSALS[name]
+    path = write(tmp_path, altered(old, new))
+    with pytest.raises(ConcurError) as caught:
+        load(path)
+    error = caught.value
+    assert type(error) is kind
+    assert (error.file, error.table, error.field) == (str(path), table, field)
+    message = str(error)
+    assert message.startswith(f"{path}, {table}")
+    for word in words:
+        assert word in message, message
+    assert_plain(message)
+
+
+def test_a_missing_file_is_named_with_the_nearest(tmp_path: Path) -> None:
+    write(tmp_path, CART)
+    with pytest.raises(DescriptionError, match=r"Did you mean `cart\.toml`") as caught:
+        load(tmp_path / "cartt.toml")
+    assert caught.value.file == str(tmp_path / "cartt.toml")
+    with pytest.raises(DescriptionError, match="no file of this name"):
+        load(tmp_path / "nowhere" / "cart.toml")
+
+
+def test_a_directory_is_no_robot(tmp_path: Path) -> None:
+    with pytest.raises(DescriptionError, match="a directory"):
+        load(tmp_path)
+
+
+def test_urdf_is_refused_with_a_way_out(tmp_path: Path) -> None:
+    path = tmp_path / "arm.urdf"
+    path.write_text("<robot/>")
+    with pytest.raises(DescriptionError, match="URDF file, which this version does not read"):
+        load(path)
+
+
+def test_binary_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "cart.toml"
+    path.write_bytes(b'name = "\xff"')
+    with pytest.raises(DescriptionError, match="UTF-8"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ('name = "cart"\ngravity = [0, 0\n[[bodies]]\n', 3),
+        ('name = "cart"\nname = "car"\n', 2),
+        ("name =", 1),
+        ('name = "cart"\n\n  joint { }\n', 3),
+    ],
+)
+def test_a_syntax_error_names_its_line(tmp_path: Path, text: str, line: int) -> None:
+    path = write(tmp_path, text)
+    with pytest.raises(DescriptionError) as caught:
+        load(path)
+    assert caught.value.line == line
+    assert str(caught.value).startswith(f"{path}, line {line}: expected TOML")
+
+
+def assert_plain(message: str) -> None:
+    for jargon in ("pydantic", "Input should", "validation", "extra_forbidden", "Traceback"):
+        assert jargon not in message

@@ -1,0 +1,442 @@
+"""Tasks from TOML: what is read, and that each fault names file, table, field and cure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from concur import formats
+from concur.control import references
+from concur.errors import ConcurError, DescriptionError
+from concur.formats import Tolerances, load_task
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_arm.toml"
+
+TASK = """
+name = "reach"
+robot = "rover_arm"
+
+[[outputs]]
+name = "base"
+body = "chassis"
+group = "R2"
+point = [0.25, 0.0, 0.0]
+stiffness = [4.0, 5.0]
+damping = 4
+
+[[outputs]]
+name = "hand"
+body = "forearm"
+group = "R3"
+point = [0.0, 0.2, 0.0]
+stiffness = 9.0
+damping = 6.0
+
+[reference.base]
+kind = "polynomial"
+coefficients = [[0.0, 0.0], [0.3, 0.0]]
+
+[reference.hand]
+kind = "circle"
+relative_to = "base"
+center = [0.15, 0.75, 0.15]
+radius = 0.07
+period = 10.0
+
+[initial.q]
+chassis = [-0.45, -0.1, 0.1]
+upper_arm = 1.0
+
+[initial.s]
+left_wheel = 2.0
+
+[simulation]
+duration = 20.0
+dt = 0.01
+"""
+
+
+def write(folder: Path, text: str, name: str = "reach.toml") -> Path:
+    path = folder / name
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def altered(old: str, new: str, text: str = TASK) -> str:
+    assert text.count(old) >= 1, f"`{old}` is not in the text"
+    return text.replace(old, new, 1)
+
+
+def robot_text() -> str:
+    return (Path(formats.__file__).parents[1] / "robots" / "rover_arm.toml").read_text()
+
+
+def test_a_task_is_read_as_written(tmp_path: Path) -> None:
+    path = write(tmp_path, TASK)
+    task = load_task(path)
+    assert (task.name, task.path, task.robot.name) == ("reach", path, "rover_arm")
+    assert [(o.name, o.body, o.group) for o in task.outputs] == [
+        ("base", "chassis", "R2"),
+        ("hand", "forearm", "R3"),
+    ]
+    np.testing.assert_array_equal(task.outputs[1].point, [0.0, 0.2, 0.0])
+    np.testing.assert_array_equal(task.stiffness, np.diag([4.0, 5.0, 9.0, 9.0, 9.0]))
+    np.testing.assert_array_equal(task.damping, np.diag([4.0, 4.0, 6.0, 6.0, 6.0]))
+    np.testing.assert_array_equal(task.q0, [-0.45, -0.1, 0.1, 0.0, 0.0, 0.0, 1.0, 0.0])
+    assert task.s0 == {"left_wheel": 2.0}
+    assert (task.duration, task.dt, task.method, task.hold) == (20.0, 0.01, "rk4", None)
+    assert task.momentum is None
+    assert task.plant is None
+    assert task.tolerances == Tolerances(settling_time=10.0)
+
+
+def test_the_reference_is_the_sum_in_output_order(tmp_path: Path) -> None:
+    reference = load_task(write(tmp_path, TASK)).reference
+    base = references.polynomial([[0.0, 0.0], [0.3, 0.0]])
+    circle = references.circle([0.15, 0.75, 0.15], 0.07, 10.0)
+    for t in (0.0, 3.0, 20.0):
+        sample, offset = reference(t), np.append(base(t).pose, 0.0)
+        np.testing.assert_allclose(sample.pose[:2], base(t).pose)
+        np.testing.assert_allclose(sample.pose[2:], circle(t).pose + offset)
+        np.testing.assert_allclose(sample.twist[2:], circle(t).twist + 0.3 * np.eye(3)[0])
+
+
+def test_everything_optional_is_read_too(tmp_path: Path) -> None:
+    write(tmp_path, altered("mass = 1.0", "mass = 1.1", robot_text()), "heavy.toml")
+    text = altered('robot = "rover_arm"', 'robot = "heavy.toml"\nmomentum = [0, 0, 0, 0, 0, 1]')
+    text += """
+    method = "dop853"
+    hold = 0.02
+    [tolerances]
+    settling_time = 5.0
+    final_error = 1e-3
+    deviation = 1e-2
+    constraint = 1e-6
+    margin = 1e-4
+    [plant]
+    file = "heavy.toml"
+    """
+    task = load_task(str(write(tmp_path, text)))
+    assert task.robot.total_mass == pytest.approx(38.1)
+    assert task.plant is not None
+    assert task.plant.total_mass == pytest.approx(38.1)
+    assert task.momentum is not None
+    assert task.momentum.tolist() == [0, 0, 0, 0, 0, 1]
+    assert (task.method, task.hold) == ("dop853", 0.02)
+    assert task.tolerances == Tolerances(5.0, 1e-3, 1e-2, 1e-6, 1e-4)
+
+
+def test_the_arrays_of_a_task_are_read_only(tmp_path: Path) -> None:
+    task = load_task(write(tmp_path, TASK))
+    for array in (task.q0, task.stiffness, task.damping):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1.0
+
+
+KINDS = {
+    "hold": 'kind = "hold"\npoint = [1, 2]',
+    "rest_to_rest": 'kind = "rest_to_rest"\nstart = [0, 0]\nend = [1, 0]\nduration = 5\nbegin = 1',
+    "circle": 'kind = "circle"\ncenter = [0, 0]\nradius = 1\nperiod = 20\nphase = 0.3',
+    "waypoints": 'kind = "waypoints"\ntimes = [0, 9]\npoints = [[0, 0], [1, 0]]\nrates = '
+    "[[1, 0], [1, 0]]",
+}
+BUILT = {
+    "hold": references.hold([1.0, 2.0]),
+    "rest_to_rest": references.rest_to_rest([0, 0], [1, 0], duration=5, begin=1),
+    "circle": references.circle([0, 0], radius=1, period=20, phase=0.3),
+    "waypoints": references.waypoints([0, 9], [[0, 0], [1, 0]], [[1, 0], [1, 0]]),
+}
+POLYNOMIAL = 'kind = "polynomial"\ncoefficients = [[0.0, 0.0], [0.3, 0.0]]'
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_of_reference_is_built(tmp_path: Path, kind: str) -> None:
+    reference = load_task(write(tmp_path, altered(POLYNOMIAL, KINDS[kind]))).reference
+    for t in (0.0, 2.0, 7.0):
+        np.testing.assert_array_equal(reference(t).pose[:2], BUILT[kind](t).pose)
+        np.testing.assert_array_equal(reference(t).acceleration[:2], BUILT[kind](t).acceleration)
+
+
+def one_output(group: str, reference: str) -> str:
+    return f"""
+    name = "pose"
+    robot = "rover_arm"
+    [[outputs]]
+    name = "it"
+    body = "forearm"
+    group = "{group}"
+    stiffness = 4.0
+    damping = 4.0
+    [reference.it]
+    {reference}
+    [simulation]
+    duration = 1.0
+    """
+
+
+def test_poses_move_on_screws(tmp_path: Path) -> None:
+    screw = 'kind = "screw"\nstart_pose = { translation = [1, 2, 3] }\ntwist = [1, 0, 0, 0, 0, 2]'
+    start = np.eye(4)
+    start[:3, 3] = [1.0, 2.0, 3.0]
+    for group in ("SE3", "R3xSO3"):
+        reference = load_task(write(tmp_path, one_output(group, screw))).reference
+        expected = references.screw(start, [1, 0, 0, 0, 0, 2], group)(0.7)
+        np.testing.assert_array_equal(reference(0.7).pose, expected.pose)
+        np.testing.assert_array_equal(reference(0.7).twist, expected.twist)
+
+
+def test_orientations_are_held(tmp_path: Path) -> None:
+    text = one_output("SO3", 'kind = "hold"\npoint = [0.6, 0, 0, 0.8]')
+    reference = load_task(write(tmp_path, text)).reference
+    assert (reference.pose_size, reference.size) == (4, 3)
+
+
+def test_planar_poses_have_rates_in_their_own_axes(tmp_path: Path) -> None:
+    sideways = f'kind = "polynomial"\ncoefficients = [[0, 0, {np.pi / 2}], [0, 1, 0]]'
+    reference = load_task(write(tmp_path, one_output("SE2", sideways))).reference
+    np.testing.assert_allclose(reference(0.0).twist, [1.0, 0.0, 0.0], atol=1e-12)
+
+
+def test_one_dimensional_outputs_take_plain_numbers(tmp_path: Path) -> None:
+    text = one_output("R", 'kind = "waypoints"\ntimes = [0, 1]\npoints = [0.0, 2.0]')
+    assert load_task(write(tmp_path, text)).reference(1.0).pose.tolist() == [2.0]
+
+
+BASE, HAND = "[reference.base]", "[reference.hand]"
+OUT_BASE, OUT_HAND = '[[outputs]] "base"', '[[outputs]] "hand"'
+
+# fault: (text to replace, its replacement, table, field, further words of the message)
+FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
+    "no name": ('name = "reach"', "", "", "name", ["Add the field `name`"]),
+    "no robot": ('robot = "rover_arm"', "", "", "robot", ["Add the field `robot`"]),
+    "no simulation": (TASK[TASK.index("[simulation]") :], "", "", "simulation", ["a table"]),
+    "no duration": ("duration = 20.0", "", "[simulation]", "duration", ["a number above zero"]),
+    "no group": ('group = "R2"', "", OUT_BASE, "group", ["Add the field `group`"]),
+    "no gain": ("damping = 4\n", "", OUT_BASE, "damping", ["a number or a list of numbers"]),
+    "robot unknown": ('"rover_arm"', '"rover_am"', "", "robot", ["Did you mean `rover_arm`?"]),
+    "body unknown": ('"forearm"', '"forarm"', OUT_HAND, "body", ["Did you mean `forearm`?"]),
+    "group unknown": ('"R3"', '"R3xSO2"', OUT_HAND, "group", ["Did you mean `R3xSO3`?"]),
+    "output twice": ('name = "hand"', 'name = "base"', OUT_BASE, "name", ["`base` twice"]),
+    "outputs empty": (TASK, 'name = "x"\nrobot = "y"\noutputs = []\nreference = {}\n'
+        "simulation = { duration = 1 }", "", "outputs", ["at least one"]),
+    "stiffness negative": ("9.0", "-9.0", OUT_HAND, "stiffness", ["above zero", "-9.0"]),
+    "stiffness count": ("[4.0, 5.0]", "[4.0]", OUT_BASE, "stiffness", ["2 of them", "R2"]),
+    "stiffness text": ("[4.0, 5.0]", '"4"', OUT_BASE, "stiffness", ["without quotes"]),
+    "unknown field": ("dt = 0.01", "step = 0.01", "[simulation]", "step", ["one of", "`dt`"]),
+    "misspelt field": ("duration =", "durration =", "[simulation]", "durration", ["`duration`?"]),
+    "misspelt table": ("[simulation]", "[simulaton]", "", "simulaton", ["`simulation`?"]),
+    "dt zero": ("dt = 0.01", "dt = 0.0", "[simulation]", "dt", ["above zero", "got 0.0"]),
+    "dt text": ("dt = 0.01", 'dt = "0.01"', "[simulation]", "dt", ["without quotes"]),
+    "method": ("dt = 0.01", 'method = "rk5"', "[simulation]", "method", ['"rk4"', 'text "rk5"']),
+    "momentum": ('"rover_arm"', '"rover_arm"\nmomentum = [1]', "", "momentum", ["6 numbers"]),
+    "tolerance": ("[simulation]", "[tolerances]\nmargins = 1\n[simulation]", "[tolerances]",
+        "margins", ["`margin`?"]),
+    "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "nothing"]),
+    "kind unknown": ('"circle"', '"circel"', HAND, "kind", ["Did you mean `circle`?"]),
+    "kind number": ('"circle"', "3", HAND, "kind", ["polynomial", "got 3"]),
+    "kind of a pose": ('"circle"', '"screw"', HAND, "kind", ["an output in R3"]),
+    "reference field": ("radius = 0.07", "radus = 0.07", HAND, "radus", ["`radius`?"]),
+    "reference radius": ("radius = 0.07", "radius = 0", HAND, "radius", ["above zero"]),
+    "reference incomplete": ("period = 10.0", "", HAND, "period", ["Add the field `period`"]),
+    "reference not a table": (
+        f"{BASE}\n{POLYNOMIAL}", "[reference]\nbase = 3", "[reference]", "base", ["got 3"]
+    ),
+    "reference size": (
+        POLYNOMIAL, 'kind = "hold"\npoint = [1, 2, 3]', BASE, "", ["2 coordinates", "3 coordinates"]
+    ),
+    "reference missing": (f"{BASE}\n{POLYNOMIAL}", "", "[reference]", "base", ["[reference.base]"]),
+    "reference of nothing": ("[initial.q]", "[reference.bass]\n[initial.q]", "[reference.bass]", "",
+        ["an output", "Did you mean `base`?"]),
+    "relative unknown": (
+        'relative_to = "base"', 'relative_to = "bas"', HAND, "relative_to", ["`base`?"]
+    ),
+    "relative itself": (
+        'relative_to = "base"', 'relative_to = "hand"', HAND, "relative_to", ["hand -> hand"]
+    ),
+    "relative circle": (
+        POLYNOMIAL, POLYNOMIAL + '\nrelative_to = "hand"', BASE, "relative_to", ["xy relative to"]
+    ),
+    "components alone": (
+        'relative_to = "base"', "components = [0]", HAND, "components", ["relative_to"]
+    ),
+    "start body": ("upper_arm = 1.0", "uper_arm = 1.0", "[initial.q]", "uper_arm", ["upper_arm"]),
+    "start count": (
+        "[-0.45, -0.1, 0.1]", "[-0.45]", "[initial.q]", "chassis", ["3 numbers", "a list of 1"]
+    ),
+    "start text": ("upper_arm = 1.0", 'upper_arm = "up"', "[initial.q]", "upper_arm", ['"up"']),
+    "start velocity": (
+        "left_wheel = 2.0", "lefd_wheel = 2.0", "[initial.s]", "lefd_wheel", ["`left_wheel`?"]
+    ),
+    "start velocity list": (
+        "left_wheel = 2.0", "left_wheel = [2.0]", "[initial.s]", "left_wheel", ["a list of 1"]
+    ),
+    "components fraction": ('relative_to = "base"', 'relative_to = "base"\ncomponents = [0.5, 1]',
+        HAND, "components[0]", ["a whole number", "got 0.5"]),
+    "points text": (POLYNOMIAL, 'kind = "waypoints"\ntimes = [0]\npoints = [0, "end"]', BASE,
+        "points[1]", ["a number or a list of numbers", '"end"']),
+    "start table": ("[initial.s]", "[initial.v]", "[initial]", "v", ["`q`, `s`"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_names_file_table_field_and_cure(tmp_path: Path, name: str) -> None:
+    old, new, table, field, words = FAULTS[name]
+    path = write(tmp_path, altered(old, new))
+    with pytest.raises(DescriptionError) as caught:
+        load_task(path)
+    error = caught.value
+    assert (error.file, error.table, error.field) == (str(path), table, field), str(error)
+    message = str(error)
+    assert message.startswith(str(path))
+    for word in (table, field, *words):
+        assert word in message, message
+    for jargon in ("pydantic", "Input should", "validation", "extra_forbidden", "Traceback"):
+        assert jargon not in message
+
+
+def test_references_in_a_circle_are_shown(tmp_path: Path) -> None:
+    text = altered('group = "R2"\npoint = [0.25, 0.0, 0.0]\nstiffness = [4.0, 5.0]',
+                   'group = "R3"\nstiffness = 4.0')  # fmt: skip
+    text = altered(POLYNOMIAL, 'kind = "hold"\npoint = [0, 0, 0]\nrelative_to = "hand"', text)
+    with pytest.raises(DescriptionError, match="base -> hand -> base"):
+        load_task(write(tmp_path, text))
+
+
+# Faults that a constructor finds: its error, with the place put before it.
+REFUSALS: dict[str, tuple[str, str, str, str]] = {
+    "times": (
+        POLYNOMIAL,
+        'kind = "waypoints"\ntimes = [0, 2, 1]\npoints = [[0, 0], [1, 0], [2, 0]]',
+        BASE,
+        "a time after 2 s",
+    ),
+    "two points": (
+        POLYNOMIAL,
+        'kind = "waypoints"\ntimes = [0]\npoints = [[0, 0]]',
+        BASE,
+        "at least two times",
+    ),
+    "ragged": ("[[0.0, 0.0], [0.3, 0.0]]", "[[0.0, 0.0], [0.3]]", BASE, "rows of one length"),
+    "center": ("center = [0.15, 0.75, 0.15]", "center = [1]", HAND, "two or three numbers"),
+    "components": (
+        'relative_to = "base"',
+        'relative_to = "base"\ncomponents = [0, 3]',
+        HAND,
+        "from 0 to 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSALS)
+def test_what_a_constructor_refuses_is_located(tmp_path: Path, name: str) -> None:
+    old, new, table, words = REFUSALS[name]
+    path = write(tmp_path, altered(old, new))
+    with pytest.raises(ConcurError) as caught:
+        load_task(path)
+    assert (caught.value.file, caught.value.table) == (str(path), table)
+    assert str(caught.value).startswith(f"{path}, {table}")
+    assert words in str(caught.value)
+
+
+def test_sums_follow_the_axes_of_the_outputs(tmp_path: Path) -> None:
+    text = altered('group = "R2"\npoint = [0.25, 0.0, 0.0]', 'group = "R2"\naxes = "zx"')
+    reference = load_task(write(tmp_path, text)).reference
+    circle = references.circle([0.15, 0.75, 0.15], 0.07, 10.0)
+    np.testing.assert_allclose(reference(2.0).pose[2:], circle(2.0).pose + 0.6 * np.eye(3)[2])
+
+
+def test_components_say_where_to_add(tmp_path: Path) -> None:
+    text = altered('relative_to = "base"', 'relative_to = "base"\ncomponents = [1, 0]')
+    reference = load_task(write(tmp_path, text)).reference
+    circle = references.circle([0.15, 0.75, 0.15], 0.07, 10.0)
+    np.testing.assert_allclose(reference(2.0).pose[2:], circle(2.0).pose + 0.6 * np.eye(3)[1])
+
+
+def test_a_reference_is_not_relative_to_one_with_more_coordinates(tmp_path: Path) -> None:
+    text = altered('relative_to = "base"\n', "")
+    text = altered(POLYNOMIAL, POLYNOMIAL + '\nrelative_to = "hand"\ncomponents = [0, 1]', text)
+    with pytest.raises(DescriptionError, match="2 coordinates relative to 3") as caught:
+        load_task(write(tmp_path, text))
+    assert (caught.value.table, caught.value.field) == (BASE, "components")
+
+
+def test_axes_of_an_output_are_checked(tmp_path: Path) -> None:
+    path = write(tmp_path, altered("point = [0.25, 0.0, 0.0]", 'axes = "xx"'))
+    with pytest.raises(ConcurError, match="different letters") as caught:
+        load_task(path)
+    assert (caught.value.table, caught.value.field) == (OUT_BASE, "axes")
+
+
+def test_quaternions_of_holds_are_checked(tmp_path: Path) -> None:
+    path = write(tmp_path, one_output("SO3", 'kind = "hold"\npoint = [1, 0, 0, 1]'))
+    with pytest.raises(ConcurError, match="unit quaternion") as caught:
+        load_task(path)
+    assert caught.value.table == "[reference.it]"
+
+
+def test_only_positions_add(tmp_path: Path) -> None:
+    text = altered('group = "R2"\npoint = [0.25, 0.0, 0.0]\nstiffness = [4.0, 5.0]',
+                   'group = "SE2"\nstiffness = 4.0')  # fmt: skip
+    text = altered("[[0.0, 0.0], [0.3, 0.0]]", "[[0, 0, 0], [0.3, 0, 0]]", text)
+    with pytest.raises(DescriptionError, match="Only positions add"):
+        load_task(write(tmp_path, text))
+
+
+def test_the_robot_is_looked_for_beside_the_task(tmp_path: Path) -> None:
+    path = write(tmp_path, altered('"rover_arm"', '"parts/rover.toml"'))
+    with pytest.raises(DescriptionError, match="no file of this name") as caught:
+        load_task(path)
+    assert caught.value.file == str(tmp_path / "parts" / "rover.toml")
+
+
+def test_a_fault_in_the_robot_names_the_robots_file(tmp_path: Path) -> None:
+    robot = write(tmp_path, altered("mass = 30.0", "mass = -30.0", robot_text()), "bad.toml")
+    path = write(tmp_path, altered('"rover_arm"', '"bad.toml"'))
+    with pytest.raises(ConcurError) as caught:
+        load_task(path)
+    assert caught.value.file == str(robot)
+    assert caught.value.table == '[[bodies]] "chassis"'
+
+
+def test_the_plant_has_the_bodies_of_the_robot(tmp_path: Path) -> None:
+    text = robot_text().replace('"turret"', '"tower"')
+    write(tmp_path, text, "other.toml")
+    path = write(tmp_path, TASK + '\n[plant]\nfile = "other.toml"\n')
+    with pytest.raises(DescriptionError, match="tower") as caught:
+        load_task(path)
+    assert (caught.value.table, caught.value.field) == ("[plant]", "file")
+
+
+def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:
+    path = write(tmp_path, altered('robot = "rover_arm"', "robot = rover_arm"))
+    with pytest.raises(DescriptionError, match="line 3: expected TOML") as caught:
+        load_task(path)
+    assert caught.value.file == str(path)
+
+
+def test_the_example_starts_near_its_reference_and_keeps_the_arm_bent() -> None:
+    task = load_task(EXAMPLE)
+    first = task.reference(0.0).pose
+    base = (task.robot.pose(task.q0, "chassis") @ [0.25, 0.0, 0.0, 1.0])[:2]
+    hand = (task.robot.pose(task.q0, "forearm") @ [0.0, 0.2, 0.0, 1.0])[:3]
+    assert 0.1 < np.linalg.norm(base - first[:2]) < 0.3
+    assert 0.1 < np.linalg.norm(hand - first[2:]) < 0.3
+
+    # Rolling without slip: the heading turns with the sideways speed of the point in front.
+    times = np.linspace(0.0, task.duration, 4001)
+    poses, twists, _ = task.reference.sample(times)
+    heading = np.zeros(times.size)
+    for i, step in enumerate(np.diff(times)):
+        turn = -np.sin(heading[i]) * twists[i, 0] + np.cos(heading[i]) * twists[i, 1]
+        heading[i + 1] = heading[i] + step * turn / 0.25
+    ahead = np.stack([np.cos(heading), np.sin(heading)], axis=1)
+    turret = poses[:, :2] + 0.15 * ahead
+    sideways = np.linalg.norm(poses[:, 2:4] - turret, axis=1)
+    reach = np.hypot(sideways - 0.4, poses[:, 4])
+    assert sideways.min() > 0.2
+    # Links of 0.4 m and 0.2 m: folded at 0.2 m, stretched at 0.6 m.
+    assert reach.min() > 0.27
+    assert reach.max() < 0.53
+    assert (np.sum(ahead * twists[:, :2], axis=1) > 0.1).all()
