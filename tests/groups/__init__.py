@@ -1,0 +1,1 @@
+"""Lie groups against matrix exponentials, SciPy rotations and differences."""

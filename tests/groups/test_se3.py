@@ -1,0 +1,252 @@
+"""Rigid motions against matrix exponentials, conjugations and commutators."""
+
+from __future__ import annotations
+
+from itertools import permutations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.linalg import expm, logm
+from scipy.spatial.transform import Rotation
+
+from concur.groups import se3, so3
+
+from .oracles import (
+    LONG_TWISTS,
+    SLANTED,
+    TWISTS,
+    bracket,
+    coarse_vectors,
+    conjugation,
+    cross_matrix,
+    differences,
+    integral,
+    near,
+    often,
+    pose_of,
+    twist_matrix,
+    twist_of,
+    twists,
+    unit_quaternions,
+    vectors,
+)
+
+ALL = {**TWISTS, **LONG_TWISTS}
+every_twist = pytest.mark.parametrize("twist", ALL.values(), ids=ALL.keys())
+
+
+@often
+@given(vectors(6, 5.0))
+def test_hat_and_vee(twist):
+    np.testing.assert_array_equal(se3.hat(twist), twist_matrix(twist))
+    np.testing.assert_array_equal(se3.vee(se3.hat(twist)), twist)
+
+
+@every_twist
+def test_exp_is_the_matrix_exponential(twist):
+    near(se3.exp(twist), expm(twist_matrix(twist)))
+
+
+def test_exp_of_a_quarter_screw():
+    pose = se3.exp([np.pi, 0, 4, 0, 0, np.pi / 2])
+    near(pose, [[0, -1, 0, 2], [1, 0, 0, 2], [0, 0, 1, 4], [0, 0, 0, 1]], 1e-15)
+
+
+@pytest.mark.parametrize(
+    "twist",
+    [t for name, t in TWISTS.items() if "half turn" not in name],
+    ids=[name for name in TWISTS if "half turn" not in name],
+)
+def test_log_inverts_exp(twist):
+    near(se3.log(pose_of(twist)), twist, 2e-14)
+    near(se3.log(se3.exp(twist)), twist, 2e-14)
+
+
+@often
+@given(twists)
+def test_log_inverts_exp_everywhere(twist):
+    near(se3.log(se3.exp(twist)), twist, 1e-13)
+
+
+@often
+@given(coarse_vectors(6, 1.5))
+def test_log_is_the_matrix_logarithm(twist):
+    pose = expm(twist_matrix(twist))
+    near(se3.hat(se3.log(pose)), logm(pose).real, 1e-9)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-4, 1e-6, 1e-8, 1e-10])
+def test_log_is_accurate_near_the_half_turn(gap):
+    twist = np.array([1.0, 2.0, 3.0, *((np.pi - gap) * SLANTED)])
+    near(se3.log(se3.exp(twist)), twist, 5e-15)
+
+
+@pytest.mark.parametrize("axis", [*np.eye(3), *-np.eye(3), SLANTED, np.array([0.6, 0, -0.8])])
+def test_log_of_a_half_turn_is_one_of_its_two_logarithms(axis):
+    pose = np.eye(4)
+    pose[:3, :3] = 2 * np.outer(axis, axis) - np.eye(3)
+    pose[:3, 3] = 1.0, 2.0, 3.0
+    twist = se3.log(pose)
+    near(abs(twist[3:] @ axis), np.pi, 1e-15)
+    near(expm(twist_matrix(twist)), pose, 1e-13)
+
+
+@pytest.mark.parametrize("twist", LONG_TWISTS.values(), ids=LONG_TWISTS.keys())
+def test_log_takes_the_shorter_way(twist):
+    shorter = se3.log(se3.exp(twist))
+    assert np.linalg.norm(shorter[3:]) <= np.pi
+    near(expm(twist_matrix(shorter)), expm(twist_matrix(twist)), 1e-12)
+
+
+@every_twist
+def test_inverse_is_the_inverse_matrix(twist):
+    pose = pose_of(twist)
+    near(se3.inverse(pose), np.linalg.inv(pose), 1e-14)
+
+
+@often
+@given(vectors(3, 5.0), unit_quaternions())
+def test_pose(translation, q):
+    pose = se3.pose(translation, q)
+    np.testing.assert_array_equal(pose[:3, 3], translation)
+    np.testing.assert_array_equal(pose[3], [0, 0, 0, 1])
+    near(pose[:3, :3], Rotation.from_quat(q).as_matrix(), 1e-14)
+
+
+@every_twist
+def test_adjoint_is_conjugation(twist):
+    near(se3.adjoint(pose_of(twist)), conjugation(pose_of(twist)), 1e-13)
+
+
+@often
+@given(vectors(6, 5.0))
+def test_ad_is_the_commutator(twist):
+    near(se3.ad(twist), bracket(twist), 1e-14)
+
+
+def test_brackets_of_the_basis_twists():
+    basis = np.eye(6)
+    for i, j, k in permutations(range(3)):
+        sign = np.linalg.det(np.eye(3)[[i, j, k]])
+        near(se3.ad(basis[3 + i]) @ basis[j], sign * basis[k])
+        near(se3.ad(basis[3 + i]) @ basis[3 + j], sign * basis[3 + k])
+        near(se3.ad(basis[i]) @ basis[j], np.zeros(6))
+
+
+@every_twist
+def test_adjoint_of_exp_is_exp_of_ad(twist):
+    near(se3.adjoint(se3.exp(twist)), expm(bracket(twist)))
+
+
+@every_twist
+def test_differentials_are_integrals(twist):
+    near(se3.dexp_spatial(twist), integral(bracket(twist)))
+    near(se3.dexp_body(twist), integral(-bracket(twist)))
+
+
+@every_twist
+def test_differentials_are_derivatives_of_exp(twist):
+    back = np.linalg.inv(se3.exp(twist))
+    slopes = np.moveaxis(differences(se3.exp, twist), -1, 0)
+    body = np.column_stack([twist_of(back @ slope) for slope in slopes])
+    spatial = np.column_stack([twist_of(slope @ back) for slope in slopes])
+    near(se3.dexp_body(twist), body, 2e-9)
+    near(se3.dexp_spatial(twist), spatial, 2e-9)
+
+
+@pytest.mark.parametrize(
+    "twist",
+    [*TWISTS.values(), LONG_TWISTS["near a turn"]],
+    ids=[*TWISTS, "near a turn"],
+)
+def test_inverse_differentials(twist):
+    near(se3.dexp_spatial_inverse(twist) @ integral(bracket(twist)), np.eye(6), 4e-12)
+    near(se3.dexp_body_inverse(twist) @ integral(-bracket(twist)), np.eye(6), 4e-12)
+
+
+def test_inverse_differential_is_the_bernoulli_series():
+    twist = np.array([0.02, -0.03, 0.05, 0.04, 0.01, -0.03])
+    operator = bracket(twist)
+    power = np.linalg.matrix_power
+    series = np.eye(6) - operator / 2 + power(operator, 2) / 12 - power(operator, 4) / 720
+    near(se3.dexp_spatial_inverse(twist), series, 1e-11)
+
+
+@often
+@given(twists)
+def test_identities_of_the_differentials(twist):
+    operator, motion = se3.ad(twist), se3.adjoint(se3.exp(twist))
+    body, spatial = se3.dexp_body(twist), se3.dexp_spatial(twist)
+    inverse = se3.dexp_spatial_inverse(twist)
+    near(operator @ spatial, motion - np.eye(6), 1e-13)
+    near(operator @ body, np.eye(6) - np.linalg.inv(motion), 1e-13)
+    near(motion @ body, spatial, 1e-13)
+    near(body, se3.dexp_spatial(-twist), 1e-15)
+    near(spatial @ twist, twist, 1e-13)
+    near(body @ twist, twist, 1e-13)
+    near(inverse @ twist, twist, 1e-13)
+    near(se3.dexp_body_inverse(twist), inverse + operator, 1e-14)
+    near(inverse @ motion, inverse + operator, 1e-12)
+
+
+@often
+@given(twists, twists)
+def test_equivariance_under_a_change_of_frame(twist, frame):
+    change = conjugation(pose_of(frame))
+    expected = change @ se3.dexp_body(twist) @ np.linalg.inv(change)
+    near(se3.dexp_body(change @ twist), expected, 1e-11)
+
+
+@every_twist
+def test_upper_block_is_the_lower_block_differentiated_along_the_translation(twist):
+    v, w = twist[:3], twist[3:]
+    for operator, rotational in [
+        (se3.dexp_spatial, so3.dexp_spatial),
+        (se3.dexp_body, so3.dexp_body),
+    ]:
+        block = operator(twist)[:3, 3:]
+        near(block, differences(rotational, w) @ v, 2e-9)
+
+
+@pytest.mark.parametrize("angle", [0.5, 2.0, 3.0, 6.2])
+def test_determinant(angle):
+    matrix = se3.dexp_spatial([1, 2, 3, *(angle * SLANTED)])
+    expected = (2 * (1 - np.cos(angle)) / angle**2) ** 2
+    assert np.linalg.det(matrix) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("v", "rank"), [((3.0, 2.0, 0.0), 2), ((0.0, 0.0, 0.0), 2), ((1.0, 2.0, 3.0), 4)]
+)
+def test_rank_at_a_full_turn(v, rank):
+    matrix = se3.dexp_body([*v, *(2 * np.pi * SLANTED)])
+    assert np.linalg.matrix_rank(matrix, tol=1e-10) == rank
+
+
+@pytest.mark.parametrize("frame", [np.zeros(6), np.array([0.3, -0.2, 0.5, 0.1, 0.7, -0.4])])
+def test_error_moves_with_the_inverse_differential(frame):
+    """xdot = -B(x) ve for x = log(r^-1 gamma), gamma at rest and r moving with ve."""
+    r, gamma = pose_of(frame), pose_of(np.array([0.4, -0.3, 0.2, 0.5, -0.7, 0.9]))
+    velocity = np.array([0.3, 0.1, -0.2, 0.2, -0.4, 0.6])
+    error = se3.log(np.linalg.inv(r) @ gamma)
+
+    def error_after(time):
+        return se3.log(np.linalg.inv(r @ expm(time * twist_matrix(velocity))) @ gamma)
+
+    rate = (error_after(1e-6) - error_after(-1e-6)) / 2e-6
+    near(rate, -se3.dexp_spatial_inverse(error) @ velocity, 1e-9)
+
+
+def test_spatial_differential_is_not_the_printed_one():
+    """The thesis's (2.4.22) is the exponential of ad only if w . v is 0 or |w|^2."""
+    twist = np.array([0.4, -0.3, 0.2, 0.5, -0.7, 0.9])
+    v, w = twist[:3], twist[3:]
+    square, pitch = w @ w, w @ v / (w @ w)
+    turn, shift, rotation = cross_matrix(w), cross_matrix(v), expm(cross_matrix(w))
+    lie = turn @ shift - shift @ turn
+    commutator = (lie @ rotation - rotation @ lie) / square
+    upper = se3.adjoint(se3.exp(twist))[:3, 3:]
+    near(upper, commutator + pitch * turn @ rotation, 1e-14)
+    printed = commutator + pitch * turn @ expm(pitch * turn)
+    assert np.max(np.abs(upper - printed)) == pytest.approx(0.2477, abs=1e-4)

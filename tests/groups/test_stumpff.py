@@ -1,0 +1,104 @@
+"""The coefficient functions and their derivatives against sums of 120 digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from math import comb, factorial
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from concur.groups._stumpff import INVERSE_SERIES, STUMPFF_SERIES, inverse_coefficients, stumpff
+
+SQUARED_ANGLES = [0.0, 1e-16, 1.5e-8, 1e-4, 0.3, 1.0, 3.0, 4 - 1e-15, 4.0, 4.0001, 9.87, 20.0]
+TOLERANCES = [3e-15, 5e-14, 2e-12]  # value, first and second derivative
+STEP = Decimal("1e-25")
+
+
+def precise_stumpff(order: int, t: Decimal) -> Decimal:
+    return sum(((-t) ** i / factorial(2 * i + order) for i in range(1, 120)), Decimal(0)) + (
+        Decimal(1) / factorial(order)
+    )
+
+
+def precise_inverse(t: Decimal) -> Decimal:
+    if t == 0:
+        return Decimal(1) / 12
+    return (1 - precise_stumpff(1, t) / (2 * precise_stumpff(2, t))) / t
+
+
+def precise_derivatives(function: Callable[[Decimal], Decimal], t: float) -> list[float]:
+    with localcontext() as context:
+        context.prec = 120
+        below, here, above = (function(Decimal(t) + k * STEP) for k in (-1, 0, 1))
+        slope = (above - below) / (2 * STEP)
+        curvature = (above - 2 * here + below) / STEP**2
+        return [float(here), float(slope), float(curvature)]
+
+
+def with_derivatives(expressions: list[ca.SX], t: ca.SX) -> ca.Function:
+    first = [ca.gradient(e, t) for e in expressions]
+    second = [ca.gradient(e, t) for e in first]
+    rows = [ca.vertcat(*column) for column in (expressions, first, second)]
+    return ca.Function("coefficients", [t], [ca.densify(ca.horzcat(*rows))])
+
+
+T = ca.SX.sym("t")
+STUMPFF = with_derivatives(stumpff(T), T)
+INVERSE = with_derivatives(list(inverse_coefficients(T)), T)
+
+
+@pytest.mark.parametrize("t", [*SQUARED_ANGLES, 39.0, 150.0])
+def test_stumpff_functions_and_two_derivatives(t):
+    computed = np.array(STUMPFF(t))
+    for order in range(6):
+        exact = precise_derivatives(lambda x, k=order: precise_stumpff(k, x), t)
+        for degree, tolerance in enumerate(TOLERANCES):
+            error = abs(computed[order, degree] - exact[degree]) * factorial(order + 2 * degree)
+            assert error < tolerance, (order, degree, error)
+
+
+@pytest.mark.parametrize("t", [*SQUARED_ANGLES, 30.0, 39.0])
+def test_inverse_coefficient_and_two_derivatives(t):
+    computed = np.array(INVERSE(t))[0]
+    exact = precise_derivatives(precise_inverse, t)
+    np.testing.assert_allclose(computed[0], exact[0], rtol=5e-15)
+    np.testing.assert_allclose(computed[1], exact[1], rtol=1e-13)
+    np.testing.assert_allclose(computed[2], exact[2], rtol=5e-13)
+
+
+@pytest.mark.parametrize("t", [*SQUARED_ANGLES, 30.0, 39.0])
+def test_slope_of_the_inverse_coefficient(t):
+    computed = np.array(INVERSE(t))
+    np.testing.assert_allclose(
+        computed[1, 0], precise_derivatives(precise_inverse, t)[1], rtol=1e-13
+    )
+    np.testing.assert_allclose(computed[1, 1], computed[0, 2], rtol=1e-11)
+
+
+def test_series_of_the_inverse_coefficient_are_bernoulli_numbers():
+    bernoulli = [Fraction(1)]
+    for n in range(1, 43):
+        total = sum((comb(n + 1, k) * bernoulli[k] for k in range(n)), Fraction(0))
+        bernoulli.append(-total / (n + 1))
+    exact = [float(abs(bernoulli[n]) / factorial(n)) for n in range(2, 44, 2)]
+    np.testing.assert_allclose(INVERSE_SERIES, exact, rtol=5e-15)
+    assert INVERSE_SERIES[:4] == pytest.approx([1 / 12, 1 / 720, 1 / 30240, 1 / 1209600], rel=1e-15)
+
+
+def test_stumpff_series_start_with_reciprocal_factorials():
+    assert [series[0] for series in STUMPFF_SERIES] == [1, 1, 1 / 2, 1 / 6, 1 / 24, 1 / 120]
+
+
+@pytest.mark.parametrize("t", [0.0, 1.0, 4.0, 9.0])
+def test_constants_fold(t):
+    coefficients = [*stumpff(ca.SX(t)), *inverse_coefficients(ca.SX(t))]
+    assert all(c.is_constant() for c in coefficients)
+
+
+def test_structural_zero_is_the_angle_zero():
+    values = [float(c) for c in stumpff(ca.SX(1, 1))]
+    assert values == [1, 1, 1 / 2, 1 / 6, 1 / 24, 1 / 120]
