@@ -1,1 +1,22 @@
-"""."""
+"""Outputs that follow references: linearization, servo, error dynamics, audit."""
+
+from concur.control import references
+from concur.control._error_dynamics import ErrorDynamics
+from concur.control._feasibility import Feasibility
+from concur.control._output import Output
+from concur.control._sample import ReferenceSample
+from concur.control._servo import Servo
+from concur.control._tick import Tick, TickBuffers
+from concur.control.references import Reference
+
+__all__ = [
+    "ErrorDynamics",
+    "Feasibility",
+    "Output",
+    "Reference",
+    "ReferenceSample",
+    "Servo",
+    "Tick",
+    "TickBuffers",
+    "references",
+]

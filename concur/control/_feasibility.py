@@ -1,0 +1,165 @@
+"""Can the reference be followed at all? Follow it exactly, without dynamics (CON4)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from concur.control._singularity import lost_direction
+from concur.errors import InfeasibleReferenceError
+
+if TYPE_CHECKING:
+    from concur.control._servo import Servo
+    from concur.control.references import Reference
+
+STEP = 0.02
+"""Longest time step of the exact motion, s."""
+
+
+@dataclass(frozen=True, eq=False)
+class Feasibility:
+    """The exact motion along a reference, as far as it exists.
+
+    Parameters
+    ----------
+    feasible : bool
+        Whether it exists to the end.
+    why : str
+        A sentence with the evidence.
+    margin : float
+        Smallest margin of the decoupling matrix on the way.
+    reached : float
+        Time up to which the reference could be followed, s.
+    times, configurations, speeds : numpy.ndarray
+        The motion, shapes (k,), (k, nq) and (k, ns).
+    """
+
+    feasible: bool
+    why: str
+    margin: float
+    reached: float
+    times: np.ndarray
+    configurations: np.ndarray
+    speeds: np.ndarray
+
+    def require(self, name: str) -> None:
+        """Raise unless the reference can be followed.
+
+        Parameters
+        ----------
+        name : str
+            Name of the robot or task.
+
+        Raises
+        ------
+        InfeasibleReferenceError
+            If it cannot.
+        """
+        if not self.feasible:
+            raise InfeasibleReferenceError(
+                f"reference of `{name}`",
+                expected="a reference that the robot can follow",
+                came=self.why,
+                cure="Move the reference into reach and away from singular configurations, or "
+                "start elsewhere.",
+                time=self.reached,
+                margin=self.margin,
+            )
+
+
+def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) -> Feasibility:
+    """Move along a reference with zero error: s = (J H)^-1 gamma^-1 gammadot.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    reference : Reference
+        Reference of all outputs.
+    duration : float
+        How long, s.
+    q0 : numpy.ndarray
+        Configuration from which the exact start is sought, shape (nq,).
+
+    Returns
+    -------
+    Feasibility
+        The motion and whether it reached the end.
+    """
+    times = np.linspace(0.0, duration, max(2, int(np.ceil(duration / STEP)) + 1))
+    poses, twists, _ = reference.sample(times)
+    group = servo.error_dynamics.group
+    robot = servo.model.robot
+    zero = np.zeros(servo.ns)
+
+    def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        return np.linalg.lstsq(servo.decoupling(q), rate, rcond=1e-12)[0]
+
+    def moved(q: np.ndarray, step: np.ndarray) -> np.ndarray:
+        return robot.integrate(q, servo.model.lift(q)[0] @ step)
+
+    def rest(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
+        return servo.errors(q, zero, pose, np.zeros(group.dim))[0]
+
+    def corrected(q: np.ndarray, pose: np.ndarray, tries: int, longest: float) -> np.ndarray:
+        for _ in range(tries):
+            error = rest(q, pose)
+            if np.abs(error).max() < 1e-11:
+                break
+            step = solve(q, error)
+            q = moved(q, step * min(1.0, longest / max(np.abs(step).max(), 1e-300)))
+        return q
+
+    path, speeds, margins = [], [], []
+    q = corrected(q0, poses[0], 200, 0.3)
+    for k, time in enumerate(times):
+        if k:
+            half = (time - times[k - 1]) / 2
+            middle = moved(q, solve(q, twists[k - 1]) * half)
+            q = corrected(moved(q, solve(middle, twists[k - 1]) * 2 * half), poses[k], 12, 0.3)
+        error = rest(q, poses[k])
+        margin = servo.margin(q)
+        margins.append(margin)
+        lost = margin < servo.singular_margin
+        if lost or np.abs(error).max() > 1e-6:
+            found = (
+                f"margin {margin:.2g}, {lost_direction(servo, q)}"
+                if lost
+                else f"{_worst(servo, error)}, nearest margin {margin:.2g}"
+            )
+            return Feasibility(
+                False,
+                f"lost at t = {time:.3g} s: {found}",
+                min(margins),
+                float(time),
+                times[:k],
+                np.array(path).reshape(k, -1),
+                np.array(speeds).reshape(k, -1),
+            )
+        path.append(q)
+        speeds.append(solve(q, twists[k]))
+    fastest = np.abs(np.array(speeds)).max(axis=0)
+    shown = ", ".join(
+        f"{name} {x:.3g}" for name, x in zip(servo.model.shape_names, fastest, strict=True)
+    )
+    return Feasibility(
+        True,
+        f"followed exactly for {duration:.6g} s, smallest margin {min(margins):.3g}, largest "
+        f"speeds {shown}",
+        min(margins),
+        duration,
+        times,
+        np.array(path),
+        np.array(speeds),
+    )
+
+
+def _worst(servo: Servo, error: np.ndarray) -> str:
+    sizes, start = [], 0
+    for output in servo.outputs:
+        sizes.append(float(np.linalg.norm(error[start : start + output.dim])))
+        start += output.dim
+    worst = int(np.argmax(sizes))
+    return f"output `{servo.outputs[worst].name}` stays {sizes[worst]:.3g} away"

@@ -1,0 +1,319 @@
+"""Lie groups on which outputs live: coordinates, velocity, error and its transport.
+
+For each group there is one object that knows: how a body's pose gives the output's flat
+coordinates, how its body twist gives the left-trivialised output velocity, the error
+x = log(r^-1 gamma), the transport Ad of r^-1 gamma, the bracket ad, and
+B(x) = ad_x / (exp(ad_x) - 1) of the error dynamics.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.groups import quaternion, se2, se3, so3
+from concur.kinematics import Placed, Twist, constant, cross
+
+AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+class OutputGroup(ABC):
+    """A Lie group R as an output takes values in it.
+
+    Attributes
+    ----------
+    dim : int
+        Dimension of the group.
+    pose_size : int
+        Length of the flat coordinates.
+    coordinate_names, error_names, error_units : tuple of str
+        Names of the flat coordinates; names and units of the error's components.
+    planar : bool
+        Whether the output means something only for a body that moves in the x-y plane.
+    """
+
+    dim: int
+    pose_size: int
+    coordinate_names: tuple[str, ...]
+    error_names: tuple[str, ...]
+    error_units: tuple[str, ...]
+    planar: bool = False
+
+    @property
+    @abstractmethod
+    def basis(self) -> np.ndarray:
+        """Twist basis (6, dim) of the group's algebra in se(3)."""
+
+    @abstractmethod
+    def coordinates(self, pose: Placed) -> Array:
+        """Flat coordinates (pose_size,) of a pose in the inertial frame."""
+
+    @abstractmethod
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        """Left-trivialised output velocity (dim,) of a body twist; linear in the twist."""
+
+    @abstractmethod
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        """Time derivative (dim,) of `velocity` for the twist's rate."""
+
+    @abstractmethod
+    def error(self, actual: Array, desired: Array) -> Array:
+        """Error x = log(r^-1 gamma), (dim,), from flat coordinates."""
+
+    def transport(self, x: Array) -> Array:
+        """Ad of r^-1 gamma = exp(x), (dim, dim); the identity for abelian groups."""
+        return ca.SX.eye(self.dim)
+
+    def ad(self, velocity: Array) -> Array:
+        """Matrix (dim, dim) of the bracket with a velocity; zero for abelian groups."""
+        return ca.SX(self.dim, self.dim)
+
+    def error_map(self, x: Array) -> Array:
+        """B(x) of the error dynamics xdot = -B(x) ve, (dim, dim); abelian: the identity."""
+        return ca.SX.eye(self.dim)
+
+    def closure_residual(self) -> float:
+        """Largest part of a bracket of two basis elements that leaves the algebra."""
+        basis = self.basis
+        worst = 0.0
+        for column in basis.T:
+            brackets = se3.ad(column) @ basis
+            rest = brackets - basis @ (np.linalg.pinv(basis) @ brackets)
+            worst = max(worst, float(np.abs(rest).max(initial=0.0)))
+        return worst
+
+    @property
+    def abelian(self) -> bool:
+        """Whether the error dynamics are linear."""
+        return type(self).ad is OutputGroup.ad
+
+
+class Vector(OutputGroup):
+    """R^n: components of a point's position along inertial axes."""
+
+    def __init__(self, axes: Sequence[str]) -> None:
+        self.axes = tuple(axes)
+        self.dim = self.pose_size = len(self.axes)
+        self.coordinate_names = self.error_names = self.axes
+        self.error_units = ("m",) * self.dim
+        self._rows = constant([AXES[axis] for axis in self.axes])
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, ["xyz".index(axis) for axis in self.axes]]
+
+    def coordinates(self, pose: Placed) -> Array:
+        return self._rows @ pose[1]
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return self._rows @ (pose[0] @ twist[0])
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return self._rows @ (pose[0] @ (rate[0] + cross(twist[1], twist[0])))
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        return desired - actual
+
+
+class Angle(OutputGroup):
+    """SO(2): heading of the body about the inertial z axis."""
+
+    dim = pose_size = 1
+    coordinate_names = error_names = ("heading",)
+    error_units = ("rad",)
+    planar = True
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, 5:]
+
+    def coordinates(self, pose: Placed) -> Array:
+        return ca.atan2(pose[0][1, 0], pose[0][0, 0])
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return pose[0][2, :] @ twist[1]
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return pose[0][2, :] @ rate[1]
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        return ca.atan2(ca.sin(desired - actual), ca.cos(desired - actual))
+
+
+class PlanarPose(OutputGroup):
+    """SE(2): position in the x-y plane and heading."""
+
+    dim = pose_size = 3
+    coordinate_names = ("x", "y", "heading")
+    error_names = ("x", "y", "heading")
+    error_units = ("m", "m", "rad")
+    planar = True
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, [0, 1, 5]]
+
+    def coordinates(self, pose: Placed) -> Array:
+        return ca.vertcat(pose[1][:2], Angle().coordinates(pose))
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return self._in_plane(pose, twist[0], twist[1])
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        own = self.velocity(pose, twist)
+        direct = self._in_plane(pose, rate[0] + cross(twist[1], twist[0]), rate[1])
+        return direct + ca.vertcat(own[2] * own[1], -own[2] * own[0], 0.0)
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        return se2.log(se2.compose(se2.inverse(actual), desired))
+
+    def transport(self, x: Array) -> Array:
+        return se2.adjoint(se2.exp(x))
+
+    def ad(self, velocity: Array) -> Array:
+        return se2.ad(velocity)
+
+    def error_map(self, x: Array) -> Array:
+        return se2.dexp_spatial_inverse(x)
+
+    def _in_plane(self, pose: Placed, linear: Array, angular: Array) -> Array:
+        heading = Angle().coordinates(pose)
+        turned = pose[0] @ linear
+        c, s = ca.cos(heading), ca.sin(heading)
+        return ca.vertcat(
+            c * turned[0, :] + s * turned[1, :],
+            c * turned[1, :] - s * turned[0, :],
+            pose[0][2, :] @ angular,
+        )
+
+
+class Rotation(OutputGroup):
+    """SO(3): orientation of the body, as a unit quaternion (x, y, z, w)."""
+
+    dim, pose_size = 3, 4
+    coordinate_names = ("qx", "qy", "qz", "qw")
+    error_names = ("rx", "ry", "rz")
+    error_units = ("rad", "rad", "rad")
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, 3:]
+
+    def coordinates(self, pose: Placed) -> Array:
+        return quaternion.from_matrix(pose[0])
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return twist[1]
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return rate[1]
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        return quaternion.log(quaternion.multiply(quaternion.conjugate(actual), desired))
+
+    def transport(self, x: Array) -> Array:
+        return so3.exp(x)
+
+    def ad(self, velocity: Array) -> Array:
+        return so3.skew(velocity)
+
+    def error_map(self, x: Array) -> Array:
+        return so3.dexp_spatial_inverse(x)
+
+
+class Pose(OutputGroup):
+    """SE(3): pose of the body; position and orientation errors are coupled."""
+
+    dim, pose_size = 6, 7
+    coordinate_names = ("x", "y", "z", "qx", "qy", "qz", "qw")
+    error_names = ("x", "y", "z", "rx", "ry", "rz")
+    error_units = ("m", "m", "m", "rad", "rad", "rad")
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, :]
+
+    def coordinates(self, pose: Placed) -> Array:
+        return ca.vertcat(pose[1], quaternion.from_matrix(pose[0]))
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return ca.vertcat(*twist)
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return ca.vertcat(*rate)
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        attitude = quaternion.multiply(quaternion.conjugate(actual[3:]), desired[3:])
+        offset = quaternion.to_matrix(actual[3:]).T @ (desired[:3] - actual[:3])
+        rotation = quaternion.log(attitude)
+        return ca.vertcat(so3.dexp_spatial_inverse(rotation) @ offset, rotation)
+
+    def transport(self, x: Array) -> Array:
+        return se3.adjoint(se3.exp(x))
+
+    def ad(self, velocity: Array) -> Array:
+        return se3.ad(velocity)
+
+    def error_map(self, x: Array) -> Array:
+        return se3.dexp_spatial_inverse(x)
+
+
+class Product(OutputGroup):
+    """Direct product of groups: each keeps its own error dynamics."""
+
+    def __init__(self, factors: Sequence[OutputGroup]) -> None:
+        self.factors = tuple(factors)
+        self.dim = sum(f.dim for f in self.factors)
+        self.pose_size = sum(f.pose_size for f in self.factors)
+        self.coordinate_names = tuple(n for f in self.factors for n in f.coordinate_names)
+        self.error_names = tuple(n for f in self.factors for n in f.error_names)
+        self.error_units = tuple(n for f in self.factors for n in f.error_units)
+        self.planar = any(f.planar for f in self.factors)
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.hstack([f.basis for f in self.factors])
+
+    def closure_residual(self) -> float:
+        return max(f.closure_residual() for f in self.factors)
+
+    def coordinates(self, pose: Placed) -> Array:
+        return ca.vertcat(*[f.coordinates(pose) for f in self.factors])
+
+    def velocity(self, pose: Placed, twist: Twist) -> Array:
+        return ca.vertcat(*[f.velocity(pose, twist) for f in self.factors])
+
+    def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
+        return ca.vertcat(*[f.acceleration(pose, twist, rate) for f in self.factors])
+
+    def error(self, actual: Array, desired: Array) -> Array:
+        parts, start = [], 0
+        for f in self.factors:
+            span = slice(start, start + f.pose_size)
+            parts.append(f.error(actual[span], desired[span]))
+            start = span.stop
+        return ca.vertcat(*parts)
+
+    def transport(self, x: Array) -> Array:
+        return self._blocks(x, lambda f, part: f.transport(part))
+
+    def ad(self, velocity: Array) -> Array:
+        return self._blocks(velocity, lambda f, part: f.ad(part))
+
+    def error_map(self, x: Array) -> Array:
+        return self._blocks(x, lambda f, part: f.error_map(part))
+
+    @property
+    def abelian(self) -> bool:
+        return all(f.abelian for f in self.factors)
+
+    def _blocks(self, x: Array, act) -> Array:  # type: ignore[no-untyped-def]
+        blocks, start = [], 0
+        for f in self.factors:
+            blocks.append(act(f, x[start : start + f.dim]))
+            start += f.dim
+        return ca.diagcat(*blocks)

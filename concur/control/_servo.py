@@ -1,0 +1,571 @@
+"""The servo: input-output linearization with feed-forward and proportional-derivative action.
+
+``nu = I^-1 (B^T KP x - KD ve) + Ad gammaddot_body - ad_(r^-1 rdot) Ad gammadot_body`` is the
+wanted rate of the output velocity (5.4.30)-(5.4.33); the law solves ``J H sdot = nu - b`` for
+the shape acceleration and takes the torque from one Newton-Euler pass. The sign of u is that
+of a physical force, the opposite of the thesis's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.control._error_dynamics import ErrorDynamics
+from concur.control._feasibility import Feasibility, follow
+from concur.control._output import Output
+from concur.control._output_groups import Product
+from concur.control._sample import ReferenceSample
+from concur.control._singularity import (
+    SINGULAR,
+    check_decoupling,
+    decoupling_scale,
+    singular_error,
+)
+from concur.control._tick import Tick
+from concur.control.references import Reference
+from concur.errors import NonFiniteError, OutputError
+from concur.kinematics import body_accelerations, body_poses, body_twists, jacobian, joint_poses
+from concur.reduction import Audit, AuditRow, AuditStatus, ReducedModel
+
+
+@dataclass(frozen=True, eq=False)
+class Servo(EvaluatedMethods):
+    """Tracker of outputs on Lie groups for a reduced robot.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot, from `reduce`.
+    outputs : sequence of Output
+        What is to follow a reference; as many coordinates as there are controls.
+    stiffness, damping : float, sequence or array_like
+        KP and KD on the outputs' algebra: a number, one entry per output (each a number or
+        one number per coordinate), or a symmetric positive definite matrix.
+    inertia : float, sequence or array_like, optional
+        Metric I of the error dynamics, given in the same ways; default the identity.
+    singular_margin : float
+        Margin of the decoupling matrix below which no torque is given out.
+
+    Raises
+    ------
+    OutputError
+        If the outputs do not match the controls, the gains are not positive definite, or the
+        decoupling matrix is singular everywhere.
+    UnknownNameError
+        If an output's body does not exist.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> servo = cc.Servo(model, [base, hand], stiffness=[4, 9], damping=[4, 6])
+    >>> servo.nu
+    5
+    """
+
+    model: ReducedModel
+    outputs: Sequence[Output]
+    stiffness: Any
+    damping: Any
+    inertia: Any = None
+    singular_margin: float = SINGULAR
+    error_dynamics: ErrorDynamics = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        outputs = tuple(self.outputs)
+        object.__setattr__(self, "outputs", outputs)
+        where = f"servo of `{self.name}`"
+        _check_outputs(where, self.model, outputs)
+        gains = {
+            name: _gain(f"{where}, `{name}`", getattr(self, name), outputs)
+            for name in ("stiffness", "damping", "inertia")
+        }
+        for name, matrix in gains.items():
+            object.__setattr__(self, name, matrix)
+        dynamics = ErrorDynamics(Product([output.lie for output in outputs]), **gains)
+        object.__setattr__(self, "error_dynamics", dynamics)
+        check_decoupling(self)
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.model.name
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.model.nq
+
+    @property
+    def ns(self) -> int:
+        """Number of shape velocities."""
+        return self.model.ns
+
+    @property
+    def nu(self) -> int:
+        """Number of controls."""
+        return self.model.nu
+
+    @property
+    def size(self) -> int:
+        """Dimension of all outputs together."""
+        return self.error_dynamics.size
+
+    @property
+    def pose_size(self) -> int:
+        """Length of the flat output coordinates."""
+        return self.error_dynamics.group.pose_size
+
+    @evaluated("(nq)->(pose_size)")
+    def output(self, q: Array) -> Array:
+        """Flat coordinates of the outputs.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (pose_size,), in output order; the layout is that of `ReferenceSample.pose`.
+        """
+        poses = body_poses(self.model.robot, q)
+        return ca.vertcat(*[o.lie.coordinates(self._placed(o, poses)) for o in self.outputs])
+
+    @evaluated("(nq)->(size,ns)")
+    def decoupling(self, q: Array) -> Array:
+        """Decoupling matrix J H: shape velocities to output velocities.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (size, ns).
+        """
+        robot = self.model.robot
+        poses, rows = body_poses(robot, q), []
+        for output in self.outputs:
+            columns = jacobian(robot, q, output.body)
+            moved = output.moved((columns[:3, :], columns[3:, :]))
+            pose = self._placed(output, poses)
+            rows.append(
+                ca.horzcat(
+                    *[
+                        output.lie.velocity(pose, (moved[0][:, k], moved[1][:, k]))
+                        for k in range(robot.nv)
+                    ]
+                )
+            )
+        return ca.vertcat(*rows) @ self.model.lift(q)[0]
+
+    @evaluated("(nq),(ns)->(size),(size)")
+    def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
+        """Output velocity and its rate at zero shape acceleration.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        velocity : numpy.ndarray or casadi.SX
+            r^-1 rdot, shape (size,).
+        drift : numpy.ndarray or casadi.SX
+            b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
+        """
+        robot = self.model.robot
+        placed, relative = body_poses(robot, q), joint_poses(robot, q)
+        v = self.model.velocity(q, s)
+        twists = body_twists(robot, relative, v)
+        rates = body_accelerations(robot, relative, twists, v, self.model.drift_acceleration(q, s))
+        velocities, drifts = [], []
+        for output in self.outputs:
+            i = robot.index(output.body)
+            pose = self._placed(output, placed)
+            twist, rate = output.moved(twists[i]), output.moved(rates[i])
+            velocities.append(output.lie.velocity(pose, twist))
+            drifts.append(output.lie.acceleration(pose, twist, rate))
+        return ca.vertcat(*velocities), ca.vertcat(*drifts)
+
+    @evaluated("(nq),(ns),(pose_size),(size)->(size),(size)")
+    def errors(self, q: Array, s: Array, pose: Array, twist: Array) -> tuple[Array, Array]:
+        """Pose and velocity error for a flat reference.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        pose, twist : array_like
+            Demanded flat coordinates and velocity, shapes (pose_size,) and (size,).
+
+        Returns
+        -------
+        x, ve : numpy.ndarray or casadi.SX
+            log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,).
+        """
+        group = self.error_dynamics.group
+        x = group.error(self.output(q), pose)
+        return x, self.output_motion(q, s)[0] - group.transport(x) @ twist
+
+    @evaluated("(nq),(ns),(pose_size),(size),(size)->(nu),()")
+    def law(
+        self, q: Array, s: Array, pose: Array, twist: Array, acceleration: Array
+    ) -> tuple[Array, Array]:
+        """The whole law on flat arrays: what is compiled, simulated and exported.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        pose, twist, acceleration : array_like
+            Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,)
+            and (size,).
+
+        Returns
+        -------
+        u : numpy.ndarray or casadi.SX
+            Control forces and torques, shape (nu,), N and N m.
+        pivot : float or casadi.SX
+            Smallest pivot over the largest in the factored decoupling matrix: zero where it
+            is singular.
+        """
+        group = self.error_dynamics.group
+        x = group.error(self.output(q), pose)
+        velocity, drift = self.output_motion(q, s)
+        transport = group.transport(x)
+        carried = transport @ twist
+        command = (
+            self.error_dynamics.feedback(x, velocity - carried)
+            + transport @ acceleration
+            - group.ad(velocity) @ carried
+        )
+        sdot, pivot = _solve_square(self.decoupling(q), command - drift)
+        force = self.model.inverse_dynamics(q, s, sdot)
+        actuation = self.model.input_matrix(q)
+        if actuation.is_constant() and ca.DM(actuation).is_eye():
+            return force, pivot
+        return ca.solve(actuation, force), pivot
+
+    def torque(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
+        """Control forces and torques for a state and a reference.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        sample : ReferenceSample
+            Demanded pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            u, shape (nu,), N and N m.
+
+        Raises
+        ------
+        SingularConfigurationError
+            If the margin of the decoupling matrix is below `singular_margin`.
+        NonFiniteError
+            If the state or the result is not finite.
+        """
+        pose, twist, acceleration = self._flat(sample)
+        u, _ = self.law(q, s, pose, twist, acceleration)
+        if isinstance(u, np.ndarray):
+            margin = self.margin(q)
+            if margin < self.singular_margin:
+                raise singular_error(self, np.asarray(q, dtype=float), margin)
+            if not np.isfinite(u).all():
+                raise NonFiniteError(
+                    f"servo of `{self.name}`",
+                    expected="finite torques",
+                    came=str(u),
+                    cure="The demand is too large for this state; check the reference.",
+                )
+        return u
+
+    def error(self, q: Array, s: Array, sample: ReferenceSample) -> tuple[Array, Array]:
+        """Pose and velocity error.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        sample : ReferenceSample
+            Demanded pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        x, ve : numpy.ndarray or casadi.SX
+            log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,); for R^n
+            x = gamma - r and ve = rdot - gammadot.
+        """
+        pose, twist, _ = self._flat(sample)
+        return self.errors(q, s, pose, twist)
+
+    def lyapunov(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
+        """Lyapunov function of the error, (5.4.35).
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        sample : ReferenceSample
+            Demanded pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        float or casadi.SX
+            (x KP x + ve I ve) / 2.
+        """
+        return self.error_dynamics.lyapunov(*self.error(q, s, sample))
+
+    def margin(self, q: Sequence[float]) -> float:
+        """How far the decoupling matrix is from singular.
+
+        Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
+        square root of the robot's mass and angular rows by that and the robot's size: a
+        number without unit, zero where some output direction cannot be commanded.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float
+            The margin.
+        """
+        scaled = decoupling_scale(self)[:, None] * self.decoupling(q)
+        factor = np.linalg.cholesky(self.model.mass_matrix(q))
+        metric = np.linalg.solve(factor, scaled.T)
+        return float(np.linalg.svd(metric, compute_uv=False)[-1])
+
+    def audit(
+        self,
+        reference: Reference | None = None,
+        duration: float | None = None,
+        q0: Sequence[float] | None = None,
+    ) -> Audit:
+        """Check the assumptions, with the outputs and, if given, along a reference.
+
+        Parameters
+        ----------
+        reference : Reference, optional
+            Reference of all outputs.
+        duration : float, optional
+            How long it is followed, s.
+        q0 : array_like, optional
+            Configuration from which the exact start is sought, shape (nq,).
+
+        Returns
+        -------
+        Audit
+            CON1-CON9, NHR1-NHR3 and DYN, the invertibility of the decoupling matrix.
+        """
+        rows = []
+        path = None
+        if reference is not None and duration is not None:
+            path = self.feasibility(reference, duration, q0)
+            rows.append(
+                AuditRow(
+                    "CON4",
+                    "the reference is C2 and feasible",
+                    AuditStatus.HOLDS if path.feasible else AuditStatus.FAILS,
+                    path.why,
+                    {"margin": path.margin, "reached": path.reached},
+                )
+            )
+        if q0 is not None:
+            rows.append(_consistency(self.model, self.model.robot.check_configuration(q0)))
+        start = self.model.robot.neutral() if q0 is None else q0
+        margin = path.margin if path is not None else self.margin(start)
+        along = "along the reference" if path is not None else "at the given configuration"
+        rows.append(
+            AuditRow(
+                "DYN",
+                "the decoupling matrix is invertible",
+                AuditStatus.HOLDS if margin > self.singular_margin else AuditStatus.FAILS,
+                f"smallest margin {margin:.3g} {along}",
+                {"margin": margin},
+            )
+        )
+        return self.model.audit(self.outputs).replace(*rows)
+
+    def feasibility(
+        self, reference: Reference, duration: float, q0: Sequence[float] | None = None
+    ) -> Feasibility:
+        """Follow a reference exactly, without dynamics, and report where that ends (CON4).
+
+        Parameters
+        ----------
+        reference : Reference
+            Reference of all outputs.
+        duration : float
+            How long, s.
+        q0 : array_like, optional
+            Configuration from which the exact start is sought, shape (nq,).
+
+        Returns
+        -------
+        Feasibility
+            Whether the motion exists, its smallest margin, and the motion.
+        """
+        start = self.model.robot.neutral() if q0 is None else q0
+        return follow(self, reference, duration, self.model.robot.check_configuration(start))
+
+    def compile(self) -> Tick:
+        """Make the law ready to be called at a high rate.
+
+        Returns
+        -------
+        Tick
+            ``tick(q, s, sample) -> u``; its `buffers` take the numbers without copies.
+        """
+        return Tick(self)
+
+    def _placed(self, output: Output, poses: Any) -> Any:
+        return output.placed(poses[self.model.robot.index(output.body)])
+
+    def _flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
+        pose = sample.flat_pose
+        for part, size, values in (
+            ("pose", self.pose_size, pose),
+            ("twist", self.size, sample.twist),
+        ):
+            if values.shape[0] != size:
+                raise shape_error(
+                    f"servo of `{self.name}`, reference `{part}`", (size,), values.shape
+                )
+        return pose, sample.twist, sample.acceleration
+
+
+def _check_outputs(where: str, model: ReducedModel, outputs: tuple[Output, ...]) -> None:
+    names = [output.name for output in outputs]
+    if len(set(names)) != len(names):
+        raise OutputError(
+            f"{where}, `outputs`",
+            expected="each name once",
+            came=", ".join(names),
+            cure="Rename one of them.",
+        )
+    for output in outputs:
+        model.robot.index(output.body)
+    wanted = sum(output.dim for output in outputs)
+    if model.nu != model.ns:
+        raise OutputError(
+            f"{where}, controls",
+            expected=f"{model.ns} controls for the shape velocities {', '.join(model.shape_names)}",
+            came=f"{model.nu}: {', '.join(model.control_names)}",
+            cure="Set `actuated` of the robot to as many joints.",
+        )
+    if wanted != model.nu:
+        sizes = ", ".join(f"{o.name} {o.group} {o.dim}" for o in outputs) or "none"
+        cure = (
+            "Remove outputs or drive more joints."
+            if wanted > model.nu
+            else "Add outputs: every control needs one."
+        )
+        raise OutputError(
+            f"{where}, `outputs`",
+            expected=f"{model.nu} output coordinates, one per control "
+            f"({', '.join(model.control_names)})",
+            came=f"{wanted} ({sizes})",
+            cure=cure,
+            outputs=wanted,
+            controls=model.nu,
+        )
+    _check_planar(where, model, outputs)
+
+
+def _check_planar(where: str, model: ReducedModel, outputs: tuple[Output, ...]) -> None:
+    rng = np.random.default_rng(4)
+    for output in (o for o in outputs if o.lie.planar):
+        for _ in range(4):
+            q = model.robot.random(rng)
+            turning = model.robot.jacobian(q, output.body)[3:] @ model.lift(q)[0]
+            tilt = model.robot.pose(q, output.body)[:2, :3] @ turning
+            if np.abs(tilt).max() > 1e-9:
+                raise OutputError(
+                    f"{where}, output `{output.name}`",
+                    expected=f"a body that turns about the inertial z axis only, for group "
+                    f"{output.group}",
+                    came=f"body `{output.body}`, which can tilt",
+                    cure='Take "SO3" or "R3xSO3".',
+                )
+
+
+def _gain(where: str, value: Any, outputs: tuple[Output, ...]) -> np.ndarray:
+    """Read a gain given as number, per output, or as matrix."""
+    size = sum(output.dim for output in outputs)
+    if value is None:
+        return np.eye(size)
+    if np.ndim(value) == 0:
+        matrix = float(as_floats(value, where)) * np.eye(size)
+    elif len(value) == len(outputs) and not _is_matrix(value, size):
+        blocks = []
+        for output, entry in zip(outputs, value, strict=True):
+            numbers = as_floats(entry, f"{where}, output `{output.name}`")
+            if numbers.shape not in ((), (output.dim,)):
+                raise shape_error(f"{where}, output `{output.name}`", (output.dim,), numbers.shape)
+            blocks.append(np.broadcast_to(numbers, (output.dim,)))
+        matrix = np.diag(np.concatenate(blocks))
+    else:
+        matrix = as_floats(value, where)
+        if matrix.shape != (size, size):
+            raise shape_error(where, (size, size), matrix.shape)
+    symmetric = np.abs(matrix - matrix.T).max() <= 1e-12 * np.abs(matrix).max()
+    lowest = float(np.linalg.eigvalsh(matrix)[0]) if np.isfinite(matrix).all() else float("nan")
+    if not symmetric or not lowest > 0.0:
+        raise OutputError(
+            where,
+            expected="a symmetric positive definite gain",
+            came=f"smallest eigenvalue {lowest:.6g}" if symmetric else "an unsymmetric matrix",
+            cure="The error dynamics would not be stable: give gains above zero.",
+        )
+    return matrix
+
+
+def _is_matrix(value: Any, size: int) -> bool:
+    try:
+        return np.shape(value) == (size, size)
+    except ValueError:
+        return False
+
+
+def _consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
+    """CON7: velocities come from the lift, so the wheels' rows vanish on them."""
+    if not model.dependent:
+        return AuditRow(
+            "CON7", "the initial state obeys the wheels", AuditStatus.HOLDS, "no wheels"
+        )
+    rest = float(np.abs(model.robot.constraints(q0) @ model.lift(q0)[0]).max())
+    return AuditRow(
+        "CON7",
+        "the initial state obeys the wheels",
+        AuditStatus.HOLDS if rest < 1e-9 else AuditStatus.FAILS,
+        f"velocities are lifted from shape velocities; constraint residual {rest:.1e}",
+        {"residual": rest},
+    )
+
+
+def _solve_square(matrix: Array, right: Array) -> tuple[Array, Array]:
+    """Solve by Householder QR; the pivots tell how near to singular the matrix is."""
+    reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
+    solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
+    pivots = ca.fabs(ca.diag(upper))
+    return solution, ca.mmin(pivots) / ca.mmax(pivots)

@@ -1,0 +1,158 @@
+"""When the outputs cannot be decoupled: measure it, and say which direction is lost and why."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from concur.errors import ConcurError, OutputError, SingularConfigurationError
+
+if TYPE_CHECKING:
+    from concur.control._output import Output
+    from concur.control._servo import Servo
+
+SINGULAR = 1e-3
+"""Default margin below which a configuration counts as singular."""
+
+SAMPLES = 16
+"""Random configurations at which outputs are tried before a servo is made of them."""
+
+
+def decoupling_scale(servo: Servo) -> np.ndarray:
+    """Factors that make the rows of the decoupling matrix comparable.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (size,): square root of the robot's mass for linear rows, times the robot's size
+        for angular ones.
+    """
+    robot = servo.model.robot
+    root = np.sqrt(robot.total_mass)
+    origins = [robot.pose(robot.neutral(), body.name)[:3, 3] for body in robot.bodies]
+    reach = max(np.linalg.norm(a - b) for a in origins for b in origins) or 1.0
+    units = [unit for output in servo.outputs for unit in output.coordinate_units]
+    return np.array([root if unit == "m" else root * reach for unit in units])
+
+
+def check_decoupling(servo: Servo) -> None:
+    """Refuse outputs that cannot be decoupled in any configuration.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Raises
+    ------
+    OutputError
+        If the decoupling matrix is singular at all sampled configurations.
+    """
+    rng = np.random.default_rng(5)
+    robot = servo.model.robot
+    samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
+    margins = [servo.margin(q) for q in samples]
+    if max(margins) > 1e-7:
+        return
+    lost = lost_direction(servo, samples[-1])
+    raise OutputError(
+        f"servo of `{servo.name}`, `outputs`",
+        expected="outputs whose motions can be commanded independently",
+        came=f"a decoupling matrix that is singular in every configuration: {lost}",
+        cure=_cure(servo, samples),
+        margins=tuple(margins),
+    )
+
+
+def singular_error(servo: Servo, q: np.ndarray, margin: float) -> ConcurError:
+    """Build the error for a singular configuration.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+    margin : float
+        Its margin.
+
+    Returns
+    -------
+    SingularConfigurationError
+        The error, to be raised.
+    """
+    return SingularConfigurationError(
+        f"servo of `{servo.name}`",
+        expected=f"a decoupling matrix with margin above {servo.singular_margin:.3g}",
+        came=f"{margin:.3g}: {lost_direction(servo, q)}",
+        cure="No torque is given out. Start from another configuration (not stretched, folded, or "
+        "straight above a joint axis) or keep the reference away from here.",
+        margin=margin,
+        q=q,
+    )
+
+
+def lost_direction(servo: Servo, q: np.ndarray) -> str:
+    """Describe the output motion that no shape velocity makes.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    str
+        A clause that names the output and the direction, in the axes of its body.
+    """
+    scaled = decoupling_scale(servo)[:, None] * servo.decoupling(q)
+    direction = np.linalg.svd(scaled)[0][:, -1]
+    clauses, start = [], 0
+    for output in servo.outputs:
+        part = direction[start : start + output.dim]
+        start += output.dim
+        if np.linalg.norm(part) > 0.2:
+            clauses.append(_clause(servo, output, part / np.linalg.norm(part), q))
+    return " together with ".join(clauses)
+
+
+def _clause(servo: Servo, output: Output, part: np.ndarray, q: np.ndarray) -> str:
+    if output.axes is not None:
+        spatial = np.zeros(3)
+        spatial[["xyz".index(axis) for axis in output.axes]] = part
+        inside = servo.model.robot.pose(q, output.body)[:3, :3].T @ spatial
+        inside *= np.sign(inside[np.argmax(np.abs(inside))])
+        shown = ", ".join(f"{x:.2g}" for x in np.round(inside, 3) + 0.0)
+        return f"nothing moves output `{output.name}` along ({shown}) of body `{output.body}`"
+    names = zip(part, output.coordinate_names, strict=True)
+    shown = " ".join(f"{x:+.2g} {name}" for x, name in names if abs(x) > 0.1)
+    return f"nothing moves output `{output.name}` along {shown}"
+
+
+def _cure(servo: Servo, samples: list[np.ndarray]) -> str:
+    """Point at an output that lies on the wheel axle, the commonest cause."""
+    robot = servo.model.robot
+    for output in servo.outputs:
+        if output.axes is None or output.body != robot.base.name:
+            continue
+        columns = robot.jacobian(samples[-1], output.body) @ servo.model.lift(samples[-1])[0]
+        at_point = columns[:3] - np.cross(np.array(output.point), columns[3:].T).T
+        axes = robot.pose(samples[-1], output.body)[:3, :3].T
+        used = [i for i in range(3) if np.abs(axes[i, : len(output.axes)]).max() > 0.1]
+        for i in used:
+            if np.abs(at_point[i]).max() < 1e-12:
+                axis = "xyz"[i]
+                return (
+                    f"The point {tuple(output.point)} of `{output.body}` lies on the wheel axle, "
+                    f"where the wheels forbid any motion along {axis}: move it off the axle, "
+                    "forwards or backwards."
+                )
+    return "Choose outputs that different joints move, or another point."

@@ -1,0 +1,143 @@
+"""The law as it is called in a loop: buffers in, buffers out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, Evaluator, nonfinite_error
+from concur.control._sample import ReferenceSample
+from concur.control._singularity import singular_error
+
+if TYPE_CHECKING:
+    from concur.control._servo import Servo
+
+
+@dataclass(frozen=True, eq=False)
+class TickBuffers:
+    """Arrays that the law reads and writes in place.
+
+    Parameters
+    ----------
+    q, s, pose, twist, acceleration : numpy.ndarray
+        Inputs: state and flat reference, to be filled before a call.
+    u : numpy.ndarray
+        Output: control forces and torques, shape (nu,).
+    pivot : numpy.ndarray
+        Output: relative pivot of the decoupling matrix, shape (1,).
+    """
+
+    q: np.ndarray
+    s: np.ndarray
+    pose: np.ndarray
+    twist: np.ndarray
+    acceleration: np.ndarray
+    u: np.ndarray
+    pivot: np.ndarray
+
+
+class Tick:
+    """The whole law, called without allocation.
+
+    Made by `Servo.compile`. One tick serves one thread at a time.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Attributes
+    ----------
+    buffers : TickBuffers
+        The arrays in use: fill the inputs, call `update`, read `u`.
+    """
+
+    def __init__(self, servo: Servo) -> None:
+        self.servo = servo
+        self._evaluator = evaluator_of(servo)
+        self.buffers = TickBuffers(
+            *(view[:, 0] for view in (*self._evaluator.inputs, *self._evaluator.outputs))
+        )
+        self._least = 1e-10
+
+    def update(self) -> bool:
+        """Evaluate the law on the buffers.
+
+        Returns
+        -------
+        bool
+            Whether `buffers.u` may be used: all its numbers are finite and the decoupling
+            matrix is not singular.
+        """
+        self._evaluator.trigger()
+        buffers = self.buffers
+        return bool(np.isfinite(buffers.u).all() and buffers.pivot[0] > self._least)
+
+    def __call__(self, q: Array, s: Array, sample: ReferenceSample) -> np.ndarray:
+        """Control forces and torques for a state and a reference.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        sample : ReferenceSample
+            Demanded pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        numpy.ndarray
+            u, shape (nu,), N and N m: a view that the next call overwrites.
+
+        Raises
+        ------
+        NonFiniteError
+            If a number that came in is not finite.
+        SingularConfigurationError
+            If the decoupling matrix is singular.
+        """
+        buffers = self.buffers
+        buffers.q[:] = q
+        buffers.s[:] = s
+        buffers.pose[:] = sample.flat_pose
+        buffers.twist[:] = sample.twist
+        buffers.acceleration[:] = sample.acceleration
+        if not self.update():
+            self._refuse()
+        return buffers.u
+
+    def _refuse(self) -> None:
+        for name in ("q", "s"):
+            values = getattr(self.buffers, name)
+            if not np.isfinite(values).all():
+                raise nonfinite_error(f"tick of `{self.servo.name}`, argument `{name}`", values)
+        q = self.buffers.q.copy()
+        raise singular_error(self.servo, q, self.servo.margin(q))
+
+
+def evaluator_of(servo: Servo) -> Evaluator:
+    """The law of a servo behind buffers of its own.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Returns
+    -------
+    Evaluator
+        Inputs q, s, pose, twist, acceleration; outputs u and pivot.
+    """
+    sizes = {
+        "q": servo.nq,
+        "s": servo.ns,
+        "pose": servo.pose_size,
+        "twist": servo.size,
+        "acceleration": servo.size,
+    }
+    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+    results = [ca.densify(result) for result in servo.law(*symbols)]
+    function = ca.Function("law", symbols, results, list(sizes), ["u", "pivot"], {"cse": True})
+    return Evaluator(function, [(servo.nu,), ()], f"tick of `{servo.name}`")
