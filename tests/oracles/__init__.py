@@ -1,0 +1,37 @@
+"""What the code under test is compared with: nothing here calls its algorithms.
+
+The oracles read descriptions (bodies, joints, placements, inertias) and do all computing with
+Pinocchio, NumPy, SciPy and formulas written by hand.
+"""
+
+from tests.oracles._close import assert_close, difference_quotient
+from tests.oracles._kkt import Constrained, crane_rows, rover_rows
+from tests.oracles._pinocchio import Pinocchio
+from tests.oracles._random import RandomRover, random_rover, random_tree, random_velocity
+from tests.oracles._robots import (
+    CASE_STUDY,
+    CraneNumbers,
+    RoverNumbers,
+    crane,
+    rover,
+    rover_without_arm,
+)
+
+__all__ = [
+    "CASE_STUDY",
+    "Constrained",
+    "CraneNumbers",
+    "Pinocchio",
+    "RandomRover",
+    "RoverNumbers",
+    "assert_close",
+    "crane",
+    "crane_rows",
+    "difference_quotient",
+    "random_rover",
+    "random_tree",
+    "random_velocity",
+    "rover",
+    "rover_rows",
+    "rover_without_arm",
+]
