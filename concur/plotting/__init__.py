@@ -1,1 +1,63 @@
-"""."""
+"""Pictures of robots and runs, an animation, and the page that reports a run.
+
+Everything here reads a finished run; nothing is computed again. The submodules are imported on
+first use, so that importing the package does not import Matplotlib.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .animation import animate
+    from .errors import error_figure, health_figure, lyapunov_figure, torque_figure
+    from .overview import plot_run, save_figures
+    from .path import path_figure
+    from .report import write_report
+    from .robot import RobotArtists, draw_robot, robot_figure
+    from .style import new_figure, styled
+
+_MODULES = {
+    "RobotArtists": "robot",
+    "animate": "animation",
+    "draw_robot": "robot",
+    "error_figure": "errors",
+    "health_figure": "errors",
+    "lyapunov_figure": "errors",
+    "new_figure": "style",
+    "path_figure": "path",
+    "plot_run": "overview",
+    "robot_figure": "robot",
+    "save_figures": "overview",
+    "styled": "style",
+    "torque_figure": "errors",
+    "write_report": "report",
+}
+
+__all__ = [
+    "RobotArtists",
+    "animate",
+    "draw_robot",
+    "error_figure",
+    "health_figure",
+    "lyapunov_figure",
+    "new_figure",
+    "path_figure",
+    "plot_run",
+    "robot_figure",
+    "save_figures",
+    "styled",
+    "torque_figure",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f".{_MODULES[name]}", __name__), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,164 @@
+"""Where each output stands in the flat arrays of a run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.errors import ShapeError, UnknownNameError
+
+from .protocols import Floats, RunLike
+
+# Width of one factor of a group in the flat pose, with rotations as quaternions (x, y, z, w).
+_WIDTH = {"R": 1, "SO2": 1, "R2": 2, "R3": 3, "SE2": 3, "SO3": 4, "SE3": 7}
+# How many of its leading entries are a position.
+_PLACED = {"R2": 2, "SE2": 2, "R3": 3, "SE3": 3}
+
+
+@dataclass(frozen=True)
+class Channel:
+    """The coordinates of one output that share a unit, so that their norm means something.
+
+    Parameters
+    ----------
+    output : str
+        Name of the output.
+    unit : str
+        "m" or "rad".
+    names : tuple of str
+        Names of the coordinates.
+    columns : tuple of int
+        Their columns in `run.error`, `run.ideal` and `run.deviation`.
+    """
+
+    output: str
+    unit: str
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+
+    @property
+    def title(self) -> str:
+        """Name of the output and of what is measured."""
+        kind = {"m": "position", "rad": "rotation"}.get(self.unit, self.unit)
+        return f"{self.output}: {kind}"
+
+
+def channels(run: RunLike) -> list[Channel]:
+    """Split the outputs of a run into channels of one unit each.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run.
+
+    Returns
+    -------
+    list of Channel
+        In output order.
+    """
+    found, start = [], 0
+    for output in run.servo.outputs:
+        units = tuple(output.coordinate_units)
+        for unit in dict.fromkeys(units):
+            inside = [i for i, this in enumerate(units) if this == unit]
+            found.append(
+                Channel(
+                    output=output.name,
+                    unit=unit,
+                    names=tuple(output.coordinate_names[i] for i in inside),
+                    columns=tuple(start + i for i in inside),
+                )
+            )
+        start += output.dim
+    return found
+
+
+def group_name(output: Any) -> str:
+    """Return the name of the group of an output.
+
+    Parameters
+    ----------
+    output : OutputLike
+        Its `group` is a name, or an object with a `name`.
+
+    Returns
+    -------
+    str
+        Such as "R3xSO3".
+    """
+    return str(getattr(output.group, "name", output.group))
+
+
+def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
+    """Return the position part of every output that has one.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run; rotations in its flat poses are quaternions, planar poses (x, y, theta).
+
+    Returns
+    -------
+    dict
+        Name of the output to (actual, reference), each (k, 2) or (k, 3), inertial axes (m).
+
+    Raises
+    ------
+    UnknownNameError
+        If a group is none that can be drawn.
+    ShapeError
+        If the flat poses are not as wide as the outputs together.
+    """
+    names = [group_name(output) for output in run.servo.outputs]
+    widths = [_width(name) for name in names]
+    total = sum(widths)
+    for label, table in (("run.pose", run.pose), ("run.reference", run.reference)):
+        if table.ndim != 2 or table.shape[1] != total:
+            raise ShapeError(
+                label,
+                expected=f"{total} columns for the groups {', '.join(names)}",
+                came=f"an array of shape {table.shape}",
+                cure="Give the flat poses in output order, rotations as x, y, z, w.",
+            )
+    found, start = {}, 0
+    for output, name, width in zip(run.servo.outputs, names, widths, strict=True):
+        placed = _PLACED.get(name.split("x")[0], 0)
+        if placed:
+            part = slice(start, start + placed)
+            found[output.name] = (run.pose[:, part], run.reference[:, part])
+        start += width
+    return found
+
+
+def nearest(t: Floats, moments: Floats) -> NDArray[np.intp]:
+    """Return the sample nearest to each moment.
+
+    Parameters
+    ----------
+    t : ndarray, shape (k,)
+        Times of the samples, rising (s).
+    moments : ndarray, shape (m,)
+        Times asked for (s).
+
+    Returns
+    -------
+    ndarray of int, shape (m,)
+        Indices into `t`.
+    """
+    return np.searchsorted((t[1:] + t[:-1]) / 2, moments)
+
+
+def _width(group: str) -> int:
+    factors = group.split("x")
+    unknown = [factor for factor in factors if factor not in _WIDTH]
+    if unknown:
+        raise UnknownNameError(
+            f"output group {group!r}",
+            expected=f"a product of {', '.join(_WIDTH)}",
+            came=", ".join(unknown),
+            cure="Name the group as in `Output`, for instance R3xSO3.",
+        )
+    return sum(_WIDTH[factor] for factor in factors)

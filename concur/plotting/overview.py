@@ -1,0 +1,136 @@
+"""One page about a run, and all figures of a run as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from .errors import (
+    TIME,
+    draw_controls,
+    draw_lyapunov,
+    error_figure,
+    health_figure,
+    lyapunov_figure,
+    torque_figure,
+)
+from .files import make_directory, writing
+from .outputs import channels
+from .path import draw_top_view, path_figure
+from .robot import robot_figure
+from .style import DPI, PALETTE, above_floor, logarithmic, new_figure, side_legend, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .protocols import RunLike
+
+
+def plot_run(run: RunLike) -> Figure:
+    """Draw a run on one page: path, errors, Lyapunov function and controls.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Four panels.
+
+    Examples
+    --------
+    >>> plot_run(run).savefig("overview.png")    # doctest: +SKIP
+    """
+    with styled():
+        figure = new_figure(14.0, 9.0)
+        panels = figure.subplots(2, 2)
+        (path, errors), (lyapunov, controls) = panels
+        figure.suptitle(f"Run of {run.robot.name}, {run.t[-1] - run.t[0]:.3g} s")
+
+        draw_top_view(path, run)
+        path.set_title("Path, seen from above")
+        side_legend(path)
+
+        parts = channels(run)
+        for number, channel in enumerate(parts):
+            color = PALETTE[number % len(PALETTE)]
+            columns = list(channel.columns)
+            actual = np.linalg.norm(run.error[:, columns], axis=1)
+            ideal = np.linalg.norm(run.ideal[:, columns], axis=1)
+            label = f"{channel.title} [{channel.unit}]"
+            errors.plot(
+                run.t, above_floor(actual), color=color, linestyle="-", linewidth=3.5, label=label
+            )
+            errors.plot(
+                run.t,
+                above_floor(ideal),
+                color="black",
+                linestyle="--",
+                linewidth=1.2,
+                label=None if number else "ideal decay",
+            )
+        units = ", ".join(dict.fromkeys(channel.unit for channel in parts))
+        errors.set_title("Tracking error")
+        errors.set_ylabel(f"|error| [{units}]")
+        errors.set_xlabel(TIME)
+        logarithmic(errors)
+        side_legend(errors)
+
+        draw_lyapunov(lyapunov, run)
+        lyapunov.set_title("Lyapunov function")
+
+        draw_controls(controls, run, list(range(run.u.shape[1])))
+        controls.set_title("Controls")
+        controls.set_ylabel(f"controls [{', '.join(dict.fromkeys(run.control_units))}]")
+        controls.set_xlabel(TIME)
+        side_legend(controls)
+        return figure
+
+
+def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, Path]:
+    """Write every figure of a run as a PNG.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run.
+    directory : path
+        Where to; made if it is missing.
+
+    Returns
+    -------
+    dict
+        Name of the figure ("robot", "path", "errors", "lyapunov", "torques", "health") to its path.
+
+    Raises
+    ------
+    ConcurError
+        If the directory or a file cannot be written.
+
+    Examples
+    --------
+    >>> save_figures(run, "out")["path"]    # doctest: +SKIP
+    PosixPath('out/path.png')
+    """
+    folder = make_directory(directory)
+    figures: dict[str, Callable[[RunLike], Figure]] = {
+        "robot": lambda run: robot_figure(run.robot, run.q[0], run.servo.outputs),
+        "path": path_figure,
+        "errors": error_figure,
+        "lyapunov": lyapunov_figure,
+        "torques": torque_figure,
+        "health": health_figure,
+    }
+    written = {}
+    for name, draw in figures.items():
+        target = folder / f"{name}.png"
+        with writing(target):
+            draw(run).savefig(target, dpi=DPI)
+        written[name] = target
+    return written

@@ -1,0 +1,125 @@
+"""What the drawings need of a robot, a servo and a run: attributes, and nothing of their code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+
+class InertiaLike(Protocol):
+    """Mass (kg) and centre of mass (3,) (m, body frame) of a body."""
+
+    @property
+    def mass(self) -> float: ...
+    @property
+    def com(self) -> Any: ...
+
+
+class BodyLike(Protocol):
+    """A body and the joint that carries it."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def parent(self) -> str | None: ...
+    @property
+    def joint(self) -> Any: ...
+    @property
+    def inertia(self) -> InertiaLike: ...
+
+
+class WheelLike(Protocol):
+    """A wheel: the name of its body, radius (m) and kind."""
+
+    @property
+    def body(self) -> str: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def kind(self) -> str: ...
+
+
+class RobotLike(Protocol):
+    """A tree of bodies that can say where they are."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def bodies(self) -> Sequence[Any]: ...
+    @property
+    def wheels(self) -> Sequence[Any]: ...
+    @property
+    def ground_height(self) -> float | None: ...
+    def pose(self, q: Any, body: str) -> Any:
+        """Return the pose (4, 4) of the body in the world."""
+
+    def wheel_axis(self, wheel: Any) -> Any:
+        """Return the unit axis (3,) of the wheel in the frame of its body."""
+
+
+class OutputLike(Protocol):
+    """A controlled output: a body, a group and a point (3,) (m, body frame)."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def body(self) -> str: ...
+    @property
+    def group(self) -> Any: ...
+    @property
+    def point(self) -> Any: ...
+    @property
+    def dim(self) -> int: ...
+    @property
+    def coordinate_names(self) -> Sequence[str]: ...
+    @property
+    def coordinate_units(self) -> Sequence[str]: ...
+
+
+class RunLike(Protocol):
+    """A finished run: arrays over time with the instants along the first axis."""
+
+    t: Floats
+    q: Floats
+    v: Floats
+    u: Floats
+    s: Floats
+    error: Floats
+    velocity_error: Floats
+    ideal: Floats
+    deviation: Floats
+    lyapunov: Floats
+    margin: Floats
+    constraint_residual: Floats
+    energy: Floats
+    work: Floats
+    pose: Floats
+    reference: Floats
+
+    @property
+    def robot(self) -> RobotLike: ...
+    @property
+    def servo(self) -> Any: ...
+    @property
+    def control_units(self) -> Sequence[str]: ...
+
+
+class AuditRowLike(Protocol):
+    """One assumption: its name, what it says, whether it holds, and why."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def statement(self) -> str: ...
+    @property
+    def status(self) -> Any: ...
+    @property
+    def why(self) -> str: ...
+
+
+AuditLike = Iterable[AuditRowLike]

@@ -1,0 +1,227 @@
+"""The page that reports a run: one HTML file that needs nothing beside it."""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+import numpy as np
+
+from .files import make_directory, reading, writing
+from .outputs import group_name
+from .style import DPI
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .protocols import AuditLike, RunLike
+
+SummaryRow = tuple[str, str, str, bool | None]
+
+_CAPTIONS = {
+    "robot": "The robot at the start, with base and output frames (x red, y green, z blue).",
+    "path": "Paths and references seen from above, with the robot at six instants.",
+    "errors": "Tracking errors beside the exact error dynamics started from the same error.",
+    "lyapunov": "The Lyapunov function along the run.",
+    "torques": "The controls; circles mark the peaks.",
+    "health": "What must stay small (constraints, energy) or away from zero (margin).",
+}
+
+
+def write_report(
+    run: RunLike,
+    summary: Iterable[SummaryRow],
+    audit: AuditLike,
+    figures: Mapping[str, Figure | str | os.PathLike[str]],
+    directory: str | os.PathLike[str],
+) -> Path:
+    """Write `report.html`: verdict, summary, audit, robot and figures on one page.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run.
+    summary : iterable of (str, str, str, bool or None)
+        Label, value, limit ("" for none) and whether the value keeps the limit (None: no limit).
+    audit : iterable of AuditRowLike
+        The assumptions, each with `id`, `statement`, `status` and `why`.
+    figures : mapping
+        Name to figure, or to a PNG file as returned by `save_figures`.
+    directory : path
+        Where to; made if it is missing.
+
+    Returns
+    -------
+    pathlib.Path
+        The page. Figures are embedded; nothing outside of it is referred to.
+
+    Raises
+    ------
+    ConcurError
+        If a figure cannot be read or the page cannot be written.
+
+    Examples
+    --------
+    >>> write_report(run, rows, audit, save_figures(run, "out"), "out")    # doctest: +SKIP
+    PosixPath('out/report.html')
+    """
+    target = make_directory(directory) / "report.html"
+    rows = [(label, value, limit, ok) for label, value, limit, ok in summary]
+    checked = [
+        {"id": row.id, "statement": row.statement, "status": row.status.value, "why": row.why}
+        for row in audit
+    ]
+    for row in checked:
+        row["mark"] = _mark_of_status(row["status"])
+    page = _template().render(
+        title=f"Run of {run.robot.name}",
+        verdict=_verdict(rows, checked),
+        summary=[
+            {"label": label, "value": value, "limit": limit, "mark": _mark(ok)}
+            for label, value, limit, ok in rows
+        ],
+        audit=checked,
+        facts=_facts(run),
+        outputs=_outputs(run),
+        bodies=_bodies(run),
+        total_mass=_number(sum(body.inertia.mass for body in run.robot.bodies)),
+        figures=[
+            {"name": name, "caption": _CAPTIONS.get(name, ""), "data": _embedded(figure)}
+            for name, figure in figures.items()
+        ],
+    )
+    with writing(target):
+        target.write_text(page, encoding="utf-8")
+    return target
+
+
+def _template() -> jinja2.Template:
+    source = resources.files(__package__).joinpath("report.html.j2").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(source)
+
+
+def _mark(ok: bool | None) -> str:
+    return {None: "none", True: "good", False: "bad"}[None if ok is None else bool(ok)]
+
+
+def _mark_of_status(status: str) -> str:
+    if status.startswith("hold"):
+        return "good"
+    return "bad" if status.startswith("fail") else "none"
+
+
+def _verdict(rows: list[SummaryRow], audit: list[dict[str, Any]]) -> dict[str, Any]:
+    missed = [label for label, _, _, ok in rows if ok is not None and not ok]
+    failed = [row["id"] for row in audit if row["mark"] == "bad"]
+    judged = sum(ok is not None for _, _, _, ok in rows)
+    open_rows = [row["id"] for row in audit if row["mark"] == "none"]
+    reasons = []
+    if missed:
+        reasons.append("Limits missed: " + ", ".join(missed) + ".")
+    if failed:
+        reasons.append("Assumptions that fail: " + ", ".join(failed) + ".")
+    if not reasons:
+        holding = sum(row["mark"] == "good" for row in audit)
+        reasons.append(f"{judged} limits kept, {holding} assumptions hold.")
+    if open_rows:
+        reasons.append("Not checked: " + ", ".join(open_rows) + ".")
+    if missed or failed:
+        mark, headline = "bad", "The run does not meet its task"
+    elif judged or any(row["mark"] == "good" for row in audit):
+        mark, headline = "good", "The run meets its task"
+    else:
+        mark, headline = "none", "Nothing was judged"
+    return {"mark": mark, "headline": headline, "reasons": reasons}
+
+
+def _facts(run: RunLike) -> list[tuple[str, str]]:
+    duration = float(run.t[-1] - run.t[0])
+    model = run.servo.model
+    facts = [
+        ("Duration", f"{_number(duration)} s, {len(run.t)} samples"),
+        ("Configuration", f"{run.q.shape[1]} coordinates, {run.v.shape[1]} freedoms"),
+        (
+            "Controls",
+            f"{run.u.shape[1]}: "
+            + ", ".join(
+                f"{name} [{unit}]"
+                for name, unit in zip(model.shape_names, run.control_units, strict=True)
+            ),
+        ),
+    ]
+    kind = getattr(model, "kind", None)
+    if kind is not None:
+        facts.append(("Reduction", str(getattr(kind, "value", kind))))
+    return facts
+
+
+def _outputs(run: RunLike) -> list[dict[str, str]]:
+    rows, start = [], 0
+    for output in run.servo.outputs:
+        part = slice(start, start + output.dim)
+        start += output.dim
+        rows.append(
+            {
+                "name": output.name,
+                "body": output.body,
+                "group": group_name(output),
+                "point": _vector(output.point),
+                "first": _sizes(run.error[0, part], output.coordinate_units),
+                "last": _sizes(run.error[-1, part], output.coordinate_units),
+            }
+        )
+    return rows
+
+
+def _sizes(error: Any, units: Iterable[str]) -> str:
+    names = np.array(list(units))
+    return ", ".join(
+        f"{_number(float(np.linalg.norm(error[names == unit])))} {unit}"
+        for unit in dict.fromkeys(names.tolist())
+    )
+
+
+def _bodies(run: RunLike) -> list[dict[str, str]]:
+    wheels = {wheel.body: wheel for wheel in run.robot.wheels}
+    rows = []
+    for body in run.robot.bodies:
+        wheel = wheels.get(body.name)
+        rows.append(
+            {
+                "name": body.name,
+                "joint": type(body.joint).__name__,
+                "parent": body.parent or "world",
+                "mass": _number(body.inertia.mass),
+                "com": _vector(body.inertia.com),
+                "wheel": f"{wheel.kind}, radius {_number(wheel.radius)} m" if wheel else "",
+            }
+        )
+    return rows
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}".replace("-", "−")
+
+
+def _vector(values: Any) -> str:
+    return "(" + ", ".join(_number(float(value)) for value in values) + ")"
+
+
+def _embedded(figure: Any) -> str:
+    if isinstance(figure, str | os.PathLike):
+        with reading(Path(figure)):
+            data = Path(figure).read_bytes()
+    else:
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", dpi=DPI)
+        data = buffer.getvalue()
+    return base64.b64encode(data).decode("ascii")

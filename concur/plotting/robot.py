@@ -1,0 +1,320 @@
+"""A robot in three dimensions: box, wheels, links, frames and centre of mass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from mpl_toolkits.mplot3d.art3d import (  # type: ignore[import-untyped]
+    Line3DCollection,
+    Poly3DCollection,
+)
+from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
+from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
+
+from .skeleton import Outline, Skeleton
+from .style import ARM, CHASSIS, COM, EDGE, FRAME_COLORS, WHEEL, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from .protocols import Floats, RobotLike
+
+_FACES = ((0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5))
+
+
+class RobotArtists:
+    """The artists of one drawn robot; `update` moves them to another configuration.
+
+    Parameters
+    ----------
+    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
+        Axes to draw into.
+    outline : Outline
+        What to draw.
+    q : ndarray, shape (nq,)
+        First configuration.
+    weight : float
+        Factor on all line widths and marker sizes; below one where the robot is small in view.
+    """
+
+    def __init__(self, axes: Axes3D, outline: Outline, q: Floats, weight: float = 1.0) -> None:
+        self.axes = axes
+        self.outline = outline
+        at = outline.at(q)
+        # Box and wheels in one collection: only within one are faces sorted by depth.
+        faces = _faces(at)
+        wheel_faces = len(faces) - len(_FACES)
+        self._faces = Poly3DCollection(
+            faces,
+            facecolors=[(CHASSIS, 0.35)] * len(_FACES) + [(WHEEL, 0.85)] * wheel_faces,
+            edgecolors=[EDGE] * len(_FACES) + ["black"] * wheel_faces,
+            linewidth=0.7 * weight,
+            zorder=1,
+        )
+        self._lines = Line3DCollection(
+            _segments(at, outline.size),
+            colors=_segment_colors(at),
+            linewidths=weight * _segment_widths(at),
+            capstyle="round",
+            joinstyle="round",
+            zorder=3,
+        )
+        axes.add_collection3d(self._faces, autolim=False)
+        axes.add_collection3d(self._lines, autolim=False)
+        knots = _knots(at)
+        (self._knots,) = axes.plot(
+            *knots.T,
+            linestyle="none",
+            marker="o",
+            markersize=7 * weight,
+            color="#7A3300",
+            label="joints",
+            zorder=4,
+        )
+        (self._hands,) = axes.plot(
+            *at.hands.T,
+            linestyle="none",
+            marker="D",
+            markersize=6 * max(weight, 0.7),
+            color="#CC79A7",
+            markeredgecolor="black",
+            label="output points",
+            zorder=5,
+        )
+        (self._com,) = axes.plot(
+            *at.com[:, None],
+            linestyle="none",
+            marker="X",
+            markersize=8 * max(weight, 0.7),
+            color=COM,
+            markeredgecolor="black",
+            label="centre of mass",
+            zorder=5,
+        )
+
+    @property
+    def artists(self) -> tuple[Any, ...]:
+        """Every artist of the robot."""
+        return (self._faces, self._lines, self._knots, self._hands, self._com)
+
+    def update(self, q: Floats) -> Skeleton:
+        """Move the drawing to another configuration.
+
+        Parameters
+        ----------
+        q : ndarray, shape (nq,)
+            Configuration.
+
+        Returns
+        -------
+        Skeleton
+            The points now drawn.
+        """
+        at = self.outline.at(q)
+        self._faces.set_verts(_faces(at))
+        self._lines.set_segments(_segments(at, self.outline.size))
+        self._knots.set_data_3d(*_knots(at).T)
+        self._hands.set_data_3d(*at.hands.T)
+        self._com.set_data_3d(*at.com[:, None])
+        return at
+
+
+def draw_robot(
+    axes3d: Axes3D, robot: RobotLike, q: Floats, outputs: Sequence[Any] = (), *, fit: bool = True
+) -> RobotArtists:
+    """Draw a robot into three-dimensional axes.
+
+    Parameters
+    ----------
+    axes3d : mpl_toolkits.mplot3d.axes3d.Axes3D
+        Axes to draw into.
+    robot : RobotLike
+        The robot.
+    q : ndarray, shape (nq,)
+        Configuration.
+    outputs : sequence of OutputLike
+        Output points to draw as hands, with a link from the origin of their body.
+    fit : bool
+        Whether to set limits, labels and an equal aspect around this configuration.
+
+    Returns
+    -------
+    RobotArtists
+        Its `update` moves the drawing.
+
+    Examples
+    --------
+    >>> artists = draw_robot(axes, robot, robot.neutral())    # doctest: +SKIP
+    """
+    outline = Outline(robot, np.asarray(q, dtype=float), outputs)
+    artists = RobotArtists(axes3d, outline, np.asarray(q, dtype=float))
+    if fit:
+        frame_axes(axes3d, outline.at(q).points(), robot.ground_height)
+    return artists
+
+
+def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Figure:
+    """Draw a robot on a page of its own.
+
+    Parameters
+    ----------
+    robot : RobotLike
+        The robot.
+    q : ndarray, shape (nq,)
+        Configuration.
+    outputs : sequence of OutputLike
+        Output points to draw.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One three-dimensional view with a legend.
+
+    Examples
+    --------
+    >>> robot_figure(robot, robot.neutral()).savefig("robot.png")    # doctest: +SKIP
+    """
+    with styled():
+        figure = new_figure(7.5, 6.5)
+        axes = add_axes3d(figure)
+        draw_robot(axes, robot, q, outputs)
+        figure.suptitle(robot.name)
+        figure.legend(handles=axes.get_legend_handles_labels()[0], loc="lower center", ncols=3)
+        fill_view(axes, bottom=0.09, top=0.93)
+        return figure
+
+
+def fill_view(axes: Axes3D, bottom: float, top: float) -> None:
+    """Let the box and its labels fill a band of the figure, and freeze the layout.
+
+    Matplotlib lays out three-dimensional axes by their frame, not by what is seen of them, and
+    so wastes space on one side while labels leave the picture on another.
+
+    Parameters
+    ----------
+    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
+        The only axes of their figure, with limits already set.
+    bottom, top : float
+        The band, as fractions of the height of the figure.
+    """
+    figure: Any = axes.get_figure()
+    figure.set_layout_engine("none")
+    axes.set_position((0.0, bottom, 1.0, top - bottom))
+    aspect = np.array([high - low for low, high in _limits(axes)])
+    zoom = 1.0
+    # The labels do not grow with the box, so one step does not hit the mark.
+    for _ in range(3):
+        axes.set_box_aspect(aspect, zoom=zoom)
+        seen, room = _seen(axes), np.array([0.96, top - bottom])
+        zoom *= float(np.min(room / (seen[1] - seen[0])))
+    axes.set_box_aspect(aspect, zoom=zoom)
+    seen = _seen(axes)
+    shift = np.array([0.5, (bottom + top) / 2]) - seen.mean(axis=0)
+    axes.set_position((shift[0], bottom + shift[1], 1.0, top - bottom))
+
+
+def _limits(axes: Axes3D) -> tuple[Any, Any, Any]:
+    return axes.get_xlim(), axes.get_ylim(), axes.get_zlim()
+
+
+def _seen(axes: Axes3D) -> Floats:
+    """Return the corners (2, 2) of what is seen of the axes, as fractions of the figure."""
+    figure: Any = axes.get_figure()
+    figure.draw_without_rendering()
+    renderer = figure.canvas.get_renderer()
+    corners = np.array(np.meshgrid(*_limits(axes))).reshape(3, -1)
+    flat = np.array(proj_transform(*corners, axes.get_proj())[:2]).T
+    points = [axes.transData.transform(flat)]
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        points.append(axis.get_tightbbox(renderer).get_points())
+    found = figure.transFigure.inverted().transform(np.concatenate(points))
+    return np.array([found.min(axis=0), found.max(axis=0)])
+
+
+def add_axes3d(figure: Figure) -> Axes3D:
+    """Add one three-dimensional view to a figure.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure
+        The figure.
+
+    Returns
+    -------
+    mpl_toolkits.mplot3d.axes3d.Axes3D
+        Seen from the front left, a little from above.
+    """
+    axes = cast(Axes3D, figure.add_subplot(projection="3d"))
+    # Links and markers stay legible in front of the box; Matplotlib would hide them by its centre.
+    axes.computed_zorder = False
+    axes.view_init(elev=26, azim=-58)
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_pane_color((0.97, 0.97, 0.97, 1.0))
+    return axes
+
+
+def frame_axes(axes: Axes3D, points: Floats, ground_height: float | None) -> None:
+    """Set limits, labels and true proportions around some points.
+
+    Parameters
+    ----------
+    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
+        Axes to frame.
+    points : ndarray, shape (n, 3)
+        What must be in view (m).
+    ground_height : float or None
+        Height of the ground, which becomes the floor of the box; None without a ground.
+    """
+    low, high = points.min(axis=0), points.max(axis=0)
+    whole = max(float(np.max(high - low)), 1e-3)
+    # A side shorter than a third of the longest leaves no room for its tick labels.
+    missing = np.maximum(0.0, 0.35 * whole - (high - low))
+    margin = 0.05 * whole
+    low, high = low - missing / 2 - margin, high + missing / 2 + margin
+    if ground_height is not None and points[:, 2].min() > ground_height - 0.1 * whole:
+        high[2] += ground_height - low[2]
+        low[2] = ground_height
+        high[2] = max(high[2] - margin, points[:, 2].max() + margin)
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    axes.set_zlim(low[2], high[2])
+    axes.set_box_aspect(high - low)
+    axes.locator_params(nbins=5)
+    axes.set_xlabel("x [m]")
+    axes.set_ylabel("y [m]")
+    axes.set_zlabel("z [m]")
+
+
+def _faces(at: Skeleton) -> list[Floats]:
+    faces = [at.chassis[list(face)] for face in _FACES]
+    for inner, outer in at.wheels:
+        faces += [inner, outer]
+        # The tread, in a few flat strips.
+        for start in range(0, len(inner) - 1, 4):
+            strip = slice(start, start + 5)
+            faces.append(np.concatenate([inner[strip], outer[strip][::-1]]))
+    return faces
+
+
+def _segments(at: Skeleton, size: float) -> list[Floats]:
+    lines = [*at.struts, *at.links, *at.spokes]
+    for pose in at.frames:
+        origin = pose[:3, 3]
+        lines += [np.stack([origin, origin + 0.16 * size * pose[:3, i]]) for i in range(3)]
+    return lines
+
+
+def _segment_colors(at: Skeleton) -> list[str]:
+    colors = [EDGE] * len(at.struts) + [ARM] * len(at.links) + ["#FFFFFF"] * len(at.spokes)
+    return colors + list(FRAME_COLORS) * len(at.frames)
+
+
+def _segment_widths(at: Skeleton) -> Floats:
+    widths = [2.0] * len(at.struts) + [6.0] * len(at.links) + [1.2] * len(at.spokes)
+    return np.array(widths + [1.8] * (3 * len(at.frames)))
+
+
+def _knots(at: Skeleton) -> Floats:
+    return np.concatenate([line[:1] for line in at.links]) if at.links else np.empty((0, 3))

@@ -1,0 +1,259 @@
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+from matplotlib.patches import Polygon
+from matplotlib.text import Text
+from PIL import Image
+
+from concur import plotting
+from concur.errors import ConcurError
+from tests.plotting.fake import flyer_run, rover_run
+
+FIGURES = {
+    "errors": plotting.error_figure,
+    "lyapunov": plotting.lyapunov_figure,
+    "torques": plotting.torque_figure,
+    "health": plotting.health_figure,
+    "path": plotting.path_figure,
+    "overview": plotting.plot_run,
+}
+
+
+@pytest.fixture(scope="module", params=[rover_run, flyer_run], ids=["rover", "flyer"])
+def run(request):
+    return request.param()
+
+
+@pytest.fixture(scope="module")
+def rover():
+    return rover_run()
+
+
+@pytest.fixture(scope="module")
+def flyer():
+    return flyer_run()
+
+
+def line(axes, label):
+    found = [this for this in axes.get_lines() if str(this.get_label()).startswith(label)]
+    assert found, f"no line {label!r} among {[this.get_label() for this in axes.get_lines()]}"
+    return found[0]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_axes_have_units_and_legends(run, name):
+    figure = FIGURES[name](run)
+    assert figure.axes
+    assert figure.get_suptitle() or any(axes.get_title() for axes in figure.axes)
+    shared = False
+    for axes in figure.axes:
+        assert re.search(r"\[.+\]$", axes.get_ylabel()), axes.get_ylabel()
+        assert axes.get_legend() is not None
+        assert all(text.get_text() for text in axes.get_legend().get_texts())
+        shared = shared or len(axes.get_shared_x_axes().get_siblings(axes)) > 1
+        if not shared:
+            assert re.search(r"\[(s|m)\]$", axes.get_xlabel())
+    assert re.search(r"\[(s|m)\]$", figure.axes[-1].get_xlabel())
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_text_is_readable_and_inside_the_picture(run, name):
+    figure = FIGURES[name](run)
+    figure.canvas.draw()
+    frame = figure.bbox
+    for text in figure.findobj(Text):
+        if text.get_text() and text.get_visible():
+            assert text.get_fontsize() >= 9, text
+    for axes in figure.axes:
+        for artist in (axes.xaxis.label, axes.yaxis.label, axes.title, axes.get_legend()):
+            box = artist.get_window_extent()
+            assert frame.x0 - 1 <= box.x0 <= box.x1 <= frame.x1 + 1, artist
+            assert frame.y0 - 1 <= box.y0 <= box.y1 <= frame.y1 + 1, artist
+
+
+def test_errors_show_the_run(flyer):
+    figure = plotting.error_figure(flyer)
+    grid = np.array(figure.axes).reshape(3, 2)
+    assert [axes.get_title() for axes in grid[0]] == ["hand: position", "hand: rotation"]
+    for column, part in enumerate((slice(0, 3), slice(3, 6))):
+        top, middle, bottom = grid[:, column]
+        np.testing.assert_allclose(
+            line(top, "simulated").get_ydata(), np.sqrt((flyer.error[:, part] ** 2).sum(axis=1))
+        )
+        np.testing.assert_allclose(
+            line(top, "ideal").get_ydata(), np.sqrt((flyer.ideal[:, part] ** 2).sum(axis=1))
+        )
+        for name, values in zip(
+            flyer.servo.outputs[0].coordinate_names[part], flyer.error[:, part].T, strict=True
+        ):
+            np.testing.assert_array_equal(line(middle, name).get_ydata(), values)
+        expected = np.linalg.norm(flyer.deviation[:, part], axis=1)
+        np.testing.assert_allclose(line(bottom, "largest").get_ydata(), expected, atol=1e-16)
+        assert (top.get_yscale(), middle.get_yscale(), bottom.get_yscale()) == (
+            "log",
+            "linear",
+            "log",
+        )
+
+
+def test_logarithmic_axes_survive_zeros_and_gaps():
+    run = rover_run(duration=2.0)
+    run.error[:] = 0.0
+    run.ideal[:] = 0.0
+    run.deviation[:] = 0.0
+    run.lyapunov[:] = 0.0
+    run.lyapunov[3] = np.nan
+    for figure in (plotting.error_figure(run), plotting.lyapunov_figure(run)):
+        figure.canvas.draw()
+        for axes in figure.axes:
+            if axes.get_yscale() == "log":
+                low, high = axes.get_ylim()
+                assert 0 < low < 1e-16 < high
+                assert np.nanmin(axes.get_lines()[0].get_ydata()) == 1e-16
+
+
+def test_zeros_do_not_squeeze_a_logarithmic_axis(rover):
+    axes = plotting.health_figure(rover).axes[0]
+    assert rover.constraint_residual.min() == 0.0
+    assert 1e-16 < axes.get_ylim()[0] < 1e-15
+
+
+def test_lyapunov_shows_the_run(run):
+    axes = plotting.lyapunov_figure(run).axes[0]
+    np.testing.assert_array_equal(line(axes, "V").get_ydata(), run.lyapunov)
+    np.testing.assert_array_equal(line(axes, "V").get_xdata(), run.t)
+
+
+def test_torques_are_grouped_and_their_peaks_marked(rover):
+    figure = plotting.torque_figure(rover)
+    assert [axes.get_title() for axes in figure.axes] == ["Wheels", "Joints"]
+    for axes, columns in zip(figure.axes, ([0, 1], [2, 3, 4]), strict=True):
+        marks = [this for this in axes.get_lines() if this.get_marker() == "o"]
+        for column, mark in zip(columns, marks, strict=True):
+            values = rover.u[:, column]
+            name = rover.servo.model.shape_names[column]
+            np.testing.assert_array_equal(line(axes, name).get_ydata(), values)
+            assert abs(mark.get_ydata()[0]) == np.abs(values).max()
+            assert f"{mark.get_ydata()[0]:.3g} N m" in line(axes, name).get_label()
+            assert mark.get_color() == line(axes, name).get_color()
+
+
+def test_forces_and_torques_do_not_share_an_axis(flyer):
+    labels = [axes.get_ylabel() for axes in plotting.torque_figure(flyer).axes]
+    assert labels == ["force [N]", "torque [N m]"]
+
+
+def test_health_shows_the_run(run):
+    top, middle, bottom = plotting.health_figure(run).axes
+    np.testing.assert_allclose(
+        line(top, "largest").get_ydata(), run.constraint_residual, rtol=0, atol=1e-16
+    )
+    balance = run.energy - run.energy[0] - run.work
+    np.testing.assert_array_equal(line(middle, "largest").get_ydata(), balance)
+    np.testing.assert_array_equal(line(bottom, "margin").get_ydata(), run.margin)
+    assert f"{run.margin.min():.3g}" in line(bottom, "least").get_label()
+    assert bottom.get_ylim()[0] == 0.0
+
+
+def test_path_shows_the_run_in_true_proportion(rover):
+    top, bottom = plotting.path_figure(rover).axes
+    assert top.get_aspect() == 1.0
+    np.testing.assert_array_equal(line(top, "base").get_xydata(), rover.pose[:, :2])
+    np.testing.assert_array_equal(line(top, "hand").get_xydata(), rover.pose[:, 2:4])
+    dashed = [this for this in top.get_lines() if len(this.get_xdata()) == len(rover.t)]
+    np.testing.assert_array_equal(dashed[1].get_xydata(), rover.reference[:, :2])
+    np.testing.assert_array_equal(dashed[3].get_xydata(), rover.reference[:, 2:4])
+    np.testing.assert_array_equal(line(bottom, "hand").get_ydata(), rover.pose[:, 4])
+    np.testing.assert_array_equal(line(bottom, "reference").get_ydata(), rover.reference[:, 4])
+
+
+def test_path_draws_the_robot_at_six_instants(rover):
+    top = plotting.path_figure(rover).axes[0]
+    outlines = [patch.get_xy() for patch in top.patches if isinstance(patch, Polygon)]
+    assert len(outlines) == 6 * 3
+    times = ", ".join(text.get_text() for text in top.texts)
+    assert sorted(times.split(", ")) == sorted(f"{t:.3g} s" for t in np.linspace(0, 12, 6))
+    # An upright wheel of radius 0.1 m is seen as a rectangle 0.2 m long and 0.04 m wide.
+    wheel = outlines[1]
+    heading = rover.q[0, 2]
+    along = wheel @ np.array([np.cos(heading), np.sin(heading)])
+    across = wheel @ np.array([-np.sin(heading), np.cos(heading)])
+    assert np.ptp(along) == pytest.approx(0.2, rel=1e-2)
+    assert np.ptp(across) == pytest.approx(0.04, rel=1e-2)
+
+
+def test_robot_figure_is_labelled_and_follows_its_update(rover):
+    figure = plotting.robot_figure(rover.robot, rover.q[0], rover.servo.outputs)
+    axes = figure.axes[0]
+    assert (axes.get_xlabel(), axes.get_ylabel(), axes.get_zlabel()) == ("x [m]", "y [m]", "z [m]")
+    assert figure.legends
+    assert axes.get_zlim()[0] == 0.0
+    spans = np.array([np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim()), np.ptp(axes.get_zlim())])
+    box = axes._box_aspect
+    np.testing.assert_allclose(box / box[0], spans / spans[0])
+
+    artists = plotting.draw_robot(axes, rover.robot, rover.q[0], rover.servo.outputs)
+    count = len(axes.get_children())
+    artists.update(rover.q[500])
+    assert len(axes.get_children()) == count
+    hands = [this for this in axes.get_lines() if this.get_label() == "output points"][-1]
+    np.testing.assert_allclose(np.array(hands.get_data_3d())[:, 1], rover.pose[500, 2:], atol=1e-12)
+
+
+def test_saved_figures_are_pictures(rover, tmp_path):
+    written = plotting.save_figures(rover, tmp_path / "deep" / "out")
+    assert list(written) == ["robot", "path", "errors", "lyapunov", "torques", "health"]
+    for name, path in written.items():
+        assert path == tmp_path / "deep" / "out" / f"{name}.png"
+        with Image.open(path) as image:
+            assert image.format == "PNG"
+            assert min(image.size) > 400
+            assert image.info["dpi"][0] == pytest.approx(130, abs=0.1)
+            assert len(image.convert("L").getcolors()) > 50
+
+
+def test_directory_that_cannot_be_made_is_refused(rover, tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(ConcurError, match=r"file.*directory that can be written"):
+        plotting.save_figures(rover, tmp_path / "file")
+
+
+def test_file_that_cannot_be_written_is_refused(rover, tmp_path):
+    (tmp_path / "robot.png").mkdir()
+    with pytest.raises(ConcurError, match=r"robot\.png: expected a file that can be written"):
+        plotting.save_figures(rover, tmp_path)
+
+
+def test_settings_are_left_alone(rover):
+    before = dict(mpl.rcParams)
+    plotting.lyapunov_figure(rover)
+    assert dict(mpl.rcParams) == before
+
+
+def test_matplotlib_is_imported_late_and_pyplot_never():
+    code = """
+import sys
+import concur, concur.plotting
+assert "matplotlib" not in sys.modules, "imported too early"
+from tests.plotting.fake import rover_run
+concur.plotting.plot_run(rover_run(duration=1.0)).canvas.draw()
+import concur.plotting.animation, concur.plotting.report
+assert "matplotlib" in sys.modules
+assert "matplotlib.pyplot" not in sys.modules, "pyplot has been imported"
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_public_names_exist():
+    assert set(plotting.__all__) <= set(dir(plotting))
+    for name in plotting.__all__:
+        assert callable(getattr(plotting, name)), name
+    with pytest.raises(AttributeError, match="no_such_figure"):
+        _ = plotting.no_such_figure

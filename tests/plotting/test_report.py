@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import base64
+import io
+import re
+from html.parser import HTMLParser
+
+import pytest
+from PIL import Image
+
+from concur.errors import ConcurError
+from concur.plotting import lyapunov_figure, new_figure, write_report
+from tests.plotting.fake import AUDIT, SUMMARY, AuditRow, Status, flyer_run, rover_run
+
+VOID = {"meta", "img", "br", "hr", "link", "input"}
+
+
+class Page(HTMLParser):
+    """Collects text, addresses and pictures, and checks that tags close in order."""
+
+    def __init__(self, source):
+        super().__init__()
+        self.open, self.text, self.links, self.pictures = [], [], [], []
+        self.feed(source)
+        self.close()
+        assert not self.open, self.open
+
+    def handle_starttag(self, tag, attrs):
+        if tag not in VOID:
+            self.open.append(tag)
+        for name, value in attrs:
+            if name in ("src", "href", "action", "srcset", "poster", "data"):
+                self.links.append(value)
+            if name == "src" and tag == "img":
+                self.pictures.append(value)
+
+    def handle_endtag(self, tag):
+        assert self.open, f"</{tag}> without a start"
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        if "style" not in self.open:
+            self.text.append(data)
+
+    @property
+    def words(self):
+        return " ".join(" ".join(self.text).split())
+
+
+@pytest.fixture(scope="module")
+def run():
+    return rover_run(duration=2.0)
+
+
+@pytest.fixture(scope="module")
+def figures(run, tmp_path_factory):
+    saved = tmp_path_factory.mktemp("figures") / "saved.png"
+    lyapunov_figure(run).savefig(saved)
+    return {"lyapunov": lyapunov_figure(run), "saved": saved}
+
+
+@pytest.fixture
+def report(run, figures, tmp_path):
+    def write(summary=SUMMARY, audit=AUDIT, this=run):
+        return write_report(this, summary, audit, figures, tmp_path / "out").read_text("utf-8")
+
+    return write
+
+
+def test_report_tells_everything(report, run):
+    page = Page(report())
+    for row in SUMMARY:
+        assert all(part in page.words for part in row[:3])
+    for row in AUDIT:
+        assert all(
+            part in page.words for part in (row.id, row.statement, row.status.value, row.why)
+        )
+    for body in run.robot.bodies:
+        assert body.name in page.words
+    for part in ("Planar", "Revolute", "33.4", "disk, radius 0.1 m", "2 s, 201 samples", "R3"):
+        assert part in page.words, part
+
+
+def test_report_embeds_every_figure_and_refers_to_nothing_else(report, figures):
+    source = report()
+    page = Page(source)
+    assert source.startswith("<!DOCTYPE html>")
+    assert len(page.pictures) == len(figures)
+    assert page.links == page.pictures
+    contents = [
+        base64.b64decode(link.removeprefix("data:image/png;base64,")) for link in page.links
+    ]
+    assert contents[1] == figures["saved"].read_bytes()
+    for content in contents:
+        with Image.open(io.BytesIO(content)) as image:
+            assert image.format == "PNG"
+    assert not re.search(r"https?:|@import|url\(|<script|<link", source)
+
+
+def test_verdict_follows_limits_and_audit(report):
+    assert (
+        "The run meets its task 2 limits kept, 2 assumptions hold. Not checked: NHR3."
+        in Page(report()).words
+    )
+    missed = Page(report(summary=[("hand error", "3 m", "1 m", False), *SUMMARY])).words
+    assert "does not meet its task Limits missed: hand error." in missed
+    failed = Page(
+        report(audit=[AuditRow("CON6", "closed", Status.FAILS, "residual 1"), *AUDIT])
+    ).words
+    assert "does not meet its task Assumptions that fail: CON6." in failed
+    assert "Nothing was judged" in Page(report(summary=[SUMMARY[2]], audit=[])).words
+
+
+def test_text_is_escaped(report):
+    row = AuditRow("CON1", "<b>a & b</b>", Status.HOLDS, "</td>")
+    source = report(audit=[row])
+    assert "&lt;b&gt;a &amp; b&lt;/b&gt;" in source
+    assert row.statement in Page(source).words
+
+
+def test_errors_keep_their_units(report):
+    words = Page(report(this=flyer_run(duration=2.0))).words
+    assert re.search(r"R3xSO3 \(0\.15, 0, 0\) 0\.1375 m, 0\.5385 rad", words)
+
+
+def test_missing_figure_is_refused(run, tmp_path):
+    with pytest.raises(ConcurError, match=r"gone\.png: expected a file that can be read"):
+        write_report(run, SUMMARY, AUDIT, {"gone": tmp_path / "gone.png"}, tmp_path)
+
+
+def test_page_that_cannot_be_written_is_refused(run, tmp_path):
+    (tmp_path / "report.html").mkdir()
+    with pytest.raises(ConcurError, match=r"report\.html: expected a file that can be written"):
+        write_report(run, SUMMARY, AUDIT, {"empty": new_figure(1.0, 1.0)}, tmp_path)
