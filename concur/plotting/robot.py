@@ -287,15 +287,18 @@ def frame_axes(axes: Axes3D, points: Floats, ground_height: float | None) -> Non
     axes.set_zlabel("z [m]")
 
 
-def _faces(at: Skeleton) -> list[Floats]:
+def _faces(at: Skeleton) -> Floats:
+    # All polygons get as many corners as a rim, by repetition: Matplotlib pads a ragged list with
+    # memory it never set, and warns when that happens to overflow.
+    corners = at.wheels[0].shape[1] - 1 if at.wheels else 4
     faces = [at.chassis[list(face)] for face in _FACES]
     for inner, outer in at.wheels:
-        faces += [inner, outer]
+        faces += [inner[:-1], outer[:-1]]
         # The tread, in a few flat strips.
-        for start in range(0, len(inner) - 1, 4):
-            strip = slice(start, start + 5)
+        for start in range(0, corners, 3):
+            strip = slice(start, start + 4)
             faces.append(np.concatenate([inner[strip], outer[strip][::-1]]))
-    return faces
+    return np.stack([np.repeat(face, corners // len(face), axis=0) for face in faces])
 
 
 def _segments(at: Skeleton, size: float) -> list[Floats]:

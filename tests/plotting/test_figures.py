@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 from matplotlib.patches import Polygon
 from matplotlib.text import Text
+from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from PIL import Image
 
 from concur import plotting
 from concur.errors import ConcurError
+from concur.plotting.skeleton import Outline
 from tests.plotting.fake import flyer_run, rover_run
 
 FIGURES = {
@@ -206,6 +208,18 @@ def test_robot_figure_is_labelled_and_follows_its_update(rover):
     np.testing.assert_allclose(np.array(hands.get_data_3d())[:, 1], rover.pose[500, 2:], atol=1e-12)
 
 
+def test_every_corner_of_box_and_wheels_is_set(run):
+    axes = plotting.robot_figure(run.robot, run.q[0], run.servo.outputs).axes[0]
+    (faces,) = [this for this in axes.collections if isinstance(this, Poly3DCollection)]
+    at = Outline(run.robot, run.q[0], run.servo.outputs).at(run.q[0])
+    known = np.concatenate([at.chassis, *(rims.reshape(-1, 3) for rims in at.wheels)])
+    # Matplotlib keeps ragged polygons padded with memory that nobody set.
+    corners = np.asarray(faces._faces).reshape(-1, 3)
+    apart = np.linalg.norm(corners[:, None] - known[None], axis=2).min(axis=1)
+    assert apart.max() == 0.0
+    assert {tuple(corner) for corner in known} == {tuple(corner) for corner in corners}
+
+
 def test_saved_figures_are_pictures(rover, tmp_path):
     written = plotting.save_figures(rover, tmp_path / "deep" / "out")
     assert list(written) == ["robot", "path", "errors", "lyapunov", "torques", "health"]
@@ -241,6 +255,7 @@ def test_matplotlib_is_imported_late_and_pyplot_never():
 import sys
 import concur, concur.plotting
 assert "matplotlib" not in sys.modules, "imported too early"
+from concur.plotting.skeleton import Outline
 from tests.plotting.fake import rover_run
 concur.plotting.plot_run(rover_run(duration=1.0)).canvas.draw()
 import concur.plotting.animation, concur.plotting.report
