@@ -26,9 +26,7 @@ class ConcurError(Exception):
         Further facts, kept as attributes (numbers, names, arrays).
     """
 
-    def __init__(
-        self, where: str, *, expected: str, came: str, cure: str, **data: Any
-    ) -> None:
+    def __init__(self, where: str, *, expected: str, came: str, cure: str, **data: Any) -> None:
         self.where = where
         self.expected = expected
         self.came = came

@@ -70,9 +70,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             arrays, static = args[first:last], args[last:]
             if any(isinstance(a, ca.SX) for a in arrays):
                 return _symbolic(args, arrays, static)
-            cache = (
-                args[0].__dict__.setdefault("_evaluators", {}) if first else own_cache
-            )
+            cache = args[0].__dict__.setdefault("_evaluators", {}) if first else own_cache
             key = (function.__qualname__, static)
             evaluator = cache.get(key)
             if evaluator is None:
@@ -83,23 +81,17 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
         def _where(args: Any) -> str:
             owner = getattr(args[0], "name", None) if first else None
-            return function.__qualname__ + (
-                f" of `{owner}`" if isinstance(owner, str) else ""
-            )
+            return function.__qualname__ + (f" of `{owner}`" if isinstance(owner, str) else "")
 
         def _symbolic(args: Any, arrays: Any, static: Any) -> Any:
             expressions = []
-            for shape, array, name in zip(
-                shapes_in, arrays, names[first:last], strict=True
-            ):
+            for shape, array, name in zip(shapes_in, arrays, names[first:last], strict=True):
                 wanted = _casadi_shape(_resolve(shape, args))
                 if not isinstance(array, ca.SX):
                     values = np.atleast_1d(np.asarray(array, dtype=float))
                     array = ca.SX(ca.DM(values))
                 if array.shape != wanted:
-                    raise shape_error(
-                        f"{_where(args)}, argument `{name}`", wanted, array.shape
-                    )
+                    raise shape_error(f"{_where(args)}, argument `{name}`", wanted, array.shape)
                 expressions.append(array)
             return function(*args[:first], *expressions, *static)  # type: ignore[call-arg, arg-type]
 
@@ -123,9 +115,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return Evaluator(graph, shapes, _where(args))
 
         def _resolve(shape: _Shape, args: Any) -> tuple[int, ...]:
-            return tuple(
-                n if isinstance(n, int) else int(getattr(args[0], n)) for n in shape
-            )
+            return tuple(n if isinstance(n, int) else int(getattr(args[0], n)) for n in shape)
 
         return call  # type: ignore[return-value]
 

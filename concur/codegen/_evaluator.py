@@ -76,14 +76,10 @@ class Evaluator:
         NonFiniteError
             If an argument holds a NaN or an infinity.
         """
-        for view, argument, name in zip(
-            self.inputs, arguments, self._names, strict=True
-        ):
+        for view, argument, name in zip(self.inputs, arguments, self._names, strict=True):
             array = as_floats(argument, f"{self.where}, argument `{name}`")
             if array.shape != view.shape and (array.size, 1) != view.shape:
-                raise shape_error(
-                    f"{self.where}, argument `{name}`", view.shape, array.shape
-                )
+                raise shape_error(f"{self.where}, argument `{name}`", view.shape, array.shape)
             view[...] = array.reshape(view.shape)
         if not np.isfinite(self._flat_in).all():
             self._refuse_nonfinite()
@@ -134,9 +130,7 @@ def as_floats(value: Any, where: str) -> np.ndarray:
         ) from None
 
 
-def shape_error(
-    where: str, expected: tuple[int, ...], came: tuple[int, ...]
-) -> ShapeError:
+def shape_error(where: str, expected: tuple[int, ...], came: tuple[int, ...]) -> ShapeError:
     """Build the error for a wrong shape; column vectors are shown as ``(n,)``.
 
     Parameters
@@ -190,18 +184,14 @@ def nonfinite_error(where: str, values: np.ndarray) -> NonFiniteError:
 def _dense(function: ca.Function) -> ca.Function:
     names_in, names_out = function.name_in(), function.name_out()
     symbols = [ca.MX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
-    sparse = any(
-        function.sparsity_in(i).is_dense() is False for i in range(function.n_in())
-    )
+    sparse = any(function.sparsity_in(i).is_dense() is False for i in range(function.n_in()))
     sparse = sparse or any(
         function.sparsity_out(i).is_dense() is False for i in range(function.n_out())
     )
     if not sparse:
         return function
     if function.is_a("SXFunction"):
-        symbols = [
-            ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)
-        ]
+        symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
     results = function.call(symbols)
     return ca.Function(
         function.name(), symbols, [ca.densify(r) for r in results], names_in, names_out

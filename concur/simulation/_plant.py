@@ -1,0 +1,108 @@
+"""The full-order plant: all velocities, wheel constraints held by multipliers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+
+from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.dynamics import solve_positive_definite
+from concur.errors import SimulationError
+from concur.multibody import Mechanism
+from concur.reduction import along
+
+STABILISATION = 10.0
+"""Default rate at which a residual of the constraints decays, 1/s."""
+
+
+@dataclass(frozen=True)
+class Plant(EvaluatedMethods):
+    """A robot as it moves: ``M vdot + c = B u + C^T lambda`` with ``C v = 0``.
+
+    The constraints are imposed on the acceleration and stabilised,
+    ``C vdot + Cdot v = -stabilisation C v``, so that round-off dies away. Nothing of the
+    reduced model is used.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    stabilisation : float
+        Rate at which a constraint residual decays, 1/s.
+
+    Raises
+    ------
+    SimulationError
+        If the rate is negative.
+    """
+
+    robot: Mechanism
+    stabilisation: float = STABILISATION
+
+    def __post_init__(self) -> None:
+        if not self.stabilisation >= 0.0:
+            raise SimulationError(
+                f"plant of `{self.robot.name}`, `stabilisation`",
+                expected="a rate of zero or more, 1/s",
+                came=str(self.stabilisation),
+                cure="Take about 10 / s; far below the inverse of the time step.",
+            )
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.robot.name
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.robot.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates."""
+        return self.robot.nv
+
+    @property
+    def nu(self) -> int:
+        """Number of controls."""
+        return len(self.robot.actuated_freedoms)
+
+    @property
+    def nf(self) -> int:
+        """Number of constraints."""
+        return self.robot.nf
+
+    @evaluated("(nq),(nv),(nu)->(nv),(nf)")
+    def acceleration(self, q: Array, v: Array, u: Array) -> tuple[Array, Array]:
+        """Acceleration and constraint forces under control forces.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+
+        Returns
+        -------
+        vdot : numpy.ndarray or casadi.SX
+            Shape (nv,).
+        multipliers : numpy.ndarray or casadi.SX
+            Forces along the constraint rows, shape (nf,), as they act on the robot.
+        """
+        robot = self.robot
+        force = -robot.bias(q, v)
+        for k, row in enumerate(robot.actuated_freedoms):
+            force[row] += u[k]
+        mass = robot.mass_matrix(q)
+        if not self.nf:
+            return solve_positive_definite(mass, force), ca.SX(0, 1)
+        rows = robot.constraints(q)
+        turning = along(robot.constraints, q, robot.rate(q, v)) @ v
+        solved = solve_positive_definite(mass, ca.horzcat(rows.T, force))
+        reaction, free = solved[:, : self.nf], solved[:, self.nf]
+        rest = -self.stabilisation * (rows @ v) - turning - rows @ free
+        multipliers = solve_positive_definite(rows @ reaction, rest)
+        return free + reaction @ multipliers, multipliers

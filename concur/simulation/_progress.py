@@ -1,0 +1,46 @@
+"""A progress bar for long work, or a callback, or silence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+@contextmanager
+def track(
+    progress: bool | Callable[[float], Any], title: str, total: int
+) -> Iterator[Callable[[int], Any]]:
+    """Report how much of a piece of work is done.
+
+    Parameters
+    ----------
+    progress : bool or callable
+        True for a bar in the terminal, a callable that takes the fraction done, or False.
+    title : str
+        What is being done.
+    total : int
+        Number of steps.
+
+    Yields
+    ------
+    callable
+        To be called with the number of steps done.
+    """
+    if progress is False:
+        yield lambda done: None
+    elif callable(progress):
+        yield lambda done: progress(done / total)
+    else:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.percentage:>3.0f} %"),
+            TimeRemainingColumn(),
+        )
+        with Progress(*columns, console=Console(stderr=True)) as bar:
+            task = bar.add_task(title, total=total)
+            yield lambda done: bar.update(task, completed=done)

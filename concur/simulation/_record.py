@@ -1,0 +1,101 @@
+"""Everything a run is judged by, computed from its states afterwards."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from concur.control import Servo
+from concur.control._singularity import decoupling_scale
+from concur.simulation._plant import Plant
+
+
+class Recorder:
+    """Functions of the state that are evaluated over many samples at once.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    plant : Plant
+        What it drives.
+    """
+
+    def __init__(self, servo: Servo, plant: Plant) -> None:
+        self._servo, self._plant = servo, plant
+        self._scale = decoupling_scale(servo)
+        robot = plant.robot
+        q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
+        pose = ca.SX.sym("pose", servo.pose_size)
+        twist, acceleration = ca.SX.sym("twist", servo.size), ca.SX.sym("acc", servo.size)
+        s = v[list(servo.model.shape)]
+        x, ve = servo.errors(q, s, pose, twist)
+        residual = robot.constraints(q) @ v
+        results = {
+            "u": servo.law(q, s, pose, twist, acceleration)[0],
+            "error": x,
+            "velocity_error": ve,
+            "lyapunov": servo.error_dynamics.lyapunov(x, ve),
+            "constraint_residual": ca.norm_inf(residual) if plant.nf else ca.SX(0),
+            "energy": robot.kinetic_energy(q, v) + robot.potential_energy(q),
+            "momentum": robot.momentum(q, v),
+            "pose": servo.output(q),
+        }
+        self._names = tuple(results)
+        self._function = ca.Function(
+            "record",
+            [q, v, pose, twist, acceleration],
+            [ca.densify(ca.SX(r)) for r in results.values()],
+            {"cse": True},
+        )
+        self._metric = ca.Function(
+            "metric",
+            [q],
+            [ca.densify(servo.decoupling(q)), ca.densify(servo.model.mass_matrix(q))],
+            {"cse": True},
+        )
+
+    def __call__(
+        self, q: np.ndarray, v: np.ndarray, reference: tuple[np.ndarray, ...]
+    ) -> dict[str, np.ndarray]:
+        """Evaluate at samples.
+
+        Parameters
+        ----------
+        q, v : numpy.ndarray
+            States, shapes (k, nq) and (k, nv).
+        reference : tuple of numpy.ndarray
+            Flat poses, twists and accelerations, each (k, n).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Arrays with one row per sample.
+        """
+        values = self._function(q.T, v.T, *(part.T for part in reference))
+        rows = {n: np.array(x).T for n, x in zip(self._names, values, strict=True)}
+        for name in ("lyapunov", "constraint_residual", "energy"):
+            rows[name] = rows[name][:, 0]
+        return rows
+
+    def margins(self, q: np.ndarray) -> np.ndarray:
+        """Margin of the decoupling matrix at samples, as `Servo.margin`.
+
+        Parameters
+        ----------
+        q : numpy.ndarray
+            Configurations, shape (k, nq).
+
+        Returns
+        -------
+        numpy.ndarray
+            Shape (k,).
+        """
+        size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
+        decoupling, mass = self._metric(q.T)
+        rows = np.array(decoupling).reshape(size, k, ns).transpose(1, 0, 2)
+        metric = np.array(mass).reshape(ns, k, ns).transpose(1, 0, 2)
+        scaled = self._scale[:, None] * rows
+        factor = np.linalg.cholesky(metric)
+        solved = np.linalg.solve(factor, scaled.transpose(0, 2, 1))
+        return np.asarray(np.linalg.svd(solved, compute_uv=False)[:, -1])

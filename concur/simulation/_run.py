@@ -1,0 +1,217 @@
+"""The record of a simulated run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from concur.control import Servo
+from concur.errors import ConcurError, DescriptionError
+from concur.multibody import Mechanism
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+UNITS = {
+    "t": "s",
+    "q": "m, rad, 1",
+    "v": "m/s, rad/s",
+    "s": "m/s, rad/s",
+    "u": "N, N m",
+    "error": "m, rad",
+    "velocity_error": "m/s, rad/s",
+    "ideal": "m, rad",
+    "lyapunov": "m^2/s^2, rad^2/s^2",
+    "margin": "1",
+    "constraint_residual": "m/s",
+    "energy": "J",
+    "work": "J",
+    "momentum": "kg m/s, kg m^2/s",
+    "pose": "m, rad, 1",
+    "reference": "m, rad, 1",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """States, torques and errors of a simulated closed loop, one row per time step.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot that was simulated.
+    servo : Servo
+        The law that drove it.
+    t : numpy.ndarray
+        Times, shape (k,), s.
+    q, v, s : numpy.ndarray
+        Configuration, velocity and shape velocity, shapes (k, nq), (k, nv), (k, ns).
+    u : numpy.ndarray
+        Control forces and torques, shape (k, nu), N and N m.
+    error, velocity_error : numpy.ndarray
+        x = log(r^-1 gamma) and ve, shape (k, size).
+    ideal : numpy.ndarray
+        The exact error dynamics started from the first error, shape (k, size).
+    lyapunov : numpy.ndarray
+        Lyapunov function, shape (k,).
+    margin : numpy.ndarray
+        Margin of the decoupling matrix, shape (k,).
+    constraint_residual : numpy.ndarray
+        Largest entry of C v, shape (k,), m/s.
+    energy, work : numpy.ndarray
+        Energy of the robot and work of the drives since the start, shape (k,), J.
+    momentum : numpy.ndarray
+        Spatial momentum about the inertial origin, shape (k, 6).
+    pose, reference : numpy.ndarray
+        Flat output coordinates, actual and demanded, shape (k, pose_size).
+    method : str
+        Integration method.
+    hold : float or None
+        Sampling period of the servo, s; none when it ran continuously.
+    seconds : float
+        Time the simulation took, s.
+    """
+
+    robot: Mechanism
+    servo: Servo
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    s: np.ndarray
+    u: np.ndarray
+    error: np.ndarray
+    velocity_error: np.ndarray
+    ideal: np.ndarray
+    lyapunov: np.ndarray
+    margin: np.ndarray
+    constraint_residual: np.ndarray
+    energy: np.ndarray
+    work: np.ndarray
+    momentum: np.ndarray
+    pose: np.ndarray
+    reference: np.ndarray
+    method: str
+    hold: float | None
+    seconds: float
+
+    @property
+    def deviation(self) -> np.ndarray:
+        """Error minus the ideal error, shape (k, size)."""
+        return self.error - self.ideal
+
+    @property
+    def energy_balance(self) -> np.ndarray:
+        """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
+        return self.energy - self.energy[0] - self.work
+
+    @property
+    def control_units(self) -> tuple[str, ...]:
+        """Unit of each control."""
+        return self.servo.model.control_units
+
+    @cached_property
+    def error_norms(self) -> dict[str, np.ndarray]:
+        """Norm of each output's error over time, shape (k,), by output name."""
+        norms, start = {}, 0
+        for output in self.servo.outputs:
+            part = self.error[:, start : start + output.dim]
+            norms[output.name] = np.linalg.norm(part, axis=1)
+            start += output.dim
+        return norms
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the run to an HDF5 file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file. Each array is a dataset named as here, with its unit in the attribute
+            `unit`; names of bodies, outputs and controls are attributes of the file.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be written.
+        """
+        import h5py
+
+        path = Path(path)
+        try:
+            with h5py.File(path, "w") as file:
+                for name, unit in UNITS.items():
+                    data = file.create_dataset(
+                        name, data=getattr(self, name), compression="gzip", compression_opts=1
+                    )
+                    data.attrs["unit"] = unit
+                for name, value in self._facts().items():
+                    file.attrs[name] = value
+        except OSError as error:
+            raise _unwritable(path, error) from None
+        return path
+
+    def plot(self) -> Figure:
+        """Draw an overview of the run.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Errors, torques, path and health of the run.
+        """
+        from concur.plotting import plot_run
+
+        return plot_run(self)
+
+    def until(self, count: int) -> Run:
+        """First part of the run.
+
+        Parameters
+        ----------
+        count : int
+            Number of rows to keep.
+
+        Returns
+        -------
+        Run
+            The shortened run.
+        """
+        values = {f.name: getattr(self, f.name) for f in fields(self)}
+        for name in UNITS:
+            values[name] = values[name][:count]
+        return Run(**values)
+
+    def _facts(self) -> dict[str, Any]:
+        servo = self.servo
+        return {
+            "robot": self.robot.name,
+            "bodies": [body.name for body in self.robot.bodies],
+            "velocities": list(self.robot.freedom_names),
+            "shape": list(servo.model.shape_names),
+            "controls": list(servo.model.control_names),
+            "outputs": [output.name for output in servo.outputs],
+            "output_groups": [output.group for output in servo.outputs],
+            "stiffness": servo.stiffness,
+            "damping": servo.damping,
+            "inertia": servo.inertia,
+            "method": self.method,
+            "hold": 0.0 if self.hold is None else self.hold,
+            "seconds": self.seconds,
+        }
+
+
+def _unwritable(path: Path, error: OSError) -> ConcurError:
+    return DescriptionError(
+        str(path),
+        expected="a file that can be written",
+        came=error.strerror or str(error).splitlines()[0],
+        cure="Create the folder, or name another file.",
+    )

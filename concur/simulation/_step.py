@@ -1,0 +1,142 @@
+"""One fixed step of the closed loop as one function: Runge-Kutta on coordinates or on groups.
+
+"rk4" integrates the coordinates and brings quaternions back to unit norm. "rkmk4" is the
+Runge-Kutta-Munthe-Kaas method: the same tableau on the algebra of the joint groups, with the
+exact inverse differential of exp, so that configurations stay on their groups by construction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+
+from concur.codegen import Array, Evaluator
+from concur.control import Servo
+from concur.simulation._plant import Plant
+
+FIXED_STEP = ("rk4", "rkmk4")
+_NODES = (0.0, 0.5, 0.5, 1.0)
+_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
+
+
+def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
+    """Rates of the closed loop in one graph that shares what law and plant have in common.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    plant : Plant
+        What it drives.
+    held : bool
+        Whether the control comes from outside (sample and hold) instead of from the law.
+
+    Returns
+    -------
+    casadi.Function
+        (q, v, command...) to (vdot, power, pivot, u); the command is u when held, else the
+        flat reference (pose, twist, acceleration).
+    """
+    q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
+    if held:
+        u = ca.SX.sym("u", servo.nu)
+        command, pivot = [u], ca.SX(1)
+        torque = u
+    else:
+        command = [
+            ca.SX.sym("pose", servo.pose_size),
+            ca.SX.sym("twist", servo.size),
+            ca.SX.sym("acceleration", servo.size),
+        ]
+        torque, pivot = servo.law(q, v[list(servo.model.shape)], *command)
+    vdot, _ = plant.acceleration(q, v, torque)
+    power = ca.dot(torque, v[list(plant.robot.actuated_freedoms)])
+    names = ["u"] if held else ["pose", "twist", "acceleration"]
+    return ca.Function(
+        "closed_loop",
+        [q, v, *command],
+        [ca.densify(vdot), power, pivot, ca.densify(torque)],
+        ["q", "v", *names],
+        ["vdot", "power", "pivot", "torque"],
+        {"cse": True},
+    )
+
+
+def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evaluator:
+    """One step of the closed loop.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    plant : Plant
+        What it drives.
+    method : str
+        "rk4" or "rkmk4".
+    held : bool
+        Whether the control is held over the step.
+
+    Returns
+    -------
+    Evaluator
+        Inputs (q, v, work, h, command...): when held, u; else pose, twist and acceleration at
+        the start, the middle and the end of the step, as three columns each. Outputs (q, v,
+        work, pivot): the state after the step and the smallest pivot met.
+    """
+    rates = closed_loop(servo, plant, held)
+    q, v = ca.MX.sym("q", servo.nq), ca.MX.sym("v", plant.nv)
+    work, h = ca.MX.sym("work"), ca.MX.sym("h")
+    if held:
+        command = [ca.MX.sym("u", servo.nu)]
+        at: Callable[[float], list[Array]] = lambda node: command  # noqa: E731
+    else:
+        sizes = (("pose", servo.pose_size), ("twist", servo.size), ("acceleration", servo.size))
+        command = [ca.MX.sym(name, size, 3) for name, size in sizes]
+        at = lambda node: [c[:, round(2 * node)] for c in command]  # noqa: E731
+    advance = _on_coordinates if method == "rk4" else _on_groups
+    results = advance(plant, rates, q, v, work, h, at)
+    names = ["u"] if held else ["pose", "twist", "acceleration"]
+    function = ca.Function(
+        f"step_{method}",
+        [q, v, work, h, *command],
+        results,
+        ["q", "v", "work", "h", *names],
+        ["q_next", "v_next", "work_next", "pivot"],
+    )
+    shapes = [(servo.nq,), (plant.nv,), (), ()]
+    return Evaluator(function, shapes, f"step of `{plant.name}`")
+
+
+def _on_coordinates(plant, rates, q, v, work, h, at):  # type: ignore[no-untyped-def]
+    robot = plant.robot
+    rate = _function(robot.rate, "rate", robot.nq, robot.nv)
+    normalize = _function(robot.normalize, "normalize", robot.nq)
+    slopes, total, pivot = None, [0.0, 0.0, 0.0], ca.MX(1)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        stage = [q, v] if slopes is None else [q + node * h * slopes[0], v + node * h * slopes[1]]
+        vdot, power, margin, _ = rates(*stage, *at(node))
+        slopes = [rate(*stage), vdot, power]
+        total = [t + weight * s for t, s in zip(total, slopes, strict=True)]
+        pivot = ca.fmin(pivot, margin)
+    return [normalize(q + h * total[0]), v + h * total[1], work + h * total[2], pivot]
+
+
+def _on_groups(plant, rates, q, v, work, h, at):  # type: ignore[no-untyped-def]
+    robot = plant.robot
+    integrate = _function(robot.integrate, "integrate", robot.nq, robot.nv)
+    inverse = _function(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
+    slopes, total, pivot = None, [0.0, 0.0, 0.0], ca.MX(1)
+    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
+        moved = ca.MX.zeros(robot.nv) if slopes is None else node * h * slopes[0]
+        speed = v if slopes is None else v + node * h * slopes[1]
+        vdot, power, margin, _ = rates(integrate(q, moved), speed, *at(node))
+        slopes = [inverse(moved, speed), vdot, power]
+        total = [t + weight * s for t, s in zip(total, slopes, strict=True)]
+        pivot = ca.fmin(pivot, margin)
+    return [integrate(q, h * total[0]), v + h * total[1], work + h * total[2], pivot]
+
+
+def _function(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:
+    symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
+    return ca.Function(name, symbols, [ca.densify(method(*symbols))])
