@@ -127,8 +127,8 @@ def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     label = f"V, from {values[0]:.2g} to {values[-1]:.2g}"
     axes.plot(run.t, above_floor(values), color=PALETTE[2], label=label)
     axes.set_xlabel(TIME)
-    # Its unit is whatever the stiffness and the inertia of the servo make of it.
-    axes.set_ylabel("V [unit of the gains]")
+    units = dict.fromkeys(f"{channel.unit}²/s²" for channel in channels(run))
+    axes.set_ylabel(f"V [{', '.join(units)}]")
     logarithmic(axes)
     axes.legend()
 
@@ -139,7 +139,7 @@ def torque_figure(run: RunLike) -> Figure:
     Parameters
     ----------
     run : RunLike
-        A finished run with `t`, `u`, `control_units` and `servo.model.shape_names`.
+        A finished run with `t`, `u`, `control_units` and `servo.model.control_names`.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int]) -> None:
     columns : list of int
         Columns of `run.u`.
     """
-    names = run.servo.model.shape_names
+    names = run.servo.model.control_names
     for number, column in enumerate(columns):
         values = run.u[:, column]
         unit = run.control_units[column]
@@ -224,14 +224,11 @@ def health_figure(run: RunLike) -> Figure:
         top, middle, bottom = figure.subplots(3, 1, sharex=True)
         figure.suptitle(f"Health of the run of {run.robot.name}")
 
-        # Rows of the rolling constraints are slip velocities; without wheels the unit is that of
-        # whatever the run keeps (a momentum).
-        unit = "m/s" if len(run.robot.wheels) else "SI"
         residual = above_floor(run.constraint_residual)
-        label = f"largest {_largest(run.constraint_residual):.2g} {unit}"
+        label = f"largest {_largest(run.constraint_residual):.2g} m/s"
         top.plot(run.t, residual, color=PALETTE[0], label=label)
         top.set_title("Constraint residual")
-        top.set_ylabel(f"residual [{unit}]")
+        top.set_ylabel("residual [m/s]")
         logarithmic(top)
         side_legend(top)
 
@@ -272,7 +269,7 @@ def draw_margin(axes: Axes, run: RunLike) -> None:
         markeredgecolor=PALETTE[2],
         label=f"least {margin[least]:.3g} at {run.t[least]:.3g} s",
     )
-    axes.set_ylabel("margin [scaled]")
+    axes.set_ylabel("margin [1]")
     # Zero is the value that matters: there no torque exists for the demand.
     largest = _largest(margin)
     axes.set_ylim(0.0, 1.15 * largest if largest > 0 else 1.0)
@@ -281,7 +278,7 @@ def draw_margin(axes: Axes, run: RunLike) -> None:
 def _control_panels(run: RunLike) -> dict[tuple[str, str], list[int]]:
     wheels = {wheel.body for wheel in run.robot.wheels}
     panels: dict[tuple[str, str], list[int]] = {}
-    for column, name in enumerate(run.servo.model.shape_names):
+    for column, name in enumerate(run.servo.model.control_names):
         # A joint with several freedoms adds a suffix to the name of its body.
         on_wheel = any(name == body or name.startswith((f"{body}.", f"{body}[")) for body in wheels)
         kind = "Wheels" if on_wheel else "Joints"

@@ -14,8 +14,8 @@ from .protocols import Floats, RunLike
 
 # Width of one factor of a group in the flat pose, with rotations as quaternions (x, y, z, w).
 _WIDTH = {"R": 1, "SO2": 1, "R2": 2, "R3": 3, "SE2": 3, "SO3": 4, "SE3": 7}
-# How many of its leading entries are a position.
-_PLACED = {"R2": 2, "SE2": 2, "R3": 3, "SE3": 3}
+# The inertial axes of its leading entries, where these are a position.
+_PLACED = {"R": "x", "R2": "xy", "SE2": "xy", "R3": "xyz", "SE3": "xyz"}
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def group_name(output: Any) -> str:
 
 
 def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
-    """Return the position part of every output that has one.
+    """Return the position part of every output that is a place in the plane or in space.
 
     Parameters
     ----------
@@ -125,9 +125,9 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
             )
     found, start = {}, 0
     for output, name, width in zip(run.servo.outputs, names, widths, strict=True):
-        placed = _PLACED.get(name.split("x")[0], 0)
-        if placed:
-            part = slice(start, start + placed)
+        letters = getattr(output, "axes", None) or _PLACED.get(name.split("x")[0], "")
+        if {"x", "y"} <= set(letters):
+            part = [start + letters.index(axis) for axis in "xyz" if axis in letters]
             found[output.name] = (run.pose[:, part], run.reference[:, part])
         start += width
     return found

@@ -154,7 +154,7 @@ def _facts(run: RunLike) -> list[tuple[str, str]]:
             f"{run.u.shape[1]}: "
             + ", ".join(
                 f"{name} [{unit}]"
-                for name, unit in zip(model.shape_names, run.control_units, strict=True)
+                for name, unit in zip(model.control_names, run.control_units, strict=True)
             ),
         ),
     ]

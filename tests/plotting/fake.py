@@ -210,7 +210,7 @@ def rover_run(duration=12.0, dt=0.01):
             outputs=outputs,
             model=SimpleNamespace(
                 kind="Chaplygin",
-                shape_names=("left_wheel", "right_wheel", "turret", "upper_arm", "forearm"),
+                control_names=("left_wheel", "right_wheel", "turret", "upper_arm", "forearm"),
             ),
         ),
         control_units=("N m",) * 5,
@@ -253,7 +253,7 @@ def flyer_run(duration=8.0, dt=0.01):
         reference=np.column_stack([place + error[:, :3], wanted.as_quat()]),
         robot=robot,
         servo=SimpleNamespace(
-            outputs=(output,), model=SimpleNamespace(kind="symplectic", shape_names=names)
+            outputs=(output,), model=SimpleNamespace(kind="symplectic", control_names=names)
         ),
         control_units=("N",) + ("N m",) * 5,
     )  # fmt: skip

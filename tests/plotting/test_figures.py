@@ -139,7 +139,7 @@ def test_torques_are_grouped_and_their_peaks_marked(rover):
         marks = [this for this in axes.get_lines() if this.get_marker() == "o"]
         for column, mark in zip(columns, marks, strict=True):
             values = rover.u[:, column]
-            name = rover.servo.model.shape_names[column]
+            name = rover.servo.model.control_names[column]
             np.testing.assert_array_equal(line(axes, name).get_ydata(), values)
             assert abs(mark.get_ydata()[0]) == np.abs(values).max()
             assert f"{mark.get_ydata()[0]:.3g} N m" in line(axes, name).get_label()

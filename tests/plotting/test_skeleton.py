@@ -108,6 +108,19 @@ def test_nearest_sample():
     )
 
 
+def test_vector_outputs_are_placed_by_their_axes():
+    outputs = [
+        SimpleNamespace(name="height", group="R", axes="z"),
+        SimpleNamespace(name="side", group="R2", axes="xz"),
+        SimpleNamespace(name="floor", group="R2", axes="yx"),
+        SimpleNamespace(name="turned", group="R3", axes="zxy"),
+    ]
+    pose = np.arange(8.0)[None, :]
+    run = SimpleNamespace(pose=pose, reference=-pose, servo=SimpleNamespace(outputs=outputs))
+    found = {name: actual[0].tolist() for name, (actual, _) in positions(run).items()}
+    assert found == {"floor": [4.0, 3.0], "turned": [6.0, 7.0, 5.0]}
+
+
 def test_poses_of_the_wrong_width_are_refused():
     run = replace_run(rover_run(), "reference", lambda table: table[:, :4])
     with pytest.raises(ShapeError, match=r"run\.reference: expected 5 columns.*\(1201, 4\)"):
