@@ -1,1 +1,65 @@
-"""concur: from a robot with a free base to a tracker running on its motors."""
+"""concur: from a robot with a free base to a tracker running on its motors.
+
+The public names are those of this module; see ``docs/api.md`` for one line on each.
+
+>>> import concur as cc
+>>> robot = cc.robots.rover_arm()
+>>> model = cc.reduce(robot)
+>>> model.shape_names
+('left_wheel', 'right_wheel', 'turret', 'upper_arm', 'forearm')
+"""
+
+from importlib import import_module as _import_module
+from typing import TYPE_CHECKING as _TYPE_CHECKING
+from typing import Any as _Any
+
+from concur import errors
+from concur.control import Output, ReferenceSample, Servo, references
+from concur.mechanism import Body, Inertia, Pose, Wheel, joints
+from concur.multibody import Mechanism
+from concur.reduction import reduce
+from concur.simulation import Plant, Run, Tolerances, simulate
+
+if _TYPE_CHECKING:
+    from concur import robots
+    from concur.formats import Task, load, load_task
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Body",
+    "Inertia",
+    "Mechanism",
+    "Output",
+    "Plant",
+    "Pose",
+    "ReferenceSample",
+    "Run",
+    "Servo",
+    "Task",
+    "Tolerances",
+    "Wheel",
+    "errors",
+    "joints",
+    "load",
+    "load_task",
+    "reduce",
+    "references",
+    "robots",
+    "simulate",
+]
+
+# Reading files needs a validation library that costs start-up time: imported at first use.
+_LATE = {"Task": "concur.formats", "load": "concur.formats", "load_task": "concur.formats"}
+
+
+def __getattr__(name: str) -> _Any:
+    if name == "robots":
+        return _import_module("concur.robots")
+    if name in _LATE:
+        return getattr(_import_module(_LATE[name]), name)
+    raise AttributeError(f"module 'concur' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -93,14 +93,14 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 if array.shape != wanted:
                     raise shape_error(f"{_where(args)}, argument `{name}`", wanted, array.shape)
                 expressions.append(array)
-            return function(*args[:first], *expressions, *static)  # type: ignore[call-arg, arg-type]
+            return function(*args[:first], *expressions, *static)  # type: ignore[call-arg]
 
         def _build(args: Any, static: Any) -> Evaluator:
             symbols = [
                 ca.SX.sym(name, *_casadi_shape(_resolve(shape, args)))
                 for shape, name in zip(shapes_in, names[first:last], strict=True)
             ]
-            results: Any = function(*args[:first], *symbols, *static)  # type: ignore[call-arg, arg-type]
+            results: Any = function(*args[:first], *symbols, *static)  # type: ignore[call-arg]
             results = results if isinstance(results, tuple) else (results,)
             shapes = [_resolve(shape, args) for shape in shapes_out]
             expressions = [ca.densify(ca.SX(r)) for r in results]
@@ -117,7 +117,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         def _resolve(shape: _Shape, args: Any) -> tuple[int, ...]:
             return tuple(n if isinstance(n, int) else int(getattr(args[0], n)) for n in shape)
 
-        return call  # type: ignore[return-value]
+        return call
 
     return decorate
 

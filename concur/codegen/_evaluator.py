@@ -52,9 +52,9 @@ class Evaluator:
         self._flat_out, self.outputs, parts_out = _views(sizes_out)
         self._buffer, self.trigger = self.function.buffer()
         for index, part in enumerate(parts_in):
-            self._buffer.set_arg(index, memoryview(part))
+            self._buffer.set_arg(index, memoryview(part.data))
         for index, part in enumerate(parts_out):
-            self._buffer.set_res(index, memoryview(part))
+            self._buffer.set_res(index, memoryview(part.data))
 
     def __call__(self, *arguments: Any) -> Any:
         """Evaluate at NumPy arguments.

@@ -137,7 +137,7 @@ class ErrorDynamics(EvaluatedMethods):
             rtol=1e-11,
             atol=1e-13,
         )
-        return solution.y[:n].T
+        return np.asarray(solution.y[:n].T)
 
 
 def _linear_flow(matrix: np.ndarray, start: np.ndarray, times: np.ndarray) -> np.ndarray:

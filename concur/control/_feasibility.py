@@ -95,13 +95,13 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     zero = np.zeros(servo.ns)
 
     def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        return np.linalg.lstsq(servo.decoupling(q), rate, rcond=1e-12)[0]
+        return np.asarray(np.linalg.lstsq(servo.decoupling(q), rate, rcond=1e-12)[0])
 
     def moved(q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        return robot.integrate(q, servo.model.lift(q)[0] @ step)
+        return np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
 
     def rest(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
-        return servo.errors(q, zero, pose, np.zeros(group.dim))[0]
+        return np.asarray(servo.errors(q, zero, pose, np.zeros(group.dim))[0])
 
     def corrected(q: np.ndarray, pose: np.ndarray, tries: int, longest: float) -> np.ndarray:
         for _ in range(tries):
@@ -112,7 +112,9 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
             q = moved(q, step * min(1.0, longest / max(np.abs(step).max(), 1e-300)))
         return q
 
-    path, speeds, margins = [], [], []
+    path: list[np.ndarray] = []
+    speeds: list[np.ndarray] = []
+    margins: list[float] = []
     q = corrected(q0, poses[0], 200, 0.3)
     for k, time in enumerate(times):
         if k:

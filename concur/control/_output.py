@@ -134,9 +134,31 @@ class Output:
         return self.lie.closure_residual()
 
     def placed(self, pose: Placed) -> Placed:
-        """Pose of the output's frame: that of the body, moved to the point."""
+        """Pose of the output's frame: that of the body, moved to the point.
+
+        Parameters
+        ----------
+        pose : tuple of casadi.SX
+            Rotation (3, 3) and translation (3,) of the body, m.
+
+        Returns
+        -------
+        tuple of casadi.SX
+            Rotation and translation of the output's frame.
+        """
         return pose[0], pose[1] + pose[0] @ constant(self.point)
 
     def moved(self, twist: Twist) -> Twist:
-        """Body twist, or its rate, at the point; the parts may be (3, k) matrices."""
+        """Body twist, or its rate, at the point.
+
+        Parameters
+        ----------
+        twist : tuple of casadi.SX
+            Linear and angular part in the body's frame, each (3, k).
+
+        Returns
+        -------
+        tuple of casadi.SX
+            The same motion, its linear part taken at the point.
+        """
         return twist[0] - cross(constant(self.point), twist[1]), twist[1]

@@ -9,7 +9,7 @@ B(x) = ad_x / (exp(ad_x) - 1) of the error dynamics.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import casadi as ca
 import numpy as np
@@ -311,7 +311,7 @@ class Product(OutputGroup):
     def abelian(self) -> bool:
         return all(f.abelian for f in self.factors)
 
-    def _blocks(self, x: Array, act) -> Array:  # type: ignore[no-untyped-def]
+    def _blocks(self, x: Array, act: Callable[[OutputGroup, Array], Array]) -> Array:
         blocks, start = [], 0
         for f in self.factors:
             blocks.append(act(f, x[start : start + f.dim]))

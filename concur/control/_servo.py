@@ -14,6 +14,7 @@ from typing import Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
 from concur.control._error_dynamics import ErrorDynamics
@@ -333,7 +334,7 @@ class Servo(EvaluatedMethods):
         """
         return self.error_dynamics.lyapunov(*self.error(q, s, sample))
 
-    def margin(self, q: Sequence[float]) -> float:
+    def margin(self, q: ArrayLike) -> float:
         """How far the decoupling matrix is from singular.
 
         Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
@@ -359,7 +360,7 @@ class Servo(EvaluatedMethods):
         self,
         reference: Reference | None = None,
         duration: float | None = None,
-        q0: Sequence[float] | None = None,
+        q0: ArrayLike | None = None,
     ) -> Audit:
         """Check the assumptions, with the outputs and, if given, along a reference.
 
@@ -407,7 +408,7 @@ class Servo(EvaluatedMethods):
         return self.model.audit(self.outputs).replace(*rows)
 
     def feasibility(
-        self, reference: Reference, duration: float, q0: Sequence[float] | None = None
+        self, reference: Reference, duration: float, q0: ArrayLike | None = None
     ) -> Feasibility:
         """Follow a reference exactly, without dynamics, and report where that ends (CON4).
 
@@ -542,7 +543,7 @@ def _gain(where: str, value: Any, outputs: tuple[Output, ...]) -> np.ndarray:
 
 def _is_matrix(value: Any, size: int) -> bool:
     try:
-        return np.shape(value) == (size, size)
+        return bool(np.shape(value) == (size, size))
     except ValueError:
         return False
 

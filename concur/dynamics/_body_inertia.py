@@ -8,7 +8,8 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array
-from concur.kinematics import Placed, Twist, constant, cross, skew
+from concur.groups import so3
+from concur.kinematics import Placed, Twist, constant, cross
 from concur.mechanism import Inertia
 
 
@@ -54,13 +55,13 @@ class BodyInertia:
         """The same body seen from the frame in which it has the given pose."""
         rotation, translation = pose
         first = rotation @ self.first
-        p, h = skew(translation), skew(first)
+        p, h = so3.skew(translation), so3.skew(first)
         second = rotation @ self.second @ rotation.T - p @ h - h @ p - self.mass * (p @ p)
         return BodyInertia(self.mass, first + self.mass * translation, second)
 
     def matrix(self) -> Array:
         """Spatial inertia (6, 6)."""
-        h = skew(self.first)
+        h = so3.skew(self.first)
         return ca.vertcat(ca.horzcat(self.mass * ca.SX.eye(3), -h), ca.horzcat(h, self.second))
 
 

@@ -10,6 +10,7 @@ import casadi as ca
 
 from concur.codegen import Array
 from concur.dynamics._body_inertia import BodyInertia, composite_inertias
+from concur.groups import so3
 from concur.kinematics import (
     Placed,
     Twist,
@@ -18,7 +19,6 @@ from concur.kinematics import (
     invert,
     joint_bases,
     joint_poses,
-    skew,
     stacked,
 )
 from concur.mechanism import Tree
@@ -73,9 +73,9 @@ def coriolis(tree: Tree, q: Array, v: Array) -> Array:
 def _gyroscopic(inertia: BodyInertia, twist: Twist) -> Array:
     """B - I ad_V: what multiplies the Jacobian once its own rate is split off."""
     linear, angular = inertia.momentum(twist)
-    p, h = skew(linear), skew(angular)
+    p, h = so3.skew(linear), so3.skew(angular)
     skew_part = -ca.vertcat(ca.horzcat(ca.SX(3, 3), p), ca.horzcat(p, h))
-    v, w = skew(twist[0]), skew(twist[1])
+    v, w = so3.skew(twist[0]), so3.skew(twist[1])
     ad = ca.vertcat(ca.horzcat(w, v), ca.horzcat(ca.SX(3, 3), w))
     return skew_part - inertia.matrix() @ ad
 
@@ -84,5 +84,5 @@ def _adjoint_inverse(pose: Placed) -> Array:
     """Matrix (6, 6) of `twist_to_child`."""
     rotation, translation = invert(pose)
     return ca.vertcat(
-        ca.horzcat(rotation, skew(translation) @ rotation), ca.horzcat(ca.SX(3, 3), rotation)
+        ca.horzcat(rotation, so3.skew(translation) @ rotation), ca.horzcat(ca.SX(3, 3), rotation)
     )

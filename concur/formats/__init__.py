@@ -1,6 +1,6 @@
 """Reading of robots and tasks from files."""
 
 from concur.formats._robot import load, load_shipped, shipped_names
-from concur.formats._task import Task, Tolerances, load_task
+from concur.formats._task import Task, load_task
 
-__all__ = ["Task", "Tolerances", "load", "load_shipped", "load_task", "shipped_names"]
+__all__ = ["Task", "load", "load_shipped", "load_task", "shipped_names"]

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
-from concur.control import Output, references
+from concur.control import Output, Servo, references
 from concur.control.references import Reference
 from concur.formats._robot import PlacementTable, given, load, load_shipped, shipped_names
 from concur.formats._toml import (
@@ -32,36 +32,10 @@ from concur.formats._toml import (
     show,
     unknown,
 )
-from concur.mechanism import Pose
+from concur.mechanism import Pose, unknown_name
 from concur.multibody import Mechanism
-
-Method = Literal["rk4", "rkmk4", "dop853"]
-
-
-@dataclass(frozen=True)
-class Tolerances:
-    """What a run must satisfy to pass.
-
-    Parameters
-    ----------
-    settling_time : float
-        Time (s) from which on the errors count.
-    final_error : float
-        Largest tracking error at the end (m, rad).
-    deviation : float
-        Largest difference between the error of the run and the one predicted by the linear
-        error dynamics (m, rad).
-    constraint : float
-        Largest residual of the rolling constraints or of the momentum (m/s, kg m/s).
-    margin : float
-        Smallest admissible scaled singular value of the decoupling matrix.
-    """
-
-    settling_time: float
-    final_error: float = 1e-6
-    deviation: float = 1e-6
-    constraint: float = 1e-9
-    margin: float = 1e-3
+from concur.reduction import reduce
+from concur.simulation import METHODS, Run, Tolerances, simulate
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,6 +95,87 @@ class Task:
     tolerances: Tolerances
     plant: Mechanism | None
 
+    def servo(self) -> Servo:
+        """Reduce the robot and build its servo.
+
+        Returns
+        -------
+        Servo
+            Servo of the task's outputs with its gains.
+
+        Raises
+        ------
+        ConcurError
+            If the robot cannot be reduced, or the outputs do not fit it.
+        """
+        model = reduce(self.robot, momentum=self.momentum)
+        return Servo(model, self.outputs, self.stiffness, self.damping)
+
+    def shape_velocities(self, servo: Servo) -> NDArray[np.float64]:
+        """Shape velocities at the start as an array.
+
+        Parameters
+        ----------
+        servo : Servo
+            The task's servo.
+
+        Returns
+        -------
+        ndarray, shape (ns,)
+            s0 in the order of the servo's model (rad/s, m/s).
+
+        Raises
+        ------
+        UnknownNameError
+            If the task names a velocity that is no shape velocity.
+        """
+        names = servo.model.shape_names
+        for name in self.s0:
+            if name not in names:
+                where = f"{self.path}, [initial.s]"
+                raise unknown_name(where, "shape velocity", name, names)
+        return np.array([self.s0.get(name, 0.0) for name in names])
+
+    def simulate(self, servo: Servo, progress: bool | Callable[[float], Any] = False) -> Run:
+        """Simulate the task on the full-order plant.
+
+        Parameters
+        ----------
+        servo : Servo
+            The task's servo.
+        progress : bool or callable
+            As for `simulate`.
+
+        Returns
+        -------
+        Run
+            The record.
+
+        Raises
+        ------
+        SimulationError
+            If the run had to stop; what was computed is the error's attribute `run`.
+        """
+        return simulate(
+            self.robot,
+            servo,
+            self.reference,
+            self.duration,
+            self.q0,
+            self.shape_velocities(servo),
+            dt=self.dt,
+            plant=self.plant,
+            method=self.method,
+            hold=self.hold,
+            progress=progress,
+        )
+
+
+def _known_method(name: str) -> str:
+    if name not in METHODS:
+        raise ValueError(f"one of {', '.join(METHODS)}")
+    return name
+
 
 class _OutputTable(Table):
     name: Text
@@ -141,7 +196,9 @@ class _SimulationTable(Table):
     duration: Positive
     dt: Positive = 1e-3
     method: Annotated[
-        Method, Field(description="one of " + ", ".join(f'"{m}"' for m in get_args(Method)))
+        str,
+        AfterValidator(_known_method),
+        Field(description="one of " + ", ".join(f'"{m}"' for m in METHODS)),
     ] = "rk4"
     hold: Positive | None = None
 

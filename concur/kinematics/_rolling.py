@@ -114,15 +114,15 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
     if np.linalg.norm(np.cross(axis, turning)) > 1e-9:
         raise WheelError(
             f"{where}, `axis`",
-            expected=f"the axis of its joint, {tuple(turning)}",
-            came=str(tuple(axis)),
+            expected=f"the axis of its joint, {tuple(turning.tolist())}",
+            came=str(tuple(axis.tolist())),
             cure="Leave `axis` out: the joint's axis is taken.",
         )
     if np.linalg.norm(np.cross(center, turning)) > 1e-9:
         raise WheelError(
             f"{where}, `center`",
             expected="a point on the joint's axis",
-            came=str(tuple(center)),
+            came=str(tuple(center.tolist())),
             cure="Move the joint frame to the axle, or the centre along it.",
         )
     return axis

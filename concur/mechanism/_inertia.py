@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.errors import InertiaError
-from concur.mechanism._pose import vector
+from concur.mechanism._pose import scalar, vector
 
 
 @dataclass(frozen=True)
@@ -39,10 +39,7 @@ class Inertia:
     moments: tuple[Any, ...] = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
-        mass = float(as_floats(self.mass, "Inertia, `mass`"))
-        if not np.isfinite(mass):
-            raise nonfinite_error("Inertia, `mass`", np.array([mass]))
-        object.__setattr__(self, "mass", mass)
+        object.__setattr__(self, "mass", scalar(self.mass, "Inertia, `mass`"))
         object.__setattr__(self, "com", vector(self.com, 3, "Inertia, `com`"))
         object.__setattr__(self, "moments", _moments(self.moments))
         self.check("Inertia")
@@ -51,7 +48,7 @@ class Inertia:
     def tensor(self) -> np.ndarray:
         """Inertia tensor (3, 3) about the centre of mass, body axes, kg m^2."""
         moments = np.array(self.moments)
-        return np.diag(moments) if moments.shape == (3,) else moments
+        return np.asarray(np.diag(moments) if moments.ndim == 1 else moments)
 
     @property
     def origin_tensor(self) -> np.ndarray:
@@ -62,7 +59,7 @@ class Inertia:
     @property
     def principal_moments(self) -> np.ndarray:
         """Eigenvalues (3,) of the tensor about the centre of mass, ascending, kg m^2."""
-        return np.linalg.eigvalsh(self.tensor)
+        return np.asarray(np.linalg.eigvalsh(self.tensor))
 
     @property
     def matrix(self) -> np.ndarray:

@@ -43,6 +43,36 @@ def vector(value: Sequence[float], size: int, where: str) -> tuple[float, ...]:
     return tuple(float(x) for x in array)
 
 
+def scalar(value: float, where: str) -> float:
+    """Read one finite number.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    where : str
+        Place named in errors.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ShapeError
+        If it is no single number.
+    NonFiniteError
+        If it is NaN or infinite.
+    """
+    array = as_floats(value, where)
+    if array.shape != ():
+        raise shape_error(where, (), array.shape)
+    if not np.isfinite(array):
+        raise nonfinite_error(where, array)
+    return float(array)
+
+
 def unit_vector(value: Sequence[float], where: str) -> tuple[float, ...]:
     """Read a direction in space and normalise it.
 
@@ -69,7 +99,7 @@ def unit_vector(value: Sequence[float], where: str) -> tuple[float, ...]:
         raise ShapeError(
             where,
             expected="a direction (3-vector that is not zero)",
-            came=str(tuple(direction)),
+            came=str(tuple(direction.tolist())),
             cure="Give for example (0, 0, 1).",
         )
     return tuple(float(x) for x in direction / length)

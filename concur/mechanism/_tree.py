@@ -3,18 +3,29 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
-from concur.errors import ConcurError, DescriptionError, InertiaError, UnknownNameError
+from concur.codegen import (
+    Array,
+    EvaluatedMethods,
+    as_floats,
+    evaluated,
+    nonfinite_error,
+    shape_error,
+)
+from concur.errors import ConcurError, DescriptionError, InertiaError, ShapeError, UnknownNameError
 from concur.mechanism._body import Body
 from concur.mechanism._pose import vector
 from concur.mechanism._wheel import Wheel
-from concur.mechanism.joints import Free
+from concur.mechanism.joints import Free, Joint
+
+JointMap: TypeAlias = Callable[[Joint, Array, Array], Array]
 
 
 @dataclass(frozen=True)
@@ -274,12 +285,12 @@ class Tree(EvaluatedMethods):
         """
         return np.concatenate([body.joint.random(rng) for body in self.bodies])
 
-    def check_configuration(self, q: Sequence[float], where: str = "configuration") -> np.ndarray:
+    def check_configuration(self, q: ArrayLike, where: str = "configuration") -> np.ndarray:
         """Check a configuration and normalise its quaternions.
 
         Parameters
         ----------
-        q : sequence of float
+        q : array_like
             Configuration, shape (nq,).
         where : str
             Place named in errors.
@@ -300,7 +311,9 @@ class Tree(EvaluatedMethods):
         array = as_floats(q, where)
         if array.shape != (self.nq,):
             raise shape_error(where, (self.nq,), array.shape)
-        array = np.array(vector(array, self.nq, where))  # type: ignore[arg-type]
+        if not np.isfinite(array).all():
+            raise nonfinite_error(where, array)
+        array = array.copy()
         for body in self.bodies:
             at = body.joint.quaternion_at
             if at is None:
@@ -308,8 +321,7 @@ class Tree(EvaluatedMethods):
             start = self.q_slice(body.name).start + at
             norm = float(np.linalg.norm(array[start : start + 4]))
             if abs(norm - 1.0) > 1e-3:
-                error = shape_error(where, (4,), (4,))
-                raise type(error)(
+                raise ShapeError(
                     f"{where}, quaternion of `{body.name}` at q[{start}:{start + 4}]",
                     expected="unit norm",
                     came=f"norm {norm:.6g}",
@@ -430,14 +442,14 @@ class Tree(EvaluatedMethods):
             parts.append(part)
         return ca.vertcat(*parts)
 
-    def _joint_by_joint(self, act, q: Array, v: Array) -> Array:  # type: ignore[no-untyped-def]
+    def _joint_by_joint(self, act: JointMap, q: Array, v: Array) -> Array:
         parts = []
         for i, body in enumerate(self.bodies):
             (iq, iv), (jq, jv) = self._starts[i], self._starts[i + 1]
             parts.append(act(body.joint, q[iq:jq], v[iv:jv]))
         return ca.vertcat(*parts)
 
-    def _blockwise(self, act, a: Array, b: Array) -> Array:  # type: ignore[no-untyped-def]
+    def _blockwise(self, act: JointMap, a: Array, b: Array) -> Array:
         parts = []
         for i, body in enumerate(self.bodies):
             span = slice(self._starts[i][1], self._starts[i + 1][1])

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from concur.codegen import as_floats
 from concur.errors import ConcurError, WheelError
-from concur.mechanism._pose import unit_vector, vector
+from concur.mechanism._pose import scalar, unit_vector, vector
 
 KINDS = ("disk", "omni", "mecanum", "slider")
 
@@ -59,7 +58,7 @@ class Wheel:
         for attribute in ("radius", "roller_angle", "ground"):
             value = getattr(self, attribute)
             if value is not None:
-                number = vector([as_floats(value, f"{where}, `{attribute}`")], 1, where)[0]  # type: ignore[list-item]
+                number = scalar(value, f"{where}, `{attribute}`")
                 object.__setattr__(self, attribute, number)
         if self.radius < 0.0 or (self.radius == 0.0 and self.kind != "slider"):
             raise _refuse(f"{where}, `radius`", "a radius above zero", f"{self.radius} m")

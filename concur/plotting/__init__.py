@@ -10,13 +10,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .animation import animate
-    from .errors import error_figure, health_figure, lyapunov_figure, torque_figure
-    from .overview import plot_run, save_figures
-    from .path import path_figure
-    from .report import write_report
-    from .robot import RobotArtists, draw_robot, robot_figure
-    from .style import new_figure, styled
+    from concur.plotting.animation import animate
+    from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
+    from concur.plotting.overview import plot_run, save_figures
+    from concur.plotting.path import path_figure
+    from concur.plotting.report import write_report
+    from concur.plotting.robot import RobotArtists, draw_robot, robot_figure
+    from concur.plotting.style import new_figure, styled
 
 _MODULES = {
     "RobotArtists": "robot",

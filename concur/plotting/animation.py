@@ -12,17 +12,25 @@ from matplotlib.animation import FFMpegWriter
 from PIL import Image
 
 from concur.errors import ConcurError, UnknownNameError
-
-from .files import make_directory, writing
-from .outputs import nearest, positions
-from .robot import RobotArtists, add_axes3d, fill_view, frame_axes
-from .skeleton import Outline
-from .style import ARM, CHASSIS, COM, FRAME_COLORS, PALETTE, REFERENCE, new_figure, styled
+from concur.plotting.files import make_directory, writing
+from concur.plotting.outputs import nearest, positions
+from concur.plotting.robot import RobotArtists, add_axes3d, fill_view, frame_axes
+from concur.plotting.skeleton import Outline
+from concur.plotting.style import (
+    ARM,
+    CHASSIS,
+    COM,
+    FRAME_COLORS,
+    PALETTE,
+    REFERENCE,
+    new_figure,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .protocols import Floats, RunLike
+    from concur.plotting.protocols import Floats, RunLike
 
 _WIDTH, _HEIGHT, _DPI = 6.4, 4.8, 100
 _CURVE_POINTS = 400

@@ -6,14 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .outputs import Channel, channels
-from .style import PALETTE, REFERENCE, above_floor, logarithmic, new_figure, side_legend, styled
+from concur.plotting.outputs import Channel, channels
+from concur.plotting.style import (
+    PALETTE,
+    REFERENCE,
+    above_floor,
+    logarithmic,
+    new_figure,
+    side_legend,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .protocols import Floats, RunLike
+    from concur.plotting.protocols import Floats, RunLike
 
 TIME = "time [s]"
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.errors import ShapeError, UnknownNameError
-
-from .protocols import Floats, RunLike
+from concur.plotting.protocols import Floats, RunLike
 
 # Width of one factor of a group in the flat pose, with rotations as quaternions (x, y, z, w).
 _WIDTH = {"R": 1, "SO2": 1, "R2": 2, "R3": 3, "SE2": 3, "SO3": 4, "SE3": 7}

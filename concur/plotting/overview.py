@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .errors import (
+from concur.plotting.errors import (
     TIME,
     draw_controls,
     draw_lyapunov,
@@ -18,16 +18,24 @@ from .errors import (
     lyapunov_figure,
     torque_figure,
 )
-from .files import make_directory, writing
-from .outputs import channels
-from .path import draw_top_view, path_figure
-from .robot import robot_figure
-from .style import DPI, PALETTE, above_floor, logarithmic, new_figure, side_legend, styled
+from concur.plotting.files import make_directory, writing
+from concur.plotting.outputs import channels
+from concur.plotting.path import draw_top_view, path_figure
+from concur.plotting.robot import robot_figure
+from concur.plotting.style import (
+    DPI,
+    PALETTE,
+    above_floor,
+    logarithmic,
+    new_figure,
+    side_legend,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .protocols import RunLike
+    from concur.plotting.protocols import RunLike
 
 
 def plot_run(run: RunLike) -> Figure:

@@ -9,16 +9,25 @@ from matplotlib import patheffects
 from matplotlib.patches import Polygon
 from scipy.spatial import ConvexHull
 
-from .errors import TIME
-from .outputs import nearest, positions
-from .skeleton import Outline, Skeleton
-from .style import ARM, CHASSIS, EDGE, PALETTE, WHEEL, new_figure, side_legend, styled
+from concur.plotting.errors import TIME
+from concur.plotting.outputs import nearest, positions
+from concur.plotting.skeleton import Outline, Skeleton
+from concur.plotting.style import (
+    ARM,
+    CHASSIS,
+    EDGE,
+    PALETTE,
+    WHEEL,
+    new_figure,
+    side_legend,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from .protocols import Floats, RunLike
+    from concur.plotting.protocols import Floats, RunLike
 
 INSTANTS = 6
 

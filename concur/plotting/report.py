@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 import numpy as np
 
-from .files import make_directory, reading, writing
-from .outputs import group_name
-from .style import DPI
+from concur.plotting.files import make_directory, reading, writing
+from concur.plotting.outputs import group_name
+from concur.plotting.style import DPI
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .protocols import AuditLike, RunLike
+    from concur.plotting.protocols import AuditLike, RunLike
 
 SummaryRow = tuple[str, str, str, bool | None]
 

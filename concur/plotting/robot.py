@@ -13,13 +13,13 @@ from mpl_toolkits.mplot3d.art3d import (  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
 
-from .skeleton import Outline, Skeleton
-from .style import ARM, CHASSIS, COM, EDGE, FRAME_COLORS, WHEEL, new_figure, styled
+from concur.plotting.skeleton import Outline, Skeleton
+from concur.plotting.style import ARM, CHASSIS, COM, EDGE, FRAME_COLORS, WHEEL, new_figure, styled
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from .protocols import Floats, RobotLike
+    from concur.plotting.protocols import Floats, RobotLike
 
 _FACES = ((0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5))
 

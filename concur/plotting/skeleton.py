@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .protocols import Floats, RobotLike
+from concur.plotting.protocols import Floats, RobotLike
 
 _RIM = 25
 

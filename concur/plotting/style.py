@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from .protocols import Floats
+    from concur.plotting.protocols import Floats
 
 # Okabe and Ito's colours, told apart by colour-blind readers; their yellow vanishes on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

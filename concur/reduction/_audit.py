@@ -262,7 +262,7 @@ def _platform(
         if k not in platform
         for i in range(*robot.v_slice(body.name).indices(robot.nv))
     ]
-    on_arm = max((np.abs(robot.constraints(q)[:, arm]).max(initial=0.0) for q in samples))
+    on_arm = max(np.abs(robot.constraints(q)[:, arm]).max(initial=0.0) for q in samples)
     moved = 0.0
     for q in samples:
         displacement = np.zeros(robot.nv)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from concur.errors import ReductionError
 from concur.mechanism.joints import Fixed
@@ -17,7 +17,7 @@ SAMPLES = 12
 """Random configurations at which a choice of dependent velocities is judged."""
 
 
-def reduce(robot: Mechanism, momentum: Sequence[float] | None = None) -> ReducedModel:
+def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
     """Reduce a robot to its shape velocities.
 
     A robot with wheels is reduced by its rolling constraints (Chaplygin, theorem 4.2.4):
@@ -28,7 +28,7 @@ def reduce(robot: Mechanism, momentum: Sequence[float] | None = None) -> Reduced
     ----------
     robot : Mechanism
         The robot.
-    momentum : sequence of float, optional
+    momentum : array_like, optional
         Constant spatial momentum of a robot that floats freely, shape (6,); this version
         reduces robots with wheels or with a fixed base, which have none.
 

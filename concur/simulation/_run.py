@@ -13,6 +13,7 @@ import numpy as np
 from concur.control import Servo
 from concur.errors import ConcurError, DescriptionError
 from concur.multibody import Mechanism
+from concur.simulation._findings import Finding, Tolerances, findings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -102,12 +103,12 @@ class Run:
     @property
     def deviation(self) -> np.ndarray:
         """Error minus the ideal error, shape (k, size)."""
-        return self.error - self.ideal
+        return np.asarray(self.error - self.ideal)
 
     @property
     def energy_balance(self) -> np.ndarray:
         """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
-        return self.energy - self.energy[0] - self.work
+        return np.asarray(self.energy - self.energy[0] - self.work)
 
     @property
     def control_units(self) -> tuple[str, ...]:
@@ -123,6 +124,21 @@ class Run:
             norms[output.name] = np.linalg.norm(part, axis=1)
             start += output.dim
         return norms
+
+    def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
+        """Measure the run against what it is to keep.
+
+        Parameters
+        ----------
+        tolerances : Tolerances
+            Limits.
+
+        Returns
+        -------
+        tuple of Finding
+            Numbers with their limits; `Finding.holds` says whether a limit is kept.
+        """
+        return findings(self, tolerances)
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the run to an HDF5 file.

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from concur.codegen import Evaluator, as_floats, shape_error
@@ -32,8 +33,8 @@ def simulate(
     servo: Servo,
     reference: Reference,
     duration: float,
-    q0: Sequence[float],
-    s0: Sequence[float],
+    q0: ArrayLike,
+    s0: ArrayLike,
     dt: float = 1e-3,
     plant: Mechanism | Plant | None = None,
     method: str = "rk4",
@@ -289,7 +290,7 @@ def _grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[i
     return steps, per_hold
 
 
-def _shape_start(where: str, servo: Servo, s0: Sequence[float]) -> np.ndarray:
+def _shape_start(where: str, servo: Servo, s0: ArrayLike) -> np.ndarray:
     s = as_floats(s0, f"{where}, `s0`")
     if s.shape != (servo.ns,):
         raise shape_error(

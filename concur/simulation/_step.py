@@ -85,56 +85,60 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
         work, pivot): the state after the step and the smallest pivot met.
     """
     rates = closed_loop(servo, plant, held)
+    robot = plant.robot
     q, v = ca.MX.sym("q", servo.nq), ca.MX.sym("v", plant.nv)
     work, h = ca.MX.sym("work"), ca.MX.sym("h")
     if held:
         command = [ca.MX.sym("u", servo.nu)]
-        at: Callable[[float], list[Array]] = lambda node: command  # noqa: E731
     else:
         sizes = (("pose", servo.pose_size), ("twist", servo.size), ("acceleration", servo.size))
         command = [ca.MX.sym(name, size, 3) for name, size in sizes]
-        at = lambda node: [c[:, round(2 * node)] for c in command]  # noqa: E731
-    advance = _on_coordinates if method == "rk4" else _on_groups
-    results = advance(plant, rates, q, v, work, h, at)
-    names = ["u"] if held else ["pose", "twist", "acceleration"]
+
+    def forces(node: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        column = 0 if held else round(2 * node)
+        vdot, power, pivot, _ = rates(q, v, *(part[:, column] for part in command))
+        return vdot, power, pivot
+
+    if method == "rk4":
+        rate = _function(robot.rate, "rate", robot.nq, robot.nv)
+        normalize = _function(robot.normalize, "normalize", robot.nq)
+        (end, v_next, work_next), pivot = _runge_kutta(
+            lambda node, q, v, _: (rate(q, v), *forces(node, q, v)), [q, v, work], h
+        )
+        q_next = normalize(end)
+    else:
+        integrate = _function(robot.integrate, "integrate", robot.nq, robot.nv)
+        inverse = _function(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
+        still = ca.MX.zeros(robot.nv)
+        (moved, v_next, work_next), pivot = _runge_kutta(
+            lambda node, d, v, _: (inverse(d, v), *forces(node, integrate(q, d), v)),
+            [still, v, work],
+            h,
+        )
+        q_next = integrate(q, moved)
     function = ca.Function(
         f"step_{method}",
         [q, v, work, h, *command],
-        results,
-        ["q", "v", "work", "h", *names],
+        [q_next, v_next, work_next, pivot],
+        ["q", "v", "work", "h", *(["u"] if held else ["pose", "twist", "acceleration"])],
         ["q_next", "v_next", "work_next", "pivot"],
     )
     shapes = [(servo.nq,), (plant.nv,), (), ()]
     return Evaluator(function, shapes, f"step of `{plant.name}`")
 
 
-def _on_coordinates(plant, rates, q, v, work, h, at):  # type: ignore[no-untyped-def]
-    robot = plant.robot
-    rate = _function(robot.rate, "rate", robot.nq, robot.nv)
-    normalize = _function(robot.normalize, "normalize", robot.nq)
-    slopes, total, pivot = None, [0.0, 0.0, 0.0], ca.MX(1)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        stage = [q, v] if slopes is None else [q + node * h * slopes[0], v + node * h * slopes[1]]
-        vdot, power, margin, _ = rates(*stage, *at(node))
-        slopes = [rate(*stage), vdot, power]
-        total = [t + weight * s for t, s in zip(total, slopes, strict=True)]
-        pivot = ca.fmin(pivot, margin)
-    return [normalize(q + h * total[0]), v + h * total[1], work + h * total[2], pivot]
-
-
-def _on_groups(plant, rates, q, v, work, h, at):  # type: ignore[no-untyped-def]
-    robot = plant.robot
-    integrate = _function(robot.integrate, "integrate", robot.nq, robot.nv)
-    inverse = _function(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
-    slopes, total, pivot = None, [0.0, 0.0, 0.0], ca.MX(1)
-    for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-        moved = ca.MX.zeros(robot.nv) if slopes is None else node * h * slopes[0]
-        speed = v if slopes is None else v + node * h * slopes[1]
-        vdot, power, margin, _ = rates(integrate(q, moved), speed, *at(node))
-        slopes = [inverse(moved, speed), vdot, power]
-        total = [t + weight * s for t, s in zip(total, slopes, strict=True)]
-        pivot = ca.fmin(pivot, margin)
-    return [integrate(q, h * total[0]), v + h * total[1], work + h * total[2], pivot]
+def _runge_kutta(
+    slope: Callable[..., tuple[Array, ...]], start: list[Array], h: Array
+) -> tuple[list[Array], Array]:
+    """Classic fourth-order step; `slope(node, *state)` gives the rates and a pivot."""
+    stage, total, least = start, [ca.MX(0)] * len(start), ca.MX(1)
+    for k, (node, weight) in enumerate(zip(_NODES, _WEIGHTS, strict=True)):
+        *rates, pivot = slope(node, *stage)
+        total = [t + weight * r for t, r in zip(total, rates, strict=True)]
+        least = ca.fmin(least, pivot)
+        if k + 1 < len(_NODES):
+            stage = [x + _NODES[k + 1] * h * r for x, r in zip(start, rates, strict=True)]
+    return [x + h * t for x, t in zip(start, total, strict=True)], least
 
 
 def _function(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:

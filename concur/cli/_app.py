@@ -1,0 +1,85 @@
+"""Commands and what they have in common: one line per error, exit status 0, 1 or 2."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from concur.cli._check import check_robot
+from concur.cli._track import track_task
+from concur.errors import ConcurError
+
+main = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="From a robot with a free base to a tracker running on its motors.",
+)
+
+STATUS = "Exit status: 0 yes, 1 no, 2 bad input."
+
+
+@main.callback()
+def _root() -> None:
+    """Hold the commands together, also while there is one only."""
+
+
+@main.command(
+    epilog=f"Example: concur track examples/rover_arm.toml --out out/rover_arm\n\n{STATUS}"
+)
+def track(
+    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
+    ] = None,
+    animation: Annotated[
+        str | None,
+        typer.Option(help="Write a moving picture too: gif, or mp4 where ffmpeg is installed."),
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+) -> None:
+    """Design, audit and simulate a tracking task; leave figures, a run and a report behind.
+
+    The servo is simulated on the full-order plant. The exit status is 0 only if all assumptions
+    hold and the task's tolerances are kept.
+    """
+    folder = out or Path("out") / task.stem
+    with _errors():
+        result = track_task(task, folder, animation, Console(stderr=as_json, quiet=as_json))
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2))
+        raise typer.Exit(0 if result.passed else 1)
+
+
+@main.command(epilog=f"Example: concur check rover_arm\n\n{STATUS}")
+def check(
+    robot: Annotated[str, typer.Argument(help="Robot file (.toml) or name of a shipped robot.")],
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+) -> None:
+    """Check a robot: inertias, tree, wheels, how it is reduced, and the assumptions."""
+    with _errors():
+        result = check_robot(robot)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2))
+        else:
+            result.show(Console())
+        raise typer.Exit(0 if result.audit.holds else 1)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    try:
+        yield
+    except ConcurError as error:
+        typer.echo(f"concur: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,86 @@
+"""Tables in the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+
+from concur.reduction import Audit, AuditStatus
+from concur.simulation import Finding
+
+MARKS = {
+    True: "[green]yes[/]",
+    False: "[bold red]no[/]",
+    None: "",
+    AuditStatus.HOLDS: "[green]holds[/]",
+    AuditStatus.FAILS: "[bold red]fails[/]",
+    AuditStatus.NOT_CHECKED: "[yellow]not checked[/]",
+}
+
+
+def audit_table(audit: Audit) -> Table:
+    """Assumptions and what was found.
+
+    Parameters
+    ----------
+    audit : Audit
+        The rows.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    table = Table(title="Assumptions", title_justify="left")
+    for title in ("", "", "assumption", "evidence"):
+        table.add_column(title)
+    for row in audit:
+        table.add_row(row.id, MARKS[row.status], escape(row.statement), escape(row.why))
+    return table
+
+
+def findings_table(title: str, found: Iterable[Finding]) -> Table:
+    """Numbers of a run and their limits.
+
+    Parameters
+    ----------
+    title : str
+        Title.
+    found : iterable of Finding
+        The numbers.
+
+    Returns
+    -------
+    rich.table.Table
+        The table.
+    """
+    table = Table(title=escape(title), title_justify="left")
+    table.add_column("")
+    table.add_column("measured", justify="right")
+    table.add_column("limit", justify="right")
+    table.add_column("kept")
+    for row in found:
+        table.add_row(escape(row.label), row.shown, escape(row.shown_limit), MARKS[row.holds])
+    return table
+
+
+def audit_dict(audit: Audit) -> list[dict[str, Any]]:
+    """Audit for JSON.
+
+    Parameters
+    ----------
+    audit : Audit
+        The rows.
+
+    Returns
+    -------
+    list of dict
+        One per row.
+    """
+    return [
+        {"id": r.id, "statement": r.statement, "status": r.status.value, "why": r.why}
+        for r in audit
+    ]

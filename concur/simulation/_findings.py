@@ -1,0 +1,143 @@
+"""What a run showed, in numbers, against what it was to keep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from concur.simulation._run import Run
+
+
+@dataclass(frozen=True)
+class Tolerances:
+    """What a run must keep to pass.
+
+    Parameters
+    ----------
+    settling_time : float
+        Time from which on the errors count, s.
+    final_error : float
+        Largest tracking error at the end (m, rad).
+    deviation : float
+        Largest difference between the error of the run and the exact error dynamics started
+        from the same error (m, rad).
+    constraint : float
+        Largest residual of the rolling constraints, m/s.
+    margin : float
+        Smallest admissible margin of the decoupling matrix.
+    """
+
+    settling_time: float
+    final_error: float = 1e-6
+    deviation: float = 1e-6
+    constraint: float = 1e-9
+    margin: float = 1e-3
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One number of a run.
+
+    Parameters
+    ----------
+    label : str
+        What was measured.
+    value : float
+        The number.
+    unit : str
+        Its unit.
+    limit : float or None
+        What it was to keep; none when it is reported only.
+    at_least : bool
+        Whether the limit is a lower one.
+    """
+
+    label: str
+    value: float
+    unit: str = ""
+    limit: float | None = None
+    at_least: bool = False
+
+    @property
+    def holds(self) -> bool | None:
+        """Whether the limit is kept; none without a limit."""
+        if self.limit is None:
+            return None
+        return self.value >= self.limit if self.at_least else self.value <= self.limit
+
+    @property
+    def shown(self) -> str:
+        """Number and unit."""
+        return f"{self.value:.3g} {self.unit}".strip()
+
+    @property
+    def shown_limit(self) -> str:
+        """Limit and unit, empty without a limit."""
+        if self.limit is None:
+            return ""
+        return f"{'>=' if self.at_least else '<='} {self.limit:.3g} {self.unit}".strip()
+
+
+def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
+    """Measure a run.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+    tolerances : Tolerances
+        What it is to keep.
+
+    Returns
+    -------
+    tuple of Finding
+        Errors of each output, deviation from the ideal error dynamics, constraint residual,
+        energy balance, peak controls, margin and time taken.
+    """
+    found = []
+    settled = run.t >= min(tolerances.settling_time, run.t[-1])
+    for output in run.servo.outputs:
+        norm = run.error_norms[output.name]
+        unit = "/".join(dict.fromkeys(output.coordinate_units))
+        found += [
+            Finding(f"error of {output.name}, initial", float(norm[0]), unit),
+            Finding(
+                f"error of {output.name}, final", float(norm[-1]), unit, tolerances.final_error
+            ),
+            Finding(
+                f"error of {output.name}, largest after {tolerances.settling_time:g} s",
+                float(norm[settled].max()),
+                unit,
+            ),
+        ]
+    # A held torque or another plant deviates by design: the number is then no failure.
+    exact = run.hold is None and run.robot == run.servo.model.robot
+    found.append(
+        Finding(
+            "deviation from the ideal error dynamics",
+            float(np.abs(run.deviation).max()),
+            "m, rad",
+            tolerances.deviation if exact else None,
+        )
+    )
+    if run.robot.nf:
+        residual = float(run.constraint_residual.max())
+        found.append(Finding("constraint residual", residual, "m/s", tolerances.constraint))
+    found.append(Finding("energy balance", float(np.abs(run.energy_balance).max()), "J"))
+    for k, name in enumerate(run.servo.model.control_names):
+        peak = float(np.abs(run.u[:, k]).max())
+        found.append(Finding(f"peak of {name}", peak, run.control_units[k]))
+    found.append(
+        Finding(
+            "smallest margin of the decoupling matrix",
+            float(run.margin.min()),
+            "",
+            tolerances.margin,
+            at_least=True,
+        )
+    )
+    found.append(Finding("time taken by the simulation", run.seconds, "s"))
+    return tuple(found)
