@@ -138,10 +138,11 @@ class CraneNumbers:
         )
 
 
-def crane(n: CraneNumbers | None = None) -> Mechanism:
+def crane(n: CraneNumbers | None = None, undriven: str | None = None) -> Mechanism:
     """Build the car with a crane; q = (x, y, theta, psi1, phi1, psi2, psi3, phi2).
 
-    The right front wheel (psi3) has no drive, as the reduction takes its spin as dependent.
+    All joints but the base are driven, but for one that may be named; psi1 is the joint of
+    "axle", phi1 of "column", psi2 of "left", psi3 of "right" and phi2 of "boom".
     """
     n = n or CraneNumbers()
     bodies = [
@@ -179,4 +180,5 @@ def crane(n: CraneNumbers | None = None) -> Mechanism:
         Wheel("left", n.b),
         Wheel("right", n.b),
     ]
-    return Mechanism("crane", bodies, wheels=wheels, actuated=["axle", "column", "left", "boom"])
+    driven = [body.name for body in bodies[1:] if body.name != undriven]
+    return Mechanism("crane", bodies, wheels=wheels, actuated=driven)

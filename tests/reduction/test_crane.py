@@ -1,0 +1,365 @@
+"""Example 4.6.2, a car with front steering and a crane: reference numbers and closed forms.
+
+The reference numbers come from a simulation with multipliers, outside this package. They are
+listed in the order of the shape (psi1, psi2, phi1, phi2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from concur.reduction import ReducedModel, reduce
+from tests.oracles import Constrained, CraneNumbers, Pinocchio, assert_close, crane, crane_rows
+from tests.reduction._reduced import (
+    Reference,
+    simulate_acceleration_form,
+    simulate_momentum_form,
+    torques,
+)
+
+N = CraneNumbers()
+DEPENDENT = (0, 1, 2, 6)  # vx, vy, w, psi3
+SHAPE = [3, 5, 4, 7]  # psi1, psi2, phi1, phi2 in v
+Q0 = np.array([1, -2, 0.4, 0.35, -0.5, 0.8, -0.3, 0.25])
+S0 = np.array([0.15, 4, -0.4, 0.3])
+V0 = np.array([1.356080564953, 0, 0.198003218997, 0.15, -0.4, 4, 5.624015021988, 0.3])
+P0 = np.array([1217.071677357884, 515.248602955111, -11.575792434543, 13.5])
+LAM0 = {
+    "chassis: no side slip": 89.68045005543,
+    "left: no side slip": 282.6995120873,
+    "left: rolling": 251.7105189462,
+    "right: rolling": 206.0923655816,
+}
+
+
+def numbers(text: str) -> np.ndarray:
+    return np.array(text.split(), dtype=float)
+
+
+STATES = {
+    1.0: (
+        numbers(
+            "1.943935754270 -1.299312155033 1.113069241924 1.085888504976 "
+            "-1.423229009880 4.906242835964 10.568045654832 0.372183374745"
+        ),
+        numbers(
+            "1.404722553615 0 1.066476494606 -1.470600219835 "
+            "-1.280125414879 10.98830871380 9.102397996069 -0.03483162963666"
+        ),
+        numbers("1643.010729295 711.5255999958 -11.57579243456 -1.567423333650"),
+        2708.56203641874,
+        236.167352650206,
+    ),
+    5.0: (
+        numbers(
+            "-0.04878335459189 2.447057314386 -5.724007295978 -0.9520655898785 "
+            "4.598440337810 94.23084851920 58.47584171854 0.08708584849396"
+        ),
+        numbers(
+            "2.684779268990 0 -1.508314448382 0.6504413680533 "
+            "1.314308322705 17.43142542327 13.42801771506 0.4512926641081"
+        ),
+        numbers("1770.116069973903 774.283484226814 -11.575792434521 20.308169884863"),
+        7321.08614884243,
+        -485.012437061491,
+    ),
+}
+
+
+def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Torque law T_K of the reference motion, on v."""
+    tau = np.zeros(8)
+    tau[3] = 400 * np.cos(0.8 * t) - 300 * q[3]
+    tau[5] = 150 * np.sin(t) + 60
+    tau[6] = 80 * np.cos(0.5 * t)
+    tau[7] = 10 * np.sin(2 * t) - 60 * q[7] - 10 * v[7]
+    return tau
+
+
+@pytest.fixture(scope="module")
+def model() -> ReducedModel:
+    # Either front wheel can be the dependent one; the references take the right one and drive it.
+    return replace(reduce(crane()), dependent=DEPENDENT, shape=(3, 4, 5, 7))
+
+
+@pytest.fixture(scope="module")
+def order(model: ReducedModel) -> list[int]:
+    """Where psi1, psi2, phi1, phi2 stand in the model's shape."""
+    return [model.shape_names.index(name) for name in ("axle", "left", "column", "boom")]
+
+
+@pytest.fixture(scope="module")
+def reference(model: ReducedModel) -> Reference:
+    full = Constrained(Pinocchio(crane()), crane_rows(N.l, N.b, N.c))
+    return Reference(full, shape=model.shape, dependent=DEPENDENT)
+
+
+def in_order(values: np.ndarray, order: list[int]) -> np.ndarray:
+    """Put numbers listed for (psi1, psi2, phi1, phi2) in the order of the model."""
+    ours = np.zeros_like(values)
+    ours[order] = values
+    return ours
+
+
+def connection(psi1: float) -> np.ndarray:
+    """A on (psi1, psi2): rows vx, vy, w, psi3."""
+    l, b, c, sin = N.l, N.b, N.c, np.sin(psi1)
+    entries = [
+        [l * c * np.cos(psi1), l * b * np.cos(psi1)],
+        [0, 0],
+        [c * sin, b * sin],
+        [2 * l * c / b, l + c * sin],
+    ]
+    return -np.array(entries) / (l - c * sin)
+
+
+def mass_matrix(psi1: float, phi2: float) -> np.ndarray:
+    """Mhat in closed form, order psi1, psi2, phi1, phi2."""
+    l, b, c, s = N.l, N.b, N.c, np.sin(psi1)
+    d, k22, k33, jy4 = l - c * s, N.steering, N.column(phi2), N.j[3][1]
+    mu = N.total * l**2 * np.cos(psi1) ** 2 + N.turning(phi2) * s**2
+    m = np.zeros((4, 4))
+    m[0, 0] = c**2 * mu / d**2 + 2 * k22 * c * s / d + k22 + jy4 * (2 * l * c / (b * d)) ** 2
+    m[0, 1] = c * b * mu / d**2 + k22 * b * s / d + 2 * l * c * jy4 * (l + c * s) / (b * d**2)
+    m[1, 1] = b**2 * mu / d**2 + jy4 + jy4 * (l + c * s) ** 2 / d**2
+    m[0, 2], m[1, 2], m[2, 2], m[3, 3] = k33 * c * s / d, k33 * b * s / d, k33, N.j[5][1]
+    return m + np.triu(m, 1).T
+
+
+def upsilon(q: np.ndarray, s: np.ndarray) -> float:
+    """U in closed form for s = (psi1', psi2', phi1', phi2')."""
+    l, b, c, sin, cos = N.l, N.b, N.c, np.sin(q[3]), np.cos(q[3])
+    d = l - c * sin
+    vx, _, w, psi3 = -connection(q[3]) @ s[:2]
+    momentum = [
+        N.total * vx,
+        N.first * w,
+        N.turning(q[7]) * w + N.steering * s[0] + N.column(q[7]) * s[2],
+        N.j[3][1] * psi3,
+    ]
+    curvature = [b * (c - l * sin), 0.0, b * cos, 2 * c * cos]
+    return float(-l / d**2 * np.dot(momentum, curvature))
+
+
+def test_closed_forms_have_the_reference_values() -> None:
+    assert N.total == 1140.0
+    assert N.first == 1450.0
+    assert N.turning(0.25) == pytest.approx(2707.106816361588, abs=1e-10)
+    assert N.steering == pytest.approx(32.8, abs=1e-12)
+    assert N.column(0.25) == pytest.approx(57.306816361588, abs=1e-12)
+    assert upsilon(Q0, S0) == pytest.approx(-39.0173836575684, abs=1e-10)
+
+
+def test_reduction_takes_the_base_and_one_wheel() -> None:
+    model = reduce(crane())
+    assert model.kind == "chaplygin"
+    assert model.dependent in [(0, 1, 2, 5), (0, 1, 2, 6)]
+    assert model.input_matrix(Q0).shape == (4, 5)
+
+
+@pytest.mark.parametrize(("undriven", "dependent"), [("right", 6), ("left", 5)])
+def test_an_undriven_wheel_is_the_dependent_one(undriven: str, dependent: int) -> None:
+    model = reduce(crane(undriven=undriven))
+    assert model.dependent == (0, 1, 2, dependent)
+    np.testing.assert_allclose(model.input_matrix(Q0), np.eye(4), rtol=0, atol=1e-14)
+
+
+def test_rows_are_the_one_forms(model: ReducedModel) -> None:
+    robot, rows = model.robot, crane_rows(N.l, N.b, N.c)
+    names = list(LAM0)
+    assert sorted(robot.constraint_names) == sorted(names)
+    ours = [robot.constraint_names.index(name) for name in names]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        q = robot.random(rng)
+        expected = rows(q)
+        np.testing.assert_allclose(robot.constraints(q)[ours], expected, rtol=0, atol=1e-14)
+
+
+def test_horizontal_lift_is_the_closed_form(model: ReducedModel, order: list[int]) -> None:
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        q = model.robot.random(rng)
+        lift, drift = model.lift(q)
+        expected = np.zeros((8, 4))
+        expected[SHAPE] = np.eye(4)
+        expected[list(DEPENDENT), :2] = -connection(q[3])
+        np.testing.assert_allclose(lift[:, order], expected, rtol=0, atol=1e-13)
+        np.testing.assert_array_equal(drift, np.zeros(8))
+    lift = model.lift(Q0)[0][:, order]
+    rows = [[0.727399536757, 0.311742658610], [0.106208623217, 0.045517981379]]
+    rows.append([5.162306908346, 1.212417246434])
+    np.testing.assert_allclose(lift[[0, 2, 6], :2], rows, rtol=0, atol=1e-11)
+    velocity = model.velocity(Q0, in_order(S0, order))
+    np.testing.assert_allclose(velocity, V0, rtol=0, atol=1e-11)
+
+
+def test_mass_matrix_is_the_closed_form(model: ReducedModel, order: list[int]) -> None:
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        q = model.robot.random(rng)
+        ours = model.mass_matrix(q)[np.ix_(order, order)]
+        assert_close(ours, mass_matrix(q[3], q[7]), 1e-12)
+    ours = model.mass_matrix(Q0)[np.ix_(order, order)]
+    upper = [697.474155423797, 278.721286317750, 6.086478066716, 0.0]
+    upper += [118.620951561864, 2.608490600021, 0.0, 57.306816361588, 0.0, 45.0]
+    np.testing.assert_allclose(ours[np.triu_indices(4)], upper, rtol=0, atol=2e-12)
+
+
+def test_momentum_and_energy(model: ReducedModel, order: list[int]) -> None:
+    p = model.mass_matrix(Q0) @ in_order(S0, order)
+    np.testing.assert_allclose(p[order], P0, rtol=0, atol=2e-12)
+    # The reference counts no gravity, and none is set here.
+    assert model.hamiltonian(Q0, p) == pytest.approx(1126.117740198949, abs=1e-10)
+    v = model.velocity(Q0, in_order(S0, order))
+    body = (model.robot.mass_matrix(Q0) @ v)[[0, 1, 2, 6]]
+    expected = [1545.931844046827, N.first * v[2], 518.013137264996, 5.061613519789]
+    np.testing.assert_allclose(body, expected, rtol=0, atol=1e-10)
+
+
+def test_two_form_is_the_closed_form(model: ReducedModel, order: list[int]) -> None:
+    rng = np.random.default_rng(3)
+    states = [(model.robot.random(rng), rng.uniform(-3, 3, 4)) for _ in range(100)]
+    for q, s in [(Q0, S0), *states]:
+        form = model.two_form(q, model.mass_matrix(q) @ in_order(s, order))
+        expected = np.zeros((4, 4))
+        expected[0, 1], expected[1, 0] = upsilon(q, s), -upsilon(q, s)
+        assert_close(form[np.ix_(order, order)], expected, 1e-11)
+
+
+def test_momentum_rate_without_torque(model: ReducedModel, order: list[int]) -> None:
+    p = model.mass_matrix(Q0) @ in_order(S0, order)
+    _, pdot = model.vector_field(Q0, p, np.zeros(model.nu))
+    expected = [13.656084280211, 5.852607548664, 0, -0.430360836428]
+    np.testing.assert_allclose(pdot[order], expected, rtol=0, atol=1e-10)
+
+
+def test_acceleration_and_reactions(model: ReducedModel, order: list[int]) -> None:
+    robot, s = model.robot, in_order(S0, order)
+    tau = law(0.0, Q0, V0)
+    np.testing.assert_allclose(tau[3:], [295, 0, 60, 80, -18], rtol=0, atol=1e-12)
+    sdot = model.acceleration(Q0, s, tau[list(robot.actuated_freedoms)])
+    vdot = model.lift(Q0)[0] @ sdot + model.drift_acceleration(Q0, s)
+    expected = numbers(
+        "0.3420685465686 0 0.1421522631206 7.878192024829 "
+        "-0.1644588571026 -17.23683964874 20.19143369502 -0.4095635741428"
+    )
+    np.testing.assert_allclose(vdot, expected, rtol=0, atol=2e-11)
+
+    v = model.velocity(Q0, s)
+    rest = robot.mass_matrix(Q0) @ vdot + robot.bias(Q0, v) - tau
+    lam, gap, *_ = np.linalg.lstsq(robot.constraints(Q0).T, rest, rcond=None)
+    assert gap.max(initial=0.0) < 1e-16
+    found = dict(zip(robot.constraint_names, lam, strict=True))
+    assert found == pytest.approx(LAM0, abs=1e-9)
+
+
+def test_oracle_reproduces_the_reference_numbers(model: ReducedModel, order: list[int]) -> None:
+    # Else a wrong oracle could hide behind a wrong model.
+    full = Constrained(Pinocchio(crane()), crane_rows(N.l, N.b, N.c))
+    v0 = np.zeros(8)
+    v0[SHAPE], v0[list(DEPENDENT)] = S0, -connection(Q0[3]) @ S0[:2]
+    vdot, lam = full.acceleration(Q0, v0, law(0.0, Q0, v0))
+    np.testing.assert_allclose(lam, list(LAM0.values()), rtol=0, atol=1e-9)
+    assert vdot[6] == pytest.approx(20.19143369502, abs=1e-10)
+    q, v = full.simulate(Q0, v0, law, [1.0])
+    assert_close(q[-1], STATES[1.0][0], 1e-9)
+    assert_close(v[-1], STATES[1.0][1], 1e-9)
+
+
+def test_motion_in_momentum_form(model: ReducedModel, order: list[int]) -> None:
+    s0 = in_order(S0, order)
+    q, p = simulate_momentum_form(model, Q0, s0, law, list(STATES))
+    for i, (q_end, v_end, p_end, energy, form) in enumerate(STATES.values()):
+        assert_close(q[i], q_end, 1e-9)
+        assert_close(p[i][order], p_end, 1e-9)
+        s = np.linalg.solve(model.mass_matrix(q[i]), p[i])
+        assert_close(model.velocity(q[i], s), v_end, 1e-9)
+        assert model.hamiltonian(q[i], p[i]) == pytest.approx(energy, rel=1e-9)
+        ours = model.two_form(q[i], p[i])[order[0], order[1]]
+        assert ours == pytest.approx(form, rel=1e-9)
+
+
+def test_motion_in_acceleration_form(model: ReducedModel, order: list[int]) -> None:
+    times = np.array([0.0, 0.5, 1.0, 5.0])
+    q, s = simulate_acceleration_form(model, Q0, in_order(S0, order), law, times)
+    for i, (q_end, v_end, *_) in zip((2, 3), STATES.values(), strict=True):
+        assert_close(q[i], q_end, 1e-9)
+        assert_close(model.velocity(q[i], s[i]), v_end, 1e-9)
+    integral = N.b * (q[:, 6] - q[:, 5]) - 2 * N.c * (q[:, 2] + q[:, 3])
+    np.testing.assert_allclose(integral, -1.38, rtol=0, atol=1e-10)
+
+
+def test_three_formulations_agree(model: ReducedModel, reference: Reference) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(100):
+        q, s = model.robot.random(rng), rng.uniform(-2, 2, 4)
+        u = rng.uniform(-100, 100, model.nu)
+        tau = torques(model, u)
+        assert_close(model.acceleration(q, s, u), reference.acceleration(q, s, tau), 1e-9)
+        _, pdot = model.vector_field(q, model.mass_matrix(q) @ s, u)
+        assert_close(pdot, reference.momentum_rate(q, s, tau), 1e-9)
+
+
+def test_the_other_sign_of_the_two_form_is_wrong(model: ReducedModel, reference: Reference) -> None:
+    q, s, u = Q0, in_order(S0, [model.shape.index(i) for i in SHAPE]), np.zeros(model.nu)
+    p = model.mass_matrix(q) @ s
+    _, pdot = model.vector_field(q, p, u)
+    flipped = pdot + 2 * s @ model.two_form(q, p)
+    expected = reference.momentum_rate(q, s, torques(model, u))
+    assert np.abs(pdot - expected).max() < 1e-7
+    assert np.abs(flipped - expected).max() > 10.0
+
+
+def test_sideways_steering_is_regular(model: ReducedModel, reference: Reference) -> None:
+    # The spanning fields of the source have cos(psi1) in denominators; the lift has not.
+    q = Q0.copy()
+    q[3] = np.pi / 2
+    s, u = np.array([0.3, -0.5, 2.0, 0.4]), np.array([5.0, 1.0, 3.0, -2.0, 4.0])
+    expected = reference.acceleration(q, s, torques(model, u))
+    assert_close(model.acceleration(q, s, u), expected, 1e-10)
+
+
+def _momentum_rate(model: ReducedModel, rng: np.random.Generator, silent: str) -> float:
+    """Rate of one joint's reduced momentum when all other drives push."""
+    q, s = model.robot.random(rng), rng.uniform(-2, 2, 4)
+    u = rng.uniform(-100, 100, model.nu)
+    u[model.control_names.index(silent)] = 0.0
+    _, pdot = model.vector_field(q, model.mass_matrix(q) @ s, u)
+    return float(pdot[model.shape_names.index(silent)])
+
+
+def test_momentum_of_the_column_is_conserved_without_its_drive(model: ReducedModel) -> None:
+    rng = np.random.default_rng(5)
+    rates = [_momentum_rate(model, rng, "column") for _ in range(20)]
+    np.testing.assert_allclose(rates, np.zeros(20), rtol=0, atol=1e-10)
+    assert max(abs(_momentum_rate(model, rng, "boom")) for _ in range(20)) > 1.0
+    assert max(abs(_momentum_rate(model, rng, "left")) for _ in range(20)) > 1.0
+
+
+def test_momentum_of_a_round_boom_is_conserved_too() -> None:
+    moments = [*N.j[:5], (45.0, 45.0, 45.0)]
+    model = reduce(crane(replace(N, j=tuple(moments)), undriven="right"))
+    rng = np.random.default_rng(6)
+    rates = [_momentum_rate(model, rng, "boom") for _ in range(20)]
+    np.testing.assert_allclose(rates, np.zeros(20), rtol=0, atol=1e-10)
+
+
+def test_mirrored_car_moves_mirrored(model: ReducedModel) -> None:
+    # The mirror swaps psi2 and psi3, so it is stated on all of v.
+    swap = np.diag([1.0, -1.0, -1.0, -1.0, -1.0, 0.0, 0.0, 1.0])
+    swap[5, 6] = swap[6, 5] = 1.0
+    lift, shape = model.lift, list(model.shape)
+    rng = np.random.default_rng(7)
+    for _ in range(20):
+        q, s = model.robot.random(rng), rng.uniform(-2, 2, 4)
+        tau = torques(model, rng.uniform(-100, 100, model.nu))
+        drives = list(model.robot.actuated_freedoms)
+        vdot = lift(q)[0] @ model.acceleration(q, s, tau[drives])
+        vdot = vdot + model.drift_acceleration(q, s)
+        q_mirror, s_mirror = swap @ q, (swap @ model.velocity(q, s))[shape]
+        mirrored = model.acceleration(q_mirror, s_mirror, (swap @ tau)[drives])
+        assert_close(mirrored, (swap @ vdot)[shape], 1e-10)

@@ -1,0 +1,243 @@
+"""Three ways to the same motion: multipliers, reduced accelerations, reduced momenta."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from concur.mechanism import Body, Inertia, Pose, Wheel, joints
+from concur.multibody import Mechanism
+from concur.reduction import ReducedModel, reduce
+from tests.oracles import (
+    CASE_STUDY,
+    Constrained,
+    Pinocchio,
+    assert_close,
+    difference_quotient,
+    random_rover,
+    rover,
+    rover_rows,
+)
+from tests.reduction._reduced import Reference, torques
+
+
+def _spherical_rover() -> Mechanism:
+    """Differential base, a ball joint and an offset elbow: a shape that is not abelian."""
+    tensor = ((0.05, 0.004, -0.003), (0.004, 0.03, 0.002), (-0.003, 0.002, 0.04))
+    platform = rover().bodies[:3]
+    arm = [
+        Body(
+            "shoulder",
+            joints.Spherical(),
+            "chassis",
+            Pose((0.15, -0.05, 0.2), (0.1, 0.2, -0.3, np.sqrt(0.86))),
+            Inertia(2.0, (0.1, 0.05, 0.2), tensor),
+        ),
+        Body(
+            "elbow",
+            joints.Revolute((1, 2, -1)),
+            "shoulder",
+            Pose((0.0, 0.1, 0.4)),
+            Inertia(1.0, (0.05, -0.1, 0.2), tensor),
+        ),
+    ]
+    wheels = [Wheel("left", 0.1), Wheel("right", 0.1)]
+    return Mechanism("ball", [*platform, *arm], wheels, gravity=(0, 0, -9.81))
+
+
+def _caster_rover() -> Mechanism:
+    """Differential base with a caster: its rows depend on an angle that the base drags along."""
+    platform = rover().bodies[:3]
+    caster = [
+        Body(
+            "fork",
+            joints.Revolute((0, 0, 1)),
+            "chassis",
+            Pose((0.3, 0, 0)),
+            Inertia(0.8, (-0.03, 0, 0), (0.01, 0.008, 0.006)),
+        ),
+        Body(
+            "caster",
+            joints.Revolute((0, 1, 0)),
+            "fork",
+            Pose((-0.05, 0, -0.04)),
+            Inertia(0.6, moments=(0.001, 0.0018, 0.001)),
+        ),
+    ]
+    wheels = [Wheel("left", 0.1), Wheel("right", 0.1), Wheel("caster", 0.06)]
+    return Mechanism("caster", [*platform, *caster], wheels, gravity=(0, 0, -9.81))
+
+
+def _caster_rows(q: np.ndarray) -> np.ndarray:
+    cos, sin = np.cos(q[5]), np.sin(q[5])
+    xc, d, b = 0.3, 0.05, 0.06
+    rows = np.zeros((5, 7), dtype=q.dtype)
+    rows[:3] = [[0, 1, 0, 0, 0, 0, 0], [1, 0, -0.25, -0.1, 0, 0, 0], [1, 0, 0.25, 0, -0.1, 0, 0]]
+    rows[3, [0, 1, 2, 6]] = cos, sin, xc * sin, -b
+    rows[4, [0, 1, 2, 5]] = -sin, cos, xc * cos - d, -d
+    return rows
+
+
+@dataclass(frozen=True)
+class Case:
+    robot: Mechanism
+    rows: Callable[[np.ndarray], np.ndarray]
+
+
+def _case(name: str) -> Case:
+    if name == "rover of 4.6.1":
+        return Case(rover(), rover_rows(0.10, 0.25))
+    if name == "rover of 5.5":
+        return Case(rover(CASE_STUDY), rover_rows(0.10, 0.25))
+    if name == "ball joint":
+        return Case(_spherical_rover(), rover_rows_on_velocity(9))
+    if name.startswith("caster"):
+        return Case(_caster_rover(), _caster_rows)
+    sample = random_rover(int(name.split()[-1]))
+    return Case(sample.robot, sample.rows)
+
+
+def rover_rows_on_velocity(nv: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Rows of the differential base on v; for robots whose v is shorter than q."""
+
+    def rows(q: np.ndarray) -> np.ndarray:
+        constant = np.zeros((3, nv), dtype=q.dtype)
+        constant[:, :5] = [[0, 1, 0, 0, 0], [1, 0, -0.25, -0.1, 0], [1, 0, 0.25, 0, -0.1]]
+        return constant
+
+    return rows
+
+
+CASES = {
+    "rover of 4.6.1": 100,
+    "rover of 5.5": 100,
+    "ball joint": 30,
+    "caster": 30,
+    "caster dragged": 30,
+    **{f"random rover {seed}": 10 for seed in range(10)},
+}
+"""Number of random states for each robot."""
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request: pytest.FixtureRequest) -> tuple[str, ReducedModel, Reference]:
+    described = _case(request.param)
+    model = reduce(described.robot)
+    if request.param == "caster dragged":
+        # The rows depend on the fork's angle, now dependent: no symmetry group, same formulas.
+        model = replace(model, kind="constrained", shape=(3, 4), dependent=(0, 1, 2, 5, 6))
+    full = Constrained(Pinocchio(described.robot), described.rows)
+    return request.param, model, Reference(full, model.shape, model.dependent)
+
+
+def _states(name: str, model: ReducedModel, reference: Reference):  # type: ignore[no-untyped-def]
+    rng = np.random.default_rng(CASES[name])
+    found = 0
+    while found < CASES[name]:
+        q, s = model.robot.random(rng), rng.uniform(-2.0, 2.0, model.ns)
+        lift = reference.lift(q)
+        if np.abs(lift).max() > 30.0:  # a caster across the axle: the chosen shape degenerates
+            continue
+        found += 1
+        yield q, s, rng.uniform(-3.0, 3.0, model.nu)
+
+
+Sampled = tuple[str, ReducedModel, Reference]
+
+
+def test_rows_span_those_by_hand(case: Sampled) -> None:
+    name, model, reference = case
+    for q, _, _ in _states(name, model, reference):
+        ours, hand = model.robot.constraints(q), reference.full.rows(q)
+        assert ours.shape == hand.shape
+        combined = np.linalg.lstsq(hand.T, ours.T, rcond=None)[0]
+        assert_close(hand.T @ combined, ours.T, 1e-12)
+
+
+def test_lift_obeys_the_rows_and_names_the_shape(case: Sampled) -> None:
+    name, model, reference = case
+    for q, s, _ in _states(name, model, reference):
+        lift, _ = model.lift(q)
+        assert_close(lift, reference.lift(q), 1e-11)
+        assert_close(reference.full.rows(q) @ model.velocity(q, s), np.zeros(model.robot.nf), 1e-11)
+        np.testing.assert_array_equal(model.velocity(q, s)[list(model.shape)], s)
+
+
+def test_mass_matrix_and_energy(case: Sampled) -> None:
+    name, model, reference = case
+    for q, s, _ in _states(name, model, reference):
+        mass = model.mass_matrix(q)
+        assert_close(mass, reference.mass_matrix(q), 1e-11)
+        assert np.linalg.eigvalsh(mass)[0] > 0.0
+        assert model.hamiltonian(q, mass @ s) == pytest.approx(reference.energy(q, s), rel=1e-11)
+
+
+def test_accelerations_are_those_of_the_multipliers(case: Sampled) -> None:
+    name, model, reference = case
+    for q, s, u in _states(name, model, reference):
+        expected = reference.acceleration(q, s, torques(model, u))
+        assert_close(model.acceleration(q, s, u), expected, 1e-9)
+
+
+def test_full_acceleration_is_that_of_the_multipliers(case: Sampled) -> None:
+    name, model, reference = case
+    for q, s, u in _states(name, model, reference):
+        expected, _ = reference.full.acceleration(q, reference.lift(q) @ s, torques(model, u))
+        sdot = expected[list(model.shape)]
+        ours = model.lift(q)[0] @ sdot + model.drift_acceleration(q, s)
+        assert_close(ours, expected, 1e-10)
+
+
+def test_inverse_dynamics_undoes_the_acceleration(case: Sampled) -> None:
+    name, model, reference = case
+    for q, s, u in _states(name, model, reference):
+        tau = torques(model, u)
+        forces = model.inverse_dynamics(q, s, reference.acceleration(q, s, tau))
+        assert_close(forces, reference.lift(q).T @ tau, 1e-9)
+        assert_close(model.input_matrix(q) @ u, reference.lift(q).T @ tau, 1e-11)
+
+
+def test_momentum_rates_are_those_of_the_multipliers(case: Sampled) -> None:
+    name, model, reference = case
+    for q, s, u in _states(name, model, reference):
+        velocity, pdot = model.vector_field(q, model.mass_matrix(q) @ s, u)
+        assert_close(velocity, reference.lift(q) @ s, 1e-10)
+        assert_close(pdot, reference.momentum_rate(q, s, torques(model, u)), 1e-9)
+
+
+def test_the_other_sign_of_the_two_form_is_wrong(case: Sampled) -> None:
+    name, model, reference = case
+    largest = 0.0
+    for q, s, u in _states(name, model, reference):
+        p = model.mass_matrix(q) @ s
+        _, pdot = model.vector_field(q, p, u)
+        flipped = pdot + 2 * s @ model.two_form(q, p)
+        expected = reference.momentum_rate(q, s, torques(model, u))
+        largest = max(largest, np.abs(flipped - expected).max())
+    assert largest > 1e-3
+
+
+def test_two_form_is_antisymmetric_and_lives_on_the_platform(case: Sampled) -> None:
+    name, model, reference = case
+    platform = {"left", "right", "fork", "caster"}
+    rest = [i for i, freedom in enumerate(model.shape_names) if freedom not in platform]
+    for q, s, _ in _states(name, model, reference):
+        form = model.two_form(q, model.mass_matrix(q) @ s)
+        assert_close(form, -form.T, 1e-13)
+        assert_close(form[rest], np.zeros((len(rest), model.ns)), 1e-11)
+
+
+def test_power_of_the_drives_is_the_rate_of_the_energy(case: Sampled) -> None:
+    name, model, reference = case
+    states = _states(name, model, reference)
+    for q, s, u in (next(states) for _ in range(5)):
+        qdot = reference.full.oracle.rate(q, model.velocity(q, s))
+        sdot = model.acceleration(q, s, u)
+        energy = difference_quotient(
+            lambda h, q=q, s=s, qdot=qdot, sdot=sdot: reference.energy(q + h * qdot, s + h * sdot)
+        )
+        drives = model.velocity(q, s)[list(model.robot.actuated_freedoms)]
+        assert float(energy) == pytest.approx(drives @ u, abs=1e-6 * (1 + np.abs(drives * u).max()))

@@ -1,0 +1,175 @@
+"""Which reduction a robot gets, what is refused, and what the audit says."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+
+from concur.errors import NonFiniteError, ReductionError, ShapeError
+from concur.mechanism import Body, Inertia, Pose, Wheel, joints
+from concur.multibody import Mechanism
+from concur.reduction import AuditStatus, reduce
+from tests.oracles import Pinocchio, assert_close, crane, random_tree, random_velocity, rover
+
+Z = (0, 0, 1)
+LINK = Inertia(1.0, (0, 0.2, 0), (0.01, 0.02, 0.03))
+
+
+def _arm(base: joints.Joint) -> Mechanism:
+    bodies = [
+        Body("base", base, inertia=Inertia(5.0, moments=(1, 1, 1))),
+        Body("upper", joints.Revolute(Z), "base", inertia=LINK),
+        Body("fore", joints.Revolute((1, 0, 0)), "upper", Pose((0, 0.4, 0)), LINK),
+    ]
+    return Mechanism("arm", bodies, gravity=(0, 0, -9.81))
+
+
+def _platform(
+    wheels: list[tuple[str, float, float]], base: joints.Joint | None = None
+) -> Mechanism:
+    """Build a base with disk wheels that roll forwards, at (name, x, y)."""
+    wheel = Inertia(0.5, moments=(0.001, 0.002, 0.001))
+    bodies = [
+        Body("base", joints.Planar(), inertia=Inertia(5.0, (0.05, 0, 0), (1, 1, 1))),
+        *(
+            Body(name, joints.Revolute((0, 1, 0)), "base", Pose((x, y, 0)), wheel)
+            for name, x, y in wheels
+        ),
+    ]
+    return Mechanism("platform", bodies, [Wheel(name, 0.1) for name, _, _ in wheels])
+
+
+def test_arm_on_a_fixed_base_is_taken_as_it_is() -> None:
+    robot = _arm(joints.Fixed())
+    model, oracle = reduce(robot), Pinocchio(robot)
+    assert model.kind == "unreduced"
+    assert model.shape_names == ("upper", "fore")
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        q, s, u = robot.random(rng), rng.uniform(-2, 2, 2), rng.uniform(-2, 2, 2)
+        sdot = np.linalg.solve(oracle.mass_matrix(q), u - oracle.bias(q, s))
+        assert_close(model.acceleration(q, s, u), sdot, 1e-11)
+        assert_close(model.bias(q, s), oracle.bias(q, s), 1e-11)
+        np.testing.assert_array_equal(model.two_form(q, s), np.zeros((2, 2)))
+
+
+def test_hamilton_equations_of_a_tree_with_every_joint() -> None:
+    # Unreduced and far from abelian: here the structure constants of the joints do the work.
+    trees = map(random_tree, range(20))
+    robot = next(tree for tree in trees if isinstance(tree.base.joint, joints.Planar))
+    robot = replace(robot, actuated=[body.name for body in robot.bodies if body.joint.nv])
+    model, oracle = reduce(robot), Pinocchio(robot)
+    assert model.kind == "unreduced"
+    rng = np.random.default_rng(1)
+    for _ in range(5):
+        q, v, u = robot.random(rng), random_velocity(robot, rng), rng.uniform(-3, 3, robot.nv)
+        qdot = oracle.rate(q, v)
+        vdot = np.linalg.solve(oracle.mass_matrix(q), u - oracle.bias(q, v))
+        h = 1e-3
+        ahead = [oracle.mass_matrix(q + k * h * qdot) for k in (-1, -0.5, 0.5, 1)]
+        turning = (8 * (ahead[2] - ahead[1]) - (ahead[3] - ahead[0])) / (6 * h)
+        expected = turning @ v + oracle.mass_matrix(q) @ vdot
+        velocity, pdot = model.vector_field(q, oracle.mass_matrix(q) @ v, u)
+        assert_close(velocity, v, 1e-9)
+        assert_close(pdot, expected, 1e-8)
+
+
+def test_momentum_of_a_rolling_robot_is_refused() -> None:
+    with pytest.raises(ReductionError, match="contact forces change the momentum"):
+        reduce(rover(), momentum=[0, 0, 0, 0, 0, 1])
+
+
+def test_undriven_base_without_wheels_is_refused() -> None:
+    with pytest.raises(ReductionError, match="Planar joint and no wheels"):
+        reduce(_arm(joints.Planar()))
+
+
+def test_one_wheel_does_not_hold_a_base() -> None:
+    with pytest.raises(ReductionError, match="at least 3 independent rolling constraints"):
+        reduce(_platform([("wheel", 0.0, 0.0)]))
+
+
+def test_wheels_in_line_leave_one_freedom() -> None:
+    # A bicycle that cannot steer goes straight on.
+    model = reduce(_platform([("front", 0.3, 0.0), ("rear", -0.3, 0.0)]))
+    rng = np.random.default_rng(0)
+    q = model.robot.random(rng)
+    v = model.velocity(q, rng.uniform(-1, 1, model.ns))
+    assert (model.ns, v[1], v[2]) == pytest.approx((1, 0.0, 0.0), abs=1e-12)
+
+
+def test_reason_names_what_depends() -> None:
+    model = reduce(rover())
+    assert "3 independent rolling constraints determine chassis[vx]" in model.reason
+
+
+def test_audit_of_the_rover_holds() -> None:
+    audit = reduce(rover()).audit()
+    assert audit.holds
+    for row in ("CON1", "CON2", "CON3", "NHR1", "NHR2", "NHR3"):
+        assert audit[row].status is AuditStatus.HOLDS
+
+
+def test_audit_sees_a_slope() -> None:
+    # On a slope gravity pushes along the group: the base is heavier downhill.
+    tilted = replace(rover(), gravity=(1.0, 0.0, -9.7))
+    row = reduce(tilted).audit()["CON1"]
+    assert row.status is AuditStatus.FAILS
+    # 18.5 kg times 1 m/s^2 over 18.5 kg.
+    assert row.values["gravity"] == pytest.approx(1.0, abs=0.1)
+
+
+def test_audit_sees_a_missing_and_a_needless_drive() -> None:
+    missing = reduce(crane(undriven="boom")).audit()
+    assert missing["CON3"].status is AuditStatus.FAILS
+    assert "boom" in missing["CON3"].why
+    needless = reduce(crane()).audit()
+    assert needless["CON2"].status is AuditStatus.FAILS
+
+
+def test_margin_of_the_crane_shrinks_towards_its_singularity() -> None:
+    # With c > l the turning centre can come to lie on the left wheel: D = l - c sin(psi1) = 0.
+    from concur.reduction._audit import spread
+    from tests.oracles import CraneNumbers
+
+    model = reduce(crane(CraneNumbers(l=0.6), undriven="right"))
+    q = model.robot.neutral()
+    angle = np.arcsin(0.6 / 0.7)
+    values = []
+    for distance in (0.3, 0.03, 0.003, 0.0):
+        q[3] = angle - distance
+        values.append(spread(model, q))
+    assert values == sorted(values, reverse=True)
+    assert values[0] > 1e-2
+    assert values[-1] < 1e-12
+
+
+def test_symbols_and_numbers_agree() -> None:
+    model = reduce(rover())
+    q, s, u = (ca.SX.sym(name, n) for name, n in (("q", 8), ("s", 5), ("u", 5)))
+    graph = ca.Function("acceleration", [q, s, u], [model.acceleration(q, s, u)])
+    rng = np.random.default_rng(0)
+    values = rng.uniform(-1, 1, 8), rng.uniform(-1, 1, 5), rng.uniform(-1, 1, 5)
+    symbolic = np.array(graph(*values)).ravel()
+    assert_close(symbolic, model.acceleration(*values), 1e-13)
+
+
+def test_model_survives_pickling() -> None:
+    model = reduce(rover())
+    q = model.robot.random(np.random.default_rng(0))
+    before = model.mass_matrix(q)  # builds an evaluator, which must not be pickled
+    again = pickle.loads(pickle.dumps(model))
+    assert again == model
+    np.testing.assert_array_equal(again.mass_matrix(q), before)
+
+
+def test_wrong_arguments_are_refused() -> None:
+    model = reduce(rover())
+    with pytest.raises(ShapeError, match=r"argument `s`.*\(5,\)"):
+        model.velocity(np.zeros(8), np.zeros(8))
+    with pytest.raises(NonFiniteError, match=r"argument `u`: .*\[1\] = nan"):
+        model.acceleration(np.zeros(8), np.zeros(5), [0, np.nan, 0, 0, 0])
