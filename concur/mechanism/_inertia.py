@@ -54,7 +54,8 @@ class Inertia:
     def origin_tensor(self) -> np.ndarray:
         """Inertia tensor (3, 3) about the origin of the body frame, kg m^2."""
         com = np.array(self.com)
-        return self.tensor + self.mass * (com @ com * np.eye(3) - np.outer(com, com))
+        about = self.mass * (com @ com * np.eye(3) - np.outer(com, com))
+        return np.asarray(self.tensor + about)
 
     @property
     def principal_moments(self) -> np.ndarray:

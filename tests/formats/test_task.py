@@ -10,7 +10,8 @@ import pytest
 from concur import formats
 from concur.control import references
 from concur.errors import ConcurError, DescriptionError
-from concur.formats import Tolerances, load_task
+from concur.formats import load_task
+from concur.simulation import Tolerances
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_arm.toml"
 
