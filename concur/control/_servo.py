@@ -515,7 +515,7 @@ def _gain(where: str, value: Any, outputs: tuple[Output, ...]) -> np.ndarray:
     size = sum(output.dim for output in outputs)
     if value is None:
         return np.eye(size)
-    if np.ndim(value) == 0:
+    if not np.iterable(value):
         matrix = float(as_floats(value, where)) * np.eye(size)
     elif len(value) == len(outputs) and not _is_matrix(value, size):
         blocks = []
