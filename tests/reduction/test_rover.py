@@ -10,6 +10,7 @@ import pytest
 
 from concur.reduction import ReducedModel, reduce
 from tests.oracles import (
+    CASE_STUDY,
     Constrained,
     Pinocchio,
     RoverNumbers,
@@ -305,6 +306,18 @@ def _lateral_momentum(q: np.ndarray, s: np.ndarray) -> float:
     m = np.array(N.m[3:])
     turning = N.m[0] * N.l0 + m @ (reach - rho * np.sin(phi1))
     return w * turning + m @ (rho_rate * np.cos(phi1) - rho * np.sin(phi1) * s[2])
+
+
+def test_case_study_has_its_reference_values() -> None:
+    # Section 5.5: other numbers, same formulas.
+    model = reduce(rover(CASE_STUDY))
+    q = np.array([-0.3, -0.05, 0.1, 0.0, 0.0, 0.1, 1.2, -1.6])
+    s = np.array([1.0, 1.5, 0.0, 0.0, 0.0])
+    mass = model.mass_matrix(q)
+    row = [0.359778, -0.121003, -0.305669, 0.056486, -0.006588]
+    np.testing.assert_allclose(mass[0], row, rtol=0, atol=5e-7)
+    assert np.trace(mass) == pytest.approx(2.0845714067, abs=1e-9)
+    assert model.two_form(q, mass @ s)[0, 1] == pytest.approx(0.01858587134, abs=1e-10)
 
 
 def test_mirrored_robot_moves_mirrored(model: ReducedModel) -> None:

@@ -1,0 +1,214 @@
+"""Operations on the configuration space, against matrix exponentials and Pinocchio's poses."""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.linalg import expm
+
+from concur.errors import NonFiniteError, ShapeError
+from concur.mechanism import Body, Inertia, joints
+from concur.multibody import Mechanism
+from tests.oracles import Pinocchio, assert_close, difference_quotient, random_tree, random_velocity
+
+JOINTS = {
+    "revolute": joints.Revolute((1, -2, 2)),
+    "prismatic": joints.Prismatic((2, 3, -6)),
+    "planar": joints.Planar(),
+    "planar, slanted": joints.Planar((0.48, -0.6, 0.64)),
+    "planar, upside down": joints.Planar((0, 0, -1)),
+    "spherical": joints.Spherical(),
+    "free": joints.Free(),
+}
+LINK = Inertia(1.0, moments=(0.1, 0.1, 0.1))
+
+
+def single(name: str) -> Mechanism:
+    return Mechanism("single", [Body("body", JOINTS[name], inertia=LINK)])
+
+
+def hat(twist: np.ndarray) -> np.ndarray:
+    v, w = twist[:3], twist[3:]
+    matrix = np.zeros((4, 4))
+    matrix[:3, :3] = [[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0]]
+    matrix[:3, 3] = v
+    return matrix
+
+
+def displacement(robot: Mechanism, rng: np.random.Generator, size: float = 1.7) -> np.ndarray:
+    """Draw one whose rotations stay below half a turn: three components of 1.7 are 2.94 rad."""
+    return rng.uniform(-size, size, robot.nv)
+
+
+@pytest.mark.parametrize("name", JOINTS)
+def test_integrate_appends_the_exponential_of_the_displacement(name: str) -> None:
+    robot = single(name)
+    oracle = Pinocchio(robot)
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        q, dv = robot.random(rng), displacement(robot, rng, 3.0)
+        moved = oracle.pose(q, "body") @ expm(hat(JOINTS[name].basis @ dv))
+        assert_close(oracle.pose(robot.integrate(q, dv), "body"), moved, 1e-12)
+
+
+@pytest.mark.parametrize("name", JOINTS)
+def test_pose_is_the_exponential_from_neutral(name: str) -> None:
+    robot = single(name)
+    dv = displacement(robot, np.random.default_rng(1))
+    q = robot.integrate(robot.neutral(), dv)
+    assert_close(robot.pose(q, "body"), expm(hat(JOINTS[name].basis @ dv)), 1e-13)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_difference_undoes_integrate(seed: int) -> None:
+    robot = random_tree(seed)
+    rng = np.random.default_rng(seed)
+    q, dv = robot.random(rng), displacement(robot, rng)
+    assert_close(robot.difference(q, robot.integrate(q, dv)), dv, 1e-12)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_integrate_undoes_difference(seed: int) -> None:
+    # As poses: a quaternion may come back with the other sign.
+    robot = random_tree(seed)
+    oracle = Pinocchio(robot)
+    rng = np.random.default_rng(seed)
+    q0, q1 = robot.random(rng), robot.random(rng)
+    back = robot.integrate(q0, robot.difference(q0, q1))
+    for body in (body.name for body in robot.bodies):
+        assert_close(oracle.pose(back, body), oracle.pose(q1, body), 1e-11)
+
+
+def test_difference_takes_the_shorter_way() -> None:
+    robot = single("spherical")
+    q = np.array([0.6, 0.0, 0.0, 0.8])
+    expected = robot.difference(robot.neutral(), q)
+    np.testing.assert_allclose(expected, [2 * np.arcsin(0.6), 0, 0], rtol=0, atol=1e-14)
+    np.testing.assert_allclose(robot.difference(robot.neutral(), -q), expected, rtol=0, atol=1e-14)
+
+
+def test_turns_of_a_revolute_joint_are_counted() -> None:
+    robot = single("revolute")
+    assert robot.difference([0.0], [4 * np.pi])[0] == pytest.approx(4 * np.pi, abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_rate_is_the_slope_of_integrate(seed: int) -> None:
+    robot = random_tree(seed)
+    oracle = Pinocchio(robot)
+    rng = np.random.default_rng(seed)
+    q, v = robot.random(rng), random_velocity(robot, rng)
+    slope = difference_quotient(lambda h: robot.integrate(q, h * v))
+    assert_close(robot.rate(q, v), slope, 1e-9)
+    assert_close(robot.rate(q, v), oracle.rate(q, v), 1e-13)
+
+
+@pytest.mark.parametrize("name", JOINTS)
+def test_dexp_inverse_gives_the_rate_of_the_displacement(name: str) -> None:
+    # Along x(t) with xdot = dexp_inverse(x, v) the body twist of exp(x) is v.
+    robot = single(name)
+    rng = np.random.default_rng(2)
+    basis = JOINTS[name].basis
+    for _ in range(5):
+        x, v = displacement(robot, rng, 1.0), random_velocity(robot, rng)
+        xdot = robot.dexp_inverse(x, v)
+        slope = difference_quotient(lambda h, x=x, xdot=xdot: expm(hat(basis @ (x + h * xdot))))
+        twist = np.linalg.inv(expm(hat(basis @ x))) @ slope
+        assert_close(twist, hat(basis @ v), 1e-9)
+
+
+@pytest.mark.parametrize("name", JOINTS)
+def test_bracket_is_the_commutator(name: str) -> None:
+    robot, basis = single(name), JOINTS[name].basis
+    rng = np.random.default_rng(3)
+    a, b = random_velocity(robot, rng), random_velocity(robot, rng)
+    bracket = np.array(ca.DM(robot.bracket(ca.SX(ca.DM(a)), ca.SX(ca.DM(b))))).ravel()
+    commutator = hat(basis @ a) @ hat(basis @ b) - hat(basis @ b) @ hat(basis @ a)
+    assert_close(hat(basis @ bracket), commutator, 1e-14)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_neutral_is_the_identity_of_each_joint(seed: int) -> None:
+    robot = random_tree(seed)
+    oracle = Pinocchio(robot)
+    q = robot.neutral()
+    for body in robot.bodies:
+        above = np.eye(4) if body.parent is None else oracle.pose(q, body.parent)
+        assert_close(oracle.pose(q, body.name), above @ body.placement.matrix, 1e-13)
+
+
+def test_random_configurations_repeat_and_lie_in_the_space() -> None:
+    robot = random_tree(1)
+    draws = np.array([robot.random(np.random.default_rng(k)) for k in range(100)])
+    np.testing.assert_array_equal(draws[7], robot.random(np.random.default_rng(7)))
+    for body in robot.bodies:
+        part = draws[:, robot.q_slice(body.name)]
+        if isinstance(body.joint, joints.Spherical):
+            np.testing.assert_allclose(np.linalg.norm(part, axis=1), 1.0, rtol=0, atol=1e-14)
+        if isinstance(body.joint, joints.Free):
+            norms = np.linalg.norm(part[:, 3:], axis=1)
+            np.testing.assert_allclose(norms, 1.0, rtol=0, atol=1e-14)
+            assert np.abs(part[:, :3]).max() <= 1.0
+        if isinstance(body.joint, joints.Revolute):
+            assert 2.5 < np.abs(part).max() <= np.pi
+    assert (draws.std(axis=0) > 0.1).all()
+
+
+def test_random_attitudes_are_uniform() -> None:
+    # The mean of R_zz over SO(3) is 0 and its variance 1/3.
+    robot = single("spherical")
+    rng = np.random.default_rng(4)
+    q = np.array([robot.random(rng) for _ in range(4000)])
+    r_zz = 1 - 2 * (q[:, 0] ** 2 + q[:, 1] ** 2)
+    assert r_zz.mean() == pytest.approx(0.0, abs=0.03)
+    assert r_zz.var() == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_slices_cover_the_coordinates_in_body_order() -> None:
+    robot = random_tree(2)
+    q, v = list(range(robot.nq)), list(range(robot.nv))
+    assert [i for body in robot.bodies for i in q[robot.q_slice(body.name)]] == q
+    assert [i for body in robot.bodies for i in v[robot.v_slice(body.name)]] == v
+    for body in robot.bodies:
+        assert len(q[robot.q_slice(body.name)]) == body.joint.nq
+        assert body.joint.basis.shape == (6, body.joint.nv)
+
+
+def test_wrong_shape_of_a_configuration() -> None:
+    robot = single("free")
+    with pytest.raises(ShapeError, match=r"argument `q`: expected shape \(7,\), got shape \(6,\)"):
+        robot.pose(np.zeros(6), "body")
+    with pytest.raises(ShapeError, match=r"expected shape \(7,\)"):
+        robot.check_configuration(np.zeros(8))
+    with pytest.raises(ShapeError, match=r"argument `q`: expected shape \(7,\)"):
+        robot.mass_matrix(ca.SX.sym("q", 6))
+
+
+def test_text_as_a_configuration() -> None:
+    with pytest.raises(ShapeError, match="an array of numbers"):
+        single("free").pose("home", "body")
+
+
+def test_nan_in_a_configuration_is_located() -> None:
+    robot = single("planar")
+    with pytest.raises(NonFiniteError, match=r"argument `q`.*\[1\] = nan"):
+        robot.mass_matrix([0.0, np.nan, 0.0])
+    with pytest.raises(NonFiniteError, match=r"\[2\] = inf"):
+        robot.check_configuration([0.0, 0.0, np.inf])
+
+
+@pytest.mark.parametrize("name", ["spherical", "free"])
+def test_quaternion_of_zero_norm(name: str) -> None:
+    robot = single(name)
+    q = robot.neutral()
+    q[-1] = 0.0
+    with pytest.raises(ShapeError, match=r"quaternion of `body` at q\[.*unit norm, got norm 0"):
+        robot.check_configuration(q)
+
+
+def test_checked_configuration_has_unit_quaternions() -> None:
+    robot = single("free")
+    q = np.array([1.0, 2.0, 3.0, 0.0, 0.6, 0.0, 0.8])
+    checked = robot.check_configuration(q * [1, 1, 1, 1.0005, 1.0005, 1.0005, 1.0005])
+    np.testing.assert_allclose(checked, q, rtol=0, atol=1e-15)
