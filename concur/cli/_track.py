@@ -12,11 +12,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from concur.cli._tables import audit_dict, audit_table, findings_table
-from concur.errors import SimulationError
+from concur.errors import SimulationError, UnknownNameError
 from concur.formats import Task, load_task
 from concur.plotting import animate, save_figures, write_report
 from concur.reduction import Audit
 from concur.simulation import Finding, Run
+
+ANIMATIONS = ("gif", "mp4")
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,13 @@ def track_task(path: Path, folder: Path, animation: str | None, console: Console
         If the task cannot be read or built.
     """
     started = time.perf_counter()
+    if animation not in (None, *ANIMATIONS):
+        raise UnknownNameError(
+            "option `--animation`",
+            expected=" or ".join(f".{suffix}" for suffix in ANIMATIONS),
+            came=repr(animation),
+            cure="Write --animation gif.",
+        )
     task = load_task(path)
     servo = task.servo()
     model = servo.model
@@ -124,6 +133,8 @@ def track_task(path: Path, folder: Path, animation: str | None, console: Console
         try:
             run = task.simulate(servo, lambda part: bar.update(total, completed=part))
         except SimulationError as error:
+            if "run" not in error.data:  # nothing was simulated: the task is at fault
+                raise
             run, stopped = error.run, str(error)
         files, found = _write(task, run, audit, stopped, folder, animation, bar, started)
     console.print(findings_table(task.name, found))

@@ -103,6 +103,9 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     def rest(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
         return np.asarray(servo.errors(q, zero, pose, np.zeros(group.dim))[0])
 
+    def orientation(q: np.ndarray) -> float:
+        return float(np.sign(np.linalg.det(servo.decoupling(q))))
+
     def corrected(q: np.ndarray, pose: np.ndarray, tries: int, longest: float) -> np.ndarray:
         for _ in range(tries):
             error = rest(q, pose)
@@ -116,6 +119,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     speeds: list[np.ndarray] = []
     margins: list[float] = []
     q = corrected(q0, poses[0], 200, 0.3)
+    start = orientation(q)
     for k, time in enumerate(times):
         if k:
             half = (time - times[k - 1]) / 2
@@ -124,7 +128,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
         error = rest(q, poses[k])
         margin = servo.margin(q)
         margins.append(margin)
-        lost = margin < servo.singular_margin
+        lost = margin < servo.singular_margin or orientation(q) != start
         if lost or np.abs(error).max() > 1e-6:
             found = (
                 f"margin {margin:.2g}, {lost_direction(servo, q)}"
@@ -137,8 +141,8 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
                 min(margins),
                 float(time),
                 times[:k],
-                np.array(path).reshape(k, -1),
-                np.array(speeds).reshape(k, -1),
+                np.array(path).reshape(k, robot.nq),
+                np.array(speeds).reshape(k, servo.ns),
             )
         path.append(q)
         speeds.append(solve(q, twists[k]))

@@ -78,8 +78,8 @@ class Recorder:
             rows[name] = rows[name][:, 0]
         return rows
 
-    def margins(self, q: np.ndarray) -> np.ndarray:
-        """Margin of the decoupling matrix at samples, as `Servo.margin`.
+    def margins(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Margin of the decoupling matrix at samples, as `Servo.margin`, and its orientation.
 
         Parameters
         ----------
@@ -88,8 +88,9 @@ class Recorder:
 
         Returns
         -------
-        numpy.ndarray
-            Shape (k,).
+        margins, orientations : numpy.ndarray
+            Shape (k,); the orientation is the sign of the determinant: where it changes, a
+            singular configuration was passed between two samples.
         """
         size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
         decoupling, mass = self._metric(q.T)
@@ -98,4 +99,4 @@ class Recorder:
         scaled = self._scale[:, None] * rows
         factor = np.linalg.cholesky(metric)
         solved = np.linalg.solve(factor, scaled.transpose(0, 2, 1))
-        return np.asarray(np.linalg.svd(solved, compute_uv=False)[:, -1])
+        return np.linalg.svd(solved, compute_uv=False)[:, -1], np.sign(np.linalg.det(scaled))

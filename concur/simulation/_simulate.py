@@ -12,7 +12,7 @@ from scipy.integrate import solve_ivp
 
 from concur.codegen import Evaluator, as_floats, shape_error
 from concur.control import Reference, Servo, Tick
-from concur.control._singularity import lost_direction
+from concur.control._singularity import lost_direction, singular_error
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
@@ -24,6 +24,9 @@ from concur.simulation._step import FIXED_STEP, closed_loop, step_function
 
 ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
 METHODS = (*FIXED_STEP, *ADAPTIVE)
+FASTEST = 1e6
+"""Velocity, m/s or rad/s, beyond which a run has diverged."""
+
 CHECK_EVERY = 200
 """Steps between two looks at the margin of the decoupling matrix."""
 
@@ -75,6 +78,8 @@ def simulate(
 
     Raises
     ------
+    SingularConfigurationError
+        If the start is singular.
     SimulationError
         If the robot runs into a singular configuration or the state leaves the finite
         numbers: the run up to there is the error's attribute `run`.
@@ -92,6 +97,9 @@ def simulate(
     loop = _FixedStep if method in FIXED_STEP else _Adaptive
     advance = loop(servo, moving, reference, method, dt, steps, per_hold)
     recorder = Recorder(servo, moving)
+    margin = servo.margin(q)
+    if margin < servo.singular_margin:
+        raise singular_error(servo, q, margin)
 
     states = _States(q, v, steps)
     fault: ConcurError | None = None
@@ -100,13 +108,12 @@ def simulate(
         for k in range(steps):
             sound = advance(k, states)
             done = k + 1
-            if not sound:
-                fault = _diverged(where, servo, states, done, dt)
-            if fault is None and (done % CHECK_EVERY == 0 or done == steps):
+            if not sound or done % CHECK_EVERY == 0 or done == steps:
                 fault = _singular(where, servo, recorder, states, done, dt)
-            if fault is not None:
-                break
-            if done % CHECK_EVERY == 0 or done == steps:
+                if fault is None and not sound:
+                    fault = _diverged(where, servo, states, done, dt)
+                if fault is not None:
+                    break
                 report(done)
     count = states.finite(done) if fault else steps + 1
     seconds = time.perf_counter() - started
@@ -128,10 +135,9 @@ class _States:
         self.q[0], self.v[0] = q, v
 
     def finite(self, done: int) -> int:
-        """Number of leading rows, at least one, without a NaN."""
-        good = np.isfinite(self.q[: done + 1]).all(axis=1) & np.isfinite(self.v[: done + 1]).all(
-            axis=1
-        )
+        """Number of leading rows, at least one, that a robot can have."""
+        good = np.isfinite(self.q[: done + 1]).all(axis=1)
+        good &= (np.abs(self.v[: done + 1]) < FASTEST).all(axis=1)
         return int(np.argmin(good)) if not good.all() else done + 1
 
 
@@ -171,7 +177,7 @@ class _FixedStep:
         self._step.trigger()
         states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
         states.work[k + 1] = outputs[2][0, 0]
-        return bool(outputs[3][0, 0] > 0.0 and np.isfinite(self._step.outputs[1]).all())
+        return bool(outputs[3][0, 0] > 0.0 and _sound(outputs[1]))
 
 
 class _Adaptive:
@@ -222,7 +228,7 @@ class _Adaptive:
             end = solve_ivp(slope, span, start, method=self._method, rtol=1e-10, atol=1e-12)
         except (ConcurError, ValueError, FloatingPointError):
             return False
-        if not end.success or not np.isfinite(end.y[:, -1]).all():
+        if not end.success or not _sound(end.y[:, -1]):
             return False
         z = end.y[:, -1]
         states.q[k + 1] = robot.check_configuration(z[:nq])
@@ -249,6 +255,11 @@ class _Held:
         sound = self._tick.update()
         states.u.append(buffers.u.copy())
         return sound
+
+
+def _sound(values: np.ndarray) -> bool:
+    """Whether a state is one a robot can have; a NaN is not."""
+    return bool(np.abs(values).max() < FASTEST)
 
 
 def _check_plant(servo: Servo, plant: Plant) -> None:
@@ -317,21 +328,25 @@ def _singular(
     where: str, servo: Servo, recorder: Recorder, states: _States, done: int, dt: float
 ) -> ConcurError | None:
     first = max(0, done - CHECK_EVERY)
-    margins = recorder.margins(states.q[first : done + 1])
-    low = np.flatnonzero(margins < servo.singular_margin)
+    margins, orientations = recorder.margins(states.q[first : states.finite(done)])
+    crossed = orientations != orientations[0]
+    low = np.flatnonzero((margins < servo.singular_margin) | crossed)
     if not low.size:
         return None
-    k = first + int(low[0])
+    k = first + int(low[0]) - int(crossed[low[0]])
     q = states.q[k].copy()
     states.q[k + 1 :] = np.nan
+    came = f"{margins[k - first]:.3g}" + (
+        ", and beyond a singular configuration one step later" if crossed[low[0]] else ""
+    )
     return SimulationError(
         f"{where}, t = {k * dt:.6g} s",
         expected=f"a decoupling matrix with margin above {servo.singular_margin:.3g}",
-        came=f"{margins[low[0]]:.3g}: {lost_direction(servo, q)}",
+        came=f"{came}: {lost_direction(servo, q)}",
         cure="Keep the reference away from there (`servo.feasibility` tells where it leads) or "
         "start nearer to it. The run up to here is in the attribute `run`.",
         time=k * dt,
-        margin=float(margins[low[0]]),
+        margin=float(margins[k - first]),
     )
 
 
@@ -363,7 +378,7 @@ def _finish(
         v=v,
         s=v[:, list(servo.model.shape)],
         work=states.work[:count],
-        margin=recorder.margins(q),
+        margin=recorder.margins(q)[0],
         ideal=ideal,
         reference=demanded[0],
         method=method,
