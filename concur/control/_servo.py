@@ -515,11 +515,12 @@ def _gain(where: str, value: Any, outputs: tuple[Output, ...]) -> np.ndarray:
     size = sum(output.dim for output in outputs)
     if value is None:
         return np.eye(size)
-    if not np.iterable(value):
+    entries = list(value) if np.iterable(value) else []
+    if not entries:
         matrix = float(as_floats(value, where)) * np.eye(size)
-    elif len(value) == len(outputs) and not _is_matrix(value, size):
+    elif len(entries) == len(outputs) and not _is_matrix(entries, size):
         blocks = []
-        for output, entry in zip(outputs, value, strict=True):
+        for output, entry in zip(outputs, entries, strict=True):
             numbers = as_floats(entry, f"{where}, output `{output.name}`")
             if numbers.shape not in ((), (output.dim,)):
                 raise shape_error(f"{where}, output `{output.name}`", (output.dim,), numbers.shape)

@@ -97,7 +97,7 @@ def body_twists(tree: Tree, poses: list[Placed], v: Array) -> list[Twist]:
     """
     twists: list[Twist] = []
     for i, (pose, basis) in enumerate(zip(poses, joint_bases(tree), strict=True)):
-        rates = v[tree.v_slice(tree.bodies[i].name)]
+        rates = v[tree.v_slice(tree.bodies[i].name), :]
         own = basis[0] @ rates, basis[1] @ rates
         parent = tree.parent_index(i)
         if parent is not None:
@@ -140,14 +140,14 @@ def body_accelerations(
     ground = (ca.SX(3, 1) if gravity is None else -gravity, ca.SX(3, 1))
     for i, (pose, basis) in enumerate(zip(poses, joint_bases(tree), strict=True)):
         span = tree.v_slice(tree.bodies[i].name)
-        own = basis[0] @ v[span], basis[1] @ v[span]
+        own = basis[0] @ v[span, :], basis[1] @ v[span, :]
         parent = tree.parent_index(i)
         carried = twist_to_child(pose, ground if parent is None else accelerations[parent])
         turned = bracket(twists[i], own)
         accelerations.append(
             (
-                carried[0] + basis[0] @ vdot[span] + turned[0],
-                carried[1] + basis[1] @ vdot[span] + turned[1],
+                carried[0] + basis[0] @ vdot[span, :] + turned[0],
+                carried[1] + basis[1] @ vdot[span, :] + turned[1],
             )
         )
     return accelerations

@@ -128,9 +128,7 @@ def test_singular_start_is_bad_input(tmp_path):
 
 def test_axle_output_is_bad_input_with_the_reason(tmp_path):
     axle = {"point = [0.25, 0.0, 0.0]": "point = [0.0, 0.3, 0.0]"}
-    result = run(
-        "track", altered(tmp_path, {"point = [0.25, 0.0, 0.0]": "point = [0.0, 0.3, 0.0]"})
-    )
+    result = run("track", altered(tmp_path, axle))
     assert result.exit_code == 2
     assert "wheel axle" in result.stderr
     assert result.stderr.count("\n") == 1
