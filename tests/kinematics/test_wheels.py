@@ -190,3 +190,13 @@ def test_rover_on_a_wall(normal: tuple[float, ...]) -> None:
     np.testing.assert_allclose(wall.constraints(q), flat.constraints(q), rtol=0, atol=1e-14)
     expected = reduce(flat).acceleration(q, s, u)
     assert_close(reduce(wall).acceleration(q, s, u), expected, 1e-11)
+
+
+def test_axis_given_against_the_joint_axis_changes_nothing() -> None:
+    bodies = [BASE, _wheel("w", (0, 1, 0), (0, 0.2, 0))]
+    plain = Mechanism("a", bodies, [Wheel("w", 0.1)])
+    turned = Mechanism("b", bodies, [Wheel("w", 0.1, axis=(0, -1, 0))])
+    q = plain.neutral()
+    for row in turned.constraints(q):
+        combined = np.linalg.lstsq(plain.constraints(q).T, row, rcond=None)[0]
+        np.testing.assert_allclose(combined @ plain.constraints(q), row, rtol=0, atol=1e-14)

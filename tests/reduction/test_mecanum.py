@@ -111,3 +111,12 @@ def test_motion_is_that_of_the_multipliers(model: ReducedModel) -> None:
         assert_close(model.acceleration(state, s, u), reference.acceleration(state, s, tau), 1e-10)
         _, pdot = model.vector_field(state, model.mass_matrix(state) @ s, u)
         assert_close(pdot, reference.momentum_rate(state, s, tau), 1e-10)
+
+
+def test_margin_measures_all_columns_in_metres(model: ReducedModel, q: np.ndarray) -> None:
+    # A spin's column is divided by the wheel's radius: else small wheels would look singular.
+    own = _rows(q)[:, [0, 1, 2, 6]]
+    own[:, 3] /= R
+    values = np.linalg.svd(own, compute_uv=False)
+    ratio = model.audit()["NHR3"].values["ratio"]
+    assert ratio == pytest.approx(values[-1] / values[0], rel=1e-12)
