@@ -102,6 +102,31 @@ def test_wheels_in_line_leave_one_freedom() -> None:
     assert (model.ns, v[1], v[2]) == pytest.approx((1, 0.0, 0.0), abs=1e-12)
 
 
+def test_wheels_that_leave_the_base_undetermined_are_refused() -> None:
+    # Three omni wheels with parallel axles say three things, and none about going sideways.
+    bodies = _platform([("a", 0.2, 0.2), ("b", 0.2, -0.2), ("c", -0.2, 0.1)]).bodies
+    wheels = [Wheel(name, 0.1, kind="omni") for name in "abc"]
+    robot = Mechanism("sliding", bodies, wheels)
+    assert robot.nf == 3
+    with pytest.raises(ReductionError, match="determine the motion of the base"):
+        reduce(robot)
+
+
+def test_more_rows_than_spins_are_refused() -> None:
+    # Sliders that lock the base, and a fourth behind a fork that they lock with it.
+    bodies = [
+        Body("base", joints.Planar(), inertia=Inertia(5.0, moments=(1, 1, 1))),
+        Body("fork", joints.Revolute(Z), "base", Pose((0.3, 0, 0)), LINK),
+    ]
+    wheels = [
+        Wheel("base", 0.0, kind="slider", axis=axis, center=center)
+        for axis, center in (((0, 1, 0), (0, 0, 0)), ((1, 0, 0), (0, 0, 0)), ((0, 1, 0), (1, 0, 0)))
+    ]
+    wheels.append(Wheel("fork", 0.0, kind="slider", axis=(0, 1, 0), center=(-0.1, 0, 0)))
+    with pytest.raises(ReductionError, match="1 wheel spins besides the base"):
+        reduce(Mechanism("locked", bodies, wheels))
+
+
 def test_reason_names_what_depends() -> None:
     model = reduce(rover())
     assert "3 independent rolling constraints determine chassis[vx]" in model.reason
