@@ -1,0 +1,73 @@
+"""Interleaved timing: in every round each contender runs once, so all see the same machine."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tests.benchmarks._comparisons import Comparison, Contender
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A comparison with its times.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What was compared.
+    times : numpy.ndarray
+        Seconds per job, shape (rounds, contenders).
+    """
+
+    comparison: Comparison
+    times: np.ndarray
+
+    def median(self, contender: Contender) -> float:
+        """Median time of one contender, s."""
+        return float(np.median(self._of(contender)))
+
+    def ratio(self, ours: Contender, peer: Contender) -> tuple[float, float, float]:
+        """Time of ours over that of a peer in the same round: median, lower, upper quartile."""
+        middle, low, high = np.percentile(self._of(ours) / self._of(peer), [50, 25, 75])
+        return float(middle), float(low), float(high)
+
+    def _of(self, contender: Contender) -> np.ndarray:
+        return self.times[:, self.comparison.contenders.index(contender)]
+
+
+def measure(comparison: Comparison, rounds: int | None = None) -> Measured:
+    """Time a comparison.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What to compare.
+    rounds : int, optional
+        How often each contender is timed; default what the comparison asks for.
+    """
+    runs = [contender.prepare() for contender in comparison.contenders]
+    for run in runs:
+        run()  # caches, lazily built functions
+    gc.collect()
+    gc.disable()
+    try:
+        times = [[_seconds(run) for run in runs] for _ in range(rounds or comparison.rounds)]
+    finally:
+        gc.enable()
+    return Measured(comparison, np.array(times) / comparison.count)
+
+
+def measure_all(comparisons: Iterable[Comparison], rounds: int | None = None) -> list[Measured]:
+    """Time comparisons one after the other."""
+    return [measure(comparison, rounds) for comparison in comparisons]
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    begin = time.perf_counter()
+    run()
+    return time.perf_counter() - begin
