@@ -22,5 +22,6 @@ def solve_positive_definite(matrix: Array, right: Array) -> Array:
     casadi.SX
         Solutions, shape (n, k).
     """
-    diagonal, lower_transposed, order = ca.ldl(matrix)
+    # A zero may be known as such on one side of the diagonal only.
+    diagonal, lower_transposed, order = ca.ldl(ca.triu2symm(ca.triu(matrix)))
     return ca.ldl_solve(right, diagonal, lower_transposed, order)
