@@ -1,0 +1,353 @@
+"""The servo of section 5.5 against reference numbers, and the law against Pinocchio.
+
+The reference numbers come from a simulation outside this package.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import expm
+
+from concur.control import ReferenceSample, Servo
+from concur.errors import OutputError
+from concur.reduction import reduce
+from concur.simulation import simulate
+from tests.control._cases import (
+    DAMPING,
+    Q0,
+    S0,
+    STIFFNESS,
+    case_study,
+    case_study_reference,
+    case_study_sample,
+)
+from tests.oracles import (
+    CASE_STUDY,
+    Constrained,
+    Pinocchio,
+    RoverNumbers,
+    assert_close,
+    difference_quotient,
+    rover_rows,
+)
+
+N = CASE_STUDY
+BASE, HAND = np.array([N.l0, 0.0, 0.0]), np.array([0.0, N.l4, 0.0])
+
+
+class Hand:
+    """Law of section 5.5 from Pinocchio and one-forms written by hand."""
+
+    def __init__(self) -> None:
+        self.oracle = Pinocchio(case_study().model.robot)
+        self.full = Constrained(self.oracle, rover_rows(N.b, N.c))
+        b, c = N.b, N.c
+        self.lift = np.zeros((8, 5))
+        self.lift[:3, :2] = [[b / 2, b / 2], [0.0, 0.0], [-b / (2 * c), b / (2 * c)]]
+        self.lift[3:] = np.eye(5)
+
+    def outputs(self, q: np.ndarray) -> np.ndarray:
+        base, hand = self.oracle.pose(q, "chassis"), self.oracle.pose(q, "fore")
+        base, hand = base[:3, :3] @ BASE + base[:3, 3], hand[:3, :3] @ HAND + hand[:3, 3]
+        return np.concatenate([base[:2], hand])
+
+    def jacobian(self, q: np.ndarray) -> np.ndarray:
+        rows = []
+        for body, point, count in (("chassis", BASE, 2), ("fore", HAND, 3)):
+            turn = self.oracle.pose(q, body)[:3, :3]
+            columns = self.oracle.jacobian(q, body)
+            rows.append((turn @ (columns[:3] + np.cross(columns[3:].T, point).T))[:count])
+        return np.vstack(rows)
+
+    def drift(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Acceleration of the outputs at vdot = 0; on this rover a0 is zero."""
+        rows = []
+        for body, point, count in (("chassis", BASE, 2), ("fore", HAND, 3)):
+            turn = self.oracle.pose(q, body)[:3, :3]
+            twist, rate = (
+                self.oracle.jacobian(q, body) @ v,
+                self.oracle.velocity_product(q, v, body),
+            )
+            w = twist[3:]
+            at_point = rate[:3] + np.cross(rate[3:], point)
+            speed = twist[:3] + np.cross(w, point)
+            rows.append((turn @ (at_point + np.cross(w, speed)))[:count])
+        return np.concatenate(rows)
+
+    def command(self, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> np.ndarray:
+        x = sample.pose - self.outputs(q)
+        ve = self.jacobian(q) @ self.lift @ s - sample.twist
+        return sample.acceleration + STIFFNESS @ x - DAMPING @ ve
+
+    def acceleration(self, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> np.ndarray:
+        v = self.lift @ s
+        wanted = self.command(q, s, sample) - self.drift(q, v)
+        return np.linalg.solve(self.jacobian(q) @ self.lift, wanted)
+
+    def torque(self, q: np.ndarray, s: np.ndarray, sample: ReferenceSample) -> np.ndarray:
+        lift, sdot = self.lift, self.acceleration(q, s, sample)
+        mass, bias = self.oracle.mass_matrix(q), self.oracle.bias(q, lift @ s)
+        return lift.T @ mass @ lift @ sdot + lift.T @ bias
+
+
+@pytest.fixture(scope="module")
+def servo() -> Servo:
+    return case_study()
+
+
+@pytest.fixture(scope="module")
+def hand() -> Hand:
+    return Hand()
+
+
+def states(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, ReferenceSample]]:
+    """Random states away from singularities, with random demands."""
+    rng = np.random.default_rng(1)
+    found = []
+    while len(found) < count:
+        q = servo.model.robot.random(rng)
+        if servo.margin(q) > 0.2:
+            s = rng.uniform(-2.0, 2.0, 5)
+            pose = servo.output(q) + rng.uniform(-0.3, 0.3, 5)
+            demand = ReferenceSample(pose, rng.uniform(-1, 1, 5), rng.uniform(-1, 1, 5))
+            found.append((q, s, demand))
+    return found
+
+
+def test_outputs_and_their_motion(servo: Servo) -> None:
+    velocity, drift = servo.output_motion(Q0, S0)
+    expected = [-0.05124896, -0.02504165, -0.04685913, 0.70455411, 0.29493197]
+    assert_allclose(servo.output(Q0), expected, rtol=0, atol=5.1e-9)
+    expected = [0.12187969, 0.03735428, 0.04892011, 0.03779326, 0.0]
+    assert_allclose(velocity, expected, rtol=0, atol=5.1e-9)
+    expected = [-0.00373543, 0.01218797, -0.00377933, 0.00489201, 0.0]
+    assert_allclose(drift, expected, rtol=0, atol=5.1e-9)
+
+
+def test_decoupling_matrix(servo: Servo) -> None:
+    matrix = servo.decoupling(Q0)
+    assert np.linalg.det(matrix) == pytest.approx(2.9153775640e-4, abs=5.1e-15)
+    assert np.linalg.svd(matrix, compute_uv=False)[-1] == pytest.approx(0.0599034, abs=5.1e-8)
+    expected = [[0.054742, 0.044759, 0, 0, 0], [-0.044759, 0.054742, 0, 0, 0]]
+    assert_allclose(matrix[:2], expected, rtol=0, atol=5.1e-7)
+    assert np.linalg.det(matrix[:2, :2]) == pytest.approx(N.l0 * N.b**2 / (2 * N.c), abs=1e-15)
+
+
+def test_reduced_mass_matrix(servo: Servo, hand: Hand) -> None:
+    mass = servo.model.mass_matrix(Q0)
+    assert_allclose(mass, hand.lift.T @ hand.oracle.mass_matrix(Q0) @ hand.lift, atol=1e-14)
+    # The reference's tenth decimal is off by three: 2.0845714067 against 2.0845714070 of Pinocchio.
+    assert np.trace(mass) == pytest.approx(2.0845714067, abs=3e-10)
+    row = [0.359778, -0.121003, -0.305669, 0.056486, -0.006588]
+    assert_allclose(mass[0], row, rtol=0, atol=5.1e-7)
+    form = servo.model.two_form(Q0, mass @ S0)
+    assert abs(form[0, 1]) == pytest.approx(0.01858587134, abs=5.1e-12)
+
+
+def test_first_torque(servo: Servo) -> None:
+    expected = [3.0030393259, 1.3472307095, -5.5915782903, 4.1775090786, 1.6295872020]
+    sample = case_study_sample(0.0)
+    assert_allclose(servo.torque(Q0, S0, sample), expected, rtol=0, atol=5.1e-11)
+    assert_allclose(servo.compile()(Q0, S0, sample), expected, rtol=0, atol=5.1e-11)
+
+
+def test_law_is_that_of_the_oracle(servo: Servo, hand: Hand) -> None:
+    for q, s, sample in states(servo, 30):
+        expected = hand.torque(q, s, sample)
+        assert_close(servo.torque(q, s, sample), expected, 1e-10)
+
+
+def test_controlled_robot_accelerates_as_demanded(servo: Servo, hand: Hand) -> None:
+    # The plant is Pinocchio's with multipliers: it knows neither lift nor law.
+    for q, s, sample in states(servo, 10):
+        v = hand.lift @ s
+        tau = np.concatenate([np.zeros(3), servo.torque(q, s, sample)])
+        vdot, _ = hand.full.acceleration(q, v, tau)
+        reached = hand.jacobian(q) @ vdot + hand.drift(q, v)
+        assert_close(reached, hand.command(q, s, sample), 1e-9)
+
+
+def test_drift_is_the_rate_of_the_output_velocity_at_rest_of_the_shape(servo: Servo) -> None:
+    # P4
+    robot = servo.model.robot
+    for q, s, _ in states(servo, 5):
+        v = servo.model.velocity(q, s)
+
+        def velocity(h: float, q: np.ndarray = q, s: np.ndarray = s, v: np.ndarray = v):  # type: ignore[no-untyped-def]
+            middle = robot.integrate(q, h * v)
+            return servo.output_motion(middle, s)[0]
+
+        assert_close(servo.output_motion(q, s)[1], difference_quotient(velocity), 1e-8)
+        assert_close(servo.output_motion(q, s)[0], servo.decoupling(q) @ s, 1e-13)
+
+
+def test_forces_off_the_drives_are_reactions_of_the_ground(servo: Servo, hand: Hand) -> None:
+    # P4: RNEA(q, v, H sdot + a0) - B u lies in the span of the constraint rows.
+    for q, s, sample in states(servo, 10):
+        tau = np.concatenate([np.zeros(3), servo.torque(q, s, sample)])
+        vdot = hand.lift @ hand.acceleration(q, s, sample)
+        rest = hand.oracle.inverse_dynamics(q, hand.lift @ s, vdot) - tau
+        rows = hand.full.rows(q)
+        lam = np.linalg.lstsq(rows.T, rest, rcond=None)[0]
+        assert_close(rows.T @ lam, rest, 1e-11)
+
+
+def test_torque_is_that_of_the_hamiltonian_form(servo: Servo, hand: Hand) -> None:
+    # P5: u = (H^T B)^-1 (Mhat sdot - drift + Mhatdot s).
+    for q, s, sample in states(servo, 5):
+        mass = servo.model.mass_matrix(q)
+        _, drift = servo.model.vector_field(q, mass @ s, np.zeros(5))
+        qdot = hand.oracle.rate(q, hand.lift @ s)
+
+        def reduced(h: float, q: np.ndarray = q, qdot: np.ndarray = qdot) -> np.ndarray:
+            return hand.lift.T @ hand.oracle.mass_matrix(q + h * qdot) @ hand.lift
+
+        turning = difference_quotient(reduced) @ s
+        expected = mass @ hand.acceleration(q, s, sample) - drift + turning
+        assert_close(servo.torque(q, s, sample), expected, 1e-10)
+
+
+def test_law_does_not_depend_on_where_the_origin_is(servo: Servo) -> None:
+    # P9: with the same gains on x and y the whole picture may be moved and turned.
+    turn, shift = 0.8, np.array([1.5, -2.0, 0.0])
+    cos, sin = np.cos(turn), np.sin(turn)
+    rotation = np.array([[cos, -sin, 0], [sin, cos, 0], [0, 0, 1]])
+    both = np.zeros((5, 5))
+    both[:2, :2], both[2:, 2:] = rotation[:2, :2], rotation
+    for q, s, sample in states(servo, 5):
+        moved = q.copy()
+        moved[:3] = [*(rotation @ [q[0], q[1], 0.0] + shift)[:2], q[2] + turn]
+        there = ReferenceSample(
+            both @ sample.pose + [*shift[:2], *shift],
+            both @ sample.twist,
+            both @ sample.acceleration,
+        )
+        assert_close(servo.torque(moved, s, there), servo.torque(q, s, sample), 1e-12)
+        for ours, theirs in zip(
+            servo.error(moved, s, there), servo.error(q, s, sample), strict=True
+        ):
+            assert_close(ours, both @ theirs, 1e-12)
+        assert servo.lyapunov(moved, s, there) == pytest.approx(servo.lyapunov(q, s, sample))
+
+
+def test_error_is_the_exponential_of_the_linear_equation(servo: Servo) -> None:
+    # P13, with final values of an integration outside this package.
+    run = simulate(servo.model.robot, servo, case_study_reference(), 5.0, Q0, S0)
+    x0 = case_study_sample(0.0).pose - servo.output(Q0)
+    ve0 = servo.output_motion(Q0, S0)[0] - case_study_sample(0.0).twist
+    assert_allclose(run.error[0], x0, rtol=0, atol=1e-15)
+    zero, one = np.zeros((5, 5)), np.eye(5)
+    matrix = np.block([[zero, -one], [STIFFNESS, -DAMPING]])
+    step = expm(matrix * 0.1)
+    z = np.concatenate([x0, ve0])
+    for row in range(0, 5001, 100):
+        assert_allclose(run.error[row], z[:5], rtol=0, atol=1e-11, err_msg=f"t = {run.t[row]}")
+        assert_allclose(run.velocity_error[row], z[5:], rtol=0, atol=1e-11)
+        z = step @ z
+    assert np.linalg.norm(x0) > 0.05
+    end = [1.250682, 0.079154, -0.077365, 16.04877, 15.161946, 0.076645, 1.005412, -2.056266]
+    assert_allclose(run.q[-1, 3], end[3], rtol=0, atol=5.1e-6)
+    assert_allclose(np.delete(run.q[-1], 3), np.delete(end, 3), rtol=0, atol=5.1e-7)
+    smallest = min(np.linalg.svd(servo.decoupling(q), compute_uv=False)[-1] for q in run.q[::50])
+    assert smallest == pytest.approx(0.0587, abs=5.1e-5)
+
+
+def test_lyapunov_function_falls_along_the_run(servo: Servo) -> None:
+    # P8: its rate is -ve KD ve, so it never grows.
+    run = simulate(servo.model.robot, servo, case_study_reference(), 2.0, Q0, S0)
+    x, ve = run.error, run.velocity_error
+    direct = (np.einsum("ki,ij,kj->k", x, STIFFNESS, x) + (ve**2).sum(axis=1)) / 2
+    assert_allclose(run.lyapunov, direct, rtol=1e-12, atol=0)
+    assert (np.diff(run.lyapunov) < 0.0).all()
+    power = np.einsum("ki,ij,kj->k", ve, DAMPING, ve)
+    w, h = run.lyapunov, run.t[1]
+    slope = (8 * (w[3:-1] - w[1:-3]) - (w[4:] - w[:-4])) / (12 * h)
+    assert_allclose(slope, -power[2:-2], rtol=0, atol=1e-8)
+
+
+def test_point_on_the_axle_is_refused_with_the_axle_named() -> None:
+    # P16: five outputs of full rank, and still the wheels cannot move them.
+    numbers = replace(N, l0=0.0)
+    with pytest.raises(OutputError) as caught:
+        case_study(numbers)
+    error = caught.value
+    assert "singular in every configuration" in error.came
+    assert "`base`" in error.came
+    assert "(0.0, 0.0, 0.0) of `chassis` lies on the wheel axle" in error.cure
+    assert "along y" in error.cure
+    assert max(error.margins) < 1e-7
+
+
+def test_point_near_the_axle_fails_the_audit() -> None:
+    # P16: off the axle by so little that no torque would be given out.
+    near = Servo(
+        reduce(case_study().model.robot),
+        [replace(case_study().outputs[0], point=(1e-5, 0, 0)), case_study().outputs[1]],
+        4.0,
+        4.0,
+    )
+    row = near.audit(q0=Q0)["DYN"]
+    assert row.status.value == "fails"
+    assert row.values["margin"] < 1e-3
+    assert case_study().audit(q0=Q0)["DYN"].status.value == "holds"
+
+
+def test_gains_and_metric_scaled_together_leave_the_law(servo: Servo) -> None:
+    # P17
+    rng = np.random.default_rng(2)
+    root = rng.normal(size=(3, 5, 5))
+    stiffness, damping, inertia = (r @ r.T + np.eye(5) for r in root)
+    outputs, model = servo.outputs, servo.model
+    one = Servo(model, outputs, stiffness, damping, inertia)
+    three = Servo(model, outputs, 3 * stiffness, 3 * damping, 3 * inertia)
+    other = Servo(model, outputs, 3 * stiffness, 3 * damping, inertia)
+    for q, s, sample in states(servo, 3):
+        u = one.torque(q, s, sample)
+        assert_close(three.torque(q, s, sample), u, 1e-12)
+        assert np.abs(other.torque(q, s, sample) - u).max() > 1e-2
+
+
+def test_metric_weighs_the_feedback(servo: Servo, hand: Hand) -> None:
+    # I enters as I^-1 (KP x - KD ve), for matrices that do not commute.
+    rng = np.random.default_rng(3)
+    stiffness, damping, inertia = (r @ r.T + np.eye(5) for r in rng.normal(size=(3, 5, 5)))
+    general = Servo(servo.model, servo.outputs, stiffness, damping, inertia)
+    for q, s, sample in states(servo, 3):
+        x = sample.pose - hand.outputs(q)
+        ve = hand.jacobian(q) @ hand.lift @ s - sample.twist
+        nu = sample.acceleration + np.linalg.solve(inertia, stiffness @ x - damping @ ve)
+        lift = hand.lift
+        sdot = np.linalg.solve(hand.jacobian(q) @ lift, nu - hand.drift(q, lift @ s))
+        mass, bias = hand.oracle.mass_matrix(q), hand.oracle.bias(q, lift @ s)
+        expected = lift.T @ (mass @ lift @ sdot + bias)
+        assert_close(general.torque(q, s, sample), expected, 1e-10)
+
+
+def test_margin_has_no_unit(servo: Servo) -> None:
+    # P17: the same robot, described in other units of length and mass.
+    for length, mass in ((1000.0, 1.0), (1.0, 1000.0), (0.3, 7.0)):
+        names = ("b", "c", "l0", "l1", "l2", "l3", "l4")
+        moment = mass * length**2
+        other = RoverNumbers(
+            **{name: length * getattr(N, name) for name in names},
+            m=tuple(mass * m for m in N.m),
+            base=tuple(moment * j for j in N.base),
+            wheel=tuple(moment * j for j in N.wheel),
+            links=tuple(tuple(moment * j for j in link) for link in N.links),
+        )
+        q = Q0 * [length, length, *[1.0] * 6]
+        assert case_study(other).margin(q) == pytest.approx(servo.margin(Q0), rel=1e-10)
+
+
+def test_gains_may_be_given_in_four_ways(servo: Servo) -> None:
+    assert_allclose(servo.stiffness, STIFFNESS)
+    assert_allclose(servo.damping, DAMPING)
+    by_entry = case_study(stiffness=[[4, 4], 9], damping=DAMPING)
+    assert_allclose(by_entry.stiffness, STIFFNESS)
+    assert_allclose(by_entry.damping, DAMPING)
+    assert_allclose(case_study(stiffness=5).stiffness, 5 * np.eye(5))
+    assert_allclose(servo.inertia, np.eye(5))

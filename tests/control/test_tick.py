@@ -1,0 +1,122 @@
+"""The law in a loop: same numbers, no torque on bad input, nothing that grows."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from concur.control import Servo, Tick
+from concur.errors import NonFiniteError, SingularConfigurationError
+from tests.control._cases import Q0, S0, case_study, case_study_sample
+
+STRETCHED = np.array([*Q0[:5], 0.1, 0.0, 0.0])
+"""Upper arm and forearm in one line."""
+
+
+@pytest.fixture(scope="module")
+def servo() -> Servo:
+    return case_study()
+
+
+def fill(tick: Tick, q: np.ndarray, s: np.ndarray, t: float) -> None:
+    buffers, sample = tick.buffers, case_study_sample(t)
+    buffers.q[:], buffers.s[:] = q, s
+    buffers.pose[:] = sample.pose
+    buffers.twist[:], buffers.acceleration[:] = sample.twist, sample.acceleration
+
+
+def test_tick_and_servo_give_the_same_torque(servo: Servo) -> None:
+    tick, rng = servo.compile(), np.random.default_rng(1)
+    for t in np.linspace(0.0, 3.0, 10):
+        q, s = Q0 + 0.2 * rng.normal(size=8), S0 + rng.normal(size=5)
+        expected = servo.torque(q, s, case_study_sample(t))
+        assert_allclose(tick(q, s, case_study_sample(t)), expected, rtol=0, atol=1e-10)
+
+
+def test_buffers_are_read_and_written_in_place(servo: Servo) -> None:
+    tick = servo.compile()
+    u = tick.buffers.u
+    fill(tick, Q0, S0, 0.0)
+    assert tick.update() is True
+    expected = servo.torque(Q0, S0, case_study_sample(0.0))
+    assert_allclose(u, expected, rtol=0, atol=1e-11)
+    assert 0.0 < tick.buffers.pivot[0] <= 1.0
+    fill(tick, Q0, S0, 1.0)
+    assert_allclose(u, expected, rtol=0, atol=1e-11)  # nothing happens before `update`
+    assert tick.update() is True
+    assert_allclose(u, servo.torque(Q0, S0, case_study_sample(1.0)), rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["q", "s", "pose", "twist", "acceleration"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_update_says_no_to_a_number_that_is_not_finite(servo: Servo, name: str, bad: float) -> None:
+    tick = servo.compile()
+    fill(tick, Q0, S0, 0.0)
+    assert tick.update() is True
+    getattr(tick.buffers, name)[-1] = bad
+    assert tick.update() is False
+    fill(tick, Q0, S0, 0.0)
+    assert tick.update() is True  # and works again afterwards
+
+
+@pytest.mark.parametrize("name", ["q", "s"])
+def test_call_with_a_nan_gives_no_torque(servo: Servo, name: str) -> None:
+    tick = servo.compile()
+    state = {"q": Q0.copy(), "s": S0.copy()}
+    state[name][2] = np.nan
+    u = None
+    with pytest.raises(NonFiniteError) as caught:
+        u = tick(state["q"], state["s"], case_study_sample(0.0))
+    error = caught.value
+    assert u is None
+    assert error.where == f"tick of `rover`, argument `{name}`"
+    assert error.expected == "finite numbers"
+    assert error.came == "[2] = nan"
+    assert error.entries == (2,)
+    assert error.cure
+
+
+def test_singular_arm_gives_no_torque(servo: Servo) -> None:
+    tick = servo.compile()
+    fill(tick, STRETCHED, S0, 0.0)
+    assert tick.update() is False
+    with pytest.raises(SingularConfigurationError) as caught:
+        tick(STRETCHED, S0, case_study_sample(0.0))
+    assert caught.value.margin < servo.singular_margin
+    assert "`hand`" in caught.value.came
+    assert_allclose(caught.value.q, STRETCHED)
+
+
+def test_ticks_do_not_share_buffers(servo: Servo) -> None:
+    one, two = servo.compile(), servo.compile()
+    first = one(Q0, S0, case_study_sample(0.0)).copy()
+    two(Q0 + 0.1, S0, case_study_sample(1.0))
+    assert_allclose(one.buffers.u, first, rtol=0, atol=0)
+    assert np.abs(two.buffers.u - first).max() > 1e-3
+    assert_allclose(one.buffers.q, Q0, rtol=0, atol=0)
+
+
+def test_update_allocates_nothing_that_stays(servo: Servo) -> None:
+    tick = servo.compile()
+    fill(tick, Q0, S0, 0.0)
+    for _ in range(1000):
+        tick.update()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            tick.update()
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        for _ in range(10_000):
+            tick.update()
+        after, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    # One leaked Python object per call would be 10^4 times at least 16 bytes.
+    assert after - before < 4096
+    assert peak - before < 8192

@@ -1,0 +1,191 @@
+"""Order of the fixed-step methods, and what they conserve, on robots whose joints are curved."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
+
+from concur.mechanism import Body, Inertia, Pose, joints
+from concur.multibody import Mechanism
+from concur.simulation import Plant, simulate
+from concur.simulation._step import step_function
+from tests.control._cases import ARM_S0, arm_servo, demand, gantry, hand_pose, hand_twist
+from tests.oracles import Pinocchio, assert_close
+
+methods = pytest.mark.parametrize("method", ["rk4", "rkmk4"])
+TENSOR = ((0.9, 0.1, -0.05), (0.1, 0.7, 0.08), (-0.05, 0.08, 0.4))
+
+
+def floating(base: joints.Joint, gravity: tuple[float, float, float]) -> Mechanism:
+    """Build a body that floats or turns freely and carries two links."""
+    first = Inertia(2.0, (0.2, 0.05, 0.0), (0.05, 0.08, 0.06))
+    second = Inertia(1.5, (0.1, 0.1, -0.1), (0.02, 0.03, 0.04))
+    bodies = [
+        Body("base", base, inertia=Inertia(10.0, (0.05, -0.03, 0.02), TENSOR)),
+        Body("upper", joints.Revolute((0, 0, 1)), "base", Pose((0.3, 0, 0.2)), first),
+        Body("lower", joints.Spherical(), "upper", Pose((0.4, 0, 0)), second),
+    ]
+    return Mechanism("floating", bodies, gravity=gravity)
+
+
+FREE = floating(joints.Free(), (0.0, 0.0, 0.0))
+FALLING = floating(joints.Free(), (0.5, -0.3, -9.81))
+SWINGING = floating(joints.Spherical(), (0.5, -0.3, -9.81))
+ROBOTS = {"free": FREE, "falling": FALLING, "swinging": SWINGING}
+
+
+def beginning(robot: Mechanism) -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(3)
+    return robot.random(rng), rng.uniform(-1.0, 1.0, robot.nv)
+
+
+def steps(
+    robot: Mechanism, method: str, h: float, duration: float, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Take steps of the plant alone, with constant torque: last q, v and the work done."""
+    plant = Plant(robot)
+    step = step_function(SimpleNamespace(nq=plant.nq, nu=plant.nu), plant, method, True)  # type: ignore[arg-type]
+    (q, v), work = beginning(robot), 0.0
+    for _ in range(round(duration / h)):
+        q, v, work, _ = step(q, v, work, h, u)
+    return q, v, work
+
+
+def reference(robot: Mechanism, duration: float, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same by Pinocchio and DOP853."""
+    oracle = Pinocchio(robot)
+    q0, v0 = beginning(robot)
+    tau = np.zeros(robot.nv)
+    tau[list(robot.actuated_freedoms)] = u
+
+    def slope(_: float, z: np.ndarray) -> np.ndarray:
+        q, v = z[: robot.nq], z[robot.nq :]
+        vdot = np.linalg.solve(oracle.mass_matrix(q), tau - oracle.bias(q, v))
+        return np.concatenate([oracle.rate(q, v), vdot])
+
+    end = solve_ivp(slope, (0, duration), [*q0, *v0], "DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    return end[: robot.nq], end[robot.nq :]
+
+
+def torque(robot: Mechanism) -> np.ndarray:
+    return 0.3 * np.cos(np.arange(len(robot.actuated_freedoms)))
+
+
+@methods
+@pytest.mark.parametrize("name", ["falling", "swinging"])
+def test_order_is_four(name: str, method: str) -> None:
+    robot = ROBOTS[name]
+    u = torque(robot)
+    q, v = reference(robot, 0.8, u)
+    sizes = np.array([0.02, 0.01, 0.005])
+    errors = []
+    for h in sizes:
+        q_end, v_end, _ = steps(robot, method, h, 0.8, u)
+        apart = np.concatenate([robot.difference(q_end, q), v_end - v])
+        errors.append(np.abs(apart).max())
+    slopes = np.diff(np.log(errors)) / np.diff(np.log(sizes))
+    assert_allclose(slopes, 4.0, atol=0.35, err_msg=str(errors))
+    assert errors[0] > 1e-9
+
+
+@methods
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_small_steps_reach_the_state_of_the_oracle(name: str, method: str) -> None:
+    robot = ROBOTS[name]
+    u = torque(robot)
+    q, v = reference(robot, 0.5, u)
+    q_end, v_end, _ = steps(robot, method, 1e-3, 0.5, u)
+    assert_close(robot.difference(q_end, q), np.zeros(robot.nv), 1e-8)
+    assert_close(v_end, v, 1e-8)
+
+
+@methods
+def test_released_free_flyer_keeps_its_momentum(method: str) -> None:
+    q0, v0 = beginning(FREE)
+    before = Pinocchio(FREE).momentum(q0, v0)
+    for u in (np.zeros(4), torque(FREE)):  # inner torques do not change it either
+        q, v, _ = steps(FREE, method, 1e-3, 2.0, u)
+        assert_close(Pinocchio(FREE).momentum(q, v), before, 1e-8)
+        assert np.abs(FREE.difference(q0, q)).max() > 0.3
+    assert np.linalg.norm(before) > 1.0
+
+
+@methods
+def test_falling_free_flyer_gains_weight_times_time(method: str) -> None:
+    q0, v0 = beginning(FALLING)
+    q, v, _ = steps(FALLING, method, 1e-3, 1.0, np.zeros(4))
+    before, after = (Pinocchio(FALLING).momentum(*state) for state in ((q0, v0), (q, v)))
+    weight = FALLING.total_mass * np.array(FALLING.gravity)
+    assert_close(after[:3] - before[:3], weight, 1e-10)
+
+
+@methods
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_energy_is_gained_by_work_alone(name: str, method: str) -> None:
+    robot = ROBOTS[name]
+    oracle = Pinocchio(robot)
+    q0, v0 = beginning(robot)
+    before = oracle.kinetic_energy(q0, v0) + oracle.potential_energy(q0)
+    for u in (np.zeros(4), torque(robot)):
+        u = u[: len(robot.actuated_freedoms)]
+        q, v, work = steps(robot, method, 1e-3, 1.0, u)
+        after = oracle.kinetic_energy(q, v) + oracle.potential_energy(q)
+        assert after - before == pytest.approx(work, abs=1e-7)
+        assert (abs(work) > 1e-2) == bool(u.any())
+
+
+@methods
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_quaternions_stay_of_unit_norm(name: str, method: str) -> None:
+    robot = ROBOTS[name]
+    q, _, _ = steps(robot, method, 0.02, 2.0, torque(robot))
+    for body in robot.bodies:
+        at = body.joint.quaternion_at
+        if at is not None:
+            start = robot.q_slice(body.name).start + at
+            assert np.linalg.norm(q[start : start + 4]) == pytest.approx(1.0, abs=1e-13)
+
+
+def test_methods_agree_on_a_ball_joint_in_closed_loop() -> None:
+    robot = gantry()
+    q0 = np.array([0.1, 0.2, 0.3, *Rotation.from_rotvec([0.3, 0.2, -0.4]).as_quat()])
+    servo = arm_servo(robot, "R3xSO3")
+    x = np.array([0.05, -0.04, 0.06, 1.2, -0.5, 0.8])
+    twist = hand_twist(robot, q0, servo.model.velocity(q0, ARM_S0))
+    curve = demand("R3xSO3", hand_pose(robot, q0), twist, x, np.zeros(6))
+    runs = [
+        simulate(robot, servo, curve.reference("R3xSO3"), 0.2, q0, ARM_S0, dt=2e-3, method=method)
+        for method in ("rk4", "rkmk4", "dop853")
+    ]
+    for run in runs[:2]:
+        apart = [robot.difference(a, b) for a, b in zip(run.q, runs[2].q, strict=True)]
+        assert np.abs(apart).max() < 1e-8
+        assert_allclose(run.v, runs[2].v, rtol=0, atol=1e-7)
+        assert np.abs(run.deviation).max() < 1e-8
+    assert np.abs(runs[0].v - runs[1].v).max() > 0.0
+
+
+def test_order_of_the_closed_loop_is_four() -> None:
+    robot = gantry()
+    q0 = np.array([0.1, 0.2, 0.3, *Rotation.from_rotvec([0.3, 0.2, -0.4]).as_quat()])
+    servo = arm_servo(robot, "R3xSO3")
+    x = np.array([0.05, -0.04, 0.06, 1.2, -0.5, 0.8])
+    twist = hand_twist(robot, q0, servo.model.velocity(q0, ARM_S0))
+    curve = demand("R3xSO3", hand_pose(robot, q0), twist, x, np.zeros(6))
+    for method in ("rk4", "rkmk4"):
+        sizes = np.array([0.04, 0.02, 0.01])
+        errors = [
+            np.abs(
+                simulate(
+                    robot, servo, curve.reference("R3xSO3"), 0.8, q0, ARM_S0, dt=h, method=method
+                ).deviation[-1]
+            ).max()
+            for h in sizes
+        ]
+        slopes = np.diff(np.log(errors)) / np.diff(np.log(sizes))
+        assert_allclose(slopes, 4.0, atol=0.35, err_msg=f"{method} {errors}")

@@ -1,0 +1,180 @@
+"""The full-order plant: reactions, stabilised constraints, rest and free rolling."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.integrate import solve_ivp
+
+from concur.errors import SimulationError
+from concur.simulation import Plant
+from tests.control._cases import caster, caster_rows, gantry
+from tests.oracles import (
+    CASE_STUDY,
+    Constrained,
+    CraneNumbers,
+    Pinocchio,
+    assert_close,
+    crane,
+    crane_rows,
+    random_rover,
+    random_tree,
+    random_velocity,
+    rover,
+    rover_rows,
+)
+
+ROVER = rover(CASE_STUDY)
+N = CraneNumbers()
+
+
+def motion(plant: Plant, q0: np.ndarray, v0: np.ndarray, times: np.ndarray):  # type: ignore[no-untyped-def]
+    """Let the plant go without torque: states at the times."""
+    nq = plant.nq
+
+    def slope(_: float, z: np.ndarray) -> np.ndarray:
+        q, v = z[:nq], z[nq:]
+        vdot, _ = plant.acceleration(q, v, np.zeros(plant.nu))
+        return np.concatenate([plant.robot.rate(q, v), vdot])
+
+    found = solve_ivp(slope, (0, times[-1]), [*q0, *v0], "DOP853", times, rtol=1e-11, atol=1e-13)
+    return found.y[:nq].T, found.y[nq:].T
+
+
+def rolling(rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Draw a velocity that obeys the rows."""
+    basis = np.linalg.svd(rows)[2][len(rows) :]
+    return basis.T @ rng.uniform(-1.5, 1.5, len(basis))
+
+
+WHEELED = {
+    "rover": (ROVER, rover_rows(CASE_STUDY.b, CASE_STUDY.c)),
+    "crane": (crane(), None),
+    "caster": (caster(), caster_rows()),
+    "random": (random_rover(3).robot, random_rover(3).rows),
+}
+
+
+@pytest.mark.parametrize("name", WHEELED)
+def test_acceleration_is_that_of_the_multipliers(name: str) -> None:
+    robot, rows = WHEELED[name]
+    if name == "crane":
+        order, rows = _crane(robot)
+        assert order is not None
+    plant, full = Plant(robot), Constrained(Pinocchio(robot), rows)
+    rng = np.random.default_rng(1)
+    for _ in range(10):
+        q, u = robot.random(rng), rng.uniform(-3.0, 3.0, plant.nu)
+        v = rolling(rows(q), rng)
+        tau = np.zeros(robot.nv)
+        tau[list(robot.actuated_freedoms)] = u
+        vdot, lam = plant.acceleration(q, v, u)
+        expected, reactions = full.acceleration(q, v, tau)
+        assert_close(vdot, expected, 1e-9)
+        # The rows may be chosen differently; the force that they make is the same.
+        assert_close(robot.constraints(q).T @ lam, rows(q).T @ reactions, 1e-9)
+
+
+def _crane(robot):  # type: ignore[no-untyped-def]
+    """Rows of the crane, whose bodies stand in the tree's own order."""
+    names = ["axle", "column", "left", "right", "boom"]
+    assert [body.name for body in robot.bodies[1:]] == names
+    return names, crane_rows(N.l, N.b, N.c)
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_plant_without_wheels_is_the_open_chain(number: int) -> None:
+    robot = random_tree(number)
+    plant, oracle, rng = Plant(robot), Pinocchio(robot), np.random.default_rng(number)
+    for _ in range(5):
+        q, v = robot.random(rng), random_velocity(robot, rng)
+        u = rng.uniform(-3.0, 3.0, plant.nu)
+        tau = np.zeros(robot.nv)
+        tau[list(robot.actuated_freedoms)] = u
+        vdot, lam = plant.acceleration(q, v, u)
+        expected = np.linalg.solve(oracle.mass_matrix(q), tau - oracle.bias(q, v))
+        assert_close(vdot, expected, 1e-8)
+        assert lam.shape == (0,)
+    assert plant.nf == 0
+
+
+@pytest.mark.parametrize("name", ["rover", "caster", "random"])
+def test_rover_without_torque_keeps_its_energy(name: str) -> None:
+    robot, rows = WHEELED[name]
+    rng = np.random.default_rng(2)
+    q0 = robot.random(rng)
+    v0 = rolling(rows(q0), rng)
+    q, v = motion(Plant(robot), q0, v0, np.linspace(0.0, 2.0, 9))
+    oracle = Pinocchio(robot)
+    energies = [
+        oracle.kinetic_energy(*z) + oracle.potential_energy(z[0]) for z in zip(q, v, strict=True)
+    ]
+    assert_allclose(energies, energies[0], rtol=0, atol=1e-7)
+    assert np.abs(v[-1] - v[0]).max() > 0.1
+    assert max(np.abs(rows(a) @ b).max() for a, b in zip(q, v, strict=True)) < 1e-9
+
+
+@pytest.mark.parametrize("rate", [2.0, 10.0, 25.0])
+@pytest.mark.parametrize("name", ["rover", "caster"])
+def test_slip_dies_away_at_the_rate_of_stabilisation(name: str, rate: float) -> None:
+    robot, rows = WHEELED[name]
+    q0, v0 = _slipping(name)
+    times = np.linspace(0.0, 0.4, 9)
+    q, v = motion(Plant(robot, rate), q0, v0, times)
+    slip = np.array([rows(a) @ b for a, b in zip(q, v, strict=True)])
+    assert np.abs(slip[0]).max() > 0.1
+    assert_allclose(slip, slip[0] * np.exp(-rate * times)[:, None], rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("name", ["rover", "caster"])
+def test_slip_stays_without_stabilisation(name: str) -> None:
+    robot, rows = WHEELED[name]
+    q0, v0 = _slipping(name)
+    q, v = motion(Plant(robot, 0.0), q0, v0, np.linspace(0.0, 0.4, 9))
+    slip = np.array([rows(a) @ b for a, b in zip(q, v, strict=True)])
+    assert np.abs(slip[0]).max() > 0.1
+    assert_allclose(slip, np.broadcast_to(slip[0], slip.shape), rtol=0, atol=1e-9)
+
+
+def test_stabilisation_does_nothing_to_what_rolls() -> None:
+    rng = np.random.default_rng(4)
+    rows = rover_rows(CASE_STUDY.b, CASE_STUDY.c)
+    q = ROVER.random(rng)
+    v, u = rolling(rows(q), rng), rng.uniform(-1, 1, 5)
+    one, two = (Plant(ROVER, rate).acceleration(q, v, u)[0] for rate in (0.0, 50.0))
+    assert_close(two, one, 1e-12)
+
+
+def _slipping(name: str) -> tuple[np.ndarray, np.ndarray]:
+    robot, rows = WHEELED[name]
+    rng = np.random.default_rng(5)
+    q0 = robot.random(rng)
+    v0 = rolling(rows(q0), rng) + np.linalg.pinv(rows(q0)) @ rng.uniform(-0.3, 0.3, len(rows(q0)))
+    return q0, v0
+
+
+def test_default_rate_is_ten_per_second() -> None:
+    assert Plant(ROVER).stabilisation == 10.0
+
+
+@pytest.mark.parametrize("rate", [-1.0, float("nan")])
+def test_negative_rate_is_refused(rate: float) -> None:
+    with pytest.raises(SimulationError) as caught:
+        Plant(ROVER, rate)
+    error = caught.value
+    assert "plant of `rover`, `stabilisation`" in error.where
+    assert "zero or more" in error.expected
+    assert error.came == str(rate)
+    assert error.cure
+
+
+def test_pickled_plant_computes_the_same() -> None:
+    plant = Plant(gantry())
+    rng = np.random.default_rng(6)
+    state = plant.robot.random(rng), rng.normal(size=6), rng.normal(size=6)
+    before, _ = plant.acceleration(*state)
+    after, _ = pickle.loads(pickle.dumps(plant)).acceleration(*state)
+    assert_allclose(after, before, rtol=0, atol=0)

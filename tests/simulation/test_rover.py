@@ -1,0 +1,214 @@
+"""The rover of section 5.5 in closed loop, and against a simulator that shares no code with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from concur.control import Reference, references
+from concur.simulation import Plant, simulate
+from tests.control._cases import (
+    Q0,
+    S0,
+    CasterNumbers,
+    case_study,
+    case_study_reference,
+    case_study_sample,
+    caster,
+    caster_rows,
+)
+from tests.oracles import CASE_STUDY, Constrained, Pinocchio, assert_close, rover, rover_rows
+
+N = CASE_STUDY
+SERVO = case_study()
+ROBOT = SERVO.model.robot
+FULL = Constrained(Pinocchio(ROBOT), rover_rows(N.b, N.c))
+
+
+def test_run_settles_on_the_exact_error_dynamics() -> None:
+    servo = case_study(stiffness=16.0, damping=8.0)
+    run = simulate(ROBOT, servo, case_study_reference(), 6.0, Q0, S0)
+    assert run.t[1] == pytest.approx(1e-3)
+    assert np.abs(run.deviation).max() < 1e-6
+    assert np.abs(run.error[0]).max() > 0.05
+    assert np.abs(run.error[-1]).max() < 1e-6
+    assert run.constraint_residual.max() < 1e-9
+    assert np.abs(run.energy_balance).max() < 1e-8
+    assert np.ptp(run.work) > 1.0
+    assert_allclose(run.pose - run.reference, -run.error, rtol=0, atol=1e-15)
+
+
+def test_states_are_those_of_the_independent_simulator() -> None:
+    times = np.arange(1, 9) * 0.25
+    tick = SERVO.compile()
+
+    def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.concatenate([np.zeros(3), tick(q, v[3:], case_study_sample(t))])
+
+    q, v = FULL.simulate(Q0, SERVO.model.velocity(Q0, S0), law, times)
+    run = simulate(ROBOT, SERVO, case_study_reference(), 2.0, Q0, S0)
+    rows = (times * 1000).round().astype(int)
+    assert_close(run.q[rows], q, 1e-7)
+    assert_close(run.v[rows], v, 1e-7)
+    assert_close(run.s, run.v[:, 3:], 1e-15)
+    for k in rows:
+        expected = law(run.t[k], run.q[k], run.v[k])[3:]
+        assert_allclose(run.u[k], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", ["rkmk4", "dop853", "rk45", "radau", "lsoda"])
+def test_methods_agree(method: str) -> None:
+    # The implicit ones are slow in Python, and nothing more is learnt from a longer run.
+    duration = 0.5 if method in ("rkmk4", "dop853") else 0.1
+    one = simulate(ROBOT, SERVO, case_study_reference(), duration, Q0, S0, dt=5e-3)
+    other = simulate(ROBOT, SERVO, case_study_reference(), duration, Q0, S0, dt=5e-3, method=method)
+    assert other.method == method
+    assert_allclose(other.q, one.q, rtol=0, atol=1e-7)
+    assert_allclose(other.v, one.v, rtol=0, atol=1e-6)
+    assert_allclose(other.work, one.work, rtol=0, atol=1e-6)
+
+
+def on_the_reference() -> tuple[np.ndarray, np.ndarray]:
+    path = SERVO.feasibility(case_study_reference(), 0.02, Q0)
+    return path.configurations[0], path.speeds[0]
+
+
+def test_error_under_hold_is_first_order_in_the_period() -> None:
+    # P15: 20, 50, 100 and 200 Hz.
+    q0, s0 = on_the_reference()
+    periods = np.array([0.05, 0.02, 0.01, 0.005])
+    worst = []
+    for hold in periods:
+        run = simulate(ROBOT, SERVO, case_study_reference(), 3.0, q0, s0, hold=hold)
+        assert run.hold == hold
+        assert np.abs(run.error[0]).max() < 1e-10
+        worst.append(np.abs(run.error).max())
+    slopes = np.diff(np.log(worst)) / np.diff(np.log(periods))
+    assert_allclose(slopes, 1.0, atol=0.1)
+    assert worst[-1] > 1e-6
+    continuous = simulate(ROBOT, SERVO, case_study_reference(), 3.0, q0, s0)
+    assert np.abs(continuous.error).max() < 1e-9
+
+
+@pytest.mark.parametrize("method", ["rk4", "rkmk4", "dop853"])
+def test_held_torque_changes_at_its_own_period_only(method: str) -> None:
+    run = simulate(
+        ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, hold=0.02, dt=5e-3, method=method
+    )
+    changes = np.flatnonzero(np.abs(np.diff(run.u, axis=0)).max(axis=1) > 0.0) + 1
+    assert changes.tolist() == [4, 8, 12, 16]
+    for k in (0, 4, 8, 12, 16):
+        expected = SERVO.torque(run.q[k], run.s[k], case_study_sample(run.t[k]))
+        assert_allclose(run.u[k], expected, rtol=0, atol=1e-11)
+    # The work is that of the held torque, and the energy is gained by it alone.
+    assert np.abs(run.energy_balance).max() < 1e-8
+
+
+def test_plant_that_is_heavier_than_the_model_leaves_an_error() -> None:
+    # Guards against tests that cannot fail: the servo must not know the plant.
+    heavier = rover(replace(N, m=(36.0, 1.5, 1.5, 2.4, 2.4, 1.5)))
+    servo = case_study(stiffness=16.0, damping=8.0)
+    run = simulate(ROBOT, servo, case_study_reference(), 6.0, Q0, S0, plant=heavier)
+    assert run.robot is heavier
+    assert np.abs(run.error[-1]).max() > 1e-2
+    assert np.abs(run.deviation).max() > 1e-2
+    # Still a sound simulation of that plant.
+    assert np.abs(run.energy_balance).max() < 1e-8
+    assert run.constraint_residual.max() < 1e-9
+
+
+def test_weaker_gains_leave_a_larger_error_on_the_wrong_plant() -> None:
+    heavier = rover(replace(N, m=(36.0, 1.5, 1.5, 2.4, 2.4, 1.5)))
+    final = []
+    for stiffness, damping in ((16.0, 8.0), (64.0, 16.0)):
+        servo = case_study(stiffness=stiffness, damping=damping)
+        run = simulate(ROBOT, servo, case_study_reference(), 4.0, Q0, S0, plant=heavier)
+        final.append(np.abs(run.error[-1]).max())
+    assert final[1] < 0.5 * final[0]
+
+
+def test_plant_given_as_the_robot_itself_changes_nothing() -> None:
+    same = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, plant=rover(N))
+    bare = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0)
+    plant = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, plant=Plant(ROBOT))
+    assert_allclose(same.q, bare.q, rtol=0, atol=0)
+    assert_allclose(plant.q, bare.q, rtol=0, atol=0)
+
+
+def test_simulation_repeats_itself_to_the_last_bit() -> None:
+    one, two = (simulate(ROBOT, SERVO, case_study_reference(), 0.2, Q0, S0) for _ in range(2))
+    for name in ("q", "v", "u", "error", "energy"):
+        assert (getattr(one, name) == getattr(two, name)).all(), name
+
+
+def test_progress_is_reported_up_to_the_end() -> None:
+    seen: list[float] = []
+    simulate(ROBOT, SERVO, case_study_reference(), 0.5, Q0, S0, progress=seen.append)
+    assert seen[-1] == 1.0
+    assert seen == sorted(seen)
+
+
+def test_run_can_be_cut() -> None:
+    run = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0)
+    part = run.until(11)
+    assert part.t[-1] == pytest.approx(0.01)
+    assert len(part.q) == len(part.momentum) == len(part.margin) == 11
+    assert_allclose(part.u, run.u[:11], rtol=0, atol=0)
+
+
+def test_recorded_margin_is_that_of_the_servo() -> None:
+    run = simulate(ROBOT, SERVO, case_study_reference(), 0.5, Q0, S0)
+    for k in (0, 250, 500):
+        assert run.margin[k] == pytest.approx(SERVO.margin(run.q[k]), rel=1e-10)
+
+
+def test_saved_run_comes_back(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    import h5py
+
+    run = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, hold=0.01)
+    with h5py.File(run.save(tmp_path / "run.h5")) as file:
+        for name in ("t", "q", "v", "s", "u", "error", "ideal", "momentum", "constraint_residual"):
+            assert_allclose(file[name][...], getattr(run, name), rtol=0, atol=0)
+            assert file[name].attrs["unit"]
+        assert list(file.attrs["controls"]) == ["left", "right", "turret", "upper", "fore"]
+        assert file.attrs["hold"] == 0.01
+        assert_allclose(file.attrs["stiffness"], SERVO.stiffness)
+
+
+class _Straight(Reference):
+    pose_size = size = 2
+
+    def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        t, zero = times[:, None], np.zeros((len(times), 2))
+        return t * [0.3, 0.1] + [0.35, 0.1], zero + [0.3, 0.1], zero
+
+
+def test_base_with_a_caster_follows_too() -> None:
+    # Rows that depend on the dependent castor angle: the lift's own acceleration is not zero.
+    from concur.control import Output, Servo
+    from concur.reduction import ReducedModel
+
+    robot = caster()
+    model = ReducedModel(robot, "constrained", (3, 4), (0, 1, 2, 5, 6), "wheels drive the castor")
+    servo = Servo(model, [Output("base", "chassis", "R2", (0.3, 0.0, 0.0))], 9.0, 6.0)
+    q0, s0 = np.array([0, 0, 0.4, 0, 0, 1.1, 0.0]), np.array([1.0, 2.0])
+    run = simulate(robot, servo, _Straight(), 5.0, q0, s0)
+    assert np.abs(run.error[0]).max() > 0.05
+    assert np.abs(run.deviation).max() < 1e-6
+    assert np.abs(run.error[-1]).max() < 1e-5
+    rows = caster_rows(CasterNumbers())
+    slips = [np.abs(rows(q) @ v).max() for q, v in zip(run.q[::100], run.v[::100], strict=True)]
+    assert max(slips) < 1e-9
+    assert abs(run.q[-1, 5]) < 0.5 * abs(run.q[0, 5])  # the castor trails
+
+
+def test_hand_holds_still_where_it_is() -> None:
+    q = Q0.copy()
+    here = references.hold(SERVO.output(q))
+    run = simulate(ROBOT, SERVO, here, 1.0, q, np.zeros(5))
+    assert np.abs(run.v).max() < 1e-11
+    gravity = Pinocchio(ROBOT).bias(q, np.zeros(8))[3:]
+    assert_allclose(run.u, np.broadcast_to(gravity, run.u.shape), rtol=0, atol=1e-9)
