@@ -13,7 +13,7 @@ import numpy as np
 
 from concur import dynamics, kinematics
 from concur.codegen import Array, evaluated
-from concur.errors import WheelError
+from concur.errors import InertiaError, WheelError
 from concur.mechanism import Tree, Wheel
 
 SAMPLES = 12
@@ -48,6 +48,8 @@ class Mechanism(Tree):
         If names repeat, the parents form no tree, or the base is actuated.
     UnknownNameError
         If a parent, a wheel's body or an actuator does not exist.
+    InertiaError
+        If some joint could move without moving any mass.
     WheelError
         If a wheel does not fit the plane, or the rolling constraints are not regular.
 
@@ -77,6 +79,7 @@ class Mechanism(Tree):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        _check_masses(self)
         kept, names, ground = _check_wheels(self) if self.wheels else ((), (), None)
         object.__setattr__(self, "_kept_rows", kept)
         object.__setattr__(self, "_row_names", names)
@@ -317,6 +320,29 @@ class Mechanism(Tree):
         """
         rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
         return ca.vertcat(ca.SX(0, self.nv), *rows)[list(self._kept_rows), :]
+
+
+def _check_masses(tree: Mechanism) -> None:
+    """No motion is free of inertia: else a force would have no finite acceleration."""
+    if not tree.nv:
+        return
+    rng = np.random.default_rng(7)
+    worst = None
+    for q in (tree.random(rng) for _ in range(2)):
+        mass = tree.mass_matrix(q)
+        scale = np.sqrt(np.maximum(np.diag(mass), 1e-300))
+        values, vectors = np.linalg.eigh(mass / np.outer(scale, scale))
+        empty = np.flatnonzero(np.diag(mass) < 1e-300)
+        if empty.size or values[0] < 1e-13:
+            worst = empty[0] if empty.size else int(np.abs(vectors[:, 0]).argmax())
+    if worst is not None:
+        raise InertiaError(
+            f"robot `{tree.name}`, body `{tree.freedom_names[worst].partition('[')[0]}`",
+            expected="a mass above zero behind every motion of its joint",
+            came="a motion that moves no mass",
+            cure="A force would have no finite acceleration: give this body, or those it carries, "
+            "an inertia, or make the joint Fixed.",
+        )
 
 
 def _check_wheels(tree: Mechanism) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:

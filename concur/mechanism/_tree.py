@@ -19,7 +19,7 @@ from concur.codegen import (
     nonfinite_error,
     shape_error,
 )
-from concur.errors import ConcurError, DescriptionError, InertiaError, ShapeError, UnknownNameError
+from concur.errors import ConcurError, DescriptionError, ShapeError, UnknownNameError
 from concur.mechanism._body import Body
 from concur.mechanism._pose import vector
 from concur.mechanism._wheel import Wheel
@@ -83,7 +83,6 @@ class Tree(EvaluatedMethods):
         for wheel in self.wheels:
             self.index(wheel.body)
         object.__setattr__(self, "actuated", self._check_actuated(where))
-        self._check_inertias(where)
 
     def _check_actuated(self, where: str) -> tuple[str, ...]:
         base = self.bodies[0].name
@@ -115,20 +114,6 @@ class Tree(EvaluatedMethods):
                 cure="Remove the repeated name.",
             )
         return tuple(sorted(names, key=self.index))
-
-    def _check_inertias(self, where: str) -> None:
-        parents = {body.parent for body in self.bodies}
-        for body in self.bodies:
-            leaf = body.name not in parents
-            if leaf and body.joint.nv and body.inertia.mass == 0.0:
-                raise InertiaError(
-                    f"{where}, body `{body.name}`",
-                    expected="a mass above zero on a moving body that carries nothing",
-                    came="no mass",
-                    cure="Its joint could accelerate without any force: give the body an inertia "
-                    "or a Fixed joint.",
-                    eigenvalues=body.inertia.principal_moments,
-                )
 
     @property
     def nq(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from concur.errors import ReductionError
 from concur.mechanism.joints import Fixed
 from concur.multibody import Mechanism
-from concur.reduction._audit import dependent_spread
+from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
 
 SAMPLES = 12
@@ -76,78 +76,28 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
 
 
 def _by_wheels(robot: Mechanism) -> ReducedModel:
-    base = tuple(range(robot.base.joint.nv))
-    extra = robot.nf - len(base)
-    if extra < 0:
-        raise ReductionError(
-            f"robot `{robot.name}`, `wheels`",
-            expected=f"at least {len(base)} independent rolling constraints",
-            came=f"{robot.nf}: {', '.join(robot.constraint_names)}",
-            cure="The base keeps a freedom that neither drives nor wheels determine: add a wheel "
-            "or a slider.",
-        )
-    samples = _samples(robot)
-    dependent, quality = _best_choice(robot, base, extra, samples)
-    if quality < 1e-9:
-        raise ReductionError(
-            f"robot `{robot.name}`, `wheels`",
-            expected="rolling constraints that determine the motion of the base",
-            came=f"a singular choice everywhere among {', '.join(robot.constraint_names)}",
-            cure="Parallel wheels on several axles can only go straight: a base that skids is not "
-            "rolling. Remove wheels or let them steer.",
-        )
-    shape = tuple(i for i in range(robot.nv) if i not in dependent)
-    symmetric = _independent_of(robot, dependent, samples)
-    names = ", ".join(robot.freedom_names[i] for i in dependent)
-    reason = (
-        f"{robot.nf} independent rolling constraints determine {names}"
-        if symmetric
-        else f"{robot.nf} independent rolling constraints determine {names}, but depend on them: "
-        "no symmetry group, the lift is used without it"
-    )
-    return ReducedModel(
-        robot, "chaplygin" if symmetric else "constrained", shape, dependent, reason
-    )
-
-
-def _samples(robot: Mechanism) -> list[np.ndarray]:
     rng = np.random.default_rng(2)
-    return [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
+    samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
+    dependent = choose_dependents(robot, samples)
+    shape = tuple(i for i in range(robot.nv) if i not in dependent)
+    symmetric = rows_change(robot, dependent, samples, seed=3) < 1e-9
+    names = ", ".join(robot.freedom_names[i] for i in dependent)
+    reason = f"{robot.nf} independent rolling constraints determine {names}"
+    if not symmetric:
+        reason += ", but depend on them: no symmetry group, the lift is used without it"
+    kind = "chaplygin" if symmetric else "constrained"
+    model = ReducedModel(robot, kind, shape, dependent, reason)
+    stuck = _stuck(model, samples)
+    if stuck:
+        model = replace(model, reason=f"{reason}; the wheels forbid {stuck} altogether")
+    return model
 
 
-def _best_choice(
-    robot: Mechanism, base: tuple[int, ...], extra: int, samples: list[np.ndarray]
-) -> tuple[tuple[int, ...], float]:
-    """Base and wheel spins that depend; undriven spins first, then the best conditioned."""
-    spins = [robot.v_slice(wheel.body).start for wheel in robot.wheels if wheel.kind != "slider"]
-    driven = set(robot.actuated_freedoms)
-    best: tuple[tuple[float, float, tuple[int, ...]], tuple[int, ...]] | None = None
-    for chosen in combinations(sorted(set(spins)), extra):
-        dependent = (*base, *chosen)
-        worst = min(dependent_spread(robot, dependent, q) for q in samples)
-        if best is not None and worst < 1e-9:
-            continue
-        rank = (-float(len(driven & set(chosen))), round(worst, 9), chosen)
-        if best is None or rank > best[0] or best[0][1] < 1e-9:
-            best = rank, dependent
-    if best is None:
-        raise ReductionError(
-            f"robot `{robot.name}`, `wheels`",
-            expected=f"{extra} wheel spins besides the base that can depend on the others",
-            came=f"{len(spins)} wheels that spin",
-            cure="The constraints leave less freedom than there are joints; remove redundant ones.",
-        )
-    return best[1], best[0][1]
+def _stuck(model: ReducedModel, samples: list[np.ndarray]) -> str:
+    """Names of the turns of the base that no shape velocity makes.
 
-
-def _independent_of(
-    robot: Mechanism, dependent: tuple[int, ...], samples: list[np.ndarray]
-) -> bool:
-    rng = np.random.default_rng(3)
-    for q in samples:
-        displacement = np.zeros(robot.nv)
-        displacement[list(dependent)] = rng.uniform(-1.0, 1.0, len(dependent))
-        moved = robot.integrate(q, displacement)
-        if np.abs(robot.constraints(moved) - robot.constraints(q)).max() > 1e-9:
-            return False
-    return True
+    A base between fixed parallel axles can only go straight: it would have to skid.
+    """
+    turning = model.robot.base.joint.nv - 1
+    largest = max(float(np.abs(model.lift(q)[0][turning]).max()) for q in samples)
+    return model.robot.freedom_names[turning] if largest < 1e-9 else ""
