@@ -11,7 +11,7 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen._evaluator import Evaluator, shape_error
+from concur.codegen._evaluator import Evaluator, as_floats, shape_error
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,9 +35,9 @@ class EvaluatedMethods:
 def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function over SX expressions callable with NumPy arrays too.
 
-    The decorated function receives and returns SX only. Called with SX it is used as it
-    is; called with numbers, a CasADi function is built at the first call, kept, and
-    evaluated through its buffers.
+    The decorated function receives and returns SX only. Its graph is built at the first
+    call and kept: called with SX it is expanded into the caller's expression, called with
+    numbers it is evaluated through buffers.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         names = list(parameters.parameters)
         first = 1 if names[0] == "self" else 0
         last = first + len(shapes_in)
-        own_cache: dict[Any, Evaluator] = {}
+        own_cache: dict[Any, _Entry] = {}
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -68,51 +68,51 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 bound.apply_defaults()
                 args = bound.args
             arrays, static = args[first:last], args[last:]
-            if any(isinstance(a, ca.SX) for a in arrays):
-                return _symbolic(args, arrays, static)
             cache = args[0].__dict__.setdefault("_evaluators", {}) if first else own_cache
             key = (function.__qualname__, static)
-            evaluator = cache.get(key)
-            if evaluator is None:
-                evaluator = cache[key] = _build(args, static)
+            entry = cache.get(key)
+            if entry is None:
+                entry = cache[key] = _Entry(_build(args, static))
+            if any(isinstance(a, ca.SX) for a in arrays):
+                return entry.expand(_expressions(args, arrays))
             if any(isinstance(a, ca.MX) for a in arrays):
-                return evaluator.function(*arrays)
-            return evaluator(*arrays)
+                return entry.numeric(_where(args), _shapes(args)).function(*arrays)
+            return entry.numeric(_where(args), _shapes(args))(*arrays)
 
         def _where(args: Any) -> str:
             owner = getattr(args[0], "name", None) if first else None
             return function.__qualname__ + (f" of `{owner}`" if isinstance(owner, str) else "")
 
-        def _symbolic(args: Any, arrays: Any, static: Any) -> Any:
+        def _expressions(args: Any, arrays: Any) -> list[ca.SX]:
             expressions = []
             for shape, array, name in zip(shapes_in, arrays, names[first:last], strict=True):
+                where = f"{_where(args)}, argument `{name}`"
                 wanted = _casadi_shape(_resolve(shape, args))
                 if not isinstance(array, ca.SX):
-                    values = np.atleast_1d(np.asarray(array, dtype=float))
-                    array = ca.SX(ca.DM(values))
+                    array = ca.SX(ca.DM(np.atleast_1d(as_floats(array, where))))
                 if array.shape != wanted:
-                    raise shape_error(f"{_where(args)}, argument `{name}`", wanted, array.shape)
+                    raise shape_error(where, wanted, array.shape)
                 expressions.append(array)
-            return function(*args[:first], *expressions, *static)  # type: ignore[call-arg]
+            return expressions
 
-        def _build(args: Any, static: Any) -> Evaluator:
+        def _build(args: Any, static: Any) -> ca.Function:
             symbols = [
                 ca.SX.sym(name, *_casadi_shape(_resolve(shape, args)))
                 for shape, name in zip(shapes_in, names[first:last], strict=True)
             ]
             results: Any = function(*args[:first], *symbols, *static)  # type: ignore[call-arg]
             results = results if isinstance(results, tuple) else (results,)
-            shapes = [_resolve(shape, args) for shape in shapes_out]
-            expressions = [ca.densify(ca.SX(r)) for r in results]
-            graph = ca.Function(
+            return ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
                 symbols,
-                expressions,
+                [ca.SX(r) for r in results],
                 names[first:last],
                 [f"result{i}" for i in range(len(results))],
                 {"cse": True},
             )
-            return Evaluator(graph, shapes, _where(args))
+
+        def _shapes(args: Any) -> list[tuple[int, ...]]:
+            return [_resolve(shape, args) for shape in shapes_out]
 
         def _resolve(shape: _Shape, args: Any) -> tuple[int, ...]:
             return tuple(n if isinstance(n, int) else int(getattr(args[0], n)) for n in shape)
@@ -120,6 +120,24 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+class _Entry:
+    """One graph, built once: expanded into larger expressions, or evaluated."""
+
+    def __init__(self, graph: ca.Function) -> None:
+        self._graph = graph
+        self._evaluator: Evaluator | None = None
+
+    def expand(self, expressions: list[ca.SX]) -> Any:
+        # Zeros that the graph folds to for these arguments become structural again.
+        results = tuple(ca.sparsify(r) for r in self._graph.call(expressions))
+        return results if len(results) != 1 else results[0]
+
+    def numeric(self, where: str, shapes: list[tuple[int, ...]]) -> Evaluator:
+        if self._evaluator is None:
+            self._evaluator = Evaluator(self._graph, shapes, where)
+        return self._evaluator
 
 
 def _casadi_shape(shape: tuple[int, ...]) -> tuple[int, int]:

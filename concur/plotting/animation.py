@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib.animation import FFMpegWriter
+from matplotlib.ticker import MultipleLocator
 from PIL import Image
 
 from concur.errors import ConcurError, UnknownNameError
 from concur.plotting.files import make_directory, writing
 from concur.plotting.outputs import nearest, positions
-from concur.plotting.robot import RobotArtists, add_axes3d, fill_view, frame_axes
+from concur.plotting.robot import RobotArtists, add_axes3d, fill_view, set_window
 from concur.plotting.skeleton import Outline
 from concur.plotting.style import (
     ARM,
@@ -26,6 +28,7 @@ from concur.plotting.style import (
     new_figure,
     styled,
 )
+from concur.plotting.window import clipped, dashed, windows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +36,9 @@ if TYPE_CHECKING:
     from concur.plotting.protocols import Floats, RunLike
 
 _WIDTH, _HEIGHT, _DPI = 6.4, 4.8, 100
+# Points of a trace in one window, and length of a dash of a reference in windows.
 _CURVE_POINTS = 400
+_DASH = 0.03
 
 
 def animate(
@@ -103,55 +108,57 @@ def animate(
 
     moments = np.arange(run.t[0], run.t[-1] + 1e-9, speed / fps)
     with styled(), writing(target):
-        picture = _MovingPicture(run, step=speed / fps)
+        picture = _MovingPicture(run, moments, fps)
         if suffix == ".gif":
-            _write_gif(picture, moments, target, fps, progress)
+            _write_gif(picture, target, fps, progress)
         else:
-            _write_mp4(picture, moments, target, fps, progress)
+            _write_mp4(picture, target, fps, progress)
     return target
 
 
 class _MovingPicture:
     """A figure whose artists follow the run; nothing is cleared between frames."""
 
-    def __init__(self, run: RunLike, step: float) -> None:
+    def __init__(self, run: RunLike, moments: Floats, fps: float) -> None:
         self.run = run
+        self.moments = moments
+        step = moments[1] - moments[0] if len(moments) > 1 else 1.0
         # Enough digits that no two frames carry the same time.
         self._digits = max(1, int(np.ceil(-np.log10(step))))
         self.figure: Figure = new_figure(_WIDTH, _HEIGHT)
-        axes = add_axes3d(self.figure)
+        self._axes = axes = add_axes3d(self.figure)
         outline = Outline(run.robot, run.q[0], run.servo.outputs)
-        every = np.unique(
-            np.linspace(0, len(run.t) - 1, min(_CURVE_POINTS, len(run.t))).astype(int)
-        )
-        self._curve_index = every
-        self._hands = self._hand_curves(outline, every)
-        self._traces = []
-        floor = run.robot.ground_height
-        wanted_points = []
-        placed = positions(run)
-        for number, output in enumerate(run.servo.outputs):
-            color = PALETTE[(2 + number) % len(PALETTE)]
-            if output.name in placed:
-                # A planar reference lies on the ground; without one, in the plane z = 0.
-                wanted = placed[output.name][1][every]
-                if wanted.shape[1] == 2:
-                    wanted = np.column_stack([wanted, np.full(len(wanted), floor or 0.0)])
-                wanted_points.append(wanted)
-                axes.plot(
-                    *wanted.T,
-                    color=REFERENCE,
-                    linestyle="--",
-                    linewidth=1.1,
-                    label=None if len(wanted_points) > 1 else "reference",
-                )
-            (trace,) = axes.plot([], [], [], color=color, linestyle="-", label=output.name)
-            self._traces.append(trace)
         some = np.unique(np.linspace(0, len(run.t) - 1, min(40, len(run.t))).astype(int))
-        seen = [outline.at(run.q[index]).points() for index in some]
-        in_view = np.concatenate([*seen, *wanted_points])
-        frame_axes(axes, in_view, floor)
-        part = outline.size / float(np.max(np.ptp(in_view, axis=0)))
+        seen = np.stack([outline.at(run.q[index]).points() for index in some])
+        wanted = self._wanted()
+        self._frames = nearest(run.t, moments)
+        bases = [run.robot.pose(run.q[index], outline.root)[:3, 3] for index in self._frames]
+        self._low, self._high = windows(
+            seen,
+            np.concatenate([np.empty((0, 3)), *wanted]),
+            np.array(bases),
+            run.robot.ground_height,
+            smoothing=0.5 * fps,
+        )
+        size = self._high[0] - self._low[0]
+        # The course may be many windows long; its curves shall be as fine in each.
+        courses = float(np.max(np.ptp(np.concatenate([seen.reshape(-1, 3), *wanted]), axis=0)))
+        count = int(min(len(run.t), _CURVE_POINTS * max(1.0, courses / np.max(size))))
+        self._curve_index = np.unique(np.linspace(0, len(run.t) - 1, count).astype(int))
+        self._hands = np.array([self._hands_at(index) for index in self._curve_index])
+        self._wanted_curves = [dashed(curve, _DASH * float(np.max(size))) for curve in wanted]
+        self._wanted_lines = [
+            axes.plot([], [], [], color=REFERENCE, linestyle="-", linewidth=1.1, label=label)[0]
+            for _, label in zip(wanted, ["reference", *[None] * len(wanted)], strict=False)
+        ]
+        self._traces = [
+            axes.plot([], [], [], color=color, linestyle="-", label=output.name)[0]
+            for output, color in zip(run.servo.outputs, cycle((*PALETTE[2:], *PALETTE[:2])))
+        ]
+        set_window(axes, self._low[0], self._high[0])
+        axes.set_box_aspect(size)
+        _space_ticks(axes, size)
+        part = outline.size / float(np.max(size))
         self._robot = RobotArtists(axes, outline, run.q[0], weight=min(1.0, 0.25 + 1.2 * part))
         handles, labels = axes.get_legend_handles_labels()
         handles = [
@@ -165,48 +172,79 @@ class _MovingPicture:
         # One layout for all frames: solving it again would cost time and make the picture shake.
         fill_view(axes, bottom=0.1, top=0.93)
 
-    def _hand_curves(self, outline: Outline, every: Any) -> Floats:
-        return np.array([outline.at(self.run.q[index]).hands for index in every])
+    def _wanted(self) -> list[Floats]:
+        found = []
+        for _, wanted in positions(self.run).values():
+            if wanted.shape[1] == 2:
+                # A planar reference lies on the ground; without one, in the plane z = 0.
+                floor = np.full(len(wanted), self.run.robot.ground_height or 0.0)
+                wanted = np.column_stack([wanted, floor])
+            found.append(wanted)
+        return found
 
-    def show(self, moment: float) -> None:
-        index = int(nearest(self.run.t, np.array([moment]))[0])
+    def _hands_at(self, index: int) -> Floats:
+        q, robot = self.run.q[index], self.run.robot
+        poses = [np.asarray(robot.pose(q, out.body), float) for out in self.run.servo.outputs]
+        points = [np.asarray(out.point, float) for out in self.run.servo.outputs]
+        return np.array([p[:3, :3] @ x + p[:3, 3] for p, x in zip(poses, points, strict=True)])
+
+    def show(self, frame: int) -> None:
+        index = self._frames[frame]
+        low, high = self._low[frame], self._high[frame]
+        set_window(self._axes, low, high)
         now = self._robot.update(self.run.q[index])
+        for line, curve in zip(self._wanted_lines, self._wanted_curves, strict=True):
+            line.set_data_3d(*clipped(curve, low, high).T)
         past = self._curve_index < index
         for number, trace in enumerate(self._traces):
             curve = np.concatenate([self._hands[past, number], now.hands[number : number + 1]])
-            trace.set_data_3d(*curve.T)
-        self._stamp.set_text(f"t = {moment:.{self._digits}f} s")
+            trace.set_data_3d(*clipped(curve, low, high).T)
+        self._stamp.set_text(f"t = {self.moments[frame]:.{self._digits}f} s")
 
-    def image(self, moment: float) -> Image.Image:
-        self.show(moment)
+    def image(self, frame: int) -> Image.Image:
+        self.show(frame)
         canvas: Any = self.figure.canvas
         canvas.draw()
         return Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
 
 
+def _space_ticks(axes: Any, size: Floats) -> None:
+    """Put ticks at round numbers that stay where they are while the window moves."""
+    step = _round_step(float(np.max(size)) / 6)
+    axes.xaxis.set_major_locator(MultipleLocator(step))
+    axes.yaxis.set_major_locator(MultipleLocator(step))
+    # Seen from above, heights are foreshortened least but the box is flat: two steps must do.
+    axes.zaxis.set_major_locator(MultipleLocator(min(step, _round_step(float(size[2]) / 2))))
+
+
+def _round_step(length: float) -> float:
+    power = 10.0 ** np.floor(np.log10(length))
+    return float(power * max(factor for factor in (1.0, 2.0, 5.0) if factor * power <= length))
+
+
 def _write_gif(
     picture: _MovingPicture,
-    moments: Floats,
     target: Path,
     fps: float,
     progress: Callable[[int, int], None] | None,
 ) -> None:
     picture.figure.set_dpi(_DPI)
+    count = len(picture.moments)
     # One palette for the whole film, from its last frame, where every trace is drawn.
     # Swatches keep the colours of small marks, which a count of pixels would drop.
-    sample = picture.image(moments[-1])
+    sample = picture.image(len(picture.moments) - 1)
     for number, color in enumerate((*PALETTE, ARM, CHASSIS, *FRAME_COLORS, COM)):
         sample.paste(color, (30 * number, 0, 30 * number + 30, 30))
     palette = sample.quantize(192, dither=Image.Dither.NONE)
 
     def frames() -> Iterator[Image.Image]:
-        for done, moment in enumerate(moments, start=1):
-            yield picture.image(moment).quantize(palette=palette, dither=Image.Dither.NONE)
+        for frame in range(count):
+            yield picture.image(frame).quantize(palette=palette, dither=Image.Dither.NONE)
             if progress is not None:
-                progress(done, len(moments))
+                progress(frame + 1, count)
 
     # GIF counts hundredths of a second; rounding the sum keeps the whole film at its speed.
-    ends = np.round(np.arange(len(moments) + 1) * 100.0 / fps).astype(int)
+    ends = np.round(np.arange(count + 1) * 100.0 / fps).astype(int)
     durations = [10 * max(2, int(step)) for step in np.diff(ends)]
     film = frames()
     first = next(film)
@@ -215,16 +253,16 @@ def _write_gif(
 
 def _write_mp4(
     picture: _MovingPicture,
-    moments: Floats,
     target: Path,
     fps: float,
     progress: Callable[[int, int], None] | None,
 ) -> None:
+    count = len(picture.moments)
     # Typed for whole numbers, but handed to ffmpeg as it is.
     writer = FFMpegWriter(fps=cast(int, fps))
     with writer.saving(picture.figure, str(target), dpi=_DPI):
-        for done, moment in enumerate(moments, start=1):
-            picture.show(moment)
+        for frame in range(count):
+            picture.show(frame)
             writer.grab_frame()
             if progress is not None:
-                progress(done, len(moments))
+                progress(frame + 1, count)

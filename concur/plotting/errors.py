@@ -64,6 +64,7 @@ def error_figure(run: RunLike) -> Figure:
                 run.t,
                 above_floor(deviation),
                 color=PALETTE[1],
+                linewidth=1.0,
                 label=f"largest {_largest(deviation):.2g} {channel.unit}",
             )
             bottom.set_ylabel(f"|error − ideal| [{channel.unit}]")
@@ -86,8 +87,8 @@ def draw_error_norm(axes: Axes, run: RunLike, channel: Channel) -> None:
         Which coordinates.
     """
     actual, ideal = _norm(run.error, channel), _norm(run.ideal, channel)
-    # The two should coincide: a broad line under a thin one shows both.
-    axes.plot(run.t, above_floor(actual), color=PALETTE[5], linewidth=4.5, label="simulated")
+    # The two should coincide: a light line under a dashed one shows both.
+    axes.plot(run.t, above_floor(actual), color=PALETTE[5], linewidth=2.0, label="simulated")
     axes.plot(
         run.t, above_floor(ideal), color="black", linestyle="--", linewidth=1.2, label="ideal decay"
     )

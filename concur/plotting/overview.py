@@ -73,7 +73,7 @@ def plot_run(run: RunLike) -> Figure:
             ideal = np.linalg.norm(run.ideal[:, columns], axis=1)
             label = f"{channel.title} [{channel.unit}]"
             errors.plot(
-                run.t, above_floor(actual), color=color, linestyle="-", linewidth=3.5, label=label
+                run.t, above_floor(actual), color=color, linestyle="-", linewidth=2.0, label=label
             )
             errors.plot(
                 run.t,

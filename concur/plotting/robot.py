@@ -277,11 +277,24 @@ def frame_axes(axes: Axes3D, points: Floats, ground_height: float | None) -> Non
         high[2] += ground_height - low[2]
         low[2] = ground_height
         high[2] = max(high[2] - margin, points[:, 2].max() + margin)
+    set_window(axes, low, high)
+    axes.set_box_aspect(high - low)
+    axes.locator_params(nbins=5)
+
+
+def set_window(axes: Axes3D, low: Floats, high: Floats) -> None:
+    """Set limits and labels of three-dimensional axes.
+
+    Parameters
+    ----------
+    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
+        Axes to set.
+    low, high : ndarray, shape (3,)
+        Corners of what the axes show (m).
+    """
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
     axes.set_zlim(low[2], high[2])
-    axes.set_box_aspect(high - low)
-    axes.locator_params(nbins=5)
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
     axes.set_zlabel("z [m]")
