@@ -6,10 +6,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import pytest
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur.control import Output, Reference, ReferenceSample, Servo, references
+from concur.errors import ConcurError
 from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
@@ -263,3 +265,18 @@ def hand_twist(robot: Mechanism, q: np.ndarray, v: np.ndarray, point=(0.15, 0.0,
     moved = np.eye(4)
     moved[:3, 3] = point
     return conjugation(np.linalg.inv(moved)) @ robot.twist(q, v, "hand")
+
+
+def refused(kind: type[ConcurError], call: Callable[[], object], **contains: str) -> ConcurError:
+    """Call, expect an error of a kind, and look for words in its four sentences."""
+    result = None
+    with pytest.raises(kind) as caught:
+        result = call()
+    assert result is None
+    error = caught.value
+    for sentence in ("where", "expected", "came", "cure"):
+        text = getattr(error, sentence)
+        assert text, f"nothing said about `{sentence}`"
+        assert text in str(error)
+        assert contains.get(sentence, "") in text
+    return error

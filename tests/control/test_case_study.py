@@ -68,10 +68,8 @@ class Hand:
         rows = []
         for body, point, count in (("chassis", BASE, 2), ("fore", HAND, 3)):
             turn = self.oracle.pose(q, body)[:3, :3]
-            twist, rate = (
-                self.oracle.jacobian(q, body) @ v,
-                self.oracle.velocity_product(q, v, body),
-            )
+            twist = self.oracle.jacobian(q, body) @ v
+            rate = self.oracle.velocity_product(q, v, body)
             w = twist[3:]
             at_point = rate[:3] + np.cross(rate[3:], point)
             speed = twist[:3] + np.cross(w, point)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import casadi as ca
 import numpy as np
@@ -403,6 +404,20 @@ def moved(name: str, pose: np.ndarray, direction: np.ndarray, h: float) -> np.nd
     return pose @ expm(twist_matrix(h * as_twist(name, direction)))
 
 
+def _swapped(function, second, first):  # type: ignore[no-untyped-def]
+    return function(first, second)
+
+
+def slopes(name: str, function: Callable[[np.ndarray], float], pose: np.ndarray) -> np.ndarray:
+    """Left-trivialised differential of a function of a pose."""
+    return np.array(
+        [
+            difference_quotient(lambda h, e=e: function(moved(name, pose, e, h)))
+            for e in np.eye(OUTPUTS[name].dim)
+        ]
+    )
+
+
 @curved
 def test_feedback_is_minus_the_slope_of_the_error_function(name: str) -> None:
     # P2: T*L_r d1 Er = -B(x)^T KP x and T*L_gamma d2 Er = B(-x)^T KP x.
@@ -415,10 +430,8 @@ def test_feedback_is_minus_the_slope_of_the_error_function(name: str) -> None:
         stiffness = spd(n, rng)
         value = error_function(name, stiffness)
         x = error_of(name, pose, desired)
-        first, second = np.empty(n), np.empty(n)
-        for k, e in enumerate(np.eye(n)):
-            first[k] = difference_quotient(lambda h, e=e: value(moved(name, pose, e, h), desired))
-            second[k] = difference_quotient(lambda h, e=e: value(pose, moved(name, desired, e, h)))
+        first = slopes(name, partial(_swapped, value, desired), pose)
+        second = slopes(name, partial(value, pose), desired)
         assert_close(-error_map(x).T @ stiffness @ x, first, 1e-7)
         assert_close(error_map(-x).T @ stiffness @ x, second, 1e-7)
         dynamics = ErrorDynamics(lie, stiffness, np.eye(n), inertia := spd(n, rng))

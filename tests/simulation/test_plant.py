@@ -110,7 +110,7 @@ def test_rover_without_torque_keeps_its_energy(name: str) -> None:
     q, v = motion(Plant(robot), q0, v0, np.linspace(0.0, 2.0, 9))
     oracle = Pinocchio(robot)
     energies = [
-        oracle.kinetic_energy(*z) + oracle.potential_energy(z[0]) for z in zip(q, v, strict=True)
+        oracle.kinetic_energy(a, b) + oracle.potential_energy(a) for a, b in zip(q, v, strict=True)
     ]
     assert_allclose(energies, energies[0], rtol=0, atol=1e-7)
     assert np.abs(v[-1] - v[0]).max() > 0.1

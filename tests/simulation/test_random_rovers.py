@@ -61,7 +61,7 @@ def draw(index: int) -> Draw | None:
     q0 = max((robot.random(rng) for _ in range(30)), key=servo.margin)
     cos, sin = np.cos(q0[2]), np.sin(q0[2])
     drive = rng.uniform(0.1, 0.4) * np.array([[cos, -sin], [sin, cos]]) @ along
-    first = servo.output(q0) + [*_error(2, rng), *_error(3, rng)]
+    first = servo.output(q0) + np.concatenate([_error(2, rng), _error(3, rng)])
     turn = references.circle(first[2:] - [0.04, 0.0, 0.0], 0.04, rng.uniform(3.0, 6.0))
     hand = references.relative(turn, references.polynomial([[0.0, 0.0], drive]))
     demanded = references.stack(references.polynomial([first[:2], drive]), hand)
@@ -124,9 +124,8 @@ def test_run_follows_the_exact_error_dynamics(number: int) -> None:
 @pytest.mark.parametrize("number", range(WANTED))
 def test_run_rolls_by_rows_written_by_hand(number: int) -> None:
     run, rover = run_of(number), accepted()[0][number].rover
-    slips = [
-        np.abs(rover.rows(q) @ v).max() for q, v in zip(run.q[::100], run.v[::100], strict=True)
-    ]
+    states = zip(run.q[::100], run.v[::100], strict=True)
+    slips = [np.abs(rover.rows(q) @ v).max() for q, v in states]
     assert max(slips) < 1e-9
     # The record's energy and momentum are Pinocchio's.
     oracle = Pinocchio(rover.robot)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.control import Reference, references
+from concur.control import Output, Reference, Servo, references
+from concur.reduction import reduce
 from concur.simulation import Plant, simulate
 from tests.control._cases import (
     Q0,
@@ -183,16 +184,14 @@ class _Straight(Reference):
 
     def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         t, zero = times[:, None], np.zeros((len(times), 2))
-        return t * [0.3, 0.1] + [0.35, 0.1], zero + [0.3, 0.1], zero
+        return t * [0.3, 0.1] + [0.35, 0.1], np.add(zero, [0.3, 0.1]), zero
 
 
 def test_base_with_a_caster_follows_too() -> None:
     # Rows that depend on the dependent castor angle: the lift's own acceleration is not zero.
-    from concur.control import Output, Servo
-    from concur.reduction import ReducedModel
-
     robot = caster()
-    model = ReducedModel(robot, "constrained", (3, 4), (0, 1, 2, 5, 6), "wheels drive the castor")
+    model = reduce(robot)
+    assert model.kind == "constrained"
     servo = Servo(model, [Output("base", "chassis", "R2", (0.3, 0.0, 0.0))], 9.0, 6.0)
     q0, s0 = np.array([0, 0, 0.4, 0, 0, 1.1, 0.0]), np.array([1.0, 2.0])
     run = simulate(robot, servo, _Straight(), 5.0, q0, s0)

@@ -1,0 +1,269 @@
+"""Simulations that cannot be started or have to stop say why, and keep what they have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from concur.control import Reference, references
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    NonFiniteError,
+    ShapeError,
+    SimulationError,
+    SingularConfigurationError,
+    UnknownNameError,
+)
+from concur.mechanism import Body
+from concur.multibody import Mechanism
+from concur.simulation import simulate
+from concur.simulation._run import UNITS
+from tests.control._cases import (
+    Q0,
+    S0,
+    arm,
+    arm_servo,
+    case_study,
+    case_study_reference,
+    case_study_sample,
+    gantry,
+    refused,
+)
+
+SERVO = case_study()
+ROBOT = SERVO.model.robot
+
+
+def run(q0: object = Q0, s0: object = S0, duration: float = 0.1, **options: object) -> object:
+    return simulate(ROBOT, SERVO, case_study_reference(), duration, q0, s0, **options)  # type: ignore[arg-type]
+
+
+def test_wrong_shapes() -> None:
+    refused(ShapeError, lambda: run(Q0[:3]), where="`q0`", expected="(8,)", came="(3,)")
+    refused(
+        ShapeError,
+        lambda: run(s0=S0[:3]),
+        where="`s0` (left, right, turret, upper, fore)",
+        expected="(5,)",
+        came="(3,)",
+    )
+
+
+def test_nan_in_the_start() -> None:
+    q, s = Q0.copy(), S0.copy()
+    q[3] = s[1] = np.nan
+    refused(NonFiniteError, lambda: run(q), where="`q0`", came="[3] = nan")
+    refused(NonFiniteError, lambda: run(s0=s), where="`s`", came="[1] = nan")
+
+
+def test_quaternion_that_is_no_rotation() -> None:
+    robot = gantry()
+    servo = arm_servo(robot, "SE3")
+    still = references.hold(np.eye(4))
+    refused(
+        ShapeError,
+        lambda: simulate(robot, servo, still, 1.0, [0, 0, 0, 0, 0, 0, 2], np.zeros(6)),
+        where="`q0`, quaternion of `hand` at q[3:7]",
+        expected="unit norm",
+        came="norm 2",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "came"),
+    [
+        ({"duration": 0.0105}, "duration", "0.0105 s"),
+        ({"duration": -1.0}, "duration", "-1.0"),
+        ({"duration": 0.0}, "duration", "0.0"),
+        ({"duration": np.nan}, "duration", "nan"),
+        ({"duration": np.inf}, "duration", "inf"),
+        ({"duration": 0.1, "dt": 0.2}, "duration", "0.1 s"),
+        ({"dt": 0.0}, "dt", "0.0"),
+        ({"dt": -1e-3}, "dt", "-0.001"),
+        ({"dt": np.nan}, "dt", "nan"),
+        ({"hold": 0.0015}, "hold", "0.0015 s"),
+        ({"hold": 0.0}, "hold", "0.0"),
+        ({"hold": -0.01}, "hold", "-0.01"),
+        ({"hold": 0.0004}, "hold", "0.0004 s"),
+    ],
+)
+def test_times_that_do_not_fit(options: dict[str, float], name: str, came: str) -> None:
+    error = refused(
+        SimulationError,
+        lambda: run(**options),  # type: ignore[arg-type]
+        where=f"simulation of `rover`, `{name}`",
+        came=came,
+    )
+    assert "whole number of steps" in error.expected or "above zero" in error.expected
+
+
+def test_unknown_method() -> None:
+    refused(
+        UnknownNameError,
+        lambda: run(method="rk5"),
+        where="simulation of `rover`, `method`",
+        expected="rk4, rkmk4, dop853",
+        came="'rk5'",
+        cure="Did you mean",
+    )
+
+
+def test_misspelt_option_is_named() -> None:
+    with pytest.raises(TypeError, match="mehtod"):
+        run(mehtod="rk4")
+
+
+def test_plant_of_another_structure() -> None:
+    for plant in (arm(), _renamed(), _rewired()):
+        refused(
+            SimulationError,
+            lambda plant=plant: run(plant=plant),
+            where="`plant`",
+            expected="the bodies, joints and drives of `rover`",
+            came="another structure",
+            cure="parameters only",
+        )
+
+
+def _renamed() -> Mechanism:
+    bodies = [
+        Body("claw" if b.name == "fore" else b.name, b.joint, b.parent, b.placement, b.inertia)
+        for b in ROBOT.bodies
+    ]
+    return Mechanism("renamed", bodies, ROBOT.wheels, ROBOT.gravity)
+
+
+def _rewired() -> Mechanism:
+    drives = ["left", "right", "turret", "upper"]
+    return Mechanism("rewired", ROBOT.bodies, ROBOT.wheels, ROBOT.gravity, drives)
+
+
+def test_reference_of_other_outputs() -> None:
+    other = references.hold([1.0, 2.0, 3.0])
+    refused(
+        ConcurError,
+        lambda: simulate(ROBOT, SERVO, other, 0.1, Q0, S0),
+        where="reference",
+        expected="5",
+        came="3",
+    )
+
+
+def test_function_that_is_no_reference() -> None:
+    refused(
+        ConcurError,
+        lambda: simulate(ROBOT, SERVO, case_study_sample, 0.1, Q0, S0),  # type: ignore[arg-type]
+        where="reference",
+        cure="from_function",
+    )
+
+
+def check_finished_part(error: ConcurError, reference: Reference, q0: np.ndarray) -> None:
+    part = error.run
+    assert part.t[-1] == pytest.approx(error.time)
+    assert 0.0 < error.time < 4.0
+    for name in UNITS:
+        values = getattr(part, name)
+        assert len(values) == len(part.t), name
+        assert np.isfinite(values).all(), name
+    assert_allclose(part.q[0], q0)
+    assert np.abs(part.deviation[: len(part.t) // 2]).max() < 1e-6
+    assert_allclose(part.reference[-1], reference(part.t[-1]).pose, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["rk4", "rkmk4", "dop853"])
+def test_hand_led_out_of_reach(method: str) -> None:
+    output = SERVO.output(Q0)
+    away = references.stack(
+        references.hold(output[:2]), references.polynomial([output[2:], [0.0, 0.4, 0.0]])
+    )
+    assert not SERVO.feasibility(away, 3.0, Q0).feasible
+    error = refused(
+        SimulationError,
+        lambda: simulate(
+            ROBOT,
+            SERVO,
+            away,
+            3.0,
+            Q0,
+            np.zeros(5),
+            dt=2e-3 if method != "dop853" else 1e-2,
+            method=method,
+        ),
+        where="simulation of `rover`, t = ",
+        cure="The run up to here is in the attribute `run`.",
+    )
+    assert "margin" in str(error)
+    assert "singular" in str(error)
+    check_finished_part(error, away, Q0)
+
+
+def test_start_that_is_singular() -> None:
+    q = Q0.copy()
+    q[7] = 0.0
+    error = refused(
+        SingularConfigurationError, lambda: run(q), where="`rover`", came="output `hand`"
+    )
+    assert error.margin < 1e-10
+    assert_allclose(error.q, q)
+
+
+class _Broken(Reference):
+    pose_size = size = 5
+
+    def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
+        parts = [part.copy() for part in case_study_reference().sample(times)]
+        parts[0][times > 0.0501] = np.nan
+        return tuple(parts)
+
+
+@pytest.mark.parametrize("hold", [None, 0.01])
+def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
+    error = refused(
+        SimulationError,
+        lambda: simulate(ROBOT, SERVO, _Broken(), 0.1, Q0, S0, hold=hold),  # type: ignore[arg-type]
+        where="simulation of `rover`, t = 0.0",
+    )
+    part = error.run
+    assert 0.04 < part.t[-1] < 0.07
+    for name in ("t", "q", "v", "s"):
+        assert np.isfinite(getattr(part, name)).all(), name
+
+
+def test_sample_that_is_not_finite() -> None:
+    from concur.control import ReferenceSample
+
+    def sample(t: float) -> ReferenceSample:
+        return case_study_sample(t) if t < 0.05 else ReferenceSample([np.nan] * 5, [0] * 5, [0] * 5)
+
+    broken = references.from_function(sample, 5, 5)
+    refused(
+        NonFiniteError,
+        lambda: simulate(ROBOT, SERVO, broken, 0.1, Q0, S0),
+        where="reference sample, pose",
+        came="nan",
+    )
+
+
+def test_gains_too_high_for_the_step() -> None:
+    # Stiff beyond the stability of the method: it diverges, and says so.
+    stiff = case_study(stiffness=1e8, damping=2e4)
+    error = refused(
+        SimulationError,
+        lambda: simulate(ROBOT, stiff, case_study_reference(), 1.0, Q0, S0, dt=1e-2),
+        where="simulation of `rover`, t = ",
+    )
+    assert np.isfinite(error.run.q).all()
+
+
+def test_run_that_cannot_be_written(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    result = run(duration=0.01)
+    refused(
+        DescriptionError,
+        lambda: result.save(tmp_path / "missing" / "run.h5"),  # type: ignore[attr-defined]
+        where="run.h5",
+        expected="can be written",
+        cure="folder",
+    )
