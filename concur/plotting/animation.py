@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from matplotlib.animation import FFMpegWriter
+from matplotlib.lines import Line2D
 from matplotlib.ticker import MultipleLocator
 from PIL import Image
 
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats, RunLike
 
-_WIDTH, _HEIGHT, _DPI = 6.4, 4.8, 100
+# Width and greatest height of the picture, and what title and legend need of it, in inches.
+_WIDTH, _HEIGHT, _HEAD, _FOOT, _DPI = 6.4, 4.8, 0.32, 0.48, 100
 # Points of a trace in one window, and length of a dash of a reference in windows.
 _CURVE_POINTS = 400
 _DASH = 0.03
@@ -49,6 +51,8 @@ def animate(
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
     """Write a run as a moving picture of the robot, its references and the traces of its hands.
+
+    The view follows the robot where its course is long against its size.
 
     Parameters
     ----------
@@ -148,37 +152,60 @@ class _MovingPicture:
         self._hands = np.array([self._hands_at(index) for index in self._curve_index])
         self._wanted_curves = [dashed(curve, _DASH * float(np.max(size))) for curve in wanted]
         self._wanted_lines = [
-            axes.plot([], [], [], color=REFERENCE, linestyle="-", linewidth=1.1, label=label)[0]
-            for _, label in zip(wanted, ["reference", *[None] * len(wanted)], strict=False)
+            axes.plot([], [], [], color=REFERENCE, linestyle="-", linewidth=1.1, label="_")[0]
+            for _ in wanted
         ]
         self._traces = [
             axes.plot([], [], [], color=color, linestyle="-", label=output.name)[0]
             for output, color in zip(run.servo.outputs, cycle((*PALETTE[2:], *PALETTE[:2])))
         ]
         set_window(axes, self._low[0], self._high[0])
-        axes.set_box_aspect(size)
+        axes.set_box_aspect(tuple(size))
         _space_ticks(axes, size)
         part = outline.size / float(np.max(size))
         self._robot = RobotArtists(axes, outline, run.q[0], weight=min(1.0, 0.25 + 1.2 * part))
         handles, labels = axes.get_legend_handles_labels()
-        handles = [
+        dashes = Line2D([], [], color=REFERENCE, linestyle="--", linewidth=1.1, label="reference")
+        handles = [dashes] * bool(wanted) + [
             handle
             for handle, label in zip(handles, labels, strict=True)
             if label not in ("joints", "output points")
         ]
-        self.figure.legend(handles=handles, loc="lower center", ncols=min(4, len(handles)))
+        legend = self.figure.legend(handles=handles, loc="lower center", ncols=min(4, len(handles)))
         self.figure.suptitle(run.robot.name, x=0.02, ha="left")
         self._stamp = self.figure.text(0.98, 0.985, "", ha="right", va="top", family="monospace")
         # One layout for all frames: solving it again would cost time and make the picture shake.
-        fill_view(axes, bottom=0.1, top=0.93)
+        # A flat box leaves room above and below: the second pass does without.
+        height = _HEIGHT
+        for _ in range(2):
+            self.figure.set_size_inches(_WIDTH, height)
+            filled = fill_view(axes, bottom=_FOOT / height, top=1.0 - _HEAD / height)
+            # Whole and even numbers of pixels, as films need them.
+            height = np.ceil((filled * height + _HEAD + _FOOT) * _DPI / 2) * 2 / _DPI
+
+        self._freeze(legend)
+
+    def _freeze(self, legend: Any) -> None:
+        """Replace the legend by a picture of it: drawing it takes a fifth of each frame."""
+        self.figure.set_dpi(_DPI)
+        self._axes.set_visible(False)
+        canvas: Any = self.figure.canvas
+        canvas.draw()
+        foot = np.array(canvas.buffer_rgba())[-round(_FOOT * _DPI) :]
+        legend.remove()
+        self.figure.figimage(foot, zorder=10, origin="upper")
+        self._axes.set_visible(True)
 
     def _wanted(self) -> list[Floats]:
+        start = {
+            out.name: hand
+            for out, hand in zip(self.run.servo.outputs, self._hands_at(0), strict=True)
+        }
         found = []
-        for _, wanted in positions(self.run).values():
+        for name, (_, wanted) in positions(self.run).items():
             if wanted.shape[1] == 2:
-                # A planar reference lies on the ground; without one, in the plane z = 0.
-                floor = np.full(len(wanted), self.run.robot.ground_height or 0.0)
-                wanted = np.column_stack([wanted, floor])
+                # A planar reference is drawn at the height of the point that follows it.
+                wanted = np.column_stack([wanted, np.full(len(wanted), start[name][2])])
             found.append(wanted)
         return found
 
@@ -210,16 +237,16 @@ class _MovingPicture:
 
 def _space_ticks(axes: Any, size: Floats) -> None:
     """Put ticks at round numbers that stay where they are while the window moves."""
-    step = _round_step(float(np.max(size)) / 6)
+    step = _round_step(float(np.max(size)) / 8)
     axes.xaxis.set_major_locator(MultipleLocator(step))
     axes.yaxis.set_major_locator(MultipleLocator(step))
-    # Seen from above, heights are foreshortened least but the box is flat: two steps must do.
-    axes.zaxis.set_major_locator(MultipleLocator(min(step, _round_step(float(size[2]) / 2))))
+    # The box is flat where the ground is its floor: there its height has room for few labels.
+    axes.zaxis.set_major_locator(MultipleLocator(min(step, _round_step(float(size[2]) / 3))))
 
 
 def _round_step(length: float) -> float:
     power = 10.0 ** np.floor(np.log10(length))
-    return float(power * max(factor for factor in (1.0, 2.0, 5.0) if factor * power <= length))
+    return float(power * min(factor for factor in (1, 2, 5, 10) if factor * power >= length))
 
 
 def _write_gif(
@@ -228,14 +255,13 @@ def _write_gif(
     fps: float,
     progress: Callable[[int, int], None] | None,
 ) -> None:
-    picture.figure.set_dpi(_DPI)
     count = len(picture.moments)
     # One palette for the whole film, from its last frame, where every trace is drawn.
     # Swatches keep the colours of small marks, which a count of pixels would drop.
     sample = picture.image(len(picture.moments) - 1)
     for number, color in enumerate((*PALETTE, ARM, CHASSIS, *FRAME_COLORS, COM)):
         sample.paste(color, (30 * number, 0, 30 * number + 30, 30))
-    palette = sample.quantize(192, dither=Image.Dither.NONE)
+    palette = sample.quantize(96, dither=Image.Dither.NONE)
 
     def frames() -> Iterator[Image.Image]:
         for frame in range(count):

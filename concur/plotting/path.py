@@ -26,10 +26,13 @@ from concur.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from concur.plotting.protocols import Floats, RunLike
 
 INSTANTS = 6
+# Greatest width and height of the top view, and what legend and titles need beside it, in inches.
+_WIDEST, _HIGHEST, _SIDE, _HEAD = 7.0, 6.4, 2.6, 1.4
 
 
 def path_figure(run: RunLike) -> Figure:
@@ -51,9 +54,11 @@ def path_figure(run: RunLike) -> Figure:
     """
     with styled():
         spatial = {name: pair for name, pair in positions(run).items() if pair[0].shape[1] == 3}
-        figure = new_figure(9.0, 9.0 if spatial else 7.0)
+        width, height = _panel_size(run)
+        lower = 2.2 if spatial else 0.0
+        figure = new_figure(width + _SIDE, height + lower + _HEAD)
         if spatial:
-            top, bottom = figure.subplots(2, 1, height_ratios=[3.2, 1])
+            top, bottom = figure.subplots(2, 1, height_ratios=[height, lower])
         else:
             top, bottom = figure.subplots(), None
         draw_top_view(top, run)
@@ -88,16 +93,15 @@ def draw_top_view(axes: Axes, run: RunLike, instants: int = INSTANTS) -> None:
         How often to draw the robot, evenly in time.
     """
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
-    chosen = np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], instants)))
+    chosen = _instants(run, instants)
     drawn = [outline.at(run.q[index]) for index in chosen]
     for number, at in enumerate(drawn):
         strength = 0.3 + 0.7 * number / max(1, len(drawn) - 1)
         _draw_from_above(axes, at, outline.size, strength)
-    _write_times(axes, drawn, [f"{run.t[index]:.3g} s" for index in chosen])
+    often = f"robot at {len(drawn)} instants" if len(drawn) > 1 else "robot"
+    axes.patches[-1 - len(drawn[-1].wheels)].set_label(often)
+    _write_times(axes, run, drawn, [f"{run.t[index]:.3g} s" for index in chosen])
 
-    few = np.unique(np.linspace(0, len(run.t) - 1, min(len(run.t), 300)).astype(int))
-    base = np.array([np.asarray(run.robot.pose(run.q[i], outline.root))[:2, 3] for i in few])
-    axes.plot(*base.T, linestyle="-", linewidth=1.2, color=EDGE, label=outline.root, zorder=3)
     for number, (name, (actual, wanted)) in enumerate(positions(run).items()):
         color = _color(number)
         axes.plot(*actual[:, :2].T, color=color, linestyle="-", linewidth=2.2, label=name, zorder=4)
@@ -147,7 +151,7 @@ def _draw_from_above(axes: Axes, at: Skeleton, size: float, strength: float) -> 
         )
 
 
-def _write_times(axes: Axes, drawn: list[Skeleton], texts: list[str]) -> None:
+def _write_times(axes: Axes, run: RunLike, drawn: list[Skeleton], texts: list[str]) -> None:
     bases = np.array([at.chassis[:, :2].mean(axis=0) for at in drawn])
     tips = [at.links[-1][-1] if at.links else at.frames[0][:3, 3] for at in drawn]
     hands = np.array(tips)[:, :2]
@@ -164,19 +168,79 @@ def _write_times(axes: Axes, drawn: list[Skeleton], texts: list[str]) -> None:
         else:
             length = float(np.linalg.norm(ahead))
             away = ahead / length if length > 0 else np.array([0.0, 1.0])
-            labels.append((anchor, 22 * away if at_hand else -26 * away, text))
-    for anchor, away, text in labels:
-        axes.annotate(
+            labels.append((anchor, away if at_hand else -away, text))
+    points, extent = _everything(run, drawn)
+    figure: Any = axes.get_figure()
+    room = axes.get_position().size * figure.get_size_inches() * 72
+    scale = float(np.min(room / np.maximum(extent, 1e-9 + 0.01 * np.max(extent))))
+    for anchor, ahead, text in labels:
+        half = np.array([3.2 * len(text) + 5.0, 9.0])
+        place = _free_place(anchor * scale, ahead, half, points * scale) / scale
+        points = np.concatenate([points, place + np.outer([-0.5, 0.0, 0.5], [half[0] / scale, 0])])
+        axes.update_datalim([place - half / scale, place + half / scale])
+        axes.text(
+            float(place[0]),
+            float(place[1]),
             text,
-            (anchor[0], anchor[1]),
-            xytext=(away[0], away[1]),
-            textcoords="offset points",
             ha="center",
             va="center",
             fontsize=9,
             zorder=7,
             path_effects=[patheffects.withStroke(linewidth=2.5, foreground="white")],
         )
+
+
+def _free_place(anchor: Floats, ahead: Floats, half: Floats, points: Floats) -> Floats:
+    """Return the nearest place around an anchor where a text covers none of the points.
+
+    All in typographic points; `half` is half the size of the text.
+    """
+    first = np.arctan2(ahead[1], ahead[0])
+    turns = np.pi / 12 * np.array([0, *(sign * k for k in range(1, 13) for sign in (1, -1))])
+    best, most = anchor, -1.0
+    for distance in np.arange(12.0, 72.0, 4.0):
+        for angle in first + turns:
+            place = anchor + distance * np.array([np.cos(angle), np.sin(angle)])
+            clear = float(np.min(np.max(np.abs(points - place) / half, axis=1)))
+            if clear >= 1.0:
+                return np.asarray(place)
+            if clear > most:
+                best, most = place, clear
+    return np.asarray(best)
+
+
+def _instants(run: RunLike, number: int) -> NDArray[np.intp]:
+    return np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], number)))
+
+
+def _panel_size(run: RunLike) -> tuple[float, float]:
+    """Return width and height (inches) of a top view that fits the extent of what it shows."""
+    outline = Outline(run.robot, run.q[0], run.servo.outputs)
+    drawn = [outline.at(run.q[index]) for index in _instants(run, INSTANTS)]
+    across, along = _everything(run, drawn)[1]
+    ratio = float(along / max(across, 1e-9))
+    width, height = _WIDEST, _WIDEST * ratio
+    if height > _HIGHEST:
+        width, height = _HIGHEST / ratio, _HIGHEST
+    return max(width, 4.5), max(height, 2.2)
+
+
+def _everything(run: RunLike, drawn: list[Skeleton]) -> tuple[Floats, Floats]:
+    """Return the points a top view shows, dense along lines, and their extent, in metres."""
+    parts = []
+    for at in drawn:
+        parts += [_filled(at.chassis[[0, 1, 3, 2, 0]]), *(_filled(line) for line in at.links)]
+        parts += [rims.reshape(-1, 3) for rims in at.wheels]
+    few = np.unique(np.linspace(0, len(run.t) - 1, min(len(run.t), 1000)).astype(int))
+    for pair in positions(run).values():
+        parts += [curve[few] for curve in pair]
+    points = np.concatenate([part[:, :2] for part in parts])
+    return points, np.ptp(points, axis=0)
+
+
+def _filled(line: Floats) -> Floats:
+    part = np.linspace(0.0, len(line) - 1.0, 12 * len(line))
+    return np.stack([np.interp(part, np.arange(len(line)), column) for column in line.T], axis=1)
 
 
 def _spread(points: Floats) -> float:

@@ -186,7 +186,7 @@ def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Fi
         return figure
 
 
-def fill_view(axes: Axes3D, bottom: float, top: float) -> None:
+def fill_view(axes: Axes3D, bottom: float, top: float) -> float:
     """Let the box and its labels fill a band of the figure, and freeze the layout.
 
     Matplotlib lays out three-dimensional axes by their frame, not by what is seen of them, and
@@ -198,6 +198,12 @@ def fill_view(axes: Axes3D, bottom: float, top: float) -> None:
         The only axes of their figure, with limits already set.
     bottom, top : float
         The band, as fractions of the height of the figure.
+
+    Returns
+    -------
+    float
+        Height of what is seen, as a fraction of the height of the figure; the band is higher where
+        the width is what limits the size.
     """
     figure: Any = axes.get_figure()
     figure.set_layout_engine("none")
@@ -213,6 +219,7 @@ def fill_view(axes: Axes3D, bottom: float, top: float) -> None:
     seen = _seen(axes)
     shift = np.array([0.5, (bottom + top) / 2]) - seen.mean(axis=0)
     axes.set_position((shift[0], bottom + shift[1], 1.0, top - bottom))
+    return float(seen[1, 1] - seen[0, 1])
 
 
 def _limits(axes: Axes3D) -> tuple[Any, Any, Any]:

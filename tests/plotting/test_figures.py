@@ -190,6 +190,45 @@ def test_path_draws_the_robot_at_six_instants(rover):
     assert np.ptp(across) == pytest.approx(0.04, rel=1e-2)
 
 
+def test_path_names_the_drawn_robots(run):
+    labels = [
+        text.get_text() for text in plotting.path_figure(run).axes[0].get_legend().get_texts()
+    ]
+    assert "robot at 6 instants" in labels
+    assert set(labels) - {"robot at 6 instants", "reference"} == {
+        out.name for out in run.servo.outputs
+    }
+
+
+@pytest.mark.parametrize("stretch", [1.0, 4.0])
+def test_path_fills_its_panel(stretch):
+    run = rover_run()
+    for table, column in ((run.q, 0), (run.pose, 0), (run.pose, 2)):
+        table[:, column] *= stretch
+    run.reference[:, [0, 2]] *= stretch
+    figure = plotting.path_figure(run)
+    figure.canvas.draw()
+    top = figure.axes[0]
+    drawn = np.concatenate([patch.get_xy() for patch in top.patches] + [run.pose[:, :2]])
+    for axis, limits in enumerate((top.get_xlim(), top.get_ylim())):
+        assert np.ptp(drawn[:, axis]) > 0.7 * np.ptp(limits)
+
+
+def test_times_cover_no_wheel_and_no_path(rover):
+    figure = plotting.path_figure(rover)
+    figure.canvas.draw()
+    top = figure.axes[0]
+    marks = np.concatenate(
+        [patch.get_xy() for patch in top.patches] + [rover.pose[:, :2], rover.pose[:, 2:4]]
+    )
+    marks = top.transData.transform(marks)
+    boxes = [text.get_window_extent() for text in top.texts]
+    for box in boxes:
+        inside = (marks > [box.x0, box.y0]) & (marks < [box.x1, box.y1])
+        assert not np.any(np.all(inside, axis=1))
+        assert sum(box.overlaps(other) for other in boxes) == 1
+
+
 def test_robot_figure_is_labelled_and_follows_its_update(rover):
     figure = plotting.robot_figure(rover.robot, rover.q[0], rover.servo.outputs)
     axes = figure.axes[0]

@@ -1,0 +1,109 @@
+"""The part of space a moving picture shows, and curves cut to it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.ndimage import gaussian_filter1d
+
+from concur.plotting.protocols import Floats
+
+# Side of a window that follows the robot, in largest extents of the robot.
+_SIDE = 2.5
+# Shortest height of the window, in its longest side: room for two tick labels.
+_LEAST_HEIGHT = 0.12
+_LEAST_WIDTH = 0.35
+
+
+def windows(
+    robot: Floats, curves: Floats, bases: Floats, ground_height: float | None, smoothing: float
+) -> tuple[Floats, Floats]:
+    """Return the corners of the window of every frame; all windows have the same size.
+
+    A course that is shorter than twice the window is shown whole. On a longer one the window
+    follows the base along every axis on which the course does not fit into it.
+
+    Parameters
+    ----------
+    robot : ndarray, shape (k, n, 3)
+        Points of the robot at k instants that stand for the whole motion, world frame (m).
+    curves : ndarray, shape (m, 3)
+        What else belongs to the course, such as points of references, world frame (m).
+    bases : ndarray, shape (f, 3)
+        Position of the base in each frame, world frame (m).
+    ground_height : float or None
+        Height of the ground, which becomes the floor of the window; None without a ground.
+    smoothing : float
+        Standard deviation of the filter that smooths the motion of the window, in frames.
+
+    Returns
+    -------
+    low, high : ndarray, shape (f, 3)
+        Corners of the window of each frame, world frame (m).
+    """
+    extent = float(np.max(np.ptp(robot, axis=1)))
+    side = _SIDE * max(extent, 1e-3)
+    course = np.concatenate([robot.reshape(-1, 3), curves])
+    first, last = course.min(axis=0), course.max(axis=0)
+    span = last - first
+    # Above a ground the window reaches from there to the top of the motion, and never leaves it.
+    level = ground_height is not None and first[2] > ground_height - 0.1 * extent
+    whole = float(np.max(span[:2] if level else span)) <= 2.0 * side
+    follows = np.zeros(3, dtype=bool) if whole else span > side
+    follows[2] = follows[2] and not level
+
+    size = np.where(follows, side, span + 0.1 * extent)
+    least = np.max(size) * np.array([_LEAST_WIDTH, _LEAST_WIDTH, _LEAST_HEIGHT])
+    size = np.maximum(size, least)
+    centre = np.tile((first + last) / 2, (len(bases), 1))
+    smooth = gaussian_filter1d(bases, smoothing, axis=0, mode="nearest")
+    # The robot reaches two fifths of the side; a twelfth more keeps it inside.
+    smooth = np.clip(smooth, bases - side / 12, bases + side / 12)
+    centre[:, follows] = smooth[:, follows]
+    low, high = centre - size / 2, centre + size / 2
+    if level and ground_height is not None:
+        low[:, 2] = ground_height
+        high[:, 2] = ground_height + max(last[2] + 0.05 * extent - ground_height, least[2])
+    return low, high
+
+
+def clipped(curve: Floats, low: Floats, high: Floats) -> Floats:
+    """Return a curve with a gap (NaN) wherever it is outside a window.
+
+    Parameters
+    ----------
+    curve : ndarray, shape (n, 3)
+        Points of the curve.
+    low, high : ndarray, shape (3,)
+        Corners of the window.
+
+    Returns
+    -------
+    ndarray, shape (n, 3)
+        The curve inside the window.
+    """
+    inside = np.all((curve >= low) & (curve <= high), axis=1)
+    return np.asarray(np.where(inside[:, None], curve, np.nan))
+
+
+def dashed(curve: Floats, period: float) -> Floats:
+    """Return a curve as dashes that stay where they are when the curve is cut.
+
+    Matplotlib starts its dashes at the first point in view: they would creep along a curve whose
+    beginning leaves the window.
+
+    Parameters
+    ----------
+    curve : ndarray, shape (n, 3)
+        Points of the curve.
+    period : float
+        Length of a dash and the gap after it (m).
+
+    Returns
+    -------
+    ndarray, shape (m, 3)
+        Points at equal distances along the curve, NaN in the gaps.
+    """
+    length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(curve, axis=0), axis=1))])
+    number = np.arange(int(length[-1] / period * 10) + 1)
+    places = [np.interp(number * period / 10, length, column) for column in curve.T]
+    return np.where((number % 10 < 7)[:, None], np.stack(places, axis=1), np.nan)
