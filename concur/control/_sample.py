@@ -2,36 +2,41 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concur.errors import NonFiniteError, ShapeError
+from concur.codegen import Array, as_floats, nonfinite_error, shape_error
+from concur.errors import ShapeError
+from concur.groups import quaternion
 
 
 class ReferenceSample:
     """Demanded pose, twist and acceleration of all outputs at one instant.
 
+    Each may also be a CasADi SX column; a pose is then given by its numbers, not as a matrix.
+
     Parameters
     ----------
-    pose : array_like, shape (4, 4) or (np,)
+    pose : array_like or casadi.SX, shape (4, 4) or (np,)
         A homogeneous matrix, body to world, if there is one output and it is a pose. Otherwise
         the numbers of all outputs one after the other: `R`, `R2`, `R3` their coordinates (m),
         `SO2` the angle (rad), `SE2` x, y, theta, `SO3` a unit quaternion x, y, z, w, `SE3` and
         `R3xSO3` px, py, pz, qx, qy, qz, qw.
-    twist : array_like, shape (n,)
+    twist : array_like or casadi.SX, shape (n,)
         Left-trivialised velocity of the demand, gamma^-1 gammadot, in output order (m/s,
         rad/s). `R`, `R2`, `R3`: rate in inertial axes. `SE2`: vx, vy, omega in the axes of the
         demanded pose. `SO3`: angular velocity in the axes of the demanded pose. `SE3`: linear
         and angular velocity in the axes of the demanded pose. `R3xSO3`: linear velocity in
         inertial axes, angular velocity in the axes of the demanded pose.
-    acceleration : array_like, shape (n,)
+    acceleration : array_like or casadi.SX, shape (n,)
         Time derivative of `twist` (m/s^2, rad/s^2).
 
     Raises
     ------
     ShapeError
-        If an array is no array of numbers, is neither flat nor (4, 4), or if `twist` and
-        `acceleration` differ in length.
+        If an array is no array of numbers, is neither flat nor (4, 4), if an SX is no column,
+        or if `twist` and `acceleration` differ in length.
     NonFiniteError
         If a number is NaN or infinite.
 
@@ -44,17 +49,17 @@ class ReferenceSample:
 
     __slots__ = ("acceleration", "pose", "twist")
 
-    pose: NDArray[np.float64]
-    twist: NDArray[np.float64]
-    acceleration: NDArray[np.float64]
+    pose: Array
+    twist: Array
+    acceleration: Array
 
-    def __init__(self, pose: ArrayLike, twist: ArrayLike, acceleration: ArrayLike) -> None:
+    def __init__(self, pose: Array, twist: Array, acceleration: Array) -> None:
         arrays = {
-            "pose": _numbers(pose, "pose"),
-            "twist": _numbers(twist, "twist"),
-            "acceleration": _numbers(acceleration, "acceleration"),
+            "pose": _part(pose, "pose"),
+            "twist": _part(twist, "twist"),
+            "acceleration": _part(acceleration, "acceleration"),
         }
-        if arrays["pose"].ndim != 1 and arrays["pose"].shape != (4, 4):
+        if not _is_flat(arrays["pose"]) and arrays["pose"].shape != (4, 4):
             raise ShapeError(
                 "reference sample, pose",
                 expected="a flat array or a (4, 4) homogeneous matrix",
@@ -62,28 +67,35 @@ class ReferenceSample:
                 cure="List the numbers of all outputs one after the other, in output order.",
             )
         for name in ("twist", "acceleration"):
-            if arrays[name].ndim != 1:
+            if not _is_flat(arrays[name]):
                 raise ShapeError(
                     f"reference sample, {name}",
                     expected="a flat array",
                     came=f"an array of shape {arrays[name].shape}",
                     cure="List the numbers of all outputs one after the other, in output order.",
                 )
-        if arrays["twist"].shape != arrays["acceleration"].shape:
+        size, rates = arrays["twist"].shape[0], arrays["acceleration"].shape[0]
+        if size != rates:
             raise ShapeError(
                 "reference sample, acceleration",
-                expected=f"{arrays['twist'].size} numbers, as many as the twist has",
-                came=f"{arrays['acceleration'].size} numbers",
+                expected=f"{size} numbers, as many as the twist has",
+                came=f"{rates} numbers",
                 cure="The acceleration is the time derivative of the twist.",
             )
         for name, array in arrays.items():
-            array.setflags(write=False)
+            if isinstance(array, np.ndarray):
+                array.setflags(write=False)
             object.__setattr__(self, name, array)
 
     @property
-    def flat_pose(self) -> NDArray[np.float64]:
+    def is_matrix(self) -> bool:
+        """Whether the pose was given as a homogeneous matrix (4, 4)."""
+        return not _is_flat(self.pose)
+
+    @property
+    def flat_pose(self) -> Array:
         """Pose as a flat vector; a (4, 4) matrix becomes px, py, pz, qx, qy, qz, qw."""
-        if self.pose.ndim == 1:
+        if not self.is_matrix:
             return self.pose
         flat = pose_numbers(self.pose)
         flat.setflags(write=False)
@@ -95,14 +107,15 @@ class ReferenceSample:
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"a reference sample is frozen: `{name}` cannot be deleted")
 
-    def __reduce__(self) -> tuple[type, tuple[NDArray[np.float64], ...]]:
+    def __reduce__(self) -> tuple[type, tuple[Array, ...]]:
         return ReferenceSample, (self.pose, self.twist, self.acceleration)
 
     def __repr__(self) -> str:
-        return (
-            f"ReferenceSample(pose={self.pose.tolist()}, twist={self.twist.tolist()}, "
-            f"acceleration={self.acceleration.tolist()})"
+        pose, twist, acceleration = (
+            part.tolist() if isinstance(part, np.ndarray) else str(part)
+            for part in (self.pose, self.twist, self.acceleration)
         )
+        return f"ReferenceSample(pose={pose}, twist={twist}, acceleration={acceleration})"
 
 
 def pose_numbers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -118,38 +131,43 @@ def pose_numbers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
     ndarray, shape (7,)
         Position (m) and unit quaternion with qw >= 0.
     """
-    r = matrix[:3, :3]
-    # Of the four candidates for the divisor the largest one is never near zero, so nothing cancels.
-    squares = np.array([r[0, 0], r[1, 1], r[2, 2], np.trace(r)])
-    largest = int(np.argmax(squares))
-    if largest == 3:
-        q = np.array([r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1], 1.0 + squares[3]])
-    else:
-        i, j, k = largest, (largest + 1) % 3, (largest + 2) % 3
-        q = np.empty(4)
-        q[i] = 1.0 + r[i, i] - r[j, j] - r[k, k]
-        q[j] = r[i, j] + r[j, i]
-        q[k] = r[i, k] + r[k, i]
-        q[3] = r[k, j] - r[j, k]
-    q /= np.linalg.norm(q)
-    return np.concatenate([matrix[:3, 3], -q if q[3] < 0 else q])
+    return np.concatenate([matrix[:3, 3], quaternion.from_matrix(matrix[:3, :3])])
 
 
-def _numbers(value: ArrayLike, name: str) -> NDArray[np.float64]:
-    try:
-        array = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError(
-            f"reference sample, {name}",
-            expected="an array of numbers",
-            came=repr(value),
-            cure="Give a list of numbers or a NumPy array.",
-        ) from None
+def finite(value: ArrayLike, where: str) -> NDArray[np.float64]:
+    """Copy an array of finite numbers.
+
+    Parameters
+    ----------
+    value : array_like
+        What came.
+    where : str
+        Place named in errors.
+
+    Returns
+    -------
+    ndarray
+        The copy.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If it is no array of numbers, or one of them is not finite.
+    """
+    array = np.array(as_floats(value, where))
     if not np.isfinite(array).all():
-        raise NonFiniteError(
-            f"reference sample, {name}",
-            expected="finite numbers",
-            came=str(array.tolist()),
-            cure="Check the reference at this time for divisions by zero.",
-        )
+        raise nonfinite_error(where, array)
     return array
+
+
+def _part(value: Array, name: str) -> Array:
+    where = f"reference sample, {name}"
+    if not isinstance(value, ca.SX):
+        return finite(value, where)
+    if value.shape[1] != 1:
+        raise shape_error(where, (value.numel(), 1), value.shape)
+    return ca.SX(value)
+
+
+def _is_flat(part: Array) -> bool:
+    return isinstance(part, ca.SX) or part.ndim == 1

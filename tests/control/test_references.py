@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+from types import SimpleNamespace
 
+import casadi as ca
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,10 +13,15 @@ from hypothesis import strategies as st
 from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
-from concur.control import references
-from concur.control._sample import ReferenceSample, pose_numbers
-from concur.control.references import Reference
-from concur.errors import ConcurError, NonFiniteError, ShapeError, UnknownNameError
+from concur.control import Output, ReferenceSample, references
+from concur.control.references import Reference, as_reference, check, fitting
+from concur.errors import (
+    ConcurError,
+    NonFiniteError,
+    OutputError,
+    ShapeError,
+    UnknownNameError,
+)
 
 TIMES = [0.0, 1.0, 2.5, 3.0, 5.0]
 POINTS = [[0.0, 1.0], [0.5, -1.0], [2.0, 0.0], [1.0, 0.3], [0.0, 0.0]]
@@ -229,7 +236,7 @@ def test_quaternion_of_a_matrix_also_at_half_turns(seed: int, away: float) -> No
     rotation = Rotation.from_rotvec((np.pi - away) * axis / np.linalg.norm(axis))
     pose = np.eye(4)
     pose[:3, :3] = rotation.as_matrix()
-    flat = pose_numbers(pose)
+    flat = ReferenceSample(pose, np.zeros(6), np.zeros(6)).flat_pose
     np.testing.assert_allclose(Rotation.from_quat(flat[3:]).as_matrix(), pose[:3, :3], atol=1e-12)
     assert np.linalg.norm(flat[3:]) == pytest.approx(1.0, abs=1e-14)
     assert flat[6] >= 0.0
@@ -281,11 +288,205 @@ def test_sample_keeps_a_matrix_and_shows_it_flat() -> None:
         (([1.0], [0.0], [0.0, 0.0]), "acceleration", ShapeError),
         (([1.0], [float("nan")], [0.0]), "twist", NonFiniteError),
         (([1.0], [0.0], [float("inf")]), "acceleration", NonFiniteError),
+        ((None, [0.0], [0.0]), "pose", ShapeError),
+        ((ca.SX.sym("pose", 4, 4), [0.0], [0.0]), "pose", ShapeError),
+        (([1.0], ca.SX.sym("twist", 1, 3), [0.0] * 3), "twist", ShapeError),
+        (([1.0], ca.SX.sym("twist", 3), [0.0] * 2), "acceleration", ShapeError),
+        (([1.0], [0.0, 0.0], ca.SX.sym("acceleration", 3)), "acceleration", ShapeError),
     ],
 )
 def test_bad_samples_are_refused(arguments: tuple, field: str, kind: type) -> None:
     with pytest.raises(kind, match=f"reference sample, {field}"):
         ReferenceSample(*arguments)
+
+
+def test_symbolic_sample_keeps_its_expressions() -> None:
+    pose, twist, acceleration = (ca.SX.sym(name, n) for name, n in (("p", 7), ("v", 6), ("a", 6)))
+    sample = ReferenceSample(pose, twist, acceleration)
+    for part, symbol in (
+        (sample.pose, pose),
+        (sample.flat_pose, pose),
+        (sample.twist, twist),
+        (sample.acceleration, acceleration),
+    ):
+        assert isinstance(part, ca.SX)
+        assert ca.is_equal(part, symbol, 1)
+    assert not sample.is_matrix
+    assert "p_6" in repr(sample)
+    pose[0] = 3.0
+    assert not sample.pose[0].is_constant()
+
+
+def test_parts_of_a_sample_may_be_numbers_and_expressions() -> None:
+    twist = ca.SX.sym("v", 6)
+    sample = ReferenceSample(np.eye(4), twist, np.zeros(6))
+    assert sample.is_matrix
+    np.testing.assert_array_equal(sample.flat_pose, [0, 0, 0, 0, 0, 0, 1])
+    assert isinstance(sample.twist, ca.SX)
+    assert isinstance(sample.acceleration, np.ndarray)
+    assert not ReferenceSample(np.zeros(7), twist, np.zeros(6)).is_matrix
+
+
+def rest(pose: list[float], size: int) -> Reference:
+    sample = ReferenceSample(pose, np.zeros(size), np.zeros(size))
+    return references.from_function(lambda t: sample, len(pose), size)
+
+
+POINT, SPOT = references.hold([1.0, 2.0, 3.0]), references.hold([1.0, 2.0])
+HEIGHT = references.hold([3.0], "R")
+TURNED = references.hold([0, 0, 0, 1], "SO3")
+HEADED = references.planar(POINT)
+BODY_SCREW = references.screw(np.eye(4), [0.1, 0, 0, 0, 0, 0.3], "SE3")
+INERTIAL_SCREW = references.screw(np.eye(4), [0.1, 0, 0, 0, 0, 0.3])
+
+
+def test_groups_of_the_parts() -> None:
+    expected = {
+        POINT: [(3, 3, None)],
+        TURNED: [(4, 3, "SO3")],
+        HEADED: [(3, 3, "SE2")],
+        BODY_SCREW: [(7, 6, "SE3")],
+        INERTIAL_SCREW: [(7, 6, "R3xSO3")],
+        references.hold(np.eye(4)): [(7, 6, None)],
+        references.hold(np.eye(4), "SE3"): [(7, 6, "SE3")],
+        references.stack(SPOT, references.stack(HEADED, TURNED)): [
+            (2, 2, None),
+            (3, 3, "SE2"),
+            (4, 3, "SO3"),
+        ],
+        references.relative(HEIGHT, SPOT, [0]): [(2, 2, None)],
+        references.relative(SPOT, references.stack(SPOT, HEIGHT)): [(2, 2, None), (1, 1, "R")],
+        references.relative(references.hold([1, 2], "R2"), SPOT): [(2, 2, "R2")],
+        references.relative(SPOT, references.hold([1, 2], "R2")): [(2, 2, None)],
+        references.waypoints(TIMES, POINTS): [(2, 2, None)],
+        rest([0.0] * 7, 6): [(7, 6, None)],
+        _Constant(np.ones((1, 1))): [(1, 1, None)],
+    }
+    for reference, parts in expected.items():
+        assert list(reference.groups) == parts
+        assert sum(part[0] for part in parts) == reference.pose_size
+        assert sum(part[1] for part in parts) == reference.size
+
+
+def outputs(*groups: str) -> list[Output]:
+    return [Output(f"output{i}", "body", group) for i, group in enumerate(groups)]
+
+
+FIT = [
+    (POINT, ["R3"]),
+    (POINT, ["R2", "R"]),
+    (POINT, ["SE2"]),
+    (HEADED, ["SE2"]),
+    (references.hold([0.3], "SO2"), ["SO2"]),
+    (references.hold([0.3]), ["SO2"]),
+    (references.stack(SPOT, HEIGHT), ["R3"]),
+    (references.stack(SPOT, HEIGHT), ["R2", "R"]),
+    (references.stack(POINT, TURNED), ["R3xSO3"]),
+    (references.stack(POINT, TURNED), ["R3", "SO3"]),
+    (references.hold(np.eye(4)), ["SE3"]),
+    (references.hold(np.eye(4)), ["R3xSO3"]),
+    (references.hold(np.eye(4), "SE3"), ["SE3"]),
+    (BODY_SCREW, ["SE3"]),
+    (INERTIAL_SCREW, ["R3xSO3"]),
+    (INERTIAL_SCREW, ["R3", "SO3"]),
+    (rest([0.0] * 10, 9), ["R3", "SE3"]),
+    (references.stack(SPOT, BODY_SCREW, HEADED, HEIGHT), ["R2", "SE3", "SE2", "R"]),
+]
+
+
+@pytest.mark.parametrize(("reference", "groups"), FIT)
+def test_references_that_fit(reference: Reference, groups: list[str]) -> None:
+    demanded = outputs(*groups)
+    check(reference, demanded, "servo")
+    assert fitting(reference, demanded, "servo") is reference
+
+
+MISFIT = [
+    (
+        BODY_SCREW,
+        ["R3xSO3"],
+        "output0",
+        r"in R3xSO3 \(7 pose, 6 twist .*got one in SE3 \(7 pose, 6",
+    ),
+    (INERTIAL_SCREW, ["SE3"], "output0", r"in SE3 .*got one in R3xSO3"),
+    (references.hold(np.eye(4), "SE3"), ["R3xSO3"], "output0", "got one in SE3"),
+    (references.hold([0.3], "SO2"), ["R"], "output0", "in R .*got one in SO2"),
+    (HEADED, ["R3"], "output0", "in R3 .*got one in SE2"),
+    (HEADED, ["R2", "SO2"], "output0", "got one in SE2"),
+    (HEIGHT, ["SO2"], "output0", "in SO2 .*got one in R "),
+    (references.stack(SPOT, HEIGHT), ["SE2"], "output0", "in SE2"),
+    (references.stack(HEADED, SPOT), ["R2", "SE2"], "output0", "in R2 .*got one in SE2"),
+    (references.stack(SPOT, BODY_SCREW), ["R2", "R3xSO3"], "output1", "in R3xSO3 .*got one in SE3"),
+    (references.stack(POINT, TURNED), ["SO3", "R3"], "output0", "in SO3 .*got one in any group"),
+    (references.stack(TURNED, POINT), ["R3xSO3"], "output0", "got one in SO3"),
+    (references.stack(POINT, rest([0, 0, 0, 1], 3)), ["SE3"], "output0", "in SE3"),
+    (references.stack(INERTIAL_SCREW, POINT), ["R3", "SE2", "SO3"], "output1", "in SE2"),
+]
+
+
+@pytest.mark.parametrize(("reference", "groups", "name", "text"), MISFIT)
+def test_references_for_other_groups_are_refused(
+    reference: Reference, groups: list[str], name: str, text: str
+) -> None:
+    with pytest.raises(OutputError, match=f"^servo, reference of output `{name}`.*{text}"):
+        check(reference, outputs(*groups), "servo")
+
+
+@pytest.mark.parametrize(
+    ("reference", "groups"),
+    [
+        (SPOT, ["R3"]),
+        (POINT, ["R3", "R"]),
+        (POINT, []),
+        (TURNED, ["R3"]),
+        (references.hold([0.0] * 7), ["SE3"]),
+    ],
+)
+def test_references_of_another_size_are_refused(reference: Reference, groups: list[str]) -> None:
+    pose_size, size = reference.pose_size, reference.size
+    with pytest.raises(
+        ShapeError, match=rf"^servo, reference: .*, got {pose_size} and {size}"
+    ) as e:
+        check(reference, outputs(*groups), "servo")
+    for output in outputs(*groups):
+        assert f"`{output.name}` {output.group} ({output.pose_size} pose, {output.dim}" in str(
+            e.value
+        )
+
+
+def test_outputs_of_a_group_of_ones_own() -> None:
+    own = SimpleNamespace(name="grip", group="S2", pose_size=3, dim=2)
+    check(rest([0.0] * 3, 2), [own], "servo")
+    with pytest.raises(OutputError, match="in S2"):
+        check(references.stack(rest([0.0] * 2, 1), references.hold([1.0])), [own], "servo")
+
+
+@pytest.mark.parametrize("value", [None, 3.0, [1.0], lambda t: t, references.hold])
+def test_only_references_are_checked(value: object) -> None:
+    with pytest.raises(OutputError, match="servo, reference: expected a Reference"):
+        check(value, outputs("R"), "servo")  # type: ignore[arg-type]
+
+
+def test_plain_functions_become_references() -> None:
+    def wave(t: float) -> ReferenceSample:
+        return ReferenceSample([np.sin(t)], [np.cos(t)], [-np.sin(t)])
+
+    assert as_reference(POINT, 9, 9) is POINT
+    for reference in (as_reference(wave, 1, 1), fitting(wave, outputs("SO2"), "servo")):
+        assert (reference.pose_size, reference.size) == (1, 1)
+        np.testing.assert_allclose(reference(0.3).twist, np.cos(0.3), rtol=1e-15)
+    with pytest.raises(ShapeError, match="t = 0 s: expected 2 pose"):
+        as_reference(wave, 2, 2)(0.0)
+
+
+@pytest.mark.parametrize(
+    "value", [None, 3.0, [1.0], ReferenceSample([1.0], [0.0], [0.0]), ReferenceSample]
+)
+def test_what_is_no_reference_is_refused(value: object) -> None:
+    with pytest.raises(ConcurError, match=r"^reference: expected a Reference or a function"):
+        as_reference(value, 1, 1)
+    with pytest.raises(ConcurError, match=r"^servo, reference: expected a Reference or a function"):
+        fitting(value, outputs("R"), "servo")
 
 
 NAN = float("nan")
@@ -294,6 +495,12 @@ BAD = {
     "hold table": (lambda: references.hold([[1.0], [2.0]]), ShapeError, "hold, point"),
     "hold empty": (lambda: references.hold([]), ShapeError, "hold, point"),
     "hold group": (lambda: references.hold([1.0], "R9"), UnknownNameError, "R2"),
+    "hold near group": (
+        lambda: references.hold(np.eye(4), "R3xS03"),
+        UnknownNameError,
+        "Did you mean 'R3xSO3'",
+    ),
+    "hold symbol": (lambda: references.hold(ca.SX.sym("x", 2)), ShapeError, "Give lists"),
     "hold size": (lambda: references.hold([1.0], "R2"), ShapeError, "2 numbers"),
     "hold quaternion": (
         lambda: references.hold([1.0, 0, 0, 1.0], "SO3"),
@@ -383,6 +590,18 @@ BAD = {
         lambda: references.relative(references.hold([1, 2]), references.hold([1, 2, 3]), [1, 1]),
         ShapeError,
         "different",
+    ),
+    "function size": (
+        lambda: references.from_function(lambda t: None, 1, 0),
+        ConcurError,
+        "from_function, size: expected a positive whole number",
+    ),
+    "function symbolic": (
+        lambda: references.from_function(
+            lambda t: ReferenceSample([t], [1.0], ca.SX.sym("a")), 1, 1
+        )(0.5),
+        ConcurError,
+        "t = 0.5 s: expected a sample of numbers",
     ),
     "function": (lambda: references.from_function(3, 1, 1), ConcurError, "from time"),
     "function result": (

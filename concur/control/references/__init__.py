@@ -1,0 +1,33 @@
+"""References: what the outputs shall do, as functions of time.
+
+A `Reference` gives pose, twist and acceleration at any time. The constructors here make the
+usual ones; `stack` puts the references of several outputs into one, in output order. For the
+functions that take a reference, `as_reference`, `check` and `fitting` see to what came.
+"""
+
+from concur.control.references._circle import circle
+from concur.control.references._combined import relative, stack
+from concur.control.references._function import as_reference as as_reference
+from concur.control.references._function import fitting as fitting
+from concur.control.references._function import from_function
+from concur.control.references._hold import hold
+from concur.control.references._planar import planar
+from concur.control.references._polynomial import polynomial, rest_to_rest
+from concur.control.references._reference import Reference
+from concur.control.references._reference import check as check
+from concur.control.references._screw import screw
+from concur.control.references._waypoints import waypoints
+
+__all__ = [
+    "Reference",
+    "circle",
+    "from_function",
+    "hold",
+    "planar",
+    "polynomial",
+    "relative",
+    "rest_to_rest",
+    "screw",
+    "stack",
+    "waypoints",
+]

@@ -1,0 +1,111 @@
+"""Circles at constant speed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.control.references._inputs import number, numbers, positive
+from concur.control.references._reference import Floats, Reference, Samples
+from concur.errors import ConcurError, ShapeError
+
+
+def circle(
+    center: ArrayLike,
+    radius: float,
+    period: float,
+    normal: ArrayLike = (0.0, 0.0, 1.0),
+    phase: float = 0.0,
+) -> Reference:
+    """Run round a circle at constant speed, counter-clockwise about its normal.
+
+    In three dimensions the angle is counted from the projection of the inertial x axis onto the
+    plane of the circle; of the y axis where the normal is within 26 degrees of the x axis.
+
+    Parameters
+    ----------
+    center : array_like, shape (2,) or (3,)
+        Centre in inertial axes (m).
+    radius : float
+        Radius (m), positive.
+    period : float
+        Time of one revolution (s); negative runs clockwise.
+    normal : array_like, shape (3,), default (0, 0, 1)
+        Normal of the plane, of any length. In the plane (two-dimensional centre) it stays at its
+        default.
+    phase : float, default 0.0
+        Angle at t = 0 (rad).
+
+    Returns
+    -------
+    Reference
+        Reference in R^2 or R^3, as the centre.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If the centre is not of two or three finite numbers, or the normal not of three.
+    ConcurError
+        If the radius is not positive, the period or the normal zero.
+
+    Examples
+    --------
+    >>> circle([0.0, 0.0], radius=2.0, period=4.0)(1.0).pose.round(12)
+    array([0., 2.])
+    """
+    middle = numbers(center, "circle, center", ndim=1)
+    if middle.size not in (2, 3):
+        raise ShapeError(
+            "reference circle, center",
+            expected="two or three numbers",
+            came=f"{middle.size} numbers",
+            cure="A circle lies in the plane (R2) or in space (R3).",
+        )
+    size = positive(radius, "circle, radius", "m")
+    turn = number(period, "circle, period")
+    if turn == 0.0:
+        raise ConcurError(
+            "reference circle, period",
+            expected="a time of revolution (s) other than zero",
+            came="0.0",
+            cure="A negative period runs clockwise; to stand still use `hold`.",
+        )
+    up = numbers(normal, "circle, normal", ndim=1)
+    if up.shape != (3,) or not np.linalg.norm(up) > 0.0:
+        raise ShapeError(
+            "reference circle, normal",
+            expected="three numbers that are not all zero",
+            came=str(up.tolist()),
+            cure="Give a vector at right angles to the plane of the circle.",
+        )
+    up = up / np.linalg.norm(up)
+    if middle.size == 2:
+        if not np.array_equal(up, [0.0, 0.0, 1.0]):
+            raise ShapeError(
+                "reference circle, normal",
+                expected="(0, 0, 1) for a circle in the plane",
+                came=str(up.tolist()),
+                cure="Give a centre of three numbers, or a negative period to run clockwise.",
+            )
+        axes = np.eye(2)
+    else:
+        along = np.array([1.0, 0.0, 0.0] if abs(up[0]) < 0.9 else [0.0, 1.0, 0.0])
+        first = along - (along @ up) * up
+        first /= np.linalg.norm(first)
+        axes = np.array([first, np.cross(up, first)])
+    return _Circle(middle, size * axes, 2.0 * math.pi / turn, number(phase, "circle, phase"))
+
+
+class _Circle(Reference):
+    def __init__(self, center: Floats, axes: Floats, speed: float, phase: float) -> None:
+        self.pose_size = self.size = center.size
+        self._center, self._axes = center, axes
+        self._speed, self._phase = speed, phase
+
+    def _evaluate(self, times: Floats) -> Samples:
+        angle = self._phase + self._speed * times
+        outward = np.stack([np.cos(angle), np.sin(angle)], axis=1) @ self._axes
+        forward = np.stack([-np.sin(angle), np.cos(angle)], axis=1) @ self._axes
+        return self._center + outward, self._speed * forward, -(self._speed**2) * outward

@@ -1,0 +1,149 @@
+"""References made of others: side by side, or one on top of the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.control.references._reference import Floats, Part, Reference, Samples, check_reference
+from concur.errors import ConcurError, ShapeError
+
+
+def stack(*references: Reference) -> Reference:
+    """Put the references of several outputs into one.
+
+    Parameters
+    ----------
+    *references : Reference
+        References in the order of the outputs.
+
+    Returns
+    -------
+    Reference
+        Reference of all outputs.
+
+    Raises
+    ------
+    ConcurError
+        If there is none, or an argument is no `Reference`.
+
+    Examples
+    --------
+    >>> from concur.control.references import hold
+    >>> stack(hold([1.0, 2.0]), hold([3.0]))(0.0).pose
+    array([1., 2., 3.])
+    """
+    if not references:
+        raise ConcurError(
+            "reference stack",
+            expected="at least one reference",
+            came="none",
+            cure="Give the reference of each output, in output order.",
+        )
+    for reference in references:
+        check_reference(reference, "stack")
+    return _Stack(references)
+
+
+def relative(
+    reference: Reference, to: Reference, components: Sequence[int] | None = None
+) -> Reference:
+    """Add two references in R^n, for example a hand's circle to the path of its base.
+
+    Parameters
+    ----------
+    reference : Reference
+        Motion relative to `to`, in inertial axes: only the place moves along, not the heading.
+    to : Reference
+        Motion of the moving origin.
+    components : sequence of int, optional
+        Where the coordinates of the one with fewer coordinates are added in the other. By
+        default to the first ones: a path in R^2 moves x and y of a point in R^3.
+
+    Returns
+    -------
+    Reference
+        The sum, with as many coordinates and the groups of the larger one; of `reference` where
+        both are of one size.
+
+    Raises
+    ------
+    ConcurError
+        If one of them is a reference of poses, or `components` does not fit.
+
+    Examples
+    --------
+    >>> from concur.control.references import hold, polynomial
+    >>> path = polynomial([[0.0, 0.0], [1.0, 0.0]])
+    >>> relative(hold([0.1, 0.2, 0.3]), path)(1.0).pose
+    array([1.1, 0.2, 0.3])
+    """
+    for part in (reference, to):
+        check_reference(part, "relative")
+        if not _adds(part):
+            raise ShapeError(
+                "reference relative",
+                expected="two references in R^n",
+                came="a reference with a rotation in it",
+                cure="Add positions only; give the orientation in inertial axes.",
+            )
+    low, high = sorted((reference, to), key=lambda r: r.size)
+    columns = np.arange(low.size) if components is None else np.asarray(components)
+    if (
+        columns.shape != (low.size,)
+        or columns.dtype.kind != "i"
+        or len(set(columns.tolist())) != low.size
+        or columns.min() < 0
+        or columns.max() >= high.size
+    ):
+        raise ShapeError(
+            "reference relative, components",
+            expected=f"{low.size} different whole numbers from 0 to {high.size - 1}",
+            came=repr(components),
+            cure="Name the coordinate of the larger reference to which each number is added.",
+        )
+    return _Sum(low, high, columns, reference if reference.size == high.size else to)
+
+
+class _Stack(Reference):
+    def __init__(self, references: tuple[Reference, ...]) -> None:
+        self.pose_size = sum(r.pose_size for r in references)
+        self.size = sum(r.size for r in references)
+        self._references = references
+
+    @property
+    def groups(self) -> tuple[Part, ...]:
+        return tuple(part for reference in self._references for part in reference.groups)
+
+    def _evaluate(self, times: Floats) -> Samples:
+        parts = [r._evaluate(times) for r in self._references]
+        poses, twists, accelerations = (np.concatenate(p, axis=1) for p in zip(*parts, strict=True))
+        return poses, twists, accelerations
+
+
+class _Sum(Reference):
+    def __init__(
+        self, low: Reference, high: Reference, columns: NDArray[np.int_], named: Reference
+    ) -> None:
+        self.pose_size = self.size = high.size
+        self._named = named
+        self._low, self._high, self._columns = low, high, columns
+
+    @property
+    def groups(self) -> tuple[Part, ...]:
+        return self._named.groups
+
+    def _evaluate(self, times: Floats) -> Samples:
+        poses, twists, accelerations = (part.copy() for part in self._high._evaluate(times))
+        more = self._low._evaluate(times)
+        poses[:, self._columns] += more[0]
+        twists[:, self._columns] += more[1]
+        accelerations[:, self._columns] += more[2]
+        return poses, twists, accelerations
+
+
+def _adds(reference: Reference) -> bool:
+    """Whether twists are plain rates of the pose coordinates, so that references add."""
+    return all(pose_size == size and group != "SE2" for pose_size, size, group in reference.groups)

@@ -1,0 +1,157 @@
+"""What users give to the constructors of references, checked."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from concur.control._sample import finite
+from concur.errors import ConcurError, ShapeError
+
+
+def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np.float64]:
+    """Read an array of finite numbers.
+
+    Parameters
+    ----------
+    value : array_like
+        What came.
+    where : str
+        Constructor and argument.
+    ndim : int, optional
+        Number of axes it must have.
+
+    Returns
+    -------
+    ndarray
+        A copy.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If it is ragged, empty, of other axes or not finite.
+    """
+    place = f"reference {where}"
+    try:
+        array = finite(value, place)
+    except ShapeError as error:
+        raise ShapeError(
+            place,
+            expected="an array of numbers, all rows of one length",
+            came=error.came,
+            cure="Give lists of numbers or a NumPy array.",
+        ) from None
+    if (ndim is not None and array.ndim != ndim) or (array.ndim > 0 and array.shape[-1] == 0):
+        form = {1: "a flat array", 2: "a table (rows of numbers)"}.get(ndim or 0, "some numbers")
+        # An empty list of times is a fair question; an empty point or table is not.
+        if not (where == "times" and array.ndim == 1):
+            raise ShapeError(
+                place,
+                expected=form,
+                came=f"an array of shape {array.shape}",
+                cure="Check the brackets.",
+            )
+    return array
+
+
+def number(value: ArrayLike, where: str) -> float:
+    """Read one finite number.
+
+    Parameters
+    ----------
+    value : float
+        What came.
+    where : str
+        Constructor and argument.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If it is no single finite number.
+    """
+    array = numbers(value, where)
+    if array.ndim != 0:
+        raise ShapeError(
+            f"reference {where}",
+            expected="one number",
+            came=f"an array of shape {array.shape}",
+            cure="Give a single number.",
+        )
+    return float(array)
+
+
+def positive(value: ArrayLike, where: str, unit: str) -> float:
+    """Read one number above zero.
+
+    Parameters
+    ----------
+    value : float
+        What came.
+    where : str
+        Constructor and argument.
+    unit : str
+        Its unit.
+
+    Returns
+    -------
+    float
+        The number.
+
+    Raises
+    ------
+    ConcurError
+        If it is zero or below, or no single finite number.
+    """
+    single = number(value, where)
+    if single <= 0.0:
+        raise ConcurError(
+            f"reference {where}",
+            expected=f"a positive number ({unit})",
+            came=f"{single:.9g}",
+            cure="Check the sign.",
+        )
+    return single
+
+
+def homogeneous(matrix: NDArray[np.float64], where: str) -> NDArray[np.float64]:
+    """Refuse an array that is no pose.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        Pose, body to world (m).
+    where : str
+        Constructor and argument.
+
+    Returns
+    -------
+    ndarray, shape (4, 4)
+        `matrix` itself.
+
+    Raises
+    ------
+    ShapeError
+        If it is not of shape (4, 4) or has no rotation in it.
+    """
+    if matrix.shape != (4, 4):
+        raise ShapeError(
+            f"reference {where}",
+            expected="a (4, 4) homogeneous matrix",
+            came=f"an array of shape {matrix.shape}",
+            cure="Build it with `Pose(translation, rotation).matrix`.",
+        )
+    rotation = matrix[:3, :3]
+    proper = np.abs(rotation.T @ rotation - np.eye(3)).max() < 1e-6 and np.linalg.det(rotation) > 0
+    if not proper or np.abs(matrix[3] - [0.0, 0.0, 0.0, 1.0]).max() > 1e-9:
+        raise ShapeError(
+            f"reference {where}",
+            expected="a homogeneous matrix with a rotation in it",
+            came=str(matrix.tolist()),
+            cure="Build it with `Pose(translation, rotation).matrix`.",
+        )
+    return matrix

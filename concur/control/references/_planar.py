@@ -1,0 +1,70 @@
+"""Poses in the plane from paths of x, y and heading."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from concur.control.references._reference import Floats, Part, Reference, Samples, check_reference
+from concur.errors import ShapeError
+
+
+def planar(reference: Reference) -> Reference:
+    """Take a reference of x, y, theta as one of a pose in the plane.
+
+    A path in R^3 has rates in inertial axes; a reference in SE(2) has them in the axes of the
+    pose. This converts the one into the other.
+
+    Parameters
+    ----------
+    reference : Reference
+        Reference in R^3 with coordinates x (m), y (m), theta (rad).
+
+    Returns
+    -------
+    Reference
+        The same motion as a reference for an output in "SE2".
+
+    Raises
+    ------
+    ShapeError
+        If the reference does not have three coordinates.
+
+    Examples
+    --------
+    >>> from concur.control.references import polynomial
+    >>> sideways = polynomial([[0.0, 0.0, 1.5707963267948966], [0.0, 1.0, 0.0]])
+    >>> planar(sideways)(0.0).twist.round(12)
+    array([1., 0., 0.])
+    """
+    check_reference(reference, "planar")
+    if (reference.pose_size, reference.size) != (3, 3):
+        raise ShapeError(
+            "reference planar",
+            expected="a reference with the coordinates x, y, theta",
+            came=f"one with {reference.pose_size}",
+            cure="Stack a path in R2 and an angle.",
+        )
+    return _PlanarPose(reference)
+
+
+class _PlanarPose(Reference):
+    def __init__(self, path: Reference) -> None:
+        self.pose_size = self.size = 3
+        self._path = path
+
+    @property
+    def groups(self) -> tuple[Part, ...]:
+        return ((3, 3, "SE2"),)
+
+    def _evaluate(self, times: Floats) -> Samples:
+        poses, rates, changes = self._path._evaluate(times)
+        cos, sin, turn = np.cos(poses[:, 2]), np.sin(poses[:, 2]), rates[:, 2]
+        forward = cos * rates[:, 0] + sin * rates[:, 1]
+        sideways = -sin * rates[:, 0] + cos * rates[:, 1]
+        forward_change = cos * changes[:, 0] + sin * changes[:, 1] + turn * sideways
+        sideways_change = -sin * changes[:, 0] + cos * changes[:, 1] - turn * forward
+        return (
+            poses,
+            np.stack([forward, sideways, turn], axis=1),
+            np.stack([forward_change, sideways_change, changes[:, 2]], axis=1),
+        )

@@ -1,0 +1,220 @@
+"""What all references have in common, and whether one fits a list of outputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from concur.control._sample import ReferenceSample
+from concur.control.references._inputs import numbers
+from concur.errors import ConcurError, OutputError, ShapeError
+
+Floats: TypeAlias = NDArray[np.float64]
+Samples: TypeAlias = tuple[Floats, Floats, Floats]
+Part: TypeAlias = tuple[int, int, str | None]
+
+_LINE: Part = (1, 1, "R")
+_FACTORS: dict[str, list[Part]] = {
+    "R": [_LINE],
+    "R2": [_LINE] * 2,
+    "R3": [_LINE] * 3,
+    "R3xSO3": [*[_LINE] * 3, (4, 3, "SO3")],
+}
+
+
+class Reference(ABC):
+    """A demand on one or several outputs as a function of time.
+
+    Attributes
+    ----------
+    pose_size : int
+        Number of pose coordinates, see `ReferenceSample`.
+    size : int
+        Number of twist coordinates: the degrees of freedom demanded.
+    """
+
+    pose_size: int
+    size: int
+
+    @property
+    def groups(self) -> tuple[Part, ...]:
+        """Parts in output order: pose coordinates, twist coordinates, group.
+
+        The group is None where any group of these sizes fits; then one part may also be meant
+        for several outputs.
+        """
+        return ((self.pose_size, self.size, None),)
+
+    def __call__(self, t: float) -> ReferenceSample:
+        """Evaluate the reference at one time.
+
+        Parameters
+        ----------
+        t : float
+            Time (s).
+
+        Returns
+        -------
+        ReferenceSample
+            Pose, twist and acceleration at `t`.
+
+        Raises
+        ------
+        NonFiniteError
+            If `t` is NaN or infinite.
+        """
+        poses, twists, accelerations = self.sample([t])
+        return ReferenceSample(poses[0], twists[0], accelerations[0])
+
+    def sample(self, times: ArrayLike) -> Samples:
+        """Evaluate the reference at many times.
+
+        Parameters
+        ----------
+        times : array_like, shape (k,)
+            Times (s), in any order.
+
+        Returns
+        -------
+        poses : ndarray, shape (k, pose_size)
+            Poses, flat.
+        twists : ndarray, shape (k, size)
+            Left-trivialised velocities.
+        accelerations : ndarray, shape (k, size)
+            Time derivatives of the twists.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If `times` is no flat array of finite numbers.
+        """
+        return self._evaluate(numbers(times, "times", ndim=1))
+
+    @abstractmethod
+    def _evaluate(self, times: Floats) -> Samples:
+        """Do the work of `sample` on times that have been checked."""
+
+
+class Demanded(Protocol):
+    """What an output tells about itself: see `concur.control.Output`."""
+
+    name: str
+    group: str
+
+    @property
+    def pose_size(self) -> int:
+        """Number of pose coordinates."""
+
+    @property
+    def dim(self) -> int:
+        """Number of twist coordinates."""
+
+
+def check(reference: Reference, outputs: Sequence[Demanded], where: str) -> None:
+    """Refuse a reference that does not fit a list of outputs.
+
+    Sizes must agree, and where a part of the reference is made for a certain group, this must
+    be the output's. Products count by their factors: a place in R^3 and a quaternion, stacked,
+    fit an output in "R3xSO3". A part for any group fits one or several whole outputs.
+
+    Parameters
+    ----------
+    reference : Reference
+        Reference of all outputs.
+    outputs : sequence of Output
+        The outputs, in order.
+    where : str
+        Place named in errors.
+
+    Raises
+    ------
+    ShapeError
+        If the numbers of coordinates differ.
+    OutputError
+        If `reference` is no `Reference`, or a part is made for another group.
+    """
+    if not isinstance(reference, Reference):
+        raise OutputError(
+            f"{where}, reference",
+            expected="a Reference",
+            came=f"{type(reference).__name__} {reference!r:.60}",
+            cure="Make one with `references`; wrap own functions with `references.from_function`.",
+        )
+    wanted: list[Part] = [(o.pose_size, o.dim, o.group) for o in outputs]
+    listed = ", ".join(f"`{o.name}` {_shown(w)}" for o, w in zip(outputs, wanted, strict=True))
+    came = ", ".join(_shown(part) for part in reference.groups)
+    pose_size, size = sum(part[0] for part in wanted), sum(part[1] for part in wanted)
+    if (reference.pose_size, reference.size) != (pose_size, size):
+        raise ShapeError(
+            f"{where}, reference",
+            expected=f"{pose_size} pose and {size} twist coordinates, in output order: {listed}",
+            came=f"{reference.pose_size} and {reference.size}: {came}",
+            cure="Stack one reference for each output, in output order.",
+        )
+    atoms = [(i, atom) for i, part in enumerate(wanted) for atom in _factors(part)]
+    start = 0
+    for part in reference.groups:
+        stop, fits = _covered(part, [atom for _, atom in atoms[start:]])
+        if not fits:
+            first = atoms[start + stop][0]
+            raise OutputError(
+                f"{where}, reference of output `{outputs[first].name}`",
+                expected=f"a part in {_shown(wanted[first])}",
+                came=f"one in {_shown(part)}; the outputs are {listed}, the parts {came}",
+                cure="Make the reference of each output for its group (`group=...`; `planar` for "
+                "SE2) and stack them in output order.",
+                output=outputs[first].name,
+            )
+        start += stop
+
+
+def _covered(part: Part, atoms: list[Part]) -> tuple[int, bool]:
+    """Number of atoms that a part takes up and True, or place of the first misfit and False."""
+    if part[2] is None:
+        pose_size = size = count = 0
+        while pose_size < part[0] or size < part[1]:
+            pose_size, size = pose_size + atoms[count][0], size + atoms[count][1]
+            count += 1
+        fits = (pose_size, size) == part[:2]
+        return (count, True) if fits else (0, False)
+    own = _factors(part)
+    for i, atom in enumerate(own):
+        if i >= len(atoms) or atom != atoms[i]:
+            return min(i, len(atoms) - 1), False
+    return len(own), True
+
+
+def _factors(part: Part) -> list[Part]:
+    return _FACTORS.get(part[2] or "", [part])
+
+
+def _shown(part: Part) -> str:
+    return f"{part[2] or 'any group'} ({part[0]} pose, {part[1]} twist coordinates)"
+
+
+def check_reference(value: object, where: str) -> None:
+    """Refuse what is no reference where references are put together.
+
+    Parameters
+    ----------
+    value : object
+        What came.
+    where : str
+        Name of the constructor.
+
+    Raises
+    ------
+    ConcurError
+        If `value` is no `Reference`.
+    """
+    if not isinstance(value, Reference):
+        raise ConcurError(
+            f"reference {where}",
+            expected="references",
+            came=type(value).__name__,
+            cure="Wrap own functions with `references.from_function`.",
+        )

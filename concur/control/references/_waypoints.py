@@ -1,0 +1,101 @@
+"""Paths through given points at given times."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.interpolate import CubicSpline
+
+from concur.codegen import shape_error
+from concur.control.references._inputs import numbers
+from concur.control.references._reference import Floats, Reference, Samples
+from concur.errors import ConcurError, ShapeError
+
+
+def waypoints(times: ArrayLike, points: ArrayLike, rates: ArrayLike | None = None) -> Reference:
+    """Pass through given points at given times, on cubic splines.
+
+    Between the first and the last time position, velocity and acceleration are continuous.
+    Outside, the motion goes on at the constant rate of its end, which by default is rest; the
+    velocity is continuous there too, while the acceleration jumps to zero. Where this jump
+    matters (it is a step in torque), let the outer points lie beyond the time of the run.
+
+    Parameters
+    ----------
+    times : array_like, shape (k,)
+        Times (s), increasing, at least two.
+    points : array_like, shape (k, n)
+        Points (m). A flat array of k numbers is taken as n = 1.
+    rates : array_like, shape (2, n), optional
+        Velocity at the first and the last time (m/s). Zero if not given.
+
+    Returns
+    -------
+    Reference
+        Reference in R^n.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If the arrays do not fit each other, or a number is not finite.
+    ConcurError
+        If the times do not increase.
+
+    Examples
+    --------
+    >>> waypoints([0.0, 1.0, 2.0], [[0.0], [0.5], [1.0]])(1.0).pose
+    array([0.5])
+    """
+    knots = numbers(times, "waypoints, times", ndim=1)
+    table = numbers(points, "waypoints, points")
+    if table.ndim == 1:
+        table = table[:, None]
+    if knots.size < 2:
+        raise ShapeError(
+            "reference waypoints, times",
+            expected="at least two times",
+            came=str(knots.size),
+            cure="To stay at one point use `hold`.",
+        )
+    if table.ndim != 2 or len(table) != knots.size or table.shape[1] == 0:
+        raise ShapeError(
+            "reference waypoints, points",
+            expected=f"one row for each of the {knots.size} times",
+            came=f"an array of shape {table.shape}",
+            cure="Give as many points as times.",
+        )
+    steps = np.diff(knots)
+    if not (steps > 0.0).all():
+        row = int(np.argmin(steps > 0.0)) + 1
+        raise ConcurError(
+            f"reference waypoints, times, entry {row}",
+            expected=f"a time after {knots[row - 1]:.9g} s",
+            came=f"{knots[row]:.9g} s",
+            cure="Sort the points by time and remove doubles.",
+            row=row,
+        )
+    ends = np.zeros((2, table.shape[1]))
+    if rates is not None:
+        ends = numbers(rates, "waypoints, rates")
+        if ends.shape != (2, table.shape[1]):
+            raise shape_error("reference waypoints, rates", (2, table.shape[1]), ends.shape)
+    return _Waypoints(knots, table, ends)
+
+
+class _Waypoints(Reference):
+    def __init__(self, times: Floats, points: Floats, rates: Floats) -> None:
+        self.pose_size = self.size = points.shape[1]
+        self._first, self._last = float(times[0]), float(times[-1])
+        position = CubicSpline(times, points, bc_type=((1, rates[0]), (1, rates[1])))
+        self._splines = [position, position.derivative(1), position.derivative(2)]
+        self._rates = rates
+
+    def _evaluate(self, times: Floats) -> Samples:
+        inside = np.clip(times, self._first, self._last)
+        outside = times != inside
+        position, rate, acceleration = (spline(inside) for spline in self._splines)
+        beyond = (times - inside)[outside, None]
+        rate[outside] = self._rates[(beyond[:, 0] > 0.0).astype(int)]
+        position[outside] += beyond * rate[outside]
+        acceleration[outside] = 0.0
+        return position, rate, acceleration
