@@ -490,6 +490,18 @@ def test_path_that_is_feasible_says_so() -> None:
     assert SERVO.audit(case_study_reference(), 3.0, Q0).holds
 
 
+def test_path_below_the_margin_is_not_feasible() -> None:
+    full = SERVO.feasibility(case_study_reference(), 5.0, Q0)
+    margins = np.array([SERVO.margin(q) for q in full.configurations])
+    threshold = (margins[0] + margins.min()) / 2
+    wary = Servo(MODEL, [BASE, HAND], 1.0, 1.0, singular_margin=threshold)
+    path = wary.feasibility(case_study_reference(), 5.0, Q0)
+    assert not path.feasible
+    first = int(np.argmax(margins < threshold))
+    assert path.reached == pytest.approx(full.times[first])
+    assert f"margin {margins[first]:.2g}, nothing moves" in path.why
+
+
 @pytest.mark.parametrize("duration", [-1.0, 0.0, np.nan, np.inf])
 def test_duration_that_is_none(duration: float) -> None:
     from concur.errors import ConcurError
