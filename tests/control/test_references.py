@@ -14,7 +14,7 @@ from scipy.linalg import expm
 from scipy.spatial.transform import Rotation
 
 from concur.control import Output, ReferenceSample, references
-from concur.control.references import Reference, as_reference, check, fitting
+from concur.control.references import Reference, as_reference, check
 from concur.errors import (
     ConcurError,
     NonFiniteError,
@@ -396,9 +396,9 @@ FIT = [
 
 @pytest.mark.parametrize(("reference", "groups"), FIT)
 def test_references_that_fit(reference: Reference, groups: list[str]) -> None:
-    demanded = outputs(*groups)
-    check(reference, demanded, "servo")
-    assert fitting(reference, demanded, "servo") is reference
+    check(reference, outputs(*groups), "servo")
+    with pytest.raises(ShapeError, match="one reference for each output"):
+        check(reference, outputs(*groups, "R"), "servo")
 
 
 MISFIT = [
@@ -472,9 +472,10 @@ def test_plain_functions_become_references() -> None:
         return ReferenceSample([np.sin(t)], [np.cos(t)], [-np.sin(t)])
 
     assert as_reference(POINT, 9, 9) is POINT
-    for reference in (as_reference(wave, 1, 1), fitting(wave, outputs("SO2"), "servo")):
-        assert (reference.pose_size, reference.size) == (1, 1)
-        np.testing.assert_allclose(reference(0.3).twist, np.cos(0.3), rtol=1e-15)
+    reference = as_reference(wave, 1, 1)
+    assert reference.groups == ((1, 1, None),)
+    check(reference, outputs("SO2"), "servo")
+    np.testing.assert_allclose(reference(0.3).twist, np.cos(0.3), rtol=1e-15)
     with pytest.raises(ShapeError, match="t = 0 s: expected 2 pose"):
         as_reference(wave, 2, 2)(0.0)
 
@@ -486,7 +487,7 @@ def test_what_is_no_reference_is_refused(value: object) -> None:
     with pytest.raises(ConcurError, match=r"^reference: expected a Reference or a function"):
         as_reference(value, 1, 1)
     with pytest.raises(ConcurError, match=r"^servo, reference: expected a Reference or a function"):
-        fitting(value, outputs("R"), "servo")
+        as_reference(value, 1, 1, "servo, reference")
 
 
 NAN = float("nan")

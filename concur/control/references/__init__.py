@@ -2,13 +2,12 @@
 
 A `Reference` gives pose, twist and acceleration at any time. The constructors here make the
 usual ones; `stack` puts the references of several outputs into one, in output order. For the
-functions that take a reference, `as_reference`, `check` and `fitting` see to what came.
+functions that take a reference, `as_reference` and `check` see to what came.
 """
 
 from concur.control.references._circle import circle
 from concur.control.references._combined import relative, stack
 from concur.control.references._function import as_reference as as_reference
-from concur.control.references._function import fitting as fitting
 from concur.control.references._function import from_function
 from concur.control.references._hold import hold
 from concur.control.references._planar import planar

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import casadi as ca
 import numpy as np
 
 from concur.control._sample import ReferenceSample
-from concur.control.references._reference import Demanded, Floats, Reference, Samples, check
+from concur.control.references._reference import Floats, Reference, Samples
 from concur.errors import ConcurError, ShapeError
 
 
@@ -105,36 +105,6 @@ def as_reference(value: object, pose_size: int, size: int, where: str = "referen
             cure="Make one with `references`, for example `references.hold([0.1, 0.2])`.",
         )
     return from_function(value, pose_size, size)
-
-
-def fitting(value: object, outputs: Sequence[Demanded], where: str) -> Reference:
-    """Make a reference of what came and see that it fits the outputs.
-
-    Parameters
-    ----------
-    value : Reference or callable
-        A reference, or a function from time (s) to `ReferenceSample` of all outputs.
-    outputs : sequence of Output
-        The outputs it is for, in order.
-    where : str
-        Place named in errors.
-
-    Returns
-    -------
-    Reference
-        Reference of all outputs.
-
-    Raises
-    ------
-    ConcurError
-        If `value` is neither, see `as_reference`.
-    ShapeError, OutputError
-        If it does not fit, see `check`.
-    """
-    pose_size, size = sum(o.pose_size for o in outputs), sum(o.dim for o in outputs)
-    reference = as_reference(value, pose_size, size, f"{where}, reference")
-    check(reference, outputs, where)
-    return reference
 
 
 class _Function(Reference):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from concur.control._output import Output
 from concur.control._sample import ReferenceSample
 from concur.control.references._inputs import numbers
 from concur.errors import ConcurError, OutputError, ShapeError
@@ -99,22 +100,7 @@ class Reference(ABC):
         """Do the work of `sample` on times that have been checked."""
 
 
-class Demanded(Protocol):
-    """What an output tells about itself: see `concur.control.Output`."""
-
-    name: str
-    group: str
-
-    @property
-    def pose_size(self) -> int:
-        """Number of pose coordinates."""
-
-    @property
-    def dim(self) -> int:
-        """Number of twist coordinates."""
-
-
-def check(reference: Reference, outputs: Sequence[Demanded], where: str) -> None:
+def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
     """Refuse a reference that does not fit a list of outputs.
 
     Sizes must agree, and where a part of the reference is made for a certain group, this must
