@@ -15,7 +15,7 @@ from typing import Any as _Any
 
 from concur import errors
 from concur.control import Output, ReferenceSample, Servo, references
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
+from concur.mechanism import Body, Inertia, Pose, Wheel, helical_plane, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
 from concur.simulation import Plant, Run, Tolerances, simulate
@@ -40,6 +40,7 @@ __all__ = [
     "Tolerances",
     "Wheel",
     "errors",
+    "helical_plane",
     "joints",
     "load",
     "load_task",

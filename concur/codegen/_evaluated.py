@@ -5,13 +5,14 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import casadi as ca
 import numpy as np
 
-from concur.codegen._evaluator import Evaluator, as_floats, shape_error
+from concur.codegen._evaluator import Evaluator, as_floats, nonfinite_error, shape_error
+from concur.errors import ShapeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -69,27 +70,34 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 args = bound.args
             arrays, static = args[first:last], args[last:]
             cache = args[0].__dict__.setdefault("_evaluators", {}) if first else own_cache
-            key = (function.__qualname__, static)
+            key = (function.__qualname__, *_hashable(_where(args), static))
             entry = cache.get(key)
             if entry is None:
                 entry = cache[key] = _Entry(_build(args, static))
             if any(isinstance(a, ca.SX) for a in arrays):
-                return entry.expand(_expressions(args, arrays))
+                return entry.expand(_expressions(args, arrays, ca.SX))
             if any(isinstance(a, ca.MX) for a in arrays):
-                return entry.numeric(_where(args), _shapes(args)).function(*arrays)
+                return entry.numeric(_where(args), _shapes(args)).function(
+                    *_expressions(args, arrays, ca.MX)
+                )
             return entry.numeric(_where(args), _shapes(args))(*arrays)
 
         def _where(args: Any) -> str:
             owner = getattr(args[0], "name", None) if first else None
             return function.__qualname__ + (f" of `{owner}`" if isinstance(owner, str) else "")
 
-        def _expressions(args: Any, arrays: Any) -> list[ca.SX]:
+        def _expressions(args: Any, arrays: Any, kind: Any) -> list[Any]:
             expressions = []
             for shape, array, name in zip(shapes_in, arrays, names[first:last], strict=True):
                 where = f"{_where(args)}, argument `{name}`"
                 wanted = _casadi_shape(_resolve(shape, args))
-                if not isinstance(array, ca.SX):
-                    array = ca.SX(ca.DM(np.atleast_1d(as_floats(array, where))))
+                if not isinstance(array, kind):
+                    numbers = as_floats(array, where)
+                    if not np.isfinite(numbers).all():
+                        raise nonfinite_error(where, numbers)
+                    if numbers.ndim > 2:
+                        raise shape_error(where, wanted, numbers.shape)
+                    array = kind(ca.DM(np.atleast_1d(numbers)))
                 if array.shape != wanted:
                     raise shape_error(where, wanted, array.shape)
                 expressions.append(array)
@@ -120,6 +128,19 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+def _hashable(where: str, static: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Arguments that select a function must be names, not lists."""
+    for value in static:
+        if not isinstance(value, Hashable):
+            raise ShapeError(
+                where,
+                expected="a name",
+                came=f"{type(value).__name__} {value!r:.40}",
+                cure="Pass one name at a time.",
+            )
+    return static
 
 
 class _Entry:

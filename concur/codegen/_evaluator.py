@@ -8,6 +8,7 @@ only copies numbers in, triggers, and copies numbers out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from threading import Lock
 from typing import Any
 
 import casadi as ca
@@ -19,7 +20,8 @@ from concur.errors import NonFiniteError, ShapeError
 class Evaluator:
     """A CasADi function called through preallocated buffers.
 
-    One evaluator serves one thread at a time.
+    Calls are safe from several threads, which then wait for each other; the buffers
+    themselves are not.
 
     Parameters
     ----------
@@ -43,6 +45,7 @@ class Evaluator:
         self, function: ca.Function, shapes: Sequence[tuple[int, ...]], where: str
     ) -> None:
         self.where = where
+        self._lock = Lock()
         self.shapes = tuple(shapes)
         self.function = _dense(function)
         self._names = tuple(self.function.name_in())
@@ -76,18 +79,22 @@ class Evaluator:
         NonFiniteError
             If an argument holds a NaN or an infinity.
         """
-        for view, argument, name in zip(self.inputs, arguments, self._names, strict=True):
-            array = as_floats(argument, f"{self.where}, argument `{name}`")
-            if array.shape != view.shape and (array.size, 1) != view.shape:
-                raise shape_error(f"{self.where}, argument `{name}`", view.shape, array.shape)
-            view[...] = array.reshape(view.shape)
-        if not np.isfinite(self._flat_in).all():
-            self._refuse_nonfinite()
-        self.trigger()
-        results = tuple(
-            float(view[0, 0]) if shape == () else view.reshape(shape, order="F").copy()
-            for view, shape in zip(self.outputs, self.shapes, strict=True)
-        )
+        with self._lock:
+            for view, argument, name in zip(self.inputs, arguments, self._names, strict=True):
+                array = as_floats(argument, f"{self.where}, argument `{name}`")
+                if array.shape == view.shape:
+                    view[...] = array
+                elif (*array.shape, 1) == view.shape or (array.shape == () and view.size == 1):
+                    view[:, 0] = array
+                else:
+                    raise shape_error(f"{self.where}, argument `{name}`", view.shape, array.shape)
+            if not np.isfinite(self._flat_in).all():
+                self._refuse_nonfinite()
+            self.trigger()
+            results = tuple(
+                float(view[0, 0]) if shape == () else view.reshape(shape, order="F").copy()
+                for view, shape in zip(self.outputs, self.shapes, strict=True)
+            )
         return results if len(results) != 1 else results[0]
 
     def _refuse_nonfinite(self) -> None:
@@ -120,8 +127,11 @@ def as_floats(value: Any, where: str) -> np.ndarray:
         If the value is ragged or not numeric.
     """
     try:
-        return np.asarray(value, dtype=float)
-    except (TypeError, ValueError):
+        array = np.asarray(value)
+        if array.dtype.kind in "biuf":
+            return np.asarray(array, dtype=float)
+        raise TypeError
+    except (TypeError, ValueError, NotImplementedError, RuntimeError):
         raise ShapeError(
             where,
             expected="an array of numbers",

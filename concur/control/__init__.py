@@ -6,6 +6,7 @@ from concur.control._feasibility import Feasibility
 from concur.control._output import Output
 from concur.control._sample import ReferenceSample
 from concur.control._servo import Servo
+from concur.control._singularity import lost_direction, singular_error
 from concur.control._tick import Tick, TickBuffers
 from concur.control.references import Reference
 
@@ -18,5 +19,7 @@ __all__ = [
     "Servo",
     "Tick",
     "TickBuffers",
+    "lost_direction",
     "references",
+    "singular_error",
 ]

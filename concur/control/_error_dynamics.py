@@ -143,7 +143,7 @@ class ErrorDynamics(EvaluatedMethods):
 def _linear_flow(matrix: np.ndarray, start: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Exact flow at given times; one exponential per distinct step."""
     states = np.empty((times.size, start.size))
-    state, last = start, 0.0
+    state, last = start, float(times[0])
     known: dict[float, np.ndarray] = {}
     for k, time in enumerate(times):
         step = round(float(time - last), 12)

@@ -100,11 +100,14 @@ class Vector(OutputGroup):
         self.dim = self.pose_size = len(self.axes)
         self.coordinate_names = self.error_names = self.axes
         self.error_units = ("m",) * self.dim
-        self._rows = constant([AXES[axis] for axis in self.axes])
 
     @property
     def basis(self) -> np.ndarray:
         return np.eye(6)[:, ["xyz".index(axis) for axis in self.axes]]
+
+    @property
+    def _rows(self) -> Array:
+        return constant([AXES[axis] for axis in self.axes])
 
     def coordinates(self, pose: Placed) -> Array:
         return self._rows @ pose[1]

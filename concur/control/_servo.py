@@ -8,8 +8,9 @@ of a physical force, the opposite of the thesis's.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -19,6 +20,8 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, follow
+from concur.control._fitting import fitting
+from concur.control._gains import read_gain
 from concur.control._output import Output
 from concur.control._output_groups import Product
 from concur.control._sample import ReferenceSample
@@ -30,8 +33,16 @@ from concur.control._singularity import (
 )
 from concur.control._tick import Tick
 from concur.control.references import Reference
-from concur.errors import NonFiniteError, OutputError
-from concur.kinematics import body_accelerations, body_poses, body_twists, jacobian, joint_poses
+from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
+from concur.kinematics import (
+    body_accelerations,
+    body_poses,
+    body_twists,
+    constant,
+    jacobian,
+    joint_poses,
+)
+from concur.mechanism import scalar
 from concur.reduction import Audit, AuditRow, AuditStatus, ReducedModel
 
 
@@ -81,12 +92,14 @@ class Servo(EvaluatedMethods):
     error_dynamics: ErrorDynamics = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        where = _check_kinds(self.model, self.outputs)
         outputs = tuple(self.outputs)
         object.__setattr__(self, "outputs", outputs)
-        where = f"servo of `{self.name}`"
+        if self.inertia is None:
+            object.__setattr__(self, "inertia", 1.0)
         _check_outputs(where, self.model, outputs)
         gains = {
-            name: _gain(f"{where}, `{name}`", getattr(self, name), outputs)
+            name: read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             for name in ("stiffness", "damping", "inertia")
         }
         for name, matrix in gains.items():
@@ -241,8 +254,8 @@ class Servo(EvaluatedMethods):
         u : numpy.ndarray or casadi.SX
             Control forces and torques, shape (nu,), N and N m.
         pivot : float or casadi.SX
-            Smallest pivot over the largest in the factored decoupling matrix: zero where it
-            is singular.
+            Smallest pivot met when the scaled decoupling matrix, the rolling constraints and
+            H^T B are factored, without unit: zero where one of them is singular.
         """
         group = self.error_dynamics.group
         x = group.error(self.output(q), pose)
@@ -254,12 +267,16 @@ class Servo(EvaluatedMethods):
             + transport @ acceleration
             - group.ad(velocity) @ carried
         )
-        sdot, pivot = _solve_square(self.decoupling(q), command - drift)
-        force = self.model.inverse_dynamics(q, s, sdot)
+        rows, columns = (constant(scale) for scale in self.scales)
+        scaled = ca.diag(rows) @ self.decoupling(q) @ ca.diag(1 / columns)
+        solution, pivots = _solve_square(scaled, rows * (command - drift))
+        pivot = ca.fmin(ca.mmin(pivots), self.model.regularity(q))
+        force = self.model.inverse_dynamics(q, s, solution / columns)
         actuation = self.model.input_matrix(q)
         if actuation.is_constant() and ca.DM(actuation).is_eye():
             return force, pivot
-        return ca.solve(actuation, force), pivot
+        torque, pivots = _solve_square(actuation, force)
+        return torque, ca.fmin(pivot, ca.mmin(pivots) / ca.mmax(pivots))
 
     def torque(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
         """Control forces and torques for a state and a reference.
@@ -283,12 +300,14 @@ class Servo(EvaluatedMethods):
         NonFiniteError
             If the state or the result is not finite.
         """
-        pose, twist, acceleration = self._flat(sample)
+        pose, twist, acceleration = self.flat(sample)
+        if not isinstance(q, (ca.SX, ca.MX)):
+            q = self.model.robot.check_configuration(q, "argument `q`")
         u, _ = self.law(q, s, pose, twist, acceleration)
         if isinstance(u, np.ndarray):
             margin = self.margin(q)
             if margin < self.singular_margin:
-                raise singular_error(self, np.asarray(q, dtype=float), margin)
+                raise singular_error(self, q, margin)
             if not np.isfinite(u).all():
                 raise NonFiniteError(
                     f"servo of `{self.name}`",
@@ -314,7 +333,7 @@ class Servo(EvaluatedMethods):
             log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,); for R^n
             x = gamma - r and ve = rdot - gammadot.
         """
-        pose, twist, _ = self._flat(sample)
+        pose, twist, _ = self.flat(sample)
         return self.errors(q, s, pose, twist)
 
     def lyapunov(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
@@ -338,8 +357,9 @@ class Servo(EvaluatedMethods):
         """How far the decoupling matrix is from singular.
 
         Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
-        square root of the robot's mass and angular rows by that and the robot's size: a
-        number without unit, zero where some output direction cannot be commanded.
+        square root of the mass that can move and angular rows by that and the robot's size: a
+        number without unit, zero where some output direction cannot be commanded. Where the
+        wheels come near to not determining the base, the model's `regularity` if that is less.
 
         Parameters
         ----------
@@ -351,10 +371,23 @@ class Servo(EvaluatedMethods):
         float
             The margin.
         """
-        scaled = decoupling_scale(self)[:, None] * self.decoupling(q)
+        q = as_floats(q, f"servo of `{self.name}`, argument `q`")
+        scaled = self.scales[0][:, None] * self.decoupling(q)
         factor = np.linalg.cholesky(self.model.mass_matrix(q))
         metric = np.linalg.solve(factor, scaled.T)
-        return float(np.linalg.svd(metric, compute_uv=False)[-1])
+        least = float(np.linalg.svd(metric, compute_uv=False)[-1])
+        regularity = self.model.regularity(q)
+        return least if regularity == 1.0 else min(least, regularity)
+
+    @cached_property
+    def scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors that take the units from the decoupling matrix: of rows, of columns.
+
+        Rows: square root of the mass that can move, for angular rows times the robot's size.
+        Columns: square root of the reduced mass matrix's diagonal at the neutral configuration.
+        """
+        metric = np.diag(self.model.mass_matrix(self.model.robot.neutral()))
+        return decoupling_scale(self), np.sqrt(metric)
 
     def audit(
         self,
@@ -380,8 +413,8 @@ class Servo(EvaluatedMethods):
         """
         rows = []
         path = None
-        if reference is not None and duration is not None:
-            path = self.feasibility(reference, duration, q0)
+        if reference is not None:
+            path = self.feasibility(reference, float("nan") if duration is None else duration, q0)
             rows.append(
                 AuditRow(
                     "CON4",
@@ -393,19 +426,26 @@ class Servo(EvaluatedMethods):
             )
         if q0 is not None:
             rows.append(_consistency(self.model, self.model.robot.check_configuration(q0)))
-        start = self.model.robot.neutral() if q0 is None else q0
-        margin = path.margin if path is not None else self.margin(start)
-        along = "along the reference" if path is not None else "at the given configuration"
-        rows.append(
-            AuditRow(
-                "DYN",
-                "the decoupling matrix is invertible",
-                AuditStatus.HOLDS if margin > self.singular_margin else AuditStatus.FAILS,
-                f"smallest margin {margin:.3g} {along}",
-                {"margin": margin},
-            )
-        )
+        rows.append(self._invertibility(path, q0))
         return self.model.audit(self.outputs).replace(*rows)
+
+    def _invertibility(self, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:
+        """DYN: the law itself exists."""
+        statement = "the decoupling matrix is invertible"
+        if path is not None:
+            margin, along = path.margin, "along the reference"
+        elif q0 is not None:
+            margin, along = self.margin(q0), "at the given configuration"
+        else:
+            why = "no configuration was given"
+            return AuditRow("DYN", statement, AuditStatus.NOT_CHECKED, why)
+        return AuditRow(
+            "DYN",
+            statement,
+            AuditStatus.HOLDS if margin > self.singular_margin else AuditStatus.FAILS,
+            f"smallest margin {margin:.3g} {along}",
+            {"margin": margin},
+        )
 
     def feasibility(
         self, reference: Reference, duration: float, q0: ArrayLike | None = None
@@ -427,7 +467,17 @@ class Servo(EvaluatedMethods):
             Whether the motion exists, its smallest margin, and the motion.
         """
         start = self.model.robot.neutral() if q0 is None else q0
-        return follow(self, reference, duration, self.model.robot.check_configuration(start))
+        where = f"servo of `{self.name}`"
+        demand = fitting(reference, self.outputs, where)
+        length = scalar(duration, f"{where}, `duration`")
+        if length <= 0.0:
+            raise InfeasibleReferenceError(
+                f"{where}, `duration`",
+                expected="a time above zero, s",
+                came=str(duration),
+                cure="Say how long the reference is to be followed.",
+            )
+        return follow(self, demand, length, self.model.robot.check_configuration(start))
 
     def compile(self) -> Tick:
         """Make the law ready to be called at a high rate.
@@ -442,17 +492,67 @@ class Servo(EvaluatedMethods):
     def _placed(self, output: Output, poses: Any) -> Any:
         return output.placed(poses[self.model.robot.index(output.body)])
 
-    def _flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
+    def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
+        """Check a sample against the outputs and flatten it.
+
+        Parameters
+        ----------
+        sample : ReferenceSample
+            Demanded pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        pose, twist, acceleration : numpy.ndarray or casadi.SX
+            Shapes (pose_size,), (size,) and (size,).
+
+        Raises
+        ------
+        ShapeError
+            If it does not fit the outputs.
+        """
+        where = f"servo of `{self.name}`, reference"
+        if not isinstance(sample, ReferenceSample):
+            raise ShapeError(
+                where,
+                expected="a ReferenceSample(pose, twist, acceleration)",
+                came=f"{type(sample).__name__} {sample!r:.60}",
+                cure="Call the reference with a time to get one.",
+            )
+        if sample.is_matrix and [o.group in ("SE3", "R3xSO3") for o in self.outputs] != [True]:
+            raise ShapeError(
+                f"{where}, `pose`",
+                expected=f"{self.pose_size} numbers in output order",
+                came="a (4, 4) matrix",
+                cure="A matrix is for a servo with one output that is a full pose.",
+            )
         pose = sample.flat_pose
         for part, size, values in (
             ("pose", self.pose_size, pose),
             ("twist", self.size, sample.twist),
         ):
             if values.shape[0] != size:
-                raise shape_error(
-                    f"servo of `{self.name}`, reference `{part}`", (size,), values.shape
-                )
+                raise shape_error(f"{where}, `{part}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
+
+
+def _check_kinds(model: Any, outputs: Any) -> str:
+    """Say so when a robot or a single output comes where a model or a list is wanted."""
+    if not isinstance(model, ReducedModel):
+        raise OutputError(
+            "servo, `model`",
+            expected="a reduced model",
+            came=f"{type(model).__name__} {model!r:.40}",
+            cure="Pass reduce(robot).",
+        )
+    where = f"servo of `{model.name}`"
+    if not isinstance(outputs, Iterable) or not all(isinstance(o, Output) for o in outputs):
+        raise OutputError(
+            f"{where}, `outputs`",
+            expected="a list of Output",
+            came=f"{type(outputs).__name__} {outputs!r:.60}",
+            cure="Write [Output(...), Output(...)].",
+        )
+    return where
 
 
 def _check_outputs(where: str, model: ReducedModel, outputs: tuple[Output, ...]) -> None:
@@ -499,54 +599,15 @@ def _check_planar(where: str, model: ReducedModel, outputs: tuple[Output, ...]) 
         for _ in range(4):
             q = model.robot.random(rng)
             turning = model.robot.jacobian(q, output.body)[3:] @ model.lift(q)[0]
-            tilt = model.robot.pose(q, output.body)[:2, :3] @ turning
-            if np.abs(tilt).max() > 1e-9:
+            axes = model.robot.pose(q, output.body)[:3, :3]
+            if np.abs(axes[:2] @ turning).max() > 1e-9 or np.hypot(*axes[:2, 0]) < 1e-6:
                 raise OutputError(
                     f"{where}, output `{output.name}`",
-                    expected=f"a body that turns about the inertial z axis only, for group "
-                    f"{output.group}",
-                    came=f"body `{output.body}`, which can tilt",
+                    expected=f"a body that turns about the inertial z axis only, with its x axis "
+                    f"not along it, for group {output.group}",
+                    came=f"body `{output.body}`, which can tilt or has no heading",
                     cure='Take "SO3" or "R3xSO3".',
                 )
-
-
-def _gain(where: str, value: Any, outputs: tuple[Output, ...]) -> np.ndarray:
-    """Read a gain given as number, per output, or as matrix."""
-    size = sum(output.dim for output in outputs)
-    if value is None:
-        return np.eye(size)
-    entries = list(value) if np.iterable(value) else []
-    if not entries:
-        matrix = float(as_floats(value, where)) * np.eye(size)
-    elif len(entries) == len(outputs) and not _is_matrix(entries, size):
-        blocks = []
-        for output, entry in zip(outputs, entries, strict=True):
-            numbers = as_floats(entry, f"{where}, output `{output.name}`")
-            if numbers.shape not in ((), (output.dim,)):
-                raise shape_error(f"{where}, output `{output.name}`", (output.dim,), numbers.shape)
-            blocks.append(np.broadcast_to(numbers, (output.dim,)))
-        matrix = np.diag(np.concatenate(blocks))
-    else:
-        matrix = as_floats(value, where)
-        if matrix.shape != (size, size):
-            raise shape_error(where, (size, size), matrix.shape)
-    symmetric = not np.abs(matrix - matrix.T).max() > 1e-12 * np.abs(matrix).max()
-    lowest = float(np.linalg.eigvalsh(matrix)[0]) if np.isfinite(matrix).all() else float("nan")
-    if not symmetric or not lowest > 0.0:
-        raise OutputError(
-            where,
-            expected="a symmetric positive definite gain",
-            came=f"smallest eigenvalue {lowest:.6g}" if symmetric else "an unsymmetric matrix",
-            cure="The error dynamics would not be stable: give gains above zero.",
-        )
-    return matrix
-
-
-def _is_matrix(value: Any, size: int) -> bool:
-    try:
-        return bool(np.shape(value) == (size, size))
-    except ValueError:
-        return False
 
 
 def _consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
@@ -569,5 +630,4 @@ def _solve_square(matrix: Array, right: Array) -> tuple[Array, Array]:
     """Solve by Householder QR; the pivots tell how near to singular the matrix is."""
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
-    pivots = ca.fabs(ca.diag(upper))
-    return solution, ca.mmin(pivots) / ca.mmax(pivots)
+    return solution, ca.fabs(ca.diag(upper))

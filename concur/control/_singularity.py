@@ -30,11 +30,16 @@ def decoupling_scale(servo: Servo) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        Shape (size,): square root of the robot's mass for linear rows, times the robot's size
-        for angular ones.
+        Shape (size,): square root of the mass that can move for linear rows, times the
+        robot's size for angular ones.
     """
     robot = servo.model.robot
-    root = np.sqrt(robot.total_mass)
+    moving = [
+        body.inertia.mass
+        for i, body in enumerate(robot.bodies)
+        if any(robot.bodies[j].joint.nv for j in robot.path(i))
+    ]
+    root = np.sqrt(sum(moving))
     origins = [robot.pose(robot.neutral(), body.name)[:3, 3] for body in robot.bodies]
     reach = max(np.linalg.norm(a - b) for a in origins for b in origins) or 1.0
     units = [unit for output in servo.outputs for unit in output.coordinate_units]
@@ -113,7 +118,10 @@ def lost_direction(servo: Servo, q: np.ndarray) -> str:
     str
         A clause that names the output and the direction, in the axes of its body.
     """
-    scaled = decoupling_scale(servo)[:, None] * servo.decoupling(q)
+    if servo.model.regularity(q) < servo.singular_margin:
+        names = ", ".join(servo.model.robot.freedom_names[i] for i in servo.model.dependent)
+        return f"the rolling constraints no longer determine {names}"
+    scaled = servo.scales[0][:, None] * servo.decoupling(q)
     direction = np.linalg.svd(scaled)[0][:, -1]
     clauses, start = [], 0
     for output in servo.outputs:
@@ -144,11 +152,15 @@ def _cure(servo: Servo, samples: list[np.ndarray]) -> str:
         if output.axes is None or output.body != robot.base.name:
             continue
         columns = robot.jacobian(samples[-1], output.body) @ servo.model.lift(samples[-1])[0]
-        at_point = columns[:3] - np.cross(np.array(output.point), columns[3:].T).T
+        at_point, beside = (
+            columns[:3] - np.cross(point, columns[3:].T).T
+            for point in (np.array(output.point), np.array(output.point) + 1.0)
+        )
         axes = robot.pose(samples[-1], output.body)[:3, :3].T
-        used = [i for i in range(3) if np.abs(axes[i, : len(output.axes)]).max() > 0.1]
+        columns_used = ["xyz".index(axis) for axis in output.axes]
+        used = [i for i in range(3) if np.abs(axes[i, columns_used]).max() > 0.1]
         for i in used:
-            if np.abs(at_point[i]).max() < 1e-12:
+            if np.abs(at_point[i]).max() < 1e-12 < np.abs(beside[i]).max():
                 axis = "xyz"[i]
                 return (
                     f"The point {tuple(output.point)} of `{output.body}` lies on the wheel axle, "

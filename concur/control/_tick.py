@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Evaluator, nonfinite_error
+from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_error
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import singular_error
 
@@ -61,7 +61,9 @@ class Tick:
         self.buffers = TickBuffers(
             *(view[:, 0] for view in (*self._evaluator.inputs, *self._evaluator.outputs))
         )
-        self._least = 1e-10
+
+    def __reduce__(self) -> tuple[type[Tick], tuple[Servo]]:
+        return Tick, (self.servo,)
 
     def update(self) -> bool:
         """Evaluate the law on the buffers.
@@ -69,12 +71,12 @@ class Tick:
         Returns
         -------
         bool
-            Whether `buffers.u` may be used: all its numbers are finite and the decoupling
-            matrix is not singular.
+            Whether `buffers.u` may be used: all its numbers are finite, and the smallest pivot
+            met is not below the servo's `singular_margin`.
         """
         self._evaluator.trigger()
         buffers = self.buffers
-        return bool(np.isfinite(buffers.u).all() and buffers.pivot[0] > self._least)
+        return bool(np.isfinite(buffers.u).all() and buffers.pivot[0] >= self.servo.singular_margin)
 
     def __call__(self, q: Array, s: Array, sample: ReferenceSample) -> np.ndarray:
         """Control forces and torques for a state and a reference.
@@ -99,14 +101,19 @@ class Tick:
             If the decoupling matrix is singular.
         """
         buffers = self.buffers
-        buffers.q[:] = q
-        buffers.s[:] = s
-        buffers.pose[:] = sample.flat_pose
-        buffers.twist[:] = sample.twist
-        buffers.acceleration[:] = sample.acceleration
+        self._fill("q", buffers.q, q)
+        self._fill("s", buffers.s, s)
+        buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = self.servo.flat(sample)
         if not self.update():
             self._refuse()
         return buffers.u
+
+    def _fill(self, name: str, buffer: np.ndarray, values: Array) -> None:
+        where = f"tick of `{self.servo.name}`, argument `{name}`"
+        array = as_floats(values, where)
+        if array.shape != buffer.shape:
+            raise shape_error(where, buffer.shape, array.shape)
+        buffer[:] = array
 
     def _refuse(self) -> None:
         for name in ("q", "s"):
@@ -114,7 +121,7 @@ class Tick:
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"tick of `{self.servo.name}`, argument `{name}`", values)
         q = self.buffers.q.copy()
-        raise singular_error(self.servo, q, self.servo.margin(q))
+        raise singular_error(self.servo, q, min(self.servo.margin(q), self.buffers.pivot[0]))
 
 
 def evaluator_of(servo: Servo) -> Evaluator:

@@ -150,10 +150,11 @@ def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
         Rows and geometric checks.
     """
     index = tree.index(wheel.body)
-    carrier, to_wheel = _carrier(tree, q, wheel, index)
+    own_axis = wheel_axis(tree, wheel)
+    carrier, to_wheel = _carrier(tree, wheel, index)
     in_base = _relative_to_base(tree, q, carrier)
     normal = in_base[0].T @ constant(plane_normal(tree))
-    axis = to_wheel[0] @ constant(wheel_axis(tree, wheel))
+    axis = to_wheel[0] @ constant(own_axis)
     center = to_wheel[1] + to_wheel[0] @ constant(wheel.center)
 
     columns = jacobian(tree, q, tree.bodies[carrier].name)
@@ -161,7 +162,7 @@ def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
     at_center = columns[:3, :] - cross(center, angular)
     if carrier != index:
         own = tree.v_slice(wheel.body)
-        sign = float(tree.bodies[index].joint.basis[3:, 0] @ wheel_axis(tree, wheel))
+        sign = float(tree.bodies[index].joint.basis[3:, 0] @ own_axis)
         angular[:, own] = sign * axis
 
     across = ca.cross(axis, normal)
@@ -187,13 +188,12 @@ def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
     return WheelRows(names, rows, normal.T @ contact, upright, height)
 
 
-def _carrier(tree: Tree, q: Array, wheel: Wheel, index: int) -> tuple[int, Placed]:
+def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:
     """Body in whose frame the rows are written, and the wheel's frame in it at angle zero."""
     if wheel.kind == "slider":
         return index, (ca.SX.eye(3), ca.SX(3, 1))
     placement = tree.bodies[index].placement
-    parent = tree.parent_index(index)
-    assert parent is not None  # a wheel's joint is revolute, the base's is planar
+    parent = tree.parent_index(index) or 0
     return parent, (constant(placement.rotation_matrix), constant(placement.translation))
 
 

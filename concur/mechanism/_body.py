@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
+from typing import Any
 
 from concur.errors import ConcurError, DescriptionError
 from concur.mechanism._inertia import Inertia
@@ -29,11 +31,15 @@ class Body:
         Joint frame in the parent's body frame (in the inertial frame without a parent).
     inertia : Inertia
         Mass, centre of mass and moments in the body frame.
+    limits : sequence, optional
+        Lower and upper bound of each configuration coordinate of the joint, m or rad: one
+        pair for a joint with one coordinate, else one pair (or None) per coordinate. A joint
+        with a quaternion has none. They bound inverse kinematics; the dynamics know no stops.
 
     Raises
     ------
     DescriptionError
-        If a part is of the wrong kind.
+        If a part is of the wrong kind, or the limits do not fit the joint.
     """
 
     name: str
@@ -41,6 +47,7 @@ class Body:
     parent: str | None = None
     placement: Pose = field(default_factory=Pose)
     inertia: Inertia = field(default_factory=lambda: Inertia(0.0))
+    limits: Any = None
 
     def __post_init__(self) -> None:
         where = f"body `{self.name}`"
@@ -52,6 +59,25 @@ class Body:
                 raise _wrong_kind(f"{where}, `{attribute}`", f"a {kind.__name__}", value)
         if not (self.parent is None or isinstance(self.parent, str)):
             raise _wrong_kind(f"{where}, `parent`", "the name of a body or None", self.parent)
+        object.__setattr__(self, "limits", _limits(where, self.joint, self.limits))
+
+
+def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], ...]:
+    """Pairs (lower, upper) for each coordinate; infinite where there is no bound."""
+    free = (-math.inf, math.inf)
+    if value is None:
+        return (free,) * joint.nq
+    expected = f"{joint.nq} pairs (lower, upper) with lower < upper, one per coordinate"
+    if joint.nq == 1 and len(value) == 2 and not any(hasattr(x, "__len__") for x in value):
+        value = (value,)
+    try:
+        pairs = tuple(free if pair is None else (float(pair[0]), float(pair[1])) for pair in value)
+    except (TypeError, ValueError, IndexError):
+        raise _wrong_kind(f"{where}, `limits`", expected, value) from None
+    fits = len(pairs) == joint.nq and all(low < high for low, high in pairs)
+    if not fits or (joint.quaternion_at is not None and any(pair != free for pair in pairs)):
+        raise _wrong_kind(f"{where}, `limits`", expected, value)
+    return pairs
 
 
 def _wrong_kind(where: str, expected: str, value: object) -> ConcurError:

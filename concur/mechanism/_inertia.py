@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.errors import InertiaError
+from concur.groups import so3
 from concur.mechanism._pose import scalar, vector
 
 
@@ -65,7 +65,7 @@ class Inertia:
     @property
     def matrix(self) -> np.ndarray:
         """Spatial inertia (6, 6) in the body frame: twist [linear; angular] to momentum."""
-        c = _skew(self.com)
+        c = so3.skew(self.com)
         return np.block(
             [
                 [self.mass * np.eye(3), -self.mass * c],
@@ -124,7 +124,3 @@ def _refuse(where: str, expected: str, came: str, values: np.ndarray) -> None:
         "mass, along the body axes.",
         eigenvalues=values,
     )
-
-
-def _skew(x: Sequence[float]) -> np.ndarray:
-    return np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])

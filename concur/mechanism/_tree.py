@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -64,6 +64,15 @@ class Tree(EvaluatedMethods):
 
     def __post_init__(self) -> None:
         where = f"robot `{self.name}`"
+        for attribute, kind in (("bodies", Body), ("wheels", Wheel)):
+            values = getattr(self, attribute)
+            if not isinstance(values, Iterable) or not all(isinstance(v, kind) for v in values):
+                raise DescriptionError(
+                    f"{where}, `{attribute}`",
+                    expected=f"a list of {kind.__name__}",
+                    came=f"{type(values).__name__} {values!r:.60}",
+                    cure=f"Write [{kind.__name__}(...), ...].",
+                )
         bodies = _ordered(where, tuple(self.bodies))
         index = {body.name: i for i, body in enumerate(bodies)}
         starts, iq, iv = [], 0, 0
@@ -134,6 +143,11 @@ class Tree(EvaluatedMethods):
     def total_mass(self) -> float:
         """Sum of the masses, kg."""
         return sum(body.inertia.mass for body in self.bodies)
+
+    @property
+    def limits(self) -> np.ndarray:
+        """Lower and upper bound of each configuration coordinate, shape (nq, 2), m and rad."""
+        return np.array([pair for body in self.bodies for pair in body.limits]).reshape(-1, 2)
 
     def index(self, body: str) -> int:
         """Place of a body in `bodies`.
@@ -389,32 +403,34 @@ class Tree(EvaluatedMethods):
         """
         return self._blockwise(lambda joint, a, b: joint.dexp_inverse(a, b), dv, v)
 
+    @evaluated("(nv),(nv)->(nv)")
     def bracket(self, a: Array, b: Array) -> Array:
         """Lie bracket on the product of the joint groups.
 
         Parameters
         ----------
-        a, b : casadi.SX
+        a, b : array_like
             Algebra elements in the joints' bases, shape (nv,).
 
         Returns
         -------
-        casadi.SX
+        numpy.ndarray or casadi.SX
             Shape (nv,).
         """
         return self._blockwise(lambda joint, x, y: joint.bracket(x, y), a, b)
 
+    @evaluated("(nq)->(nq)")
     def normalize(self, q: Array) -> Array:
-        """Bring the quaternions of a symbolic configuration back to unit norm.
+        """Bring the quaternions of a configuration back to unit norm.
 
         Parameters
         ----------
-        q : casadi.SX
+        q : array_like
             Configuration, shape (nq,).
 
         Returns
         -------
-        casadi.SX
+        numpy.ndarray or casadi.SX
             Shape (nq,).
         """
         parts = []

@@ -11,7 +11,7 @@ rate, and how a motion `basis @ dv` is appended and read back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -19,10 +19,24 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array
+from concur.errors import DescriptionError
 from concur.groups import quaternion, se2, se3, so3
-from concur.mechanism._pose import unit_vector
+from concur.mechanism._pose import scalar, unit_vector
 
-__all__ = ["Fixed", "Free", "Joint", "Planar", "Prismatic", "Revolute", "Spherical"]
+__all__ = [
+    "Cartesian",
+    "Cylindrical",
+    "Fixed",
+    "Free",
+    "Helical",
+    "Joint",
+    "Planar",
+    "PlanarPrismatic",
+    "Prismatic",
+    "Revolute",
+    "Sliding",
+    "Spherical",
+]
 
 
 class Joint(ABC):
@@ -130,6 +144,23 @@ class Joint(ABC):
         """
 
     @abstractmethod
+    def dexp(self, dv: Array, rate: Array) -> Array:
+        """Body twist of exp(basis dv) for a rate of dv, (2.1.4).
+
+        Parameters
+        ----------
+        dv : casadi.SX
+            Displacement in the basis, shape (nv,).
+        rate : casadi.SX
+            Its time derivative, shape (nv,).
+
+        Returns
+        -------
+        casadi.SX
+            Body-twist coordinates, shape (nv,).
+        """
+
+    @abstractmethod
     def dexp_inverse(self, dv: Array, v: Array) -> Array:
         """Rate of dv that gives the body twist v at exp(basis dv), (2.1.4) inverted.
 
@@ -204,6 +235,9 @@ class Fixed(Joint):
     def difference(self, q0: Array, q1: Array) -> Array:
         return ca.SX(0, 1)
 
+    def dexp(self, dv: Array, rate: Array) -> Array:
+        return ca.SX(0, 1)
+
     def dexp_inverse(self, dv: Array, v: Array) -> Array:
         return ca.SX(0, 1)
 
@@ -222,6 +256,9 @@ class _Vector(Joint):
 
     def difference(self, q0: Array, q1: Array) -> Array:
         return q1 - q0
+
+    def dexp(self, dv: Array, rate: Array) -> Array:
+        return rate
 
     def dexp_inverse(self, dv: Array, v: Array) -> Array:
         return v
@@ -294,6 +331,148 @@ class Prismatic(_Vector):
 
 
 @dataclass(frozen=True)
+class Helical(_Vector):
+    """Screw motion about an axis through the joint frame's origin, H_p.
+
+    The pitch keeps its sign: a left-handed screw is no frame change of a right-handed one.
+
+    Parameters
+    ----------
+    axis : sequence of float
+        Direction of the axis in the joint frame, shape (3,); normalised here.
+    pitch : float
+        Travel along the axis per angle, m/rad; not zero.
+
+    Raises
+    ------
+    DescriptionError
+        If the pitch is zero: that is a `Revolute`.
+    """
+
+    axis: Sequence[float]
+    pitch: float
+    nq: ClassVar[int] = 1
+    nv: ClassVar[int] = 1
+    coordinate_names: ClassVar[tuple[str, ...]] = ("angle",)
+    coordinate_units: ClassVar[tuple[str, ...]] = ("rad",)
+    freedom_names: ClassVar[tuple[str, ...]] = ("angle",)
+    freedom_units: ClassVar[tuple[str, ...]] = ("rad",)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_vector(self.axis, "Helical, `axis`"))
+        object.__setattr__(self, "pitch", scalar(self.pitch, "Helical, `pitch`"))
+        if self.pitch == 0.0:
+            raise DescriptionError(
+                "Helical, `pitch`",
+                expected="a pitch other than zero, m/rad",
+                came="0",
+                cure="A screw without pitch is a Revolute joint.",
+            )
+
+    @property
+    def basis(self) -> np.ndarray:
+        axis = np.array(self.axis)
+        return np.concatenate([self.pitch * axis, axis])[:, None]
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return axis_rotation(self.axis, q), _constant(self.axis) * (self.pitch * q)
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-np.pi, np.pi, 1)
+
+
+@dataclass(frozen=True)
+class Cylindrical(_Vector):
+    """Travel along and rotation about one axis through the joint frame's origin, SO(2) x R.
+
+    Coordinates are (travel, angle).
+
+    Parameters
+    ----------
+    axis : sequence of float
+        Direction of the axis in the joint frame, shape (3,); normalised here.
+    """
+
+    axis: Sequence[float]
+    nq: ClassVar[int] = 2
+    nv: ClassVar[int] = 2
+    coordinate_names: ClassVar[tuple[str, ...]] = ("travel", "angle")
+    coordinate_units: ClassVar[tuple[str, ...]] = ("m", "rad")
+    freedom_names: ClassVar[tuple[str, ...]] = ("travel", "angle")
+    freedom_units: ClassVar[tuple[str, ...]] = ("m", "rad")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "axis", unit_vector(self.axis, "Cylindrical, `axis`"))
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.kron(np.eye(2), np.array([self.axis]).T)
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return axis_rotation(self.axis, q[1]), _constant(self.axis) * q[0]
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return np.array([rng.uniform(-1.0, 1.0), rng.uniform(-np.pi, np.pi)])
+
+
+@dataclass(frozen=True)
+class Sliding(_Vector):
+    """Translation in a plane, R^2.
+
+    The plane's axes are those of the joint frame turned the shortest way that takes z to the
+    normal, as for `Planar`.
+
+    Parameters
+    ----------
+    normal : sequence of float
+        Normal of the plane in the joint frame, shape (3,); normalised here.
+    """
+
+    normal: Sequence[float]
+    nq: ClassVar[int] = 2
+    nv: ClassVar[int] = 2
+    coordinate_names: ClassVar[tuple[str, ...]] = ("x", "y")
+    coordinate_units: ClassVar[tuple[str, ...]] = ("m", "m")
+    freedom_names: ClassVar[tuple[str, ...]] = ("vx", "vy")
+    freedom_units: ClassVar[tuple[str, ...]] = ("m", "m")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normal", unit_vector(self.normal, "Sliding, `normal`"))
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.vstack([shortest_rotation(self.normal)[:, :2], np.zeros((3, 2))])
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return ca.SX.eye(3), _constant(self.basis[:3]) @ q
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-1.0, 1.0, 2)
+
+
+@dataclass(frozen=True)
+class Cartesian(_Vector):
+    """Translation in space, R^3."""
+
+    nq: ClassVar[int] = 3
+    nv: ClassVar[int] = 3
+    coordinate_names: ClassVar[tuple[str, ...]] = ("x", "y", "z")
+    coordinate_units: ClassVar[tuple[str, ...]] = ("m", "m", "m")
+    freedom_names: ClassVar[tuple[str, ...]] = ("vx", "vy", "vz")
+    freedom_units: ClassVar[tuple[str, ...]] = ("m", "m", "m")
+
+    @property
+    def basis(self) -> np.ndarray:
+        return np.eye(6)[:, :3]
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return ca.SX.eye(3), q
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return rng.uniform(-1.0, 1.0, 3)
+
+
+@dataclass(frozen=True)
 class Planar(Joint):
     """Motion in a plane, SE(2): two translations and a turn about the normal.
 
@@ -343,6 +522,9 @@ class Planar(Joint):
     def difference(self, q0: Array, q1: Array) -> Array:
         return se2.log(se2.compose(se2.inverse(q0), q1))
 
+    def dexp(self, dv: Array, rate: Array) -> Array:
+        return se2.dexp_body(dv) @ rate
+
     def dexp_inverse(self, dv: Array, v: Array) -> Array:
         return se2.dexp_body_inverse(dv) @ v
 
@@ -351,6 +533,70 @@ class Planar(Joint):
 
     def bracket(self, a: Array, b: Array) -> Array:
         return se2.ad(a) @ b
+
+
+@dataclass(frozen=True)
+class PlanarPrismatic(Joint):
+    """Motion in a plane and travel along its normal, SE(2) x R (Schoenflies motion).
+
+    Coordinates are (x, y, z, heading), velocities (vx, vy, vz, omega) in body axes; the
+    plane's axes are chosen as for `Planar`, z is along the normal.
+
+    Parameters
+    ----------
+    normal : sequence of float
+        Normal of the plane in the joint frame, shape (3,); normalised here.
+    """
+
+    normal: Sequence[float] = (0.0, 0.0, 1.0)
+    nq: ClassVar[int] = 4
+    nv: ClassVar[int] = 4
+    coordinate_names: ClassVar[tuple[str, ...]] = ("x", "y", "z", "heading")
+    coordinate_units: ClassVar[tuple[str, ...]] = ("m", "m", "m", "rad")
+    freedom_names: ClassVar[tuple[str, ...]] = ("vx", "vy", "vz", "omega")
+    freedom_units: ClassVar[tuple[str, ...]] = ("m", "m", "m", "rad")
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "normal", unit_vector(self.normal, "PlanarPrismatic, `normal`"))
+
+    @property
+    def basis(self) -> np.ndarray:
+        frame = shortest_rotation(self.normal)
+        turning = np.concatenate([np.zeros(3), frame[:, 2]])[:, None]
+        return np.hstack([np.vstack([frame, np.zeros((3, 3))]), turning])
+
+    def pose(self, q: Array) -> tuple[Array, Array]:
+        return axis_rotation(self.normal, q[3]), _constant(self.basis[:3, :3]) @ q[:3]
+
+    def rate(self, q: Array, v: Array) -> Array:
+        return self._split(se2.rate, q, v, v[2])
+
+    def integrate(self, q: Array, dv: Array) -> Array:
+        return self._split(lambda a, b: se2.compose(a, se2.exp(b)), q, dv, q[2] + dv[2])
+
+    def difference(self, q0: Array, q1: Array) -> Array:
+        return self._split(
+            lambda a, b: se2.log(se2.compose(se2.inverse(a), b)), q0, q1, q1[2] - q0[2]
+        )
+
+    def dexp(self, dv: Array, rate: Array) -> Array:
+        return self._split(lambda a, b: se2.dexp_body(a) @ b, dv, rate, rate[2])
+
+    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+        return self._split(lambda a, b: se2.dexp_body_inverse(a) @ b, dv, v, v[2])
+
+    def random(self, rng: np.random.Generator) -> np.ndarray:
+        return np.concatenate([rng.uniform(-1.0, 1.0, 3), rng.uniform(-np.pi, np.pi, 1)])
+
+    def bracket(self, a: Array, b: Array) -> Array:
+        return self._split(lambda x, y: se2.ad(x) @ y, a, b, ca.SX(1, 1))
+
+    @staticmethod
+    def _split(act: Callable[[Array, Array], Array], a: Array, b: Array, travel: Array) -> Array:
+        """Act on the planar parts; the travel along the normal goes its own way."""
+        flat = [0, 1, 3]
+        planar = act(a[flat], b[flat])
+        return ca.vertcat(planar[:2], travel, planar[2])
 
 
 @dataclass(frozen=True)
@@ -387,6 +633,9 @@ class Spherical(Joint):
 
     def difference(self, q0: Array, q1: Array) -> Array:
         return quaternion.log(quaternion.multiply(quaternion.conjugate(q0), q1))
+
+    def dexp(self, dv: Array, rate: Array) -> Array:
+        return so3.dexp_body(dv) @ rate
 
     def dexp_inverse(self, dv: Array, v: Array) -> Array:
         return so3.dexp_body_inverse(dv) @ v
@@ -438,6 +687,9 @@ class Free(Joint):
         rotation = quaternion.log(quaternion.multiply(quaternion.conjugate(q0[3:]), q1[3:]))
         offset = quaternion.to_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
         return ca.vertcat(so3.dexp_spatial_inverse(rotation) @ offset, rotation)
+
+    def dexp(self, dv: Array, rate: Array) -> Array:
+        return se3.dexp_body(dv) @ rate
 
     def dexp_inverse(self, dv: Array, v: Array) -> Array:
         return se3.dexp_body_inverse(dv) @ v

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from concur.mechanism import unknown_name
 from concur.reduction._dependents import orientation, rows_change, spread
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class AuditRow:
     statement: str
     status: AuditStatus
     why: str
-    values: dict[str, float] = field(default_factory=dict)
+    values: dict[str, float] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,10 @@ class Audit:
         return iter(self.rows)
 
     def __getitem__(self, id: str) -> AuditRow:
-        return next(row for row in self.rows if row.id == id)
+        known = {row.id: row for row in self.rows}
+        if id not in known:
+            raise unknown_name("audit", "condition", id, list(known))
+        return known[id]
 
     def __str__(self) -> str:
         return "\n".join(

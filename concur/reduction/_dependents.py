@@ -94,12 +94,29 @@ def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float
     float
         Between 0 (the wheels do not determine these velocities) and 1.
     """
-    rows = robot.constraints(q)
+    columns = (robot.constraints(q) * spin_scales(robot))[:, list(dependent)]
+    values = np.linalg.svd(columns, compute_uv=False)
+    return float(values[-1] / values[0]) if values[0] > 0.0 else 0.0
+
+
+def spin_scales(robot: Mechanism) -> np.ndarray:
+    """Factors of the velocities that count wheel spins in metres of rolling.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        A robot with wheels.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (nv,): one over the radius for the spin of a wheel, else one.
+    """
+    scales = np.ones(robot.nv)
     for wheel in robot.wheels:
         if wheel.kind != "slider":
-            rows[:, robot.v_slice(wheel.body)] /= wheel.radius
-    values = np.linalg.svd(rows[:, list(dependent)], compute_uv=False)
-    return float(values[-1] / values[0]) if values[0] > 0.0 else 0.0
+            scales[robot.v_slice(wheel.body)] = 1.0 / wheel.radius
+    return scales
 
 
 def orientation(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:

@@ -18,6 +18,7 @@ from concur.dynamics import solve_positive_definite
 from concur.kinematics import constant
 from concur.multibody import Mechanism
 from concur.reduction._audit import Audit, audit
+from concur.reduction._dependents import spin_scales
 from concur.reduction._derivative import along, gradient
 
 
@@ -117,6 +118,29 @@ class ReducedModel(EvaluatedMethods):
             own, shape = constraints[:, list(self.dependent)], constraints[:, list(self.shape)]
             horizontal[list(self.dependent), :] = -_solve_rows(own, shape)
         return horizontal, ca.SX(self.nv, 1)
+
+    @evaluated("(nq)->()")
+    def regularity(self, q: Array) -> Array:
+        """How well the rolling constraints determine the dependent velocities.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Smallest over largest pivot of their factored columns, wheel spins counted in
+            metres: 1 when these do not change with q, 0 where the lift does not exist.
+        """
+        columns = self.robot.constraints(q)[:, list(self.dependent)] if self.dependent else ca.SX(1)
+        if columns.is_constant():
+            return ca.SX(1)
+        scales = spin_scales(self.robot)[list(self.dependent)]
+        upper = ca.qr_sparse(ca.mtimes(columns, ca.diag(ca.SX(ca.DM(scales)))))[1]
+        pivots = ca.fabs(ca.diag(upper))
+        return ca.mmin(pivots) / ca.mmax(pivots)
 
     @evaluated("(nq),(ns)->(nv)")
     def velocity(self, q: Array, s: Array) -> Array:

@@ -49,6 +49,13 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
     >>> model.kind, model.ns
     ('chaplygin', 5)
     """
+    if not isinstance(robot, Mechanism):
+        raise ReductionError(
+            "reduce, `robot`",
+            expected="a Mechanism",
+            came=f"{type(robot).__name__} {robot!r:.40}",
+            cure="Load one with concur.load(path), or take one of concur.robots.",
+        )
     if momentum is not None:
         raise ReductionError(
             f"robot `{robot.name}`, `momentum`",
@@ -70,8 +77,8 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
         f"robot `{robot.name}`, base `{robot.base.name}`",
         expected="wheels that determine the motion of the base, or a fixed base",
         came=f"an undriven {type(robot.base.joint).__name__} joint and no wheels",
-        cure="Add the wheels, or fix the base. Floating bases (reduction by momentum) are not "
-        "part of this version.",
+        cure="Add the wheels; or, if the base is fixed or driven, give it a Fixed joint or name it "
+        "in `actuated`. Floating bases (reduction by momentum) are not part of this version.",
     )
 
 

@@ -6,7 +6,6 @@ import casadi as ca
 import numpy as np
 
 from concur.control import Servo
-from concur.control._singularity import decoupling_scale
 from concur.simulation._plant import Plant
 
 
@@ -23,7 +22,6 @@ class Recorder:
 
     def __init__(self, servo: Servo, plant: Plant) -> None:
         self._servo, self._plant = servo, plant
-        self._scale = decoupling_scale(servo)
         robot = plant.robot
         q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
         pose = ca.SX.sym("pose", servo.pose_size)
@@ -51,7 +49,11 @@ class Recorder:
         self._metric = ca.Function(
             "metric",
             [q],
-            [ca.densify(servo.decoupling(q)), ca.densify(servo.model.mass_matrix(q))],
+            [
+                ca.densify(servo.decoupling(q)),
+                ca.densify(servo.model.mass_matrix(q)),
+                ca.densify(servo.model.regularity(q)),
+            ],
             {"cse": True},
         )
 
@@ -93,10 +95,13 @@ class Recorder:
             singular configuration was passed between two samples.
         """
         size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
-        decoupling, mass = self._metric(q.T)
+        decoupling, mass, regularity = self._metric(q.T)
         rows = np.array(decoupling).reshape(size, k, ns).transpose(1, 0, 2)
         metric = np.array(mass).reshape(ns, k, ns).transpose(1, 0, 2)
-        scaled = self._scale[:, None] * rows
+        scaled = self._servo.scales[0][:, None] * rows
         factor = np.linalg.cholesky(metric)
         solved = np.linalg.solve(factor, scaled.transpose(0, 2, 1))
-        return np.linalg.svd(solved, compute_uv=False)[:, -1], np.sign(np.linalg.det(scaled))
+        least = np.linalg.svd(solved, compute_uv=False)[:, -1]
+        regular = np.array(regularity)[0]
+        margins = np.where(regular == 1.0, least, np.minimum(least, regular))
+        return margins, np.sign(np.linalg.det(scaled))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -186,24 +186,6 @@ class Run:
         from concur.plotting import plot_run
 
         return plot_run(self)
-
-    def until(self, count: int) -> Run:
-        """First part of the run.
-
-        Parameters
-        ----------
-        count : int
-            Number of rows to keep.
-
-        Returns
-        -------
-        Run
-            The shortened run.
-        """
-        values = {f.name: getattr(self, f.name) for f in fields(self)}
-        for name in UNITS:
-            values[name] = values[name][:count]
-        return Run(**values)
 
     def _facts(self) -> dict[str, Any]:
         servo = self.servo

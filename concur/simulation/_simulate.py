@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,8 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
 from concur.codegen import Evaluator, as_floats, shape_error
-from concur.control import Reference, Servo, Tick
-from concur.control._singularity import lost_direction, singular_error
+from concur.control import Reference, ReferenceSample, Servo, Tick, lost_direction, singular_error
+from concur.control._fitting import fitting
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
@@ -34,7 +35,7 @@ CHECK_EVERY = 200
 def simulate(
     robot: Mechanism,
     servo: Servo,
-    reference: Reference,
+    reference: Reference | Callable[[float], ReferenceSample],
     duration: float,
     q0: ArrayLike,
     s0: ArrayLike,
@@ -84,18 +85,18 @@ def simulate(
         If the robot runs into a singular configuration or the state leaves the finite
         numbers: the run up to there is the error's attribute `run`.
     """
-    moving = plant if isinstance(plant, Plant) else Plant(plant or robot)
-    _check_plant(servo, moving)
     started = time.perf_counter()
+    moving = _plant(robot, servo, plant)
     where = f"simulation of `{moving.name}`"
+    demand = fitting(reference, servo.outputs, where)
     steps, per_hold = _grid(where, duration, dt, hold)
     if method not in METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, METHODS)
     q = moving.robot.check_configuration(q0, "`q0`")
     s = _shape_start(where, servo, s0)
-    v = servo.model.velocity(q, s)
+    v = _start_velocity(servo, moving, q, s)
     loop = _FixedStep if method in FIXED_STEP else _Adaptive
-    advance = loop(servo, moving, reference, method, dt, steps, per_hold)
+    advance = loop(servo, moving, demand, method, dt, steps, per_hold)
     recorder = Recorder(servo, moving)
     margin = servo.margin(q)
     if margin < servo.singular_margin:
@@ -117,7 +118,7 @@ def simulate(
                 report(done)
     count = states.finite(done) if fault else steps + 1
     seconds = time.perf_counter() - started
-    run = _finish(servo, moving, reference, states, count, dt, method, hold, recorder, seconds)
+    run = _finish(servo, moving, demand, states, count, dt, method, hold, recorder, seconds)
     if fault is not None:
         fault.data["run"] = run
         raise fault
@@ -156,6 +157,7 @@ class _FixedStep:
     ) -> None:
         self._step = step_function(servo, plant, method, per_hold is not None)
         self._step.inputs[3][0, 0] = dt
+        self._least = servo.singular_margin
         self._held = None
         if per_hold is None:
             times = np.arange(2 * steps + 1) * (dt / 2)
@@ -177,7 +179,7 @@ class _FixedStep:
         self._step.trigger()
         states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
         states.work[k + 1] = outputs[2][0, 0]
-        return bool(outputs[3][0, 0] > 0.0 and _sound(outputs[1]))
+        return bool(outputs[3][0, 0] >= self._least and _sound(outputs[1]))
 
 
 class _Adaptive:
@@ -226,7 +228,7 @@ class _Adaptive:
         span = k * self._dt, (k + 1) * self._dt
         try:
             end = solve_ivp(slope, span, start, method=self._method, rtol=1e-10, atol=1e-12)
-        except (ConcurError, ValueError, FloatingPointError):
+        except (ValueError, FloatingPointError):
             return False
         if not end.success or not _sound(end.y[:, -1]):
             return False
@@ -262,7 +264,21 @@ def _sound(values: np.ndarray) -> bool:
     return bool(np.abs(values).max() < FASTEST)
 
 
-def _check_plant(servo: Servo, plant: Plant) -> None:
+def _plant(robot: Mechanism, servo: Servo, given: Mechanism | Plant | None) -> Plant:
+    """What moves: it may differ from the servo's robot in parameters only."""
+    for name, value, kinds in (
+        ("robot", robot, Mechanism),
+        ("servo", servo, Servo),
+        ("plant", given, (Mechanism, Plant, type(None))),
+    ):
+        if not isinstance(value, kinds):
+            raise SimulationError(
+                f"simulate, `{name}`",
+                expected=kinds.__name__ if isinstance(kinds, type) else "a Mechanism or a Plant",
+                came=f"{type(value).__name__} {value!r:.40}",
+                cure="See the documentation of simulate for the order of the arguments.",
+            )
+    plant = given if isinstance(given, Plant) else Plant(given or robot)
     robot = servo.model.robot
     other = plant.robot
     same = [(b.name, b.parent, type(b.joint)) for b in robot.bodies] == [
@@ -275,11 +291,23 @@ def _check_plant(servo: Servo, plant: Plant) -> None:
             came=f"another structure: {', '.join(b.name for b in other.bodies)}",
             cure="A plant may differ in parameters only.",
         )
+    return plant
+
+
+def _start_velocity(servo: Servo, plant: Plant, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+    """Lift the shape velocities by the wheels of what moves: it must not start slipping."""
+    model = servo.model
+    if plant.robot.wheels != model.robot.wheels or plant.robot.bodies != model.robot.bodies:
+        model = replace(model, robot=plant.robot)
+    return np.asarray(model.velocity(q, s))
 
 
 def _grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[int, int | None]:
     for name, value in (("duration", duration), ("dt", dt), ("hold", hold)):
-        if value is not None and not (np.isfinite(value) and value > 0.0):
+        if value is None:
+            continue
+        number = as_floats(value, f"{where}, `{name}`")
+        if number.shape != () or not (np.isfinite(number) and number > 0.0):
             raise SimulationError(
                 f"{where}, `{name}`",
                 expected="a time above zero, s",

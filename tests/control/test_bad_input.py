@@ -71,7 +71,7 @@ def test_sample_of_another_size() -> None:
     refused(
         ShapeError,
         lambda: SERVO.torque(Q0, S0, short),
-        where="servo of `rover`, reference `pose`",
+        where="servo of `rover`, reference, `pose`",
         expected="shape (5,)",
         came="shape (4,)",
     )
@@ -79,7 +79,7 @@ def test_sample_of_another_size() -> None:
     refused(
         ShapeError,
         lambda: SERVO.torque(Q0, S0, short),
-        where="servo of `rover`, reference `twist`",
+        where="servo of `rover`, reference, `twist`",
         expected="shape (5,)",
         came="shape (3,)",
     )
@@ -87,7 +87,7 @@ def test_sample_of_another_size() -> None:
 
 def test_pose_of_a_body_for_outputs_that_are_points() -> None:
     pose = ReferenceSample(np.eye(4), np.zeros(6), np.zeros(6))
-    refused(ShapeError, lambda: SERVO.torque(Q0, S0, pose), expected="shape (5,)")
+    refused(ShapeError, lambda: SERVO.torque(Q0, S0, pose), expected="5 numbers")
 
 
 @pytest.mark.parametrize("k", [0, 2, 7])
@@ -270,7 +270,7 @@ def test_planar_group_on_a_body_that_tilts(group: str) -> None:
         OutputError,
         lambda: servo([*others, Output("hand", "fore", group)]),
         where="servo of `rover`, output `hand`",
-        expected=f"z axis only, for group {group}",
+        expected=f"z axis only, with its x axis not along it, for group {group}",
         came="`fore`, which can tilt",
         cure='"SO3" or "R3xSO3"',
     )
@@ -344,8 +344,8 @@ def test_gain_that_is_not_finite(value: object) -> None:
 @pytest.mark.parametrize(
     ("value", "expected", "came"),
     [
-        (np.eye(4), "(5, 5)", "(4, 4)"),
-        ([1.0, 2.0, 3.0], "(5, 5)", "(3,)"),
+        (np.eye(4), "(5, 5)", "4 entries"),
+        ([1.0, 2.0, 3.0], "(5, 5)", "3 entries"),
         ([[1.0, 2.0, 3.0], 1.0], "(2,)", "(3,)"),
         ([[1.0, 2.0], [1.0]], "(3,)", "(1,)"),
     ],
@@ -360,9 +360,9 @@ def test_gain_of_another_size(value: object, expected: str, came: str) -> None:
     )
 
 
-@pytest.mark.parametrize("value", ["high", ["a", "b"], [None, "x", 1.0]])
+@pytest.mark.parametrize("value", ["high", ["a", "b"], [None, 1.0], None, "45"])
 def test_gain_that_is_no_number(value: object) -> None:
-    refused(ShapeError, lambda: servo(stiffness=value), where="`stiffness`", expected="numbers")
+    refused(ShapeError, lambda: servo(stiffness=value), where="`stiffness`", expected="number")
 
 
 # The robot
@@ -518,6 +518,6 @@ def test_reference_of_other_outputs() -> None:
     refused(
         ShapeError,
         lambda: SERVO.feasibility(references.hold([0.0, 1.0, 2.0]), 1.0, Q0),
-        expected="(5,)",
-        came="(3,)",
+        expected="5 pose and 5 twist coordinates",
+        came="3 and 3",
     )

@@ -358,7 +358,7 @@ def test_groups_of_the_parts() -> None:
         references.relative(SPOT, references.stack(SPOT, HEIGHT)): [(2, 2, None), (1, 1, "R")],
         references.relative(references.hold([1, 2], "R2"), SPOT): [(2, 2, "R2")],
         references.relative(SPOT, references.hold([1, 2], "R2")): [(2, 2, None)],
-        references.waypoints(TIMES, POINTS): [(2, 2, None)],
+        references.waypoints(TIMES, POINTS): [(2, 2, "R2")],
         rest([0.0] * 7, 6): [(7, 6, None)],
         _Constant(np.ones((1, 1))): [(1, 1, None)],
     }

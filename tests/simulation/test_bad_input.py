@@ -151,12 +151,19 @@ def test_reference_of_other_outputs() -> None:
     )
 
 
-def test_function_that_is_no_reference() -> None:
+def test_plain_function_of_time_is_taken_as_reference() -> None:
+    plain = simulate(ROBOT, SERVO, case_study_sample, 0.1, Q0, S0)
+    named = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0)
+    assert np.array_equal(plain.q, named.q)
+
+
+@pytest.mark.parametrize("value", [None, 3.0, "circle"])
+def test_what_is_no_reference(value: object) -> None:
     refused(
         ConcurError,
-        lambda: simulate(ROBOT, SERVO, case_study_sample, 0.1, Q0, S0),  # type: ignore[arg-type]
+        lambda: simulate(ROBOT, SERVO, value, 0.1, Q0, S0),  # type: ignore[arg-type]
         where="reference",
-        cure="from_function",
+        cure="references",
     )
 
 

@@ -152,14 +152,6 @@ def test_progress_is_reported_up_to_the_end() -> None:
     assert seen == sorted(seen)
 
 
-def test_run_can_be_cut() -> None:
-    run = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0)
-    part = run.until(11)
-    assert part.t[-1] == pytest.approx(0.01)
-    assert len(part.q) == len(part.momentum) == len(part.margin) == 11
-    assert_allclose(part.u, run.u[:11], rtol=0, atol=0)
-
-
 def test_recorded_margin_is_that_of_the_servo() -> None:
     run = simulate(ROBOT, SERVO, case_study_reference(), 0.5, Q0, S0)
     for k in (0, 250, 500):

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control.references._inputs import number, numbers, positive
-from concur.control.references._reference import Floats, Reference, Samples
+from concur.control.references._reference import Floats, Path, Reference, Samples
 from concur.errors import ConcurError, ShapeError
 
 
@@ -98,7 +98,7 @@ def circle(
     return _Circle(middle, size * axes, 2.0 * math.pi / turn, number(phase, "circle, phase"))
 
 
-class _Circle(Reference):
+class _Circle(Path):
     def __init__(self, center: Floats, axes: Floats, speed: float, phase: float) -> None:
         self.pose_size = self.size = center.size
         self._center, self._axes = center, axes

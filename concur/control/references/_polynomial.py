@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control.references._inputs import number, numbers, positive
-from concur.control.references._reference import Floats, Reference, Samples
+from concur.control.references._reference import Floats, Path, Reference, Samples
 from concur.errors import ShapeError
 
 
@@ -86,7 +86,7 @@ def rest_to_rest(
     return _RestToRest(first, last, travel, number(begin, "rest_to_rest, begin"))
 
 
-class _Polynomial(Reference):
+class _Polynomial(Path):
     def __init__(self, coefficients: Floats) -> None:
         self.pose_size = self.size = coefficients.shape[1]
         powers = np.arange(len(coefficients))[:, None]
@@ -109,7 +109,7 @@ def _horner(coefficients: Floats, times: Floats) -> Floats:
     return value
 
 
-class _RestToRest(Reference):
+class _RestToRest(Path):
     def __init__(self, start: Floats, end: Floats, duration: float, begin: float) -> None:
         self.pose_size = self.size = start.size
         self._start, self._way = start, end - start

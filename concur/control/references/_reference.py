@@ -21,8 +21,6 @@ Part: TypeAlias = tuple[int, int, str | None]
 _LINE: Part = (1, 1, "R")
 _FACTORS: dict[str, list[Part]] = {
     "R": [_LINE],
-    "R2": [_LINE] * 2,
-    "R3": [_LINE] * 3,
     "R3xSO3": [*[_LINE] * 3, (4, 3, "SO3")],
 }
 
@@ -100,6 +98,19 @@ class Reference(ABC):
         """Do the work of `sample` on times that have been checked."""
 
 
+class Path(Reference):
+    """A reference whose twist is the plain rate of its coordinates, in inertial axes.
+
+    It fits R^n outputs and angles, several of them too, but no SE2 output, whose velocity is
+    in the axes of the demanded pose: `planar` makes one of it.
+    """
+
+    @property
+    def groups(self) -> tuple[Part, ...]:
+        """One part, in R^n."""
+        return ((self.size, self.size, f"R{self.size}"),)
+
+
 def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
     """Refuse a reference that does not fit a list of outputs.
 
@@ -167,15 +178,19 @@ def _covered(part: Part, atoms: list[Part]) -> tuple[int, bool]:
             count += 1
         fits = (pose_size, size) == part[:2]
         return (count, True) if fits else (0, False)
-    own = _factors(part)
+    own, plain = _factors(part), part[2] != "R"
     for i, atom in enumerate(own):
-        if i >= len(atoms) or atom != atoms[i]:
+        angle = plain and i < len(atoms) and atom == _LINE and atoms[i][2] == "SO2"
+        if not angle and (i >= len(atoms) or atom != atoms[i]):
             return min(i, len(atoms) - 1), False
     return len(own), True
 
 
 def _factors(part: Part) -> list[Part]:
-    return _FACTORS.get(part[2] or "", [part])
+    name = part[2] or ""
+    if name.startswith("R") and name[1:].isdigit():
+        return [_LINE] * int(name[1:])
+    return _FACTORS.get(name, [part])
 
 
 def _shown(part: Part) -> str:

@@ -8,7 +8,7 @@ from scipy.interpolate import CubicSpline
 
 from concur.codegen import shape_error
 from concur.control.references._inputs import numbers
-from concur.control.references._reference import Floats, Reference, Samples
+from concur.control.references._reference import Floats, Path, Reference, Samples
 from concur.errors import ConcurError, ShapeError
 
 
@@ -82,7 +82,7 @@ def waypoints(times: ArrayLike, points: ArrayLike, rates: ArrayLike | None = Non
     return _Waypoints(knots, table, ends)
 
 
-class _Waypoints(Reference):
+class _Waypoints(Path):
     def __init__(self, times: Floats, points: Floats, rates: Floats) -> None:
         self.pose_size = self.size = points.shape[1]
         self._first, self._last = float(times[0]), float(times[-1])

@@ -1,0 +1,644 @@
+"""Inverse kinematics on Lie groups: the configuration in which the outputs are where they should.
+
+Levenberg-Marquardt on the output group. With the error x = log(r^-1 gamma) and B(x) of its
+differential, a motion of the joints changes x by -B(x) Jbar dv, so a step minimises
+|x - B Jbar dv|^2 + damping |dv|^2. Joint limits are kept at every step: coordinates that a step
+would push through their limit leave the problem, the others are cut off where they meet it.
+From a start that ends in a local minimum the search goes on from random configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from threading import Lock
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_error
+from concur.control._output import Output
+from concur.control._output_groups import Product
+from concur.control._output_kinematics import (
+    checked_outputs,
+    freedoms,
+    moving_freedoms,
+    output_coordinates,
+    output_jacobian,
+)
+from concur.control._sample import ReferenceSample, pose_numbers
+from concur.dynamics import solve_positive_definite
+from concur.errors import ConcurError, OutputError, ShapeError
+from concur.mechanism import Body, joints, scalar
+from concur.multibody import Mechanism
+
+TASK = "inverse kinematics"
+POSES = ("SE3", "R3xSO3")
+LONGEST_TURN = 1.0
+"""Largest change of an angle in one step, rad: beyond, the linear model says little."""
+
+FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
+SLOW = 0.02
+"""A step that takes less than this share of the squared error is slow ..."""
+PATIENCE = 8
+"""... and after so many of them in a row the search goes on from another start."""
+FLAT = 1e-12
+"""Cosine between error and reachable motions below which a minimum has been found."""
+
+
+@dataclass(frozen=True, eq=False)
+class InverseKinematics:
+    """A configuration for demanded outputs, or the nearest that was found.
+
+    Parameters
+    ----------
+    q : numpy.ndarray
+        Configuration, shape (nq,), within the limits.
+    solved : bool
+        Whether the residual is within the tolerance.
+    residual : float
+        Norm of `error`; metres and radians count alike.
+    error : numpy.ndarray
+        log(r^-1 gamma) of all outputs at `q`, shape (size,), m and rad.
+    iterations : int
+        Steps taken, from all starts together.
+    starts : int
+        Starts used.
+    why : str
+        A sentence: from which start it was solved, or what stands in the way.
+    """
+
+    q: np.ndarray
+    solved: bool
+    residual: float
+    error: np.ndarray
+    iterations: int
+    starts: int
+    why: str
+
+
+class InverseKinematicsSolver:
+    """Inverse kinematics of one robot and its outputs, for many targets.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot. All its joints may move, the base of a robot with wheels too: wheels bound
+        velocities, not where a robot can stand.
+    outputs : sequence of Output
+        What is to be brought to the target.
+    limits : bool
+        Whether the limits of the bodies' joints are kept.
+    starts : int
+        Most starts: the first from the configuration given, the others random.
+    tolerance : float
+        Largest residual, m and rad, that counts as solved.
+    iterations : int
+        Most steps from one start.
+    seed : int
+        Seed of the random starts: the same numbers give the same answer.
+    fixed : sequence of str
+        Bodies that must not move: the joints between them and the inertial frame keep their
+        place of the first start.
+
+    Raises
+    ------
+    OutputError
+        If the outputs do not fit the robot, or nothing is left that moves them.
+    UnknownNameError
+        If a body does not exist.
+    ShapeError, NonFiniteError
+        If a number is not one, or below its range.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> solver = cc.InverseKinematicsSolver(cc.robots.rover_arm(), [hand], fixed=("chassis",))
+    >>> solver.solve([0.2, 0.5, 0.3]).solved
+    True
+    >>> print(solver.solve([3.0, 0.0, 0.0]).why)
+    """
+
+    def __init__(
+        self,
+        robot: Mechanism,
+        outputs: Sequence[Output],
+        limits: bool = True,
+        starts: int = 50,
+        tolerance: float = 1e-10,
+        iterations: int = 100,
+        seed: int = 0,
+        fixed: Sequence[str] = (),
+    ) -> None:
+        self.outputs = checked_outputs(robot, outputs, TASK)
+        self.robot = robot
+        self.where = f"{TASK} of `{robot.name}`"
+        self.moving = moving_freedoms(robot, self.outputs, fixed, TASK)
+        self.fixed = tuple(fixed)
+        self.limits = bool(limits)
+        self.starts = _count(f"{self.where}, `starts`", starts, 1)
+        self.iterations = _count(f"{self.where}, `iterations`", iterations, 1)
+        self.seed = _count(f"{self.where}, `seed`", seed, 0)
+        self.tolerance = scalar(tolerance, f"{self.where}, `tolerance`")
+        if self.tolerance <= 0.0:
+            raise ShapeError(
+                f"{self.where}, `tolerance`",
+                expected="a number above zero",
+                came=f"{self.tolerance:g}",
+                cure="The least that doubles allow is about 1e-14.",
+            )
+        self._bounds = robot.limits if limits else np.full((robot.nq, 2), [-np.inf, np.inf])
+        self._moving_bodies = [robot.bodies[robot.index(name)] for name in self.moving]
+        self._turning = [
+            i
+            for i in _turning_coordinates(robot, self._moving_bodies)
+            if not np.isfinite(self._bounds[i]).any()
+        ]
+        self._step = _step_of(robot, self.outputs, self.moving, self.limits)
+
+    def solve(
+        self, target: ArrayLike | ReferenceSample, q0: ArrayLike | None = None
+    ) -> InverseKinematics:
+        """Find a configuration for a target.
+
+        Parameters
+        ----------
+        target : array_like or ReferenceSample
+            Flat coordinates of the outputs in output order, shape (pose_size,), as in
+            `ReferenceSample`; for one output that is a full pose also a homogeneous matrix
+            (4, 4), body to world, m; or a sample of a reference, of which the pose counts.
+        q0 : array_like, optional
+            First start, shape (nq,), within the limits; default the neutral configuration,
+            moved into the limits. Joints that do not move an output stay there.
+
+        Returns
+        -------
+        InverseKinematics
+            The configuration, or the nearest one found. Angles without limits come back
+            within half a turn of the first start.
+
+        Raises
+        ------
+        ShapeError
+            If the target or `q0` has another size, a quaternion or a rotation is none, or `q0`
+            lies outside the limits.
+        NonFiniteError
+            If a number is NaN or infinite.
+        """
+        goal = _flat_target(f"{self.where}, `target`", self.outputs, target)
+        first = self._first(q0)
+        best = _Best(first.copy(), np.inf)
+        taken = used = 0
+        with self._step.lock:
+            self._step.aim(goal)
+            for start in self._starts(first):
+                found, steps = self._descend(start, self.iterations, PATIENCE)
+                taken, used = taken + steps, used + 1
+                if found.value < best.value:
+                    best = found
+                if best.value <= self.tolerance**2:
+                    break
+            else:
+                # Slow starts were left early: the best of them is followed to its end.
+                best, steps = self._descend(best.q, self.iterations, self.iterations)
+                taken += steps
+            q = self._wound(best.q, first)
+            value, error = self._step.error(q)
+        residual = float(np.sqrt(value))
+        solved = bool(residual <= self.tolerance)
+        why = (
+            f"solved from start {used} in {taken} steps, residual {residual:.2g}"
+            if solved
+            else self._obstacle(q, error, used)
+        )
+        return InverseKinematics(q, solved, residual, error, taken, used, why)
+
+    def _first(self, q0: ArrayLike | None) -> np.ndarray:
+        lower, upper = self._bounds.T
+        if q0 is None:
+            return np.clip(self.robot.neutral(), lower, upper)
+        q = self.robot.check_configuration(q0, f"{TASK}, `q0`")
+        slack = 1e-9 * (1.0 + np.abs(q))
+        for body in self.robot.bodies:
+            for i in range(*self.robot.q_slice(body.name).indices(self.robot.nq)):
+                if not lower[i] - slack[i] <= q[i] <= upper[i] + slack[i]:
+                    raise ShapeError(
+                        f"{self.where}, `q0`, joint of `{body.name}`",
+                        expected=f"a start between {lower[i]:.6g} and {upper[i]:.6g}",
+                        came=f"q0[{i}] = {q[i]:.6g}",
+                        cure="Start within the limits, or pass limits=False.",
+                        index=i,
+                    )
+        return np.clip(q, lower, upper)
+
+    def _starts(self, first: np.ndarray) -> Iterator[np.ndarray]:
+        yield first
+        rng = np.random.default_rng(self.seed)
+        for _ in range(self.starts - 1):
+            q = first.copy()
+            for body in self._moving_bodies:
+                span = self.robot.q_slice(body.name)
+                q[span] = _within(body.joint.random(rng), self._bounds[span], rng)
+            yield q
+
+    def _descend(self, start: np.ndarray, most: int, patience: int) -> tuple[_Best, int]:
+        """Go downhill until solved, stuck, or slow for too long."""
+        step, enough = self._step, self.tolerance**2
+        q, damping, slow = start, FIRST_DAMPING, 0
+        step.evaluate(q, damping)
+        value = step.value
+        for k in range(most):
+            if value <= enough or step.slope <= FLAT or slow >= patience:
+                return _Best(q, value), k
+            trial, promised = step.next, step.promised
+            # Guess that the step is good, so that one evaluation both judges it and makes the
+            # next one.
+            step.evaluate(trial, max(damping / 10, LEAST_DAMPING))
+            gained = value - step.value
+            if gained > 1e-4 * promised and promised > 0.0:
+                if gained < 0.25 * promised:
+                    damping *= 4
+                    step.evaluate(trial, damping)
+                else:
+                    damping = max(damping / 10, LEAST_DAMPING)
+                slow = slow + 1 if gained < SLOW * value else 0
+                q, value = trial, step.value
+            else:
+                damping *= 10
+                if damping > MOST_DAMPING:
+                    return _Best(q, value), k
+                step.evaluate(q, damping)
+        return _Best(q, value), most
+
+    def _wound(self, q: np.ndarray, first: np.ndarray) -> np.ndarray:
+        """Take whole turns off angles without limits."""
+        q = q.copy()
+        turns = np.round((q[self._turning] - first[self._turning]) / (2 * np.pi))
+        q[self._turning] -= 2 * np.pi * turns
+        return q
+
+    def _obstacle(self, q: np.ndarray, error: np.ndarray, used: int) -> str:
+        clauses, start = [], 0
+        for output in self.outputs:
+            part = error[start : start + output.dim]
+            start += output.dim
+            for unit, what in (("m", "from its place"), ("rad", "from its orientation")):
+                size = np.linalg.norm(part[[u == unit for u in output.coordinate_units]])
+                if size > self.tolerance:
+                    clauses.append(f"output `{output.name}` stays {size:.4g} {unit} {what}")
+        lower, upper = self._bounds.T
+        stops = [
+            f"{body.name} at its {side} limit {bound[i]:.4g}"
+            for body in self._moving_bodies
+            for i in range(*self.robot.q_slice(body.name).indices(self.robot.nq))
+            for side, bound in (("lower", lower), ("upper", upper))
+            if q[i] == bound[i]
+        ]
+        tail = f", with {', '.join(stops)}" if stops else ""
+        runs = "one start" if used == 1 else f"{used} starts"
+        return f"not reached from {runs}: at best {' and '.join(clauses)}{tail}"
+
+
+def inverse_kinematics(
+    robot: Mechanism,
+    outputs: Sequence[Output],
+    target: ArrayLike | ReferenceSample,
+    q0: ArrayLike | None = None,
+    limits: bool = True,
+    starts: int = 50,
+    tolerance: float = 1e-10,
+    iterations: int = 100,
+    seed: int = 0,
+    fixed: Sequence[str] = (),
+) -> InverseKinematics:
+    """Find a configuration in which the outputs are at a target.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot. All its joints may move, the base of a robot with wheels too: wheels bound
+        velocities, not where a robot can stand.
+    outputs : sequence of Output
+        What is to be brought to the target.
+    target : array_like or ReferenceSample
+        Flat coordinates of the outputs in output order, shape (pose_size,), as in
+        `ReferenceSample`; for one output that is a full pose also a homogeneous matrix (4, 4),
+        body to world, m; or a sample of a reference, of which the pose counts.
+    q0 : array_like, optional
+        First start, shape (nq,), within the limits; default the neutral configuration, moved
+        into the limits. Joints that do not move an output stay there.
+    limits : bool
+        Whether the limits of the bodies' joints are kept.
+    starts : int
+        Most starts: the first from `q0`, the others random.
+    tolerance : float
+        Largest residual, m and rad, that counts as solved.
+    iterations : int
+        Most steps from one start.
+    seed : int
+        Seed of the random starts: the same numbers give the same answer.
+    fixed : sequence of str
+        Bodies that must not move: the joints between them and the inertial frame stay as in
+        `q0`.
+
+    Returns
+    -------
+    InverseKinematics
+        The configuration, or the nearest one found, with a sentence that says which.
+
+    Raises
+    ------
+    OutputError
+        If the outputs do not fit the robot, or nothing is left that moves them.
+    UnknownNameError
+        If a body does not exist.
+    ShapeError
+        If the target or `q0` has another size, a quaternion or a rotation is none, or `q0` lies
+        outside the limits.
+    NonFiniteError
+        If a number is NaN or infinite.
+
+    See Also
+    --------
+    InverseKinematicsSolver : for many targets.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> robot = cc.robots.rover_arm()
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> found = cc.inverse_kinematics(robot, [hand], [2.0, 0.5, 0.3])
+    >>> found.solved
+    True
+    """
+    solver = InverseKinematicsSolver(
+        robot, outputs, limits, starts, tolerance, iterations, seed, fixed
+    )
+    return solver.solve(target, q0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Best:
+    """A configuration and its squared error."""
+
+    q: np.ndarray
+    value: float
+
+
+class _Step:
+    """One damped step, compiled: error, step, and what the step promises."""
+
+    def __init__(self, evaluator: Evaluator) -> None:
+        self.lock = Lock()
+        self._evaluator = evaluator  # owns the buffers that the trigger writes to
+        self._trigger = evaluator.trigger
+        self._q, self._goal, self._damping = (view[:, 0] for view in evaluator.inputs)
+        self._next, self._facts, self._error = (view[:, 0] for view in evaluator.outputs)
+        self.value = self.slope = self.promised = 0.0
+
+    def aim(self, goal: np.ndarray) -> None:
+        self._goal[:] = goal
+
+    def evaluate(self, q: np.ndarray, damping: float) -> None:
+        self._q[:] = q
+        self._damping[0] = damping
+        self._trigger()
+        self.value, self.slope, self.promised = self._facts.tolist()
+
+    @property
+    def next(self) -> np.ndarray:
+        return self._next.copy()
+
+    def error(self, q: np.ndarray) -> tuple[float, np.ndarray]:
+        self.evaluate(q, 1.0)
+        return self.value, self._error.copy()
+
+
+def _step_of(
+    robot: Mechanism, outputs: tuple[Output, ...], moving: tuple[str, ...], limits: bool
+) -> _Step:
+    """The step of a robot and its outputs, built once and kept with the robot."""
+    kept = robot.__dict__.setdefault("_evaluators", {})
+    key = (TASK, outputs, moving, limits)
+    if key not in kept:
+        kept[key] = _Step(_build(robot, outputs, moving, limits))
+    step: _Step = kept[key]
+    return step
+
+
+def _build(
+    robot: Mechanism, outputs: tuple[Output, ...], moving: tuple[str, ...], limits: bool
+) -> Evaluator:
+    group = Product([output.lie for output in outputs])
+    q = ca.SX.sym("q", robot.nq)
+    goal = ca.SX.sym("goal", group.pose_size)
+    damping = ca.SX.sym("damping")
+    bodies = [robot.bodies[robot.index(name)] for name in moving]
+
+    x = group.error(output_coordinates(robot, outputs, q), goal)
+    columns = output_jacobian(robot, outputs, q)[:, freedoms(robot, moving)]
+    slope = group.error_map(x) @ columns @ _freedoms_per_coordinate(robot, bodies, q)
+    bounds = _bounds(robot, bodies, limits)
+    here = _coordinates(robot, bodies, q)
+
+    downhill = slope.T @ x
+    free = ca.SX.ones(len(bounds), 1)
+    for k, (lower, upper) in enumerate(bounds):
+        if np.isfinite(lower):
+            free[k] *= 1 - ca.logic_and(here[k] <= lower, downhill[k] < 0)
+        if np.isfinite(upper):
+            free[k] *= 1 - ca.logic_and(here[k] >= upper, downhill[k] > 0)
+    masked = ca.mtimes(slope, ca.diag(free))
+    right = free * downhill
+    normal = masked.T @ masked
+    size = ca.trace(normal) / len(bounds) + 1e-300
+    change = solve_positive_definite(normal + damping * size * ca.SX.eye(len(bounds)), right)
+
+    units = [unit for body in bodies for unit in body.joint.freedom_units]
+    turns = [change[k] for k, unit in enumerate(units) if unit == "rad"]
+    if turns:
+        change /= ca.fmax(1.0, ca.mmax(ca.fabs(ca.vertcat(*turns))) / LONGEST_TURN)
+    for k, (lower, upper) in enumerate(bounds):
+        if np.isfinite(lower):
+            change[k] = ca.fmax(change[k], lower - here[k])
+        if np.isfinite(upper):
+            change[k] = ca.fmin(change[k], upper - here[k])
+    value = ca.sumsqr(x)
+    facts = ca.vertcat(
+        value,
+        ca.sqrt(ca.sumsqr(right) / (size * len(bounds) * value + 1e-300)),
+        value - ca.sumsqr(x - slope @ change),
+    )
+    function = ca.Function(
+        "step",
+        [q, goal, damping],
+        [_moved(robot, bodies, bounds, q, change), facts, x],
+        ["q", "goal", "damping"],
+        ["next", "facts", "error"],
+        {"cse": True},
+    )
+    shapes = [(robot.nq,), (3,), (group.dim,)]
+    return Evaluator(function, shapes, f"{TASK} of `{robot.name}`")
+
+
+def _freedoms_per_coordinate(robot: Mechanism, bodies: list[Body], q: Array) -> Array:
+    """Map from the unknowns of a step to joint velocities.
+
+    The unknowns of a joint without quaternion are changes of its coordinates, because these
+    have the limits; of the others the displacement in their body axes.
+    """
+    blocks = []
+    for body in bodies:
+        nv = body.joint.nv
+        unit = ca.SX.eye(nv)
+        if body.joint.quaternion_at is None:
+            own = q[robot.q_slice(body.name)]
+            rate = ca.horzcat(*[body.joint.rate(own, unit[:, k]) for k in range(nv)])
+            unit = ca.SX.eye(nv) if _is_identity(rate) else ca.inv(rate)
+        blocks.append(unit)
+    return ca.diagcat(*blocks)
+
+
+def _is_identity(matrix: Array) -> bool:
+    return bool(matrix.is_constant() and ca.DM(matrix - ca.SX.eye(matrix.shape[0])).is_zero())
+
+
+def _bounds(robot: Mechanism, bodies: list[Body], limits: bool) -> list[tuple[float, float]]:
+    """Limits of the unknowns of a step."""
+    free = (-np.inf, np.inf)
+    return [
+        pair
+        for body in bodies
+        for pair in (
+            body.limits if limits and body.joint.quaternion_at is None else (free,) * body.joint.nv
+        )
+    ]
+
+
+def _coordinates(robot: Mechanism, bodies: list[Body], q: Array) -> Array:
+    """Coordinates where the unknowns have limits; zero where they cannot."""
+    return ca.vertcat(
+        *[
+            q[robot.q_slice(body.name)]
+            if body.joint.quaternion_at is None
+            else ca.SX(body.joint.nv, 1)
+            for body in bodies
+        ]
+    )
+
+
+def _moved(
+    robot: Mechanism,
+    bodies: list[Body],
+    bounds: list[tuple[float, float]],
+    q: Array,
+    change: Array,
+) -> Array:
+    """Append a step to a configuration; limits are met exactly, not to rounding."""
+    result, start = ca.SX(q), 0
+    for body in bodies:
+        span, nv = robot.q_slice(body.name), body.joint.nv
+        own = change[start : start + nv]
+        if body.joint.quaternion_at is None:
+            moved = q[span] + own
+            for k, (lower, upper) in enumerate(bounds[start : start + nv]):
+                moved[k] = ca.fmin(moved[k], upper) if np.isfinite(upper) else moved[k]
+                moved[k] = ca.fmax(moved[k], lower) if np.isfinite(lower) else moved[k]
+        else:
+            moved = body.joint.integrate(q[span], own)
+        result[span] = moved
+        start += nv
+    return result
+
+
+def _turning_coordinates(robot: Mechanism, bodies: list[Body]) -> list[int]:
+    """Angles after a whole turn of which the robot stands as before."""
+    return [
+        robot.q_slice(body.name).start + k
+        for body in bodies
+        if not isinstance(body.joint, joints.Helical)
+        for k, unit in enumerate(body.joint.coordinate_units)
+        if unit == "rad"
+    ]
+
+
+def _within(draw: np.ndarray, bounds: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Bring a random joint configuration into its limits."""
+    draw = draw.copy()
+    for i, (lower, upper) in enumerate(bounds):
+        if np.isfinite(lower) and np.isfinite(upper):
+            draw[i] = rng.uniform(lower, upper)
+        elif np.isfinite(lower):
+            draw[i] = max(draw[i], lower + abs(draw[i]))
+        elif np.isfinite(upper):
+            draw[i] = min(draw[i], upper - abs(draw[i]))
+    return draw
+
+
+def _flat_target(
+    where: str, outputs: tuple[Output, ...], target: ArrayLike | ReferenceSample
+) -> np.ndarray:
+    values = target.pose if isinstance(target, ReferenceSample) else target
+    array = as_floats(values, where)
+    if not np.isfinite(array).all():
+        raise nonfinite_error(where, array)
+    size = sum(output.pose_size for output in outputs)
+    if array.shape == (4, 4):
+        if [output.group in POSES for output in outputs] != [True]:
+            raise ShapeError(
+                where,
+                expected=f"{size} numbers in output order",
+                came="a (4, 4) matrix",
+                cure="A matrix is for one output that is a full pose.",
+            )
+        rotation = array[:3, :3]
+        off = max(
+            float(np.abs(rotation.T @ rotation - np.eye(3)).max()),
+            float(np.abs(array[3] - [0.0, 0.0, 0.0, 1.0]).max()),
+        )
+        if off > 1e-6 or np.linalg.det(rotation) < 0.0:
+            raise ShapeError(
+                where,
+                expected="a homogeneous matrix: a rotation, a position, and the row 0 0 0 1",
+                came=f"a matrix that is off by {max(off, 1e-300):.2g}"
+                if off > 1e-6
+                else "a reflection",
+                cure="Bring it back to a rotation before it comes here.",
+            )
+        array = pose_numbers(array)
+    if array.shape != (size,):
+        raise shape_error(where, (size,), array.shape)
+    flat, start = np.array(array), 0
+    for output in outputs:
+        names = output.lie.coordinate_names
+        if "qw" in names:
+            at = start + names.index("qx")
+            norm = float(np.linalg.norm(flat[at : at + 4]))
+            if abs(norm - 1.0) > 1e-3:
+                raise ShapeError(
+                    f"{where}, quaternion of `{output.name}` at [{at}:{at + 4}]",
+                    expected="unit norm",
+                    came=f"norm {norm:.6g}",
+                    cure="Normalise it; mind the order (x, y, z, w).",
+                )
+            flat[at : at + 4] /= norm
+        start += output.pose_size
+    return flat
+
+
+def _count(where: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
+        raise _no_count(where, value, least)
+    return int(value)
+
+
+def _no_count(where: str, value: Any, least: int) -> ConcurError:
+    return ShapeError(
+        where,
+        expected=f"a whole number, {least} or more",
+        came=repr(value),
+        cure="Count in whole numbers.",
+    )

@@ -1,0 +1,245 @@
+"""Several outputs of a robot as one map: flat coordinates, Jacobian, and what may move them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.control._output import Output
+from concur.errors import OutputError
+from concur.kinematics import Placed, body_poses, jacobian
+from concur.multibody import Mechanism
+
+SAMPLES = 4
+"""Random configurations at which an output of the plane is tried."""
+
+
+def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
+    """Refuse what is no robot or no list of its outputs.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        The outputs.
+    task : str
+        What is to be done with them, named in errors.
+
+    Returns
+    -------
+    tuple of Output
+        The outputs.
+
+    Raises
+    ------
+    OutputError
+        If the robot or an output is of another kind, there is none, or a name repeats.
+    UnknownNameError
+        If an output's body does not exist.
+    """
+    if not isinstance(robot, Mechanism):
+        raise OutputError(
+            f"{task}, `robot`",
+            expected="a Mechanism",
+            came=f"{type(robot).__name__} {robot!r:.40}",
+            cure="Of a reduced model pass `model.robot`.",
+        )
+    where = f"{task} of `{robot.name}`, `outputs`"
+    if not isinstance(outputs, Iterable) or not all(isinstance(o, Output) for o in outputs):
+        raise OutputError(
+            where,
+            expected="a list of Output",
+            came=f"{type(outputs).__name__} {outputs!r:.60}",
+            cure="Write [Output(...), Output(...)].",
+        )
+    checked = tuple(outputs)
+    names = [output.name for output in checked]
+    if not names or len(set(names)) != len(names):
+        raise OutputError(
+            where,
+            expected="at least one output, each name once",
+            came=", ".join(names) or "none",
+            cure="Rename one of them." if names else "Say what is to move.",
+        )
+    for output in checked:
+        robot.index(output.body)
+    return checked
+
+
+def moving_freedoms(
+    robot: Mechanism, outputs: Sequence[Output], fixed: Any, task: str
+) -> tuple[str, ...]:
+    """Bodies whose joints move an output, without those that must stand still.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        Its outputs.
+    fixed : sequence of str
+        Bodies that must not move: the joints between them and the inertial frame are locked.
+    task : str
+        What is to be done, named in errors.
+
+    Returns
+    -------
+    tuple of str
+        Names of the bodies, in the robot's order.
+
+    Raises
+    ------
+    UnknownNameError
+        If a body does not exist.
+    OutputError
+        If `fixed` is no list of names, no joint is left, or an output of the plane belongs to
+        a body that can tilt.
+    """
+    where = f"{task} of `{robot.name}`"
+    if isinstance(fixed, str) or not isinstance(fixed, Iterable):
+        raise OutputError(
+            f"{where}, `fixed`",
+            expected="a list of names of bodies",
+            came=repr(fixed),
+            cure='Write fixed=("chassis",), with the comma.',
+        )
+    locked = {i for name in tuple(fixed) for i in robot.path(robot.index(name))}
+    used = {i for output in outputs for i in robot.path(robot.index(output.body))}
+    names = tuple(
+        body.name for i, body in enumerate(robot.bodies) if i in used - locked and body.joint.nv
+    )
+    if not names:
+        raise OutputError(
+            f"{where}, `outputs`",
+            expected="outputs that some joint moves",
+            came="bodies that cannot move" + (" once those in `fixed` stand still" * bool(locked)),
+            cure="Fix fewer bodies, or take outputs of bodies further out.",
+        )
+    columns = freedoms(robot, names)
+    for output in (o for o in outputs if o.lie.planar):
+        _check_planar(where, robot, output, columns)
+    return names
+
+
+def freedoms(robot: Mechanism, bodies: Sequence[str]) -> list[int]:
+    """Indices in v of the freedoms of some bodies' joints.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    bodies : sequence of str
+        Names of bodies.
+
+    Returns
+    -------
+    list of int
+        Indices, in the order of the bodies.
+    """
+    return [i for name in bodies for i in range(*robot.v_slice(name).indices(robot.nv))]
+
+
+def output_poses(robot: Mechanism, outputs: Sequence[Output], q: Array) -> list[Placed]:
+    """Pose of each output's frame in the inertial frame.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        Its outputs.
+    q : casadi.SX
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    list of tuple
+        Rotation (3, 3) and translation (3,), m, for each output.
+    """
+    poses = body_poses(robot, q)
+    return [output.placed(poses[robot.index(output.body)]) for output in outputs]
+
+
+def output_coordinates(robot: Mechanism, outputs: Sequence[Output], q: Array) -> Array:
+    """Flat coordinates of all outputs.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        Its outputs.
+    q : casadi.SX
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        Shape (pose_size,), in output order.
+    """
+    placed = output_poses(robot, outputs, q)
+    return ca.vertcat(*[o.lie.coordinates(p) for o, p in zip(outputs, placed, strict=True)])
+
+
+def output_jacobian(robot: Mechanism, outputs: Sequence[Output], q: Array) -> Array:
+    """Map from joint velocities to the left-trivialised velocities of all outputs.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        Its outputs.
+    q : casadi.SX
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        Shape (size, nv), in output order.
+    """
+    rows = []
+    for output, pose in zip(outputs, output_poses(robot, outputs, q), strict=True):
+        columns = jacobian(robot, q, output.body)
+        rows.append(twist_rows(output, pose) @ ca.vertcat(*output.moved(ca.vertsplit(columns, 3))))
+    return ca.vertcat(*rows)
+
+
+def twist_rows(output: Output, pose: Placed) -> Array:
+    """Map from the twist of an output's frame to the output velocity; its rows are orthonormal.
+
+    Parameters
+    ----------
+    output : Output
+        The output.
+    pose : tuple of casadi.SX
+        Rotation and translation of its frame, m.
+
+    Returns
+    -------
+    casadi.SX
+        Shape (dim, 6).
+    """
+    unit = ca.SX.eye(6)
+    return ca.horzcat(*[output.lie.velocity(pose, (unit[:3, k], unit[3:, k])) for k in range(6)])
+
+
+def _check_planar(where: str, robot: Mechanism, output: Output, columns: list[int]) -> None:
+    rng = np.random.default_rng(4)
+    for _ in range(SAMPLES):
+        q = robot.random(rng)
+        axes = robot.pose(q, output.body)[:3, :3]
+        turning = axes[:2] @ robot.jacobian(q, output.body)[3:, columns]
+        if np.abs(turning).max() > 1e-9 or np.hypot(*axes[:2, 0]) < 1e-6:
+            raise OutputError(
+                f"{where}, output `{output.name}`",
+                expected="a body that turns about the inertial z axis only, with its x axis not "
+                f"along it, for group {output.group}",
+                came=f"body `{output.body}`, which can tilt or has no heading",
+                cure='Take "SO3" or "R3xSO3".',
+            )
