@@ -1,0 +1,178 @@
+"""What must not happen quietly: stale torques, hidden singularities, shared or copied state."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from concur.control import Output, ReferenceSample, Servo
+from concur.errors import OutputError, SingularConfigurationError
+from concur.mechanism import Body, Inertia, Pose, Wheel, joints
+from concur.multibody import Mechanism
+from concur.reduction import reduce
+from concur.simulation import simulate
+from tests.control._cases import Q0, S0, case_study, case_study_reference, case_study_sample
+from tests.oracles import CASE_STUDY, rover
+
+LINK = Inertia(1.0, (0.2, 0, 0), (0.01, 0.02, 0.02))
+
+
+def two_link_arm(base_mass: float) -> Servo:
+    robot = Mechanism(
+        "2R",
+        [
+            Body("floor", joints.Fixed(), inertia=Inertia(base_mass)),
+            Body("upper", joints.Revolute((0, 0, 1)), "floor", inertia=LINK),
+            Body("fore", joints.Revolute((0, 0, 1)), "upper", Pose((0.4, 0, 0)), LINK),
+        ],
+    )
+    return Servo(reduce(robot), [Output("tip", "fore", "R2", (0.4, 0, 0))], 1.0, 2.0)
+
+
+def bicycle() -> Servo:
+    wheel = Inertia(0.5, moments=(0.001, 0.002, 0.001))
+    robot = Mechanism(
+        "bicycle",
+        [
+            Body("frame", joints.Planar(), inertia=Inertia(10.0, (0.5, 0, 0), (1, 1, 1))),
+            Body("rear", joints.Revolute((0, 1, 0)), "frame", inertia=wheel),
+            Body("fork", joints.Revolute((0, 0, 1)), "frame", Pose((1, 0, 0)), LINK),
+            Body("front", joints.Revolute((0, 1, 0)), "fork", inertia=wheel),
+        ],
+        [Wheel("rear", 0.3), Wheel("front", 0.3)],
+        actuated=["rear", "fork"],
+    )
+    return Servo(reduce(robot), [Output("nose", "fork", "R2", (0.2, 0, 0))], 1.0, 2.0)
+
+
+def test_margin_does_not_know_the_mass_of_what_cannot_move() -> None:
+    q = [0.3, 1e-4]
+    margins = [two_link_arm(mass).margin(q) for mass in (0.0, 10.0, 1e8)]
+    assert margins == pytest.approx([margins[0]] * 3, rel=1e-12)
+    assert margins[0] < 1e-3
+
+
+@pytest.mark.parametrize("elbow", [1e-5, 1e-7])
+def test_tick_refuses_what_torque_refuses(elbow: float) -> None:
+    law = two_link_arm(5.0)
+    sample = case_sample(law, [0.3, 0.5])
+    for call in (law.torque, law.compile()):
+        with pytest.raises(SingularConfigurationError) as caught:
+            call([0.3, elbow], [0.0, 0.0], sample)
+        assert caught.value.margin < law.singular_margin
+
+
+def case_sample(law: Servo, q: object) -> ReferenceSample:
+    return ReferenceSample(law.output(q), np.zeros(law.size), np.zeros(law.size))
+
+
+def test_wheels_that_stop_determining_the_base_stop_the_law() -> None:
+    law = bicycle()
+    straight = law.model.robot.neutral()
+    across = straight.copy()
+    across[4] = np.pi / 2 - 1e-5
+    sample = case_sample(law, straight)
+    assert np.isfinite(law.torque(straight, [1.0, 0.0], sample)).all()
+    assert law.margin(across) < 1e-4
+    for call in (law.torque, law.compile()):
+        with pytest.raises(SingularConfigurationError, match="rolling constraints no longer"):
+            call(across, [1.0, 0.0], sample)
+
+
+def test_copied_tick_has_buffers_of_its_own() -> None:
+    law = case_study()
+    sample = case_study_sample(0.0)
+    first = law.compile()
+    torque = first(Q0, S0, sample).copy()
+    for second in (copy.deepcopy(first), pickle.loads(pickle.dumps(first))):
+        other = Q0.copy()
+        other[5] += 0.3
+        assert np.array_equal(second(other, S0, sample), law.torque(other, S0, sample))
+        assert np.array_equal(first.buffers.u, torque)
+
+
+def test_gains_are_copies_that_cannot_change() -> None:
+    gain = 4.0 * np.eye(5)
+    law = case_study(stiffness=gain)
+    before = law.error_dynamics.feedback(np.ones(5), np.zeros(5))
+    gain[0, 0] = -100.0
+    assert np.array_equal(law.error_dynamics.feedback(np.ones(5), np.zeros(5)), before)
+    with pytest.raises(ValueError, match="read-only"):
+        law.stiffness[0, 0] = 1.0
+
+
+def test_numbers_are_right_from_several_threads() -> None:
+    robot = rover(CASE_STUDY)
+    rng = np.random.default_rng(0)
+    samples = [robot.random(rng) for _ in range(4)]
+    right = [robot.mass_matrix(q) for q in samples]
+
+    def wrong(k: int) -> int:
+        return sum(not np.array_equal(robot.mass_matrix(samples[k]), right[k]) for _ in range(4000))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(wrong, range(4))) == 0
+
+
+def test_servo_and_run_survive_pickling() -> None:
+    law = case_study()
+    law.torque(Q0, S0, case_study_sample(0.0))
+    again = pickle.loads(pickle.dumps(law))
+    assert np.array_equal(
+        again.torque(Q0, S0, case_study_sample(0.0)), law.torque(Q0, S0, case_study_sample(0.0))
+    )
+    run = simulate(law.model.robot, law, case_study_reference(), 0.05, Q0, S0)
+    back = pickle.loads(pickle.dumps(run))
+    assert np.array_equal(back.q, run.q)
+    assert back.servo.model.shape_names == run.servo.model.shape_names
+
+
+def test_plant_with_larger_wheels_starts_without_slip() -> None:
+    law = case_study()
+    robot = law.model.robot
+    plant = replace(robot, wheels=[replace(wheel, radius=0.11) for wheel in robot.wheels])
+    run = simulate(robot, law, case_study_reference(), 0.2, Q0, [5.0, 5.0, 0, 0, 0], plant=plant)
+    assert run.constraint_residual.max() < 1e-12
+    assert run.v[0, 0] == pytest.approx(0.55)
+    assert np.abs(run.error[-1] - run.ideal[-1]).max() > 1e-3  # the law believes in 0.10 m
+
+
+def test_error_dynamics_start_at_the_first_time() -> None:
+    for law in (case_study(), replace_output_by_rotation()):
+        dynamics = law.error_dynamics
+        x = np.full(dynamics.size, 0.1)
+        late = dynamics.solve(x, 0 * x, np.array([1.0, 1.5, 2.0]))
+        early = dynamics.solve(x, 0 * x, np.array([0.0, 0.5, 1.0]))
+        assert late == pytest.approx(early, abs=1e-9)
+        assert late[0] == pytest.approx(x)
+
+
+def replace_output_by_rotation() -> Servo:
+    robot = Mechanism(
+        "gimbal",
+        [
+            Body("floor", joints.Fixed()),
+            Body("ball", joints.Spherical(), "floor", inertia=Inertia(1.0, moments=(1, 2, 2.5))),
+        ],
+    )
+    return Servo(reduce(robot), [Output("look", "ball", "SO3")], 4.0, 3.0)
+
+
+def test_body_without_heading_is_refused() -> None:
+    up = Pose(rotation=(0.5, -0.5, 0.5, 0.5))
+    robot = Mechanism(
+        "mast",
+        [
+            Body("floor", joints.Fixed()),
+            Body("mast", joints.Revolute((1, 0, 0)), "floor", up, Inertia(1.0, moments=(1, 1, 1))),
+        ],
+    )
+    model = reduce(robot)
+    assert abs(robot.pose([0.7], "mast")[2, 0]) == pytest.approx(1.0)  # its x axis is vertical
+    with pytest.raises(OutputError, match="no heading"):
+        Servo(model, [Output("turn", "mast", "SO2")], 1.0, 1.0)
