@@ -8,7 +8,7 @@ of a physical force, the opposite of the thesis's.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -22,6 +22,7 @@ from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, follow
 from concur.control._fitting import fitting
 from concur.control._gains import read_gain
+from concur.control._matching import check_kinds, check_outputs
 from concur.control._output import Output
 from concur.control._output_groups import Product
 from concur.control._sample import ReferenceSample
@@ -33,7 +34,7 @@ from concur.control._singularity import (
 )
 from concur.control._tick import Tick
 from concur.control.references import Reference
-from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
+from concur.errors import InfeasibleReferenceError, NonFiniteError, ShapeError
 from concur.kinematics import (
     body_accelerations,
     body_poses,
@@ -92,12 +93,12 @@ class Servo(EvaluatedMethods):
     error_dynamics: ErrorDynamics = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        where = _check_kinds(self.model, self.outputs)
+        where = check_kinds(self.model, self.outputs)
         outputs = tuple(self.outputs)
         object.__setattr__(self, "outputs", outputs)
         if self.inertia is None:
             object.__setattr__(self, "inertia", 1.0)
-        _check_outputs(where, self.model, outputs)
+        check_outputs(where, self.model, outputs)
         gains = {
             name: read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             for name in ("stiffness", "damping", "inertia")
@@ -533,81 +534,6 @@ class Servo(EvaluatedMethods):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{part}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
-
-
-def _check_kinds(model: Any, outputs: Any) -> str:
-    """Say so when a robot or a single output comes where a model or a list is wanted."""
-    if not isinstance(model, ReducedModel):
-        raise OutputError(
-            "servo, `model`",
-            expected="a reduced model",
-            came=f"{type(model).__name__} {model!r:.40}",
-            cure="Pass reduce(robot).",
-        )
-    where = f"servo of `{model.name}`"
-    if not isinstance(outputs, Iterable) or not all(isinstance(o, Output) for o in outputs):
-        raise OutputError(
-            f"{where}, `outputs`",
-            expected="a list of Output",
-            came=f"{type(outputs).__name__} {outputs!r:.60}",
-            cure="Write [Output(...), Output(...)].",
-        )
-    return where
-
-
-def _check_outputs(where: str, model: ReducedModel, outputs: tuple[Output, ...]) -> None:
-    names = [output.name for output in outputs]
-    if len(set(names)) != len(names):
-        raise OutputError(
-            f"{where}, `outputs`",
-            expected="each name once",
-            came=", ".join(names),
-            cure="Rename one of them.",
-        )
-    for output in outputs:
-        model.robot.index(output.body)
-    wanted = sum(output.dim for output in outputs)
-    if model.nu != model.ns:
-        raise OutputError(
-            f"{where}, controls",
-            expected=f"{model.ns} controls for the shape velocities {', '.join(model.shape_names)}",
-            came=f"{model.nu}: {', '.join(model.control_names)}",
-            cure="Set `actuated` of the robot to as many joints.",
-        )
-    if wanted != model.nu:
-        sizes = ", ".join(f"{o.name} {o.group} {o.dim}" for o in outputs) or "none"
-        cure = (
-            "Remove outputs or drive more joints."
-            if wanted > model.nu
-            else "Add outputs: every control needs one."
-        )
-        raise OutputError(
-            f"{where}, `outputs`",
-            expected=f"{model.nu} output coordinates, one per control "
-            f"({', '.join(model.control_names)})",
-            came=f"{wanted} ({sizes})",
-            cure=cure,
-            outputs=wanted,
-            controls=model.nu,
-        )
-    _check_planar(where, model, outputs)
-
-
-def _check_planar(where: str, model: ReducedModel, outputs: tuple[Output, ...]) -> None:
-    rng = np.random.default_rng(4)
-    for output in (o for o in outputs if o.lie.planar):
-        for _ in range(4):
-            q = model.robot.random(rng)
-            turning = model.robot.jacobian(q, output.body)[3:] @ model.lift(q)[0]
-            axes = model.robot.pose(q, output.body)[:3, :3]
-            if np.abs(axes[:2] @ turning).max() > 1e-9 or np.hypot(*axes[:2, 0]) < 1e-6:
-                raise OutputError(
-                    f"{where}, output `{output.name}`",
-                    expected=f"a body that turns about the inertial z axis only, with its x axis "
-                    f"not along it, for group {output.group}",
-                    came=f"body `{output.body}`, which can tilt or has no heading",
-                    cure='Take "SO3" or "R3xSO3".',
-                )
 
 
 def _consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
