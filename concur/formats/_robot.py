@@ -20,6 +20,7 @@ from concur.formats._toml import (
     Vector3,
     check,
     fault,
+    is_number,
     is_numbers,
     located,
     read_toml,
@@ -28,6 +29,15 @@ from concur.formats._toml import (
 )
 from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
+
+_LIMITS = "a pair [lower, upper], or a list of one pair per coordinate of the joint"
+
+# Sets of motions that a reader of Table 2.1 may look for among the joints, and the way out.
+_NO_JOINTS = {
+    "HelicalPlane": "Write two bodies: one with a Sliding joint and, on it, one with a Helical "
+    "joint; the first may have no inertia. The exponential map of this group is not onto, so "
+    "one joint of it would not reach all its poses by screw motions."
+}
 
 
 class PlacementTable(Table):
@@ -59,6 +69,7 @@ class _BodyTable(Table):
     parent: Text | None = None
     placement: PlacementTable | None = None
     inertia: _InertiaTable | None = None
+    limits: Annotated[list[Any], Field(description=_LIMITS)] | None = None
 
 
 class _WheelTable(Table):
@@ -86,7 +97,9 @@ def load(path: str | PathLike[str]) -> Mechanism:
     ``actuated`` (names of the driven bodies, all but the base if not given), a table
     ``[[bodies]]`` for each body and a table ``[[wheels]]`` for each wheel. Their fields are the
     arguments of `Body`, `Joint`, `Pose`, `Inertia` and `Wheel`; an inertia has either
-    ``moments`` (3 numbers) or ``tensor`` (3 rows of 3).
+    ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of its
+    class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or a
+    list of one pair per coordinate, with ``inf`` where there is no bound.
 
     Parameters
     ----------
@@ -200,6 +213,8 @@ def _body(table: _BodyTable, names: list[str], path: str | PathLike[str]) -> Bod
             optional["placement"] = Pose(**given(table.placement))
     if table.inertia is not None:
         optional["inertia"] = _inertia(table.inertia, label, path)
+    if table.limits is not None:
+        optional["limits"] = _limits(table.limits, label, path)
     with located(path, label):
         return Body(table.name, joint, parent=table.parent, **optional)
 
@@ -215,6 +230,15 @@ def _joint(table: dict[str, Any], label: str, path: str | PathLike[str]) -> join
             expected="the name of a joint: " + ", ".join(kinds),
             came="nothing" if kind is None else show(kind),
             cure='Write for example joint = { type = "Revolute", axis = [0, 0, 1] }.',
+        )
+    if kind in _NO_JOINTS:
+        raise fault(
+            path,
+            label,
+            "joint.type",
+            expected="the name of a joint: " + ", ".join(kinds),
+            came=f"`{kind}`",
+            cure=_NO_JOINTS[kind],
         )
     if kind not in kinds:
         raise unknown(path, label, "joint.type", "a joint", kind, kinds)
@@ -247,6 +271,23 @@ def _joint(table: dict[str, Any], label: str, path: str | PathLike[str]) -> join
     with located(path, label, "joint"):
         joint: joints.Joint = kinds[kind](**values)
     return joint
+
+
+def _limits(values: list[Any], label: str, path: str | PathLike[str]) -> list[Any]:
+    """Refuse what is not numbers in pairs; whether they fit the joint is for `Body` to say."""
+    pairs = [values] if values and all(map(is_number, values)) else values
+    for pair in pairs:
+        if not (isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair))):
+            raise fault(
+                path,
+                label,
+                "limits",
+                expected=_LIMITS,
+                came=show(pair),
+                cure="Write for example limits = [-1.5, 1.5], or [[-inf, inf], [0.0, 0.4]] for a "
+                "joint with two coordinates.",
+            )
+    return values
 
 
 def _inertia(table: _InertiaTable, label: str, path: str | PathLike[str]) -> Inertia:

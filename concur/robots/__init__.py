@@ -3,7 +3,31 @@
 from concur.formats import load_shipped
 from concur.multibody import Mechanism
 
-__all__ = ["rover_arm"]
+__all__ = ["orbital_crawler", "rover_arm"]
+
+
+def orbital_crawler() -> Mechanism:
+    """Build a spacecraft with a vehicle on its hull that carries an arm with two tips.
+
+    The structure is that of the case study in section 2.5 of R. Chhabra's thesis (Toronto,
+    2014): joints with six, three, three, one, one and one freedoms, the last two side by side.
+    Joint frames, masses and inertias are chosen here: the thesis gives none. The vehicle rolls
+    on the hull without side slip, v_y = 0 in its axes; since wheels roll on the plane of the
+    base, the robot has none, and the row [0, 1, 0] is for the caller to state. No gravity.
+
+    Returns
+    -------
+    Mechanism
+        Bodies spacecraft (free), vehicle (planar), ball (spherical), arm, left_tip and
+        right_tip (revolute); all joints but the base are driven.
+
+    Examples
+    --------
+    >>> robot = orbital_crawler()
+    >>> robot.nv, robot.total_mass
+    (15, 452.0)
+    """
+    return load_shipped("orbital_crawler")
 
 
 def rover_arm() -> Mechanism:

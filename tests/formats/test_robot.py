@@ -345,3 +345,179 @@ def test_a_syntax_error_names_its_line(tmp_path: Path, text: str, line: int) -> 
 def assert_plain(message: str) -> None:
     for jargon in ("pydantic", "Input should", "validation", "extra_forbidden", "Traceback"):
         assert jargon not in message
+
+
+# --- joints and limits ----------------------------------------------------------------------------
+
+AXIS, NORMAL = {"axis": [1.0, 2.0, 2.0]}, {"normal": [0.0, 0.6, 0.8]}
+THIRDS = (1 / 3, 2 / 3, 2 / 3)
+
+# joint: (fields in the file, attributes of the joint read)
+JOINTS: dict[str, tuple[dict[str, object], dict[str, object]]] = {
+    "Fixed": ({}, {}),
+    "Revolute": (AXIS, {"axis": THIRDS}),
+    "Prismatic": (AXIS, {"axis": THIRDS}),
+    "Helical": (AXIS | {"pitch": -0.02}, {"axis": THIRDS, "pitch": -0.02}),
+    "Cylindrical": (AXIS, {"axis": THIRDS}),
+    "Sliding": (NORMAL, {"normal": (0.0, 0.6, 0.8)}),
+    "Planar": (NORMAL, {"normal": (0.0, 0.6, 0.8)}),
+    "PlanarPrismatic": (NORMAL, {"normal": (0.0, 0.6, 0.8)}),
+    "Spherical": ({}, {}),
+    "Cartesian": ({}, {}),
+    "Free": ({}, {}),
+}
+
+
+def crane(joint: str, more: str = "") -> str:
+    return f"""
+    name = "crane"
+    [[bodies]]
+    name = "ground"
+    joint = {{ type = "Fixed" }}
+    [[bodies]]
+    name = "part"
+    parent = "ground"
+    joint = {joint}
+    inertia = {{ mass = 2.0, moments = [0.1, 0.1, 0.1] }}
+    {more}
+    """
+
+
+def test_every_joint_is_in_the_table_above() -> None:
+    assert sorted([*JOINTS, "Joint"]) == sorted(joints.__all__)
+
+
+@pytest.mark.parametrize("kind", JOINTS)
+def test_every_joint_can_be_written(tmp_path: Path, kind: str) -> None:
+    fields, attributes = JOINTS[kind]
+    entries = [f'type = "{kind}"', *(f"{name} = {value}" for name, value in fields.items())]
+    joint = load(write(tmp_path, crane("{ " + ", ".join(entries) + " }"))).bodies[1].joint
+    assert type(joint) is getattr(joints, kind)
+    assert type(joint)(**fields) == joint
+    for name, value in attributes.items():
+        assert getattr(joint, name) == pytest.approx(value, abs=1e-15)
+
+
+def test_normal_of_a_planar_joint_may_be_left_out(tmp_path: Path) -> None:
+    for kind in ("Planar", "PlanarPrismatic"):
+        robot = load(write(tmp_path, crane(f'{{ type = "{kind}" }}')))
+        assert robot.bodies[1].joint.normal == (0.0, 0.0, 1.0)
+
+
+INF = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "pairs"),
+    [
+        ("Revolute", "[-1, 1.5]", [[-1.0, 1.5]]),
+        ("Revolute", "[[-1.0, 1.5]]", [[-1.0, 1.5]]),
+        ("Revolute", "[-inf, 1.5]", [[-INF, 1.5]]),
+        ("Cylindrical", "[[0.0, 0.4], [-inf, inf]]", [[0.0, 0.4], [-INF, INF]]),
+        ("Cartesian", "[[0, 1], [2, 3], [4, 5]]", [[0.0, 1.0], [2.0, 3.0], [4.0, 5.0]]),
+        ("Planar", "[[0, 1], [2, 3], [-inf, 5]]", [[0.0, 1.0], [2.0, 3.0], [-INF, 5.0]]),
+        ("Spherical", None, [[-INF, INF]] * 4),
+    ],
+)
+def test_limits_are_read(tmp_path: Path, kind: str, written: str | None, pairs: list) -> None:
+    axis = ", axis = [0, 0, 1]" if kind in ("Revolute", "Cylindrical") else ""
+    more = "" if written is None else f"limits = {written}"
+    robot = load(write(tmp_path, crane(f'{{ type = "{kind}"{axis} }}', more)))
+    np.testing.assert_array_equal(robot.limits, pairs)
+
+
+PART = '[[bodies]] "part"'
+TURN, BOTH = '{ type = "Revolute", axis = [0, 0, 1] }', '{ type = "Cylindrical", axis = [0, 0, 1] }'
+PAIRS = ["a pair [lower, upper]", "per coordinate"]
+
+# fault: (joint, limits, field, words of the message)
+JOINT_FAULTS: dict[str, tuple[str, str, str, list[str]]] = {
+    "limits a number": (TURN, "limits = 3", "limits", [*PAIRS, "got 3"]),
+    "limits text": (TURN, 'limits = ["a", 2]', "limits", [*PAIRS, 'the text "a"']),
+    "limits of text": (TURN, 'limits = [["a", 2]]', "limits", [*PAIRS, "a list of 2"]),
+    "limits true": (TURN, "limits = [false, true]", "limits", [*PAIRS, "got false"]),
+    "limits of one": (TURN, "limits = [1.0]", "limits", [*PAIRS, "a list of 1"]),
+    "limits of three": (TURN, "limits = [1.0, 2.0, 3.0]", "limits", [*PAIRS, "a list of 3"]),
+    "limits reversed": (TURN, "limits = [2.0, 1.0]", "limits", ["lower < upper", "[2.0, 1.0]"]),
+    "limits nan": (TURN, "limits = [nan, 1.0]", "limits", ["lower < upper", "nan"]),
+    "limits none": (TURN, "limits = []", "limits", ["lower < upper"]),
+    "limits too many": (TURN, "limits = [[0, 1], [0, 1]]", "limits", ["one per coordinate"]),
+    "limits too few": (BOTH, "limits = [0, 1]", "limits", ["2 pairs", "one per coordinate"]),
+    "limits of a ball": (
+        '{ type = "Spherical" }',
+        "limits = [[0, 1], [0, 1], [0, 1], [0, 1]]",
+        "limits",
+        ["per coordinate"],
+    ),
+    "limit": (TURN, "limit = [0, 1]", "limit", ["Did you mean `limits`?"]),
+    "screw without pitch": (
+        '{ type = "Helical", axis = [0, 0, 1] }',
+        "",
+        "joint.pitch",
+        ["the pitch of the Helical joint", "Add the field `pitch`"],
+    ),
+    "screw with pitch zero": (
+        '{ type = "Helical", axis = [0, 0, 1], pitch = 0.0 }',
+        "",
+        "joint",
+        ["`pitch`", "a pitch other than zero", "Revolute"],
+    ),
+    "sliding without normal": ('{ type = "Sliding" }', "", "joint.normal", ["Add the field"]),
+    "sliding with axis": (
+        '{ type = "Sliding", axis = [0, 0, 1] }',
+        "",
+        "joint.axis",
+        ["a field of Sliding (type, normal)"],
+    ),
+    "gantry with axis": (
+        '{ type = "Cartesian", axis = [0, 0, 1] }',
+        "",
+        "joint.axis",
+        ["a field of Cartesian"],
+    ),
+    "screw in a plane": (
+        '{ type = "HelicalPlane", normal = [0, 0, 1], pitch = 0.1 }',
+        "",
+        "joint.type",
+        ["got `HelicalPlane`", "a Sliding joint", "a Helical joint", "not onto"],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOINT_FAULTS)
+def test_a_fault_of_a_joint_or_its_limits_is_located(tmp_path: Path, name: str) -> None:
+    joint, more, field, words = JOINT_FAULTS[name]
+    path = write(tmp_path, crane(joint, more))
+    with pytest.raises(DescriptionError) as caught:
+        load(path)
+    error = caught.value
+    assert (error.file, error.table, error.field) == (str(path), PART, field)
+    message = str(error)
+    assert message.startswith(f"{path}, {PART}, field `{field}`")
+    for word in words:
+        assert word in message, message
+    assert_plain(message)
+
+
+def test_sliding_and_helical_bodies_stand_in_for_the_screw_in_a_plane(tmp_path: Path) -> None:
+    text = """
+    name = "press"
+    [[bodies]]
+    name = "ground"
+    joint = { type = "Fixed" }
+    [[bodies]]
+    name = "carriage"
+    parent = "ground"
+    joint = { type = "Sliding", normal = [0, 0, 1] }
+    [[bodies]]
+    name = "screw"
+    parent = "carriage"
+    joint = { type = "Helical", axis = [0, 0, 1], pitch = 0.1 }
+    inertia = { mass = 2.0, moments = [0.1, 0.1, 0.1] }
+    """
+    robot = load(write(tmp_path, text))
+    assert (robot.nq, robot.nv) == (3, 3)
+    # A full turn and a shift: the pose that a single exponential does not reach.
+    pose = robot.pose([0.3, -0.2, 2 * np.pi], "screw")
+    np.testing.assert_allclose(pose[:3, 3], [0.3, -0.2, 0.2 * np.pi], atol=1e-15)
+    np.testing.assert_allclose(pose[:3, :3], np.eye(3), atol=1e-15)
