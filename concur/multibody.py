@@ -6,15 +6,21 @@ wheels can be checked, when it is built, by the very rows it will be reduced wit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
 from concur import dynamics, kinematics
 from concur.codegen import Array, evaluated
 from concur.errors import InertiaError, WheelError
 from concur.mechanism import Tree, Wheel
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 SAMPLES = 12
 """Random configurations, besides the neutral one, at which rolling constraints are checked."""
@@ -320,6 +326,65 @@ class Mechanism(Tree):
         """
         rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
         return ca.vertcat(ca.SX(0, self.nv), *rows)[list(self._kept_rows), :]
+
+    def plot(
+        self,
+        q: ArrayLike | None = None,
+        outputs: Iterable[Any] = (),
+        ax: Any = None,
+    ) -> Figure:
+        """Draw the robot: links, wheels, body frames and names, each joint by its kind.
+
+        Parameters
+        ----------
+        q : array_like, optional
+            Configuration, shape (nq,); default the neutral one.
+        outputs : iterable of Output
+            Outputs whose points are drawn too.
+        ax : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
+            Three-dimensional axes to draw into; default a figure of its own.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            The figure; its ``savefig`` writes a file, no window is opened.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If the configuration does not fit the robot.
+        DescriptionError
+            If the axes have two dimensions.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> robot = cc.robots.rover_arm()
+        >>> robot.plot().savefig("rover_arm.png")    # doctest: +SKIP
+        """
+        from concur.plotting.portrait import robot_portrait
+
+        at = self.neutral() if q is None else self.check_configuration(q)
+        return robot_portrait(self, at, tuple(outputs), ax)
+
+    def summary(self) -> str:
+        """Describe the robot in plain text, with numbers in SI units.
+
+        Returns
+        -------
+        str
+            Tables of the joints (axis, pitch, freedoms, limits, drive), of the masses and
+            principal moments and, with wheels, of these and the rolling constraints.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> print(cc.robots.orbital_crawler().summary().splitlines()[0])
+        orbital_crawler: 6 bodies, nq = 17, nv = 15, 9 driven freedoms
+        """
+        from concur.plotting.summary import summarise
+
+        return summarise(self)
 
 
 def _check_masses(tree: Mechanism) -> None:

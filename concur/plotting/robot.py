@@ -322,7 +322,7 @@ def _faces(at: Skeleton) -> Floats:
 
 
 def _segments(at: Skeleton, size: float) -> list[Floats]:
-    lines = [*at.struts, *at.links, *at.spokes]
+    lines = [*at.struts, *at.links, *at.stubs, *at.spokes]
     for pose in at.frames:
         origin = pose[:3, 3]
         lines += [np.stack([origin, origin + 0.16 * size * pose[:3, i]]) for i in range(3)]
@@ -330,12 +330,14 @@ def _segments(at: Skeleton, size: float) -> list[Floats]:
 
 
 def _segment_colors(at: Skeleton) -> list[str]:
-    colors = [EDGE] * len(at.struts) + [ARM] * len(at.links) + ["#FFFFFF"] * len(at.spokes)
+    colors = [EDGE] * len(at.struts) + [ARM] * (len(at.links) + len(at.stubs))
+    colors += ["#FFFFFF"] * len(at.spokes)
     return colors + list(FRAME_COLORS) * len(at.frames)
 
 
 def _segment_widths(at: Skeleton) -> Floats:
-    widths = [2.0] * len(at.struts) + [6.0] * len(at.links) + [1.2] * len(at.spokes)
+    widths = [2.0] * len(at.struts) + [6.0] * len(at.links) + [3.0] * len(at.stubs)
+    widths += [1.2] * len(at.spokes)
     return np.array(widths + [1.8] * (3 * len(at.frames)))
 
 

@@ -29,6 +29,8 @@ class Skeleton:
         Lines from joint to joint that lead to wheels only.
     links : tuple of ndarray, shape (2, 3)
         Lines from joint to joint of the arms, and on to the hands.
+    stubs : tuple of ndarray, shape (2, 3)
+        From the last joint of each branch without an output to the centre of mass of its body.
     hands : ndarray, shape (m, 3)
         The output points.
     frames : tuple of ndarray, shape (4, 4)
@@ -42,6 +44,7 @@ class Skeleton:
     spokes: tuple[Floats, ...]
     struts: tuple[Floats, ...]
     links: tuple[Floats, ...]
+    stubs: tuple[Floats, ...]
     hands: Floats
     frames: tuple[Floats, ...]
     com: Floats
@@ -55,6 +58,7 @@ class Skeleton:
             In the world frame (m).
         """
         parts = [self.chassis, self.hands, self.com[None, :], *self.struts, *self.links]
+        parts += self.stubs
         parts += [rims.reshape(-1, 3) for rims in self.wheels]
         return np.concatenate(parts)
 
@@ -79,6 +83,12 @@ class Outline:
         parents = {body.parent for body in robot.bodies}
         # A slider may sit on the base itself, or on a body that carries more than a wheel.
         self._wheel_bodies = {wheel.body for wheel in robot.wheels} - parents
+        shown = {self.root, *self._wheel_bodies, *(output.body for output in self.outputs)}
+        self._ends = tuple(
+            body
+            for body in robot.bodies
+            if body.name not in parents | shown and np.any(np.asarray(body.inertia.com, float))
+        )
         self._carriers = self._bodies_that_carry_wheels_only()
         poses = self._poses(q)
         to_root = np.linalg.inv(poses[self.root])
@@ -127,6 +137,10 @@ class Outline:
         )
         total = mass.sum()
         com = mass @ centres / total if total > 0 else centres[0]
+        stubs = tuple(
+            _moved(poses[body.name], np.stack([np.zeros(3), np.asarray(body.inertia.com, float)]))
+            for body in self._ends
+        )
         framed = dict.fromkeys([self.root, *(output.body for output in self.outputs)])
         hubs = [
             (poses[wheel.body], hub)
@@ -138,6 +152,7 @@ class Outline:
             spokes=tuple(_moved(pose, spoke) for pose, (_, spoke) in hubs),
             struts=tuple(struts),
             links=tuple(links),
+            stubs=stubs,
             hands=np.array(hands).reshape(-1, 3),
             frames=tuple(poses[name] for name in framed),
             com=com,

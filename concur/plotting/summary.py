@@ -1,0 +1,147 @@
+"""A robot in words and numbers: the tables of `Mechanism.summary`."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from concur.plotting.protocols import RobotLike
+
+# Room the tables are set for; a wider one grows rather than break a number in two.
+_WIDTH = 100
+
+
+def summarise(robot: RobotLike) -> str:
+    """Describe a robot in plain text: how it can move, what it weighs, what it rolls on.
+
+    Parameters
+    ----------
+    robot : RobotLike
+        The robot.
+
+    Returns
+    -------
+    str
+        Tables of the joints, of the masses and, if there are any, of the wheels.
+    """
+    this: Any = robot
+    driven = set(this.actuated or ())
+    freedoms = len(this.actuated_freedoms)
+    gravity = this.gravity
+    lines = [
+        f"{this.name}: {_count(len(this.bodies), 'body', 'bodies')}, "
+        f"nq = {this.nq}, nv = {this.nv}, {_count(freedoms, 'driven freedom')}",
+        f"total mass {_number(this.total_mass)} kg, "
+        + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity"),
+    ]
+    joints = _table("body", "parent", "joint", ">nq", ">nv", "driven", "limits")
+    masses = _table("body", ">mass [kg]", ">centre of mass [m]", ">principal moments [kg m^2]")
+    for body in this.bodies:
+        joints.add_row(
+            body.name,
+            body.parent or "",
+            _joint(body.joint),
+            str(body.joint.nq),
+            str(body.joint.nv),
+            "yes" if body.name in driven else "",
+            _limits(body),
+        )
+        inertia = body.inertia
+        moments = inertia.principal_moments
+        masses.add_row(
+            body.name,
+            _number(inertia.mass),
+            _vector(inertia.com) if inertia.mass else "",
+            ", ".join(map(_number, moments)) if np.any(moments) else "",
+        )
+    parts = ["\n".join(lines), _text(joints), _text(masses)]
+    if this.wheels:
+        parts.append(_text(_wheels(this)))
+        rows = ", ".join(this.constraint_names)
+        text = f"rolling constraints ({len(this.constraint_names)}): {rows}"
+        parts.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+    return "\n\n".join(parts)
+
+
+def _wheels(robot: Any) -> Table:
+    table = _table("wheel", "kind", ">radius [m]", ">roller angle [rad]", ">axis", ">centre [m]")
+    for wheel in robot.wheels:
+        table.add_row(
+            wheel.body,
+            wheel.kind,
+            _number(wheel.radius) if wheel.radius else "",
+            "" if wheel.roller_angle is None else _number(wheel.roller_angle),
+            _vector(robot.wheel_axis(wheel)),
+            _vector(wheel.center),
+        )
+    return table
+
+
+def _joint(joint: Any) -> str:
+    """Kind of a joint with the direction and the pitch it was built with."""
+    text = type(joint).__name__
+    for attribute in ("axis", "normal"):
+        if hasattr(joint, attribute):
+            text += f" {_vector(getattr(joint, attribute))}"
+    if hasattr(joint, "pitch"):
+        text += f", {_number(joint.pitch)} m/rad"
+    return text
+
+
+def _limits(body: Any) -> str:
+    """One line for each coordinate that has a bound."""
+    joint = body.joint
+    bounded = [
+        (name, low, high, unit)
+        for name, unit, (low, high) in zip(
+            joint.coordinate_names, joint.coordinate_units, body.limits, strict=True
+        )
+        if np.isfinite(low) or np.isfinite(high)
+    ]
+    return "\n".join(
+        f"{name + ' ' if joint.nq > 1 else ''}{_number(low)} to {_number(high)} {unit}"
+        for name, low, high, unit in bounded
+    )
+
+
+def _table(*columns: str) -> Table:
+    """Build an empty table; columns that start with > are set flush right."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False)
+    for column in columns:
+        right = column.startswith(">")
+        table.add_column(
+            column.removeprefix(">"), justify="right" if right else "left", no_wrap=True
+        )
+    return table
+
+
+def _text(table: Table) -> str:
+    from rich.console import Console
+
+    out = io.StringIO()
+    console = Console(file=out, width=10_000, color_system=None, highlight=False, markup=False)
+    console.width = max(_WIDTH, console.measure(table).maximum)
+    console.print(table)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines())
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _vector(values: Sequence[float] | Iterable[float]) -> str:
+    return f"({', '.join(map(_number, values))})"
+
+
+def _number(value: float) -> str:
+    return f"{value + 0.0:.6g}"
