@@ -196,6 +196,87 @@ class Mechanism(Tree):
         """
         return kinematics.velocity_product(self, q, v, body)
 
+    @evaluated("(nv)->(nq)")
+    def configuration(self, s: Array) -> Array:
+        """Configuration reached from the neutral one by screw parameters, (2.1.3a).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters of all joints, shape (nv,), m and rad: joint j moves by
+            exp(basis s_j).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Configuration, shape (nq,).
+        """
+        return self.integrate(kinematics.constant(self.neutral()), s)
+
+    @evaluated("(nq)->(nv)")
+    def screw_parameters(self, q: Array) -> Array:
+        """Screw parameters of a configuration, the shorter way: inverse of `configuration`.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Screw parameters, shape (nv,), m and rad; angles of at most pi, but for joints that
+            count turns in q.
+        """
+        return self.difference(kinematics.constant(self.neutral()), q)
+
+    @evaluated("(nv)->(4,4)")
+    def forward(self, s: Array, body: str) -> Array:
+        """Pose of a body by the product of exponentials, (2.2.6).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters of all joints, shape (nv,), m and rad.
+        body : str
+            Name of the body.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Homogeneous matrix (4, 4), body to world, m.
+        """
+        return kinematics.product_of_exponentials(self, s, body)
+
+    @evaluated("(nv)->(6,nv)")
+    def screw_jacobian(
+        self,
+        s: Array,
+        body: str,
+        seen_from: str | None = None,
+        relative_to: str | None = None,
+    ) -> Array:
+        """Map from the rate of the screw parameters to the spatial twist of a body, (2.3.7).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters of all joints, shape (nv,), m and rad.
+        body : str
+            Name of the body.
+        seen_from : str, optional
+            Body in whose frame the twist is expressed, (2.3.11); default the inertial frame.
+        relative_to : str, optional
+            Body relative to which the motion is meant, (2.3.12); default the inertial frame.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6, nv), [linear; angular]; its linear rows are the velocity of the point of
+            the body that passes the observer's origin.
+        """
+        return kinematics.screw_jacobian(self, s, body, seen_from, relative_to)
+
     @evaluated("(nq)->(nv,nv)")
     def mass_matrix(self, q: Array) -> Array:
         """Mass matrix in left-trivialised velocities, by composite bodies.

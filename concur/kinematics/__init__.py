@@ -1,5 +1,14 @@
 """Where the bodies are and how they move: poses, Jacobians, rolling constraints."""
 
+from concur.kinematics._exponentials import (
+    branch_jacobians,
+    joint_screws,
+    modified_jacobian,
+    product_of_exponentials,
+    screw_jacobian,
+    stacked_jacobian,
+)
+from concur.kinematics._graph import branches, graph_matrix, path_matrix
 from concur.kinematics._jacobian import jacobian, pose, twist, velocity_product
 from concur.kinematics._motion import (
     Placed,
@@ -14,6 +23,19 @@ from concur.kinematics._motion import (
     wrench_to_parent,
 )
 from concur.kinematics._rolling import WheelRows, plane_normal, wheel_axis, wheel_rows
+from concur.kinematics._screw import (
+    admissible,
+    body_map,
+    body_map_inverse,
+    configuration,
+    distance_to_singular,
+    is_abelian,
+    kernel,
+    parameters,
+    rate_map,
+    rate_map_inverse,
+    shortest,
+)
 from concur.kinematics._sweep import (
     body_accelerations,
     body_poses,
@@ -26,20 +48,40 @@ __all__ = [
     "Placed",
     "Twist",
     "WheelRows",
+    "admissible",
     "body_accelerations",
+    "body_map",
+    "body_map_inverse",
     "body_poses",
     "body_twists",
     "bracket",
+    "branch_jacobians",
+    "branches",
     "compose",
+    "configuration",
     "constant",
     "cross",
+    "distance_to_singular",
+    "graph_matrix",
     "invert",
+    "is_abelian",
     "jacobian",
     "joint_bases",
     "joint_poses",
+    "joint_screws",
+    "kernel",
+    "modified_jacobian",
+    "parameters",
+    "path_matrix",
     "plane_normal",
     "pose",
+    "product_of_exponentials",
+    "rate_map",
+    "rate_map_inverse",
+    "screw_jacobian",
+    "shortest",
     "stacked",
+    "stacked_jacobian",
     "twist",
     "twist_to_child",
     "velocity_product",

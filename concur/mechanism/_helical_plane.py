@@ -26,9 +26,9 @@ def helical_plane(
     a body without mass between them, it has coordinates (x, y, angle) that reach every pose of
     (2.4.21) once and a velocity of full rank everywhere.
 
-    As the first joint of a robot the pair is less than the group: only the translations of the
-    first joint, R^2, act on the whole robot as one joint does, so a reduction finds the
-    symmetry R^2 and not H_p x| R^2.
+    As the first joint of a robot the pair is less than the group: the group that moves the whole
+    robot by its first joint alone is then R^2, the translations, and a reduction by it removes
+    two freedoms where the group as one joint would remove three.
 
     Parameters
     ----------

@@ -1,0 +1,628 @@
+"""Screw parameters of single joints, (2.1.3) to (2.1.5), against matrix exponentials."""
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
+
+from concur import kinematics
+from concur.errors import DescriptionError, NonFiniteError, ShapeError, SingularConfigurationError
+from concur.mechanism import Body, Inertia, Pose, Tree, Wheel, helical_plane, joints
+from concur.multibody import Mechanism
+
+SLANTED = (0.6, -0.3, 1.1)
+ABELIAN = [
+    joints.Fixed(),
+    joints.Revolute(SLANTED),
+    joints.Prismatic(SLANTED),
+    joints.Helical(SLANTED, -0.3),
+    joints.Cylindrical(SLANTED),
+    joints.Sliding(SLANTED),
+    joints.Cartesian(),
+]
+TURNING = [
+    joints.Planar(),
+    joints.Planar(SLANTED),
+    joints.PlanarPrismatic(),
+    joints.PlanarPrismatic(SLANTED),
+    joints.Spherical(),
+    joints.Free(),
+]
+JOINTS = ABELIAN + TURNING
+ANGLES = [0.0, 1e-170, 1e-9, 1e-5, 1e-3, 0.5, 2.0 - 1e-12, 2.0, 2.0 + 1e-12, 3.1, 5.9, 6.2]
+
+
+def label(joint):
+    slanted = getattr(joint, "normal", getattr(joint, "axis", (0.0,)))[0] != 0.0
+    return type(joint).__name__ + "-slanted" * slanted
+
+
+every_joint = pytest.mark.parametrize("joint", JOINTS, ids=label)
+turning_joint = pytest.mark.parametrize("joint", TURNING, ids=label)
+
+
+def skew(w):
+    return np.array([[0, -w[2], w[1]], [w[2], 0, -w[0]], [-w[1], w[0], 0.0]])
+
+
+def hat(twist):
+    matrix = np.zeros((4, 4))
+    matrix[:3, :3], matrix[:3, 3] = skew(twist[3:]), twist[:3]
+    return matrix
+
+
+def ad(twist):
+    v, w = skew(twist[:3]), skew(twist[3:])
+    return np.block([[w, v], [np.zeros((3, 3)), w]])
+
+
+def integral(operator):
+    """Integral of exp(x operator) over x from 0 to 1, as a block of a larger exponential."""
+    n = len(operator)
+    blocks = np.block([[operator, np.eye(n)], [np.zeros((n, 2 * n))]])
+    return expm(blocks)[:n, n:]
+
+
+def body_map(joint, s):
+    basis = joint.basis
+    return np.linalg.pinv(basis) @ integral(-ad(basis @ s)) @ basis
+
+
+def pose(joint, q):
+    rotation, translation = joint.pose(ca.SX(ca.DM(q)))
+    matrix = np.eye(4)
+    matrix[:3, :3], matrix[:3, 3] = ca.evalf(rotation), np.array(ca.evalf(translation)).ravel()
+    return matrix
+
+
+def with_angle(joint, angle, rng, span=1.5):
+    """Screw parameters of order one with a given rotation angle."""
+    s = rng.uniform(-span, span, joint.nv)
+    turning = joint.basis[3:] @ s
+    rotates = np.abs(joint.basis[3:]).max(axis=0, initial=0.0) > 0
+    if rotates.any():
+        s[rotates] *= angle / np.linalg.norm(turning)
+    return s
+
+
+def samples(joint, angles=ANGLES, largest=np.inf):
+    """Points at the given angles, and for SE(3) those where directions are special."""
+    rng = np.random.default_rng(3)
+    points = [with_angle(joint, angle, rng) for angle in angles]
+    points += [np.zeros(joint.nv)]
+    if type(joint) is joints.Free:
+        points += [
+            np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0]),
+            np.array([1.0, 2.0, 3.0, 0.0, 0.0, 6.2]),
+            np.array([0.0, 0.0, 0.0, 1.0, 2.0, 0.5]),
+            np.array([1.0, 2.0, 0.5, 1.0, 2.0, 0.5]),
+            np.array([2.0, -1.0, 0.0, 1.0, 2.0, 0.5]),
+        ]
+    return [s for s in points if np.linalg.norm(joint.basis[3:] @ s) <= largest]
+
+
+@every_joint
+def test_coordinates_are_those_of_the_exponential(joint):
+    for s in samples(joint):
+        q = kinematics.configuration(joint, s)
+        np.testing.assert_allclose(pose(joint, q), expm(hat(joint.basis @ s)), atol=2e-14)
+
+
+@every_joint
+def test_body_map_is_the_integral_of_the_exponential(joint):
+    for s in samples(joint):
+        np.testing.assert_allclose(
+            kinematics.body_map(joint, s), body_map(joint, s), atol=3e-14, err_msg=str(s)
+        )
+
+
+@every_joint
+def test_rate_map_is_the_derivative_of_the_coordinates(joint):
+    h = 1e-3
+    for s in samples(joint, [0.0, 1e-5, 1.1, 2.0, 5.9]):
+        expected = np.zeros((joint.nq, joint.nv))
+        for k, unit in enumerate(np.eye(joint.nv)):
+
+            def half(step, s=s, unit=unit):
+                ahead = kinematics.configuration(joint, s + step * unit)
+                return (ahead - kinematics.configuration(joint, s - step * unit)) / (2 * step)
+
+            expected[:, k] = (4 * half(h / 2) - half(h)) / 3
+        np.testing.assert_allclose(kinematics.rate_map(joint, s), expected, atol=2e-12)
+
+
+@every_joint
+def test_inverses(joint):
+    for s in samples(joint):
+        eye = np.eye(joint.nv)
+        inverse = kinematics.body_map_inverse(joint, s)
+        np.testing.assert_allclose(inverse @ body_map(joint, s), eye, atol=2e-12)
+        back = kinematics.rate_map_inverse(joint, s)
+        assert back.shape == (joint.nv, joint.nq)
+        np.testing.assert_allclose(back @ kinematics.rate_map(joint, s), eye, atol=2e-12)
+
+
+@every_joint
+def test_parameters_invert_the_configuration(joint):
+    for s in samples(joint, [0.0, 1e-170, 1e-9, 0.5, 2.0, np.pi - 1e-10], largest=np.pi):
+        q = kinematics.configuration(joint, s)
+        np.testing.assert_allclose(kinematics.parameters(joint, q), s, rtol=0, atol=1e-13)
+
+
+@every_joint
+def test_parameters_go_the_shorter_way_unless_turns_are_counted(joint):
+    rng = np.random.default_rng(4)
+    for _ in range(20):
+        s = kinematics.parameters(joint, joint.random(rng))
+        assert np.linalg.norm(joint.basis[3:] @ s) <= np.pi + 1e-12
+
+
+# --- charts of the thesis: (2.1.3) in other coordinates ----------------------------------------
+
+
+def c(t):
+    """Stumpff quotients c1, c2, c3 of an angle, by their series."""
+    series = [[1.0], [0.5], [1 / 6]]
+    for k, terms in enumerate(series, start=1):
+        for i in range(1, 60):
+            terms.append(-terms[-1] * t / ((2 * i + k - 1) * (2 * i + k)))
+    return [sum(terms) for terms in series]
+
+
+def planar_charts(s):
+    """Coordinates, Z and W of SE(2) in the charts of section 2.5 (A) and chapter 4 (B)."""
+    s1, s2, s3 = s
+    c1, c2, c3 = c(s3**2)
+    cos, sin = np.cos(s3), np.sin(s3)
+    q_a = np.array([c1 * s1 + s3 * c2 * s2, -s3 * c2 * s1 + c1 * s2, s3])
+    q_b = np.array([c1 * s1 - s3 * c2 * s2, s3 * c2 * s1 + c1 * s2, s3])
+    z_a = np.array(
+        [
+            [c1, s3 * c2, s1 * s3 * (c3 - c2) + s2 * (c1 - c2)],
+            [-s3 * c2, c1, -s1 * (c1 - c2) + s2 * s3 * (c3 - c2)],
+            [0, 0, 1],
+        ]
+    )
+    z_b = np.array(
+        [
+            [c1, -s3 * c2, s1 * s3 * (c3 - c2) - s2 * (c1 - c2)],
+            [s3 * c2, c1, s1 * (c1 - c2) + s2 * s3 * (c3 - c2)],
+            [0, 0, 1],
+        ]
+    )
+    w_a = np.array([[1, 0, -q_a[1]], [0, 1, q_a[0]], [0, 0, 1]])
+    w_b = np.array([[cos, sin, 0], [-sin, cos, 0], [0, 0, 1]])
+    return (q_a, z_a, w_a), (q_b, z_b, w_b)
+
+
+@pytest.mark.parametrize("angle", [0.0, 1e-5, 1.1, -2.9, 5.9])
+def test_both_planar_charts_have_the_same_body_map(angle):
+    joint, s = joints.Planar(), np.array([0.6, -0.25, angle])
+    (q_a, z_a, w_a), (q_b, z_b, w_b) = planar_charts(s)
+    np.testing.assert_allclose(kinematics.configuration(joint, s), q_b, atol=1e-14)
+    np.testing.assert_allclose(kinematics.rate_map(joint, s), z_b, atol=1e-14)
+    moved = pose(joint, q_b)
+    np.testing.assert_allclose(moved[:2, :2] @ q_a[:2], moved[:2, 3], atol=1e-14)
+    for z, w in ((z_a, w_a), (z_b, w_b)):
+        np.testing.assert_allclose(w @ z, kinematics.body_map(joint, s), atol=1e-14)
+    determinant = 2 * (1 - np.cos(angle)) / angle**2 if abs(angle) > 1e-3 else 1.0
+    assert np.linalg.det(z_a) == pytest.approx(determinant, abs=1e-10)
+
+
+@pytest.mark.parametrize("joint", [joints.Spherical(), joints.Free()], ids=label)
+def test_angles_about_x_y_z_have_the_same_body_map(joint):
+    s = np.array([0.6, -0.25, 0.4, 0.5, -0.7, 0.9])[-joint.nv :]
+
+    def chart(s):
+        moved = expm(hat(joint.basis @ s))
+        R = moved[:3, :3]
+        angles = [
+            np.arctan2(-R[1, 2], R[2, 2]),
+            np.arctan2(R[0, 2], np.hypot(R[0, 0], R[0, 1])),
+            np.arctan2(-R[0, 1], R[0, 0]),
+        ]
+        return np.concatenate([moved[:3, 3], angles])[-joint.nv :]
+
+    h = 1e-3
+    z = np.array(
+        [
+            (
+                8 * (chart(s + h * e) - chart(s - h * e))
+                - chart(s + 2 * h * e)
+                + chart(s - 2 * h * e)
+            )
+            / (12 * h)
+            for e in np.eye(joint.nv)
+        ]
+    ).T
+    a, b, g = chart(s)[-3:]
+    rates = np.array(
+        [
+            [np.cos(b) * np.cos(g), np.sin(g), 0],
+            [-np.cos(b) * np.sin(g), np.cos(g), 0],
+            [np.sin(b), 0, 1],
+        ]
+    )
+    w = rates
+    if joint.nv == 6:
+        w = np.zeros((6, 6))
+        w[3:, 3:] = rates
+        w[:3, :3] = Rotation.from_euler("XYZ", [a, b, g]).as_matrix().T
+    np.testing.assert_allclose(w @ z, kinematics.body_map(joint, s), atol=1e-11)
+
+
+# --- where the chart ends ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("joint", ABELIAN, ids=label)
+def test_joints_that_commute_are_regular_everywhere(joint):
+    s = np.full(joint.nv, 2 * np.pi)
+    np.testing.assert_array_equal(kinematics.body_map(joint, s), np.eye(joint.nv))
+    np.testing.assert_array_equal(kinematics.rate_map_inverse(joint, s), np.eye(joint.nv))
+    np.testing.assert_array_equal(kinematics.configuration(joint, s), s)
+    np.testing.assert_array_equal(kinematics.shortest(joint, s), s)
+    assert kinematics.distance_to_singular(joint, s) == np.inf
+
+
+FULL_TURNS = [
+    (joints.Planar(), [0.3, -0.8, 2 * np.pi], 1),
+    (joints.Planar(), [0.3, -0.8, -4 * np.pi], 1),
+    (joints.Spherical(), np.array([0.6, 0.0, 0.8]) * 2 * np.pi, 1),
+    (joints.PlanarPrismatic(), [0.3, -0.8, 0.5, 2 * np.pi], 2),
+    (joints.Free(), [0.8, 0.5, -0.6, 1.2 * np.pi, 0.0, 1.6 * np.pi], 2),
+    (joints.Free(), [0.8, 0.5, 0.6, 3.6 * np.pi, 0.0, 4.8 * np.pi], 4),
+]
+
+
+@pytest.mark.parametrize(("joint", "s", "rank"), FULL_TURNS)
+def test_rank_and_refusal_after_full_turns(joint, s, rank):
+    s = np.array(s)
+    assert kinematics.distance_to_singular(joint, s) == pytest.approx(0.0, abs=1e-14)
+    assert np.linalg.matrix_rank(kinematics.body_map(joint, s), tol=1e-9) == rank
+    for inverse in (kinematics.body_map_inverse, kinematics.rate_map_inverse):
+        with pytest.raises(SingularConfigurationError, match="Re-anchor") as caught:
+            inverse(joint, s)
+        turn = np.linalg.norm(joint.basis[3:] @ s)
+        assert caught.value.angle == pytest.approx(turn, abs=1e-12)
+        assert f"{turn:.6g}"[:5] in caught.value.came
+    with pytest.raises(SingularConfigurationError, match="Re-anchor"):
+        kinematics.admissible(joint, s, np.eye(joint.nv)[:1])
+    # The cure works.
+    again = kinematics.shortest(joint, s)
+    np.testing.assert_allclose(
+        expm(hat(joint.basis @ again)), expm(hat(joint.basis @ s)), rtol=0, atol=1e-13
+    )
+    kinematics.body_map_inverse(joint, again)
+
+
+@turning_joint
+def test_distance_to_the_singular_set(joint):
+    rng = np.random.default_rng(5)
+    cases = [
+        (0.0, 2 * np.pi),
+        (1.0, 2 * np.pi - 1),
+        (6.2, 2 * np.pi - 6.2),
+        (7.0, 7 - 2 * np.pi),
+        (9.0, 9 - 2 * np.pi),
+        (10.0, 4 * np.pi - 10),
+        (13.0, 13 - 4 * np.pi),
+    ]
+    for angle, expected in cases:
+        s = with_angle(joint, angle, rng)
+        assert kinematics.distance_to_singular(joint, s) == pytest.approx(expected, abs=1e-13)
+    for offset in (2e-6, -2e-6):
+        kinematics.body_map_inverse(joint, with_angle(joint, 2 * np.pi + offset, rng))
+    for offset in (5e-7, -5e-7):
+        with pytest.raises(SingularConfigurationError):
+            kinematics.body_map_inverse(joint, with_angle(joint, 2 * np.pi + offset, rng))
+
+
+@pytest.mark.parametrize(
+    ("angle", "printed"), [(1.0, 0.959), (3.0, 0.665), (5.0, 0.239), (6.2, 0.0134)]
+)
+def test_smallest_singular_value_of_the_rotational_block(angle, printed):
+    matrix = kinematics.body_map(joints.Spherical(), angle * np.array([0.6, 0.0, 0.8]))
+    smallest = np.linalg.svd(matrix, compute_uv=False)[-1]
+    assert smallest == pytest.approx(2 * abs(np.sin(angle / 2)) / angle, abs=1e-14)
+    assert smallest == pytest.approx(printed, rel=5e-3)
+
+
+@turning_joint
+@pytest.mark.parametrize("angle", [0.0, 1e-9, 2.0, 3.1, 3.2, 4.0, 6.2, 2 * np.pi - 1e-7, 8.0, 17.0])
+def test_shortest_has_the_same_pose_and_at_most_half_a_turn(joint, angle):
+    s = with_angle(joint, angle, np.random.default_rng(6))
+    short = kinematics.shortest(joint, s)
+    turns = np.round(angle / (2 * np.pi))
+    expected = abs(angle - 2 * np.pi * turns)
+    assert np.linalg.norm(joint.basis[3:] @ short) == pytest.approx(expected, abs=1e-13)
+    np.testing.assert_allclose(
+        expm(hat(joint.basis @ short)), expm(hat(joint.basis @ s)), rtol=0, atol=1e-12
+    )
+    if angle < 3.1:
+        np.testing.assert_allclose(short, s, rtol=0, atol=1e-13)
+
+
+# --- no NaN, in values and derivatives ---------------------------------------------------------
+
+SMOOTH = [
+    kinematics.configuration,
+    kinematics.body_map,
+    kinematics.body_map_inverse,
+    kinematics.rate_map,
+    kinematics.rate_map_inverse,
+    kinematics.shortest,
+]
+
+
+def derivatives(expression, variable):
+    """Value, forward Jacobian, reverse gradient of a weighted sum, and its Hessian."""
+    flat = ca.densify(ca.vec(expression))
+    weights = np.random.default_rng(8).uniform(0.5, 1.5, flat.numel())
+    total = ca.dot(flat, ca.DM(weights))
+    hessian, _ = ca.hessian(total, variable)
+    return ca.Function(
+        "derivatives",
+        [variable],
+        [ca.densify(x) for x in (flat, ca.jacobian(flat, variable))]
+        + [ca.densify(x) for x in (ca.gradient(total, variable), hessian)],
+    )
+
+
+@turning_joint
+@pytest.mark.parametrize("function", SMOOTH, ids=lambda f: f.__name__)
+def test_values_and_derivatives_are_finite_and_right(function, joint):
+    s = ca.SX.sym("s", joint.nv)
+    evaluate = derivatives(function(joint, s), s)
+    for point in samples(joint, [0.0, 1e-170, 1e-9, 1e-3, 2.0, 2.0 + 1e-12, 5.9], largest=6.0):
+        value, jacobian, gradient, hessian = (np.array(x) for x in evaluate(point))
+        for part in (value, jacobian, gradient, hessian):
+            assert np.isfinite(part).all(), point
+        step = 1e-5
+        for k, unit in enumerate(np.eye(joint.nv)):
+            ahead, behind = evaluate(point + step * unit), evaluate(point - step * unit)
+            for i, exact in ((0, jacobian), (2, hessian)):
+                slope = np.array(ahead[i] - behind[i])[:, 0] / (2 * step)
+                size = 1.0 + np.abs(exact).max()
+                np.testing.assert_allclose(slope, exact[:, k], rtol=0, atol=3e-8 * size)
+
+
+@turning_joint
+def test_derivatives_of_the_logarithm_are_finite(joint):
+    q = ca.SX.sym("q", joint.nq)
+    evaluate = derivatives(kinematics.parameters(joint, q), q)
+    for s in samples(joint, [0.0, 1e-170, 1e-9, 1e-3, 0.44, 0.45, 2.0, 3.1], largest=np.pi):
+        point = kinematics.configuration(joint, s)
+        results = evaluate(point)
+        assert all(np.isfinite(np.array(part)).all() for part in results), s
+        # Along motions of the joint its derivative is the left inverse of the rate map.
+        tangent = np.array(results[1]) @ kinematics.rate_map(joint, s)
+        np.testing.assert_allclose(tangent, np.eye(joint.nv), atol=1e-12)
+
+
+@turning_joint
+def test_distance_has_finite_derivatives(joint):
+    s = ca.SX.sym("s", joint.nv)
+    evaluate = derivatives(kinematics.distance_to_singular(joint, s), s)
+    for point in samples(joint):
+        assert all(np.isfinite(np.array(part)).all() for part in evaluate(point)), point
+
+
+def test_expressions_stay_expressions():
+    s = ca.SX.sym("s", 3)
+    assert isinstance(kinematics.body_map_inverse(joints.Planar(), s), ca.SX)
+    assert isinstance(kinematics.admissible(joints.Planar(), s, [[0, 1, 0]]), ca.SX)
+
+
+def test_bad_input_is_named():
+    with pytest.raises(ShapeError, match="configuration of `Planar`, argument `s`"):
+        kinematics.configuration(joints.Planar(), [1.0, 2.0])
+    with pytest.raises(ShapeError, match="parameters of `Spherical`, argument `q`"):
+        kinematics.parameters(joints.Spherical(), [0.0, 0.0, 0.0])
+    with pytest.raises(NonFiniteError, match="body_map of `Spherical`"):
+        kinematics.body_map(joints.Spherical(), [1.0, np.nan, 0.0])
+    with pytest.raises(ShapeError, match="rows"):
+        kinematics.admissible(joints.Planar(), np.zeros(3), [0, 1, 0])
+    with pytest.raises(ShapeError, match="rows"):
+        kinematics.admissible(joints.Planar(), np.zeros(3), [[0, 1]])
+    with pytest.raises(ShapeError, match="rows"):
+        kinematics.admissible(joints.Planar(), np.zeros(3), ca.SX.sym("x", 1, 3))
+    with pytest.raises(NonFiniteError, match="rows"):
+        kinematics.admissible(joints.Planar(), np.zeros(3), [[0, np.inf, 0]])
+
+
+# --- the group without exponential chart -------------------------------------------------------
+
+
+def helical_robot(normal, pitch):
+    slide, nut = helical_plane("nut", normal, pitch, inertia=Inertia(1.0, moments=(1, 1, 1)))
+    return Mechanism("nut", [slide, nut])
+
+
+def test_helical_plane_reaches_what_the_exponential_misses():
+    pitch, (x, y) = 0.2, (0.7, -0.4)
+    robot = helical_robot((0, 0, 1), pitch)
+    theta = 2 * np.pi
+    expected = np.eye(4)
+    expected[:3, 3] = x, y, pitch * theta
+    np.testing.assert_allclose(robot.pose([x, y, theta], "nut"), expected, atol=1e-14)
+    jacobian = robot.jacobian([x, y, theta], "nut")
+    assert np.linalg.svd(jacobian, compute_uv=False)[-1] > 0.9
+    # No generator a E1 + b E2 + theta E_p: a full turn always comes back above the axis.
+    for a, b in ((1.0, 0.0), (0.0, 1.0), (30.0, -20.0)):
+        moved = expm(hat(np.array([a, b, pitch * theta, 0, 0, theta])))
+        np.testing.assert_allclose(moved[:2, 3], 0.0, atol=1e-13)
+    # Near the full turn the generator exists and is of size 2 pi |(x, y)| / |theta - 2 pi|.
+    near = theta - 1e-4
+    v2 = integral(near * np.array([[0.0, -1.0], [1.0, 0.0]]))
+    size = np.linalg.norm(np.linalg.solve(v2, [x, y]))
+    assert size == pytest.approx(2 * np.pi * np.hypot(x, y) / 1e-4, rel=1e-3)
+
+
+def test_helical_plane_has_the_poses_and_twists_of_its_subgroup():
+    rng = np.random.default_rng(9)
+    for _ in range(20):
+        normal, pitch = rng.normal(size=3), rng.uniform(-0.5, 0.5)
+        robot = helical_robot(normal, pitch)
+        n = normal / np.linalg.norm(normal)
+        plane = joints.Sliding(normal).basis
+        screw = np.concatenate([pitch * n, n])
+        x, y, theta = rng.uniform(-3, 3, 3) * (1, 1, 3)
+        expected = expm(hat(plane @ [x, y])) @ expm(hat(theta * screw))
+        np.testing.assert_allclose(robot.pose([x, y, theta], "nut"), expected, atol=1e-13)
+        algebra = np.column_stack([plane, screw])
+        twists = robot.jacobian([x, y, theta], "nut")
+        inside = algebra @ np.linalg.pinv(algebra) @ twists
+        np.testing.assert_allclose(inside, twists, atol=1e-13)
+        assert np.linalg.matrix_rank(twists) == 3
+
+
+def test_helical_plane_hangs_where_it_is_told():
+    slide, nut = helical_plane("nut", (0, 1, 0), 0.1, "arm", Pose((1, 2, 3)), Inertia(2.0))
+    assert (slide.parent, nut.parent) == ("arm", slide.name)
+    assert (slide.placement, nut.placement) == (Pose((1, 2, 3)), Pose())
+    assert (slide.inertia.mass, nut.inertia.mass) == (0.0, 2.0)
+    with pytest.raises(DescriptionError, match="pitch"):
+        helical_plane("nut", (0, 0, 1), 0.0)
+
+
+# --- nonholonomic displacement subgroups -------------------------------------------------------
+
+ROLLING = [[0.0, 1.0, 0.0]]
+STATE_A = np.array([0.6, -0.25, 1.1])
+
+
+def rolling_by_hand(s):
+    """(2.1.5c)."""
+    s1, s2, s3 = s
+    gamma = s3 / 2 / np.tan(s3 / 2) if s3 else 1.0
+    g = (1 - gamma) / s3**2 if abs(s3) > 1e-2 else 1 / 12 + s3**2 / 720
+    return np.array([[gamma, s2 / 2 + g * s1 * s3], [s3 / 2, -s1 / 2 + g * s2 * s3], [0, 1]])
+
+
+def rolling_literal(s):
+    """(2.1.5) with the constraint ydot_2 = 0 of the case study, taken by its letter."""
+    s1, s2, s3 = s
+    sigma = rolling_by_hand(s)
+    gamma = sigma[0, 0]
+    g = (1 - gamma) / s3**2 if s3 else 1 / 12
+    return np.array([[gamma, -s2 / 2 + g * s1 * s3], [s3 / 2, s1 / 2 + g * s2 * s3], [0, 1]])
+
+
+def rolling_printed(s):
+    """Columns of Z where (2.1.5) wants those of its inverse: what the case study prints."""
+    return planar_charts(s)[0][1][:, [0, 2]]
+
+
+def side_slip(s, sigma):
+    """Body velocity vy for unit vx and for unit omega."""
+    return body_map(joints.Planar(), s)[1] @ sigma
+
+
+@pytest.mark.parametrize(
+    "s", [STATE_A, [0.6, -0.25, 0.0], [0.3, 2.0, 1e-9], [-2.0, 1.3, -2.9], [1.0, 1.0, 6.2]]
+)
+@pytest.mark.parametrize("joint", TURNING[:2], ids=label)
+def test_rolling_along_x(joint, s):
+    sigma = kinematics.admissible(joint, s, ROLLING)
+    np.testing.assert_allclose(sigma, rolling_by_hand(s), atol=1e-13)
+    np.testing.assert_allclose(side_slip(np.array(s), sigma), 0.0, atol=1e-13)
+    twist = body_map(joints.Planar(), np.array(s)) @ sigma
+    np.testing.assert_allclose(twist, [[1, 0], [0, 0], [0, 1]], atol=1e-12)
+    (q_a, z_a, _), (_, z_b, _) = planar_charts(s)
+    np.testing.assert_allclose(z_a @ sigma, [[1, q_a[1]], [0, -q_a[0]], [0, 1]], atol=1e-12)
+    theta = s[2]
+    np.testing.assert_allclose(
+        z_b @ sigma, [[np.cos(theta), 0], [np.sin(theta), 0], [0, 1]], atol=1e-12
+    )
+
+
+def test_rolling_on_a_circle():
+    speed, turning, time = 0.7, -0.4, 3.0
+    sigma = kinematics.admissible(joints.Planar(), time * np.array([speed, 0, turning]), ROLLING)
+    np.testing.assert_allclose(sigma @ [speed, turning], [speed, 0, turning], atol=1e-14)
+
+
+def test_the_printed_and_the_literal_form_slip_sideways():
+    printed, literal = rolling_printed(STATE_A), rolling_literal(STATE_A)
+    np.testing.assert_allclose(printed[0], [0.8101885091467594, -0.2841587027018754], atol=1e-15)
+    np.testing.assert_allclose(printed[1], [-0.49673079870402054, -0.13412530898559397], atol=1e-15)
+    np.testing.assert_allclose(literal[0], [0.8970727830714454, 0.18114211832466612], atol=1e-15)
+    np.testing.assert_allclose(literal[1], [0.55, 0.27660745069805576], atol=1e-15)
+    assert side_slip(STATE_A, literal) == pytest.approx([0.0, 0.3619304058], abs=1e-10)
+    assert np.abs(side_slip(STATE_A, printed)).max() > 0.5
+    # The printed one is right where the heading is the initial one, and there only.
+    straight = np.array([0.6, -0.25, 0.0])
+    np.testing.assert_allclose(rolling_printed(straight), rolling_by_hand(straight), atol=1e-15)
+    assert np.abs(side_slip(straight, rolling_literal(straight))).max() > 0.5
+
+
+def test_parameters_integrated_with_sigma_follow_the_body():
+    def velocity(t):
+        return np.array([0.8 + 0.3 * np.sin(2 * t), 1.2 * np.cos(1.3 * t) + 0.4])
+
+    def rate(t, x):
+        s, moved = x[:3], x[3:].reshape(4, 4)
+        vx, omega = velocity(t)
+        twist = np.array([vx, 0, 0, 0, 0, omega])
+        sigma = kinematics.admissible(joints.Planar(), s, ROLLING)
+        return np.concatenate([sigma @ [vx, omega], (moved @ hat(twist)).ravel()])
+
+    start = np.concatenate([np.zeros(3), np.eye(4).ravel()])
+    end = solve_ivp(rate, (0, 4), start, method="DOP853", rtol=1e-12, atol=1e-13).y[:, -1]
+    reached = expm(hat(joints.Planar().basis @ end[:3]))
+    np.testing.assert_allclose(reached, end[3:].reshape(4, 4), atol=5e-12)
+    assert np.abs(end[:3]).min() > 0.05  # a motion in all three directions
+
+
+def test_no_nan_in_a_hundred_thousand_parameters():
+    rng = np.random.default_rng(10)
+    count = 100_000
+    points = rng.uniform(-3, 3, (3, count))
+    points[2] = rng.uniform(-6.2, 6.2, count)
+    tiny = rng.random(count) < 0.5
+    points[2, tiny] *= 10.0 ** rng.uniform(-200, 0, tiny.sum())
+    points[:, :7] = 0.0
+    s = ca.SX.sym("s", 3)
+    sigma = kinematics.admissible(joints.Planar(), s, ROLLING)
+    flat = ca.vec(sigma)
+    total = ca.dot(flat, ca.DM([0.3, -1.1, 0.7, 1.3, 0.4, -0.9]))
+    hessian, _ = ca.hessian(total, s)
+    slip = kinematics.body_map(joints.Planar(), s)[1, :] @ sigma
+    function = ca.Function(
+        "sigma", [s], [flat, ca.jacobian(flat, s), ca.gradient(total, s), hessian, slip]
+    )
+    *smooth, sideways = (np.array(ca.densify(x)) for x in function(points))
+    assert all(np.isfinite(part).all() for part in smooth)
+    assert np.abs(sideways).max() < 1e-11
+
+
+def test_rows_of_a_slider_on_the_base():
+    wheel = Wheel("base", 0.0, kind="slider", axis=(0, 1, 0))
+    tree = Tree("cart", [Body("base", joints.Planar(), inertia=Inertia(1.0))], wheels=[wheel])
+    rows = kinematics.wheel_rows(tree, ca.SX(ca.DM(tree.neutral())), wheel).rows
+    sigma = kinematics.admissible(joints.Planar(), STATE_A, rows)
+    np.testing.assert_allclose(sigma, rolling_by_hand(STATE_A), atol=1e-14)
+    ahead = Wheel("base", 0.0, kind="slider", axis=(0, 1, 0), center=(0.5, 0, 0))
+    rows = kinematics.wheel_rows(tree, ca.SX(ca.DM(tree.neutral())), ahead).rows
+    twist = kinematics.body_map(joints.Planar(), STATE_A) @ kinematics.admissible(
+        joints.Planar(), STATE_A, rows
+    )
+    np.testing.assert_allclose(twist, [[1, 0], [0, -0.5], [0, 1]], atol=1e-14)
+
+
+def test_kernels_are_in_reduced_echelon_form():
+    rng = np.random.default_rng(11)
+    for _ in range(50):
+        count = int(rng.integers(1, 7))
+        rank = int(rng.integers(0, count + 1))
+        rows = rng.normal(size=(rank + 1, rank)) @ rng.normal(size=(rank, count))
+        basis = kinematics.kernel(rows, count)
+        assert basis.shape == (count, count - rank)
+        np.testing.assert_allclose(rows @ basis, 0.0, atol=1e-9)
+        where = [np.flatnonzero((basis == unit).all(axis=1)) for unit in np.eye(count - rank)]
+        assert all(len(rows_found) >= 1 for rows_found in where)
+    np.testing.assert_array_equal(kinematics.kernel(ROLLING, 3), np.eye(3)[:, [0, 2]])
+    np.testing.assert_array_equal(kinematics.kernel(np.zeros((0, 3)), 3), np.eye(3))
+    assert kinematics.kernel(np.eye(3), 3).shape == (3, 0)
