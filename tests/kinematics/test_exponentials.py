@@ -9,7 +9,7 @@ import pytest
 from scipy.linalg import block_diag, expm
 from scipy.spatial.transform import Rotation
 
-from concur import kinematics
+from concur import kinematics, robots
 from concur.errors import ShapeError, UnknownNameError
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
@@ -23,25 +23,10 @@ SHARED = list(range(13))  # columns of the joints that carry both tips
 COLUMNS = {"left_tip": [*SHARED, 13], "right_tip": [*SHARED, 14]}
 
 
-def turned(axis, angle):
-    return Rotation.from_euler(axis, angle).as_quat()
-
-
 @pytest.fixture(scope="module")
 def crawler():
     """Vehicle that rolls on a free spacecraft and carries an arm with two tips, section 2.5."""
-    inertia = Inertia(1.0, moments=(1.0, 1.0, 1.0))
-    z = joints.Revolute((0, 0, 1))
-    layout = [
-        ("spacecraft", joints.Free(), None, (1.0, -0.5, 0.8), turned("z", 0.3)),
-        ("vehicle", joints.Planar(), "spacecraft", (0.2, 0.1, 0.6), turned("x", 0.25)),
-        ("ball", joints.Spherical(), "vehicle", (0.15, 0.0, 0.25), turned("x", 0.0)),
-        ("arm", z, "ball", (0.0, 0.0, 0.5), turned("x", -np.pi / 2)),
-        ("left_tip", z, "arm", (0.45, 0.05, 0.0), turned("y", 0.2)),
-        ("right_tip", z, "arm", (0.45, -0.05, 0.0), turned("y", -0.4)),
-    ]
-    bodies = [Body(n, joint, p, Pose(at, by), inertia) for n, joint, p, at, by in layout]
-    return Mechanism("crawler", bodies)
+    return robots.orbital_crawler()
 
 
 def reference(state):
