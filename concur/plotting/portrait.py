@@ -93,7 +93,7 @@ def robot_portrait(
         _add_frames(axes, list(poses.values()), 0.8 * length)
         handles = _handles(axes, symbols)
         if own:
-            figure.suptitle(robot.name)
+            figure.suptitle(robot.name, parse_math=False)
             figure.legend(handles=handles, loc="lower center", ncols=4, handler_map=_TRIAD)
             rows = -(-len(handles) // 4)
             fill_view(axes, bottom=0.03 + 0.03 * rows, top=0.94)
@@ -185,6 +185,7 @@ class _Name(Annotation):
             bbox={"boxstyle": "round,pad=0.1", "facecolor": "white", "alpha": 0.7, "linewidth": 0},
             arrowprops={"arrowstyle": "-", "color": "#777777", "linewidth": 0.7, "shrinkB": 3.0},
             annotation_clip=False,
+            parse_math=False,
         )
         self.point = point
         axes.add_artist(self)

@@ -180,7 +180,7 @@ def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Fi
         figure = new_figure(7.5, 6.5)
         axes = add_axes3d(figure)
         draw_robot(axes, robot, q, outputs)
-        figure.suptitle(robot.name)
+        figure.suptitle(robot.name, parse_math=False)
         figure.legend(handles=axes.get_legend_handles_labels()[0], loc="lower center", ncols=3)
         fill_view(axes, bottom=0.09, top=0.93)
         return figure

@@ -192,6 +192,14 @@ def test_a_name_stays_at_its_joint_when_the_view_turns():
     np.testing.assert_allclose(hull.xy, np.transpose(knot.get_data())[0], atol=1e-9)
 
 
+def test_a_name_with_dollar_signs_is_written_as_it_is(tmp_path):
+    inertia = cc.Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    robot = cc.Mechanism("$x^$", [cc.Body("$y_$", J.Free(), inertia=inertia)])
+    figure = robot.plot([1e3, -1e3, 5.0, 0.0, 0.0, 0.0, 1.0])
+    figure.savefig(tmp_path / "robot.png")
+    assert [this.get_text() for this in figure.axes[0].texts] == ["$y_$"]
+
+
 def test_pitch_stands_beside_the_name():
     axes = one_joint(J.Helical((0, 0, 1), -0.0375)).plot().axes[0]
     assert "part\npitch -0.0375 m/rad" in [this.get_text() for this in axes.texts]
