@@ -4,7 +4,8 @@ One module per group, named after it: `so3`, `se2`, `se3`, and `quaternion` for 
 quaternions as coordinates of SO(3). Every function takes NumPy arrays and returns
 ``float64`` arrays, or takes CasADi ``SX`` and returns ``SX`` with its structural zeros
 kept. Numbers of a wrong shape raise `concur.errors.ShapeError`, NaN and infinities
-`concur.errors.NonFiniteError`.
+`concur.errors.NonFiniteError`. `classify` says which displacement subgroup twists given as
+numbers span.
 
 Notes
 -----
@@ -33,5 +34,6 @@ Equation numbers are those of R. Chhabra's PhD thesis, Toronto 2014.
 """
 
 from concur.groups import quaternion, se2, se3, so3
+from concur.groups._classify import Subgroup, classify
 
-__all__ = ["quaternion", "se2", "se3", "so3"]
+__all__ = ["Subgroup", "classify", "quaternion", "se2", "se3", "so3"]

@@ -1,0 +1,518 @@
+"""Displacement subgroups recognised from twists, against brackets of 4x4 matrices."""
+
+from __future__ import annotations
+
+import dataclasses
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from scipy.spatial.transform import Rotation
+
+from concur.errors import DescriptionError, NonFiniteError, ShapeError
+from concur.groups import classify
+from concur.mechanism import joints
+
+from .oracles import bracket, conjugation, near, often
+
+E = np.eye(6)
+PITCH = 0.3
+
+CLASSES = {
+    "identity": E[:, :0],
+    "R": E[:, [2]],
+    "SO(2)": E[:, [5]],
+    "H_p": E[:, [5]] + PITCH * E[:, [2]],
+    "R^2": E[:, [0, 1]],
+    "SO(2)xR": E[:, [2, 5]],
+    "R^3": E[:, [0, 1, 2]],
+    "SO(3)": E[:, [3, 4, 5]],
+    "SE(2)": E[:, [0, 1, 5]],
+    "H_p x| R^2": np.column_stack([E[0], E[1], E[5] + PITCH * E[2]]),
+    "SE(2)xR": E[:, [0, 1, 2, 5]],
+    "SE(3)": E,
+}
+"""Canonical bases of Table 2.1."""
+
+HELICAL = {"H_p", "H_p x| R^2"}
+
+ON_AN_AXIS = {"SO(2)", "H_p", "SO(2)xR"}
+
+every_class = pytest.mark.parametrize("name", CLASSES)
+
+
+def random_pose(rng, reach=2.0):
+    pose = np.eye(4)
+    pose[:3, :3] = Rotation.random(random_state=rng).as_matrix()
+    pose[:3, 3] = rng.uniform(-reach, reach, 3)
+    return pose
+
+
+def random_change(rng, size):
+    """A change of basis, regular with a condition number up to 100."""
+    left, _ = np.linalg.qr(rng.normal(size=(size, size)))
+    right, _ = np.linalg.qr(rng.normal(size=(size, size)))
+    return left @ np.diag(10.0 ** rng.uniform(-1, 1, size)) @ right
+
+
+def projector(columns):
+    directions, _ = np.linalg.qr(columns)
+    return directions @ directions.T
+
+
+def rank(columns):
+    return int(np.linalg.matrix_rank(columns, tol=1e-7)) if columns.size else 0
+
+
+def generated(columns):
+    """Basis of the algebra that twists generate: brackets are added until none is new."""
+    while True:
+        pairs = combinations(range(columns.shape[1]), 2)
+        brackets = [bracket(columns[:, a]) @ columns[:, b] for a, b in pairs]
+        directions, values, _ = np.linalg.svd(np.column_stack([columns, *brackets]))
+        larger = directions[:, : int(np.sum(values > 1e-7))]
+        if larger.shape[1] == rank(columns):
+            return larger
+        columns = larger
+
+
+def revolute(axis, point=(0.0, 0.0, 0.0), pitch=0.0):
+    axis = np.array(axis, dtype=float) / np.linalg.norm(axis)
+    return np.concatenate([np.cross(point, axis) + pitch * axis, axis])
+
+
+def translation(direction):
+    return np.array([*direction, 0.0, 0.0, 0.0], dtype=float)
+
+
+def check(found, name, twists, pitch=None, tolerance=1e-11):
+    """The class is right, and the frame carries its canonical basis onto the twists' span."""
+    assert found.name == name
+    assert found.closed
+    assert found.closure is None
+    assert found.reason == ""
+    assert found.dim == CLASSES[name].shape[1]
+    assert (found.pitch is None) == (name not in HELICAL)
+    canonical = CLASSES[name].copy()
+    if name in HELICAL:
+        assert found.pitch == pytest.approx(pitch, abs=tolerance)
+        canonical[2, -1] = found.pitch
+    near(found.frame[:3, :3] @ found.frame[:3, :3].T, np.eye(3), 1e-14)
+    assert np.linalg.det(found.frame[:3, :3]) > 0
+    carried = conjugation(found.frame) @ canonical
+    size = np.abs(carried).max(initial=0.0)
+    np.testing.assert_allclose(found.basis, carried, rtol=0, atol=1e-14 * (1 + size))
+    near(projector(found.basis), projector(twists), tolerance)
+
+
+# --- the twelve classes -----------------------------------------------------------------------
+
+
+@every_class
+def test_class_is_invariant_under_conjugation_and_change_of_basis(name):
+    rng = np.random.default_rng(3)
+    dim = CLASSES[name].shape[1]
+    for _ in range(200):
+        pose = random_pose(rng)
+        carried = conjugation(pose) @ CLASSES[name]
+        found = classify(carried @ random_change(rng, dim))
+        check(found, name, carried, PITCH)
+        offset = found.frame[:3, 3] - pose[:3, 3]
+        if name in ON_AN_AXIS:
+            near(np.cross(pose[:3, 2], offset), np.zeros(3), 1e-11)
+        elif name == "SO(3)":
+            near(offset, np.zeros(3), 1e-11)
+        else:
+            near(found.frame[:3, 3], np.zeros(3), 0.0)
+
+
+@every_class
+def test_frame_depends_on_the_span_alone(name):
+    rng = np.random.default_rng(4)
+    dim = CLASSES[name].shape[1]
+    for _ in range(20):
+        carried = conjugation(random_pose(rng)) @ CLASSES[name]
+        first, second = (classify(carried @ random_change(rng, dim)) for _ in range(2))
+        near(first.frame, second.frame, 1e-11)
+        if name in ON_AN_AXIS:
+            assert first.frame[:3, 2] @ first.frame[:3, 3] == pytest.approx(0.0, abs=1e-12)
+
+
+@every_class
+def test_dependent_zero_and_scaled_columns_change_nothing(name):
+    rng = np.random.default_rng(5)
+    dim = CLASSES[name].shape[1]
+    carried = conjugation(random_pose(rng)) @ CLASSES[name]
+    for _ in range(20):
+        mixed = carried @ rng.normal(size=(dim, dim + 3))
+        check(classify(np.column_stack([np.zeros(6), mixed])), name, carried, PITCH)
+        scaled = carried @ np.diag(10.0 ** rng.uniform(-6, 6, dim))
+        check(classify(scaled), name, carried, PITCH)
+        check(classify(1e-200 * carried), name, carried, PITCH)
+
+
+@every_class
+@pytest.mark.parametrize("reach", [1e3, 1e6])
+def test_class_is_found_far_away(name, reach):
+    rng = np.random.default_rng(6)
+    for _ in range(20):
+        carried = conjugation(random_pose(rng, reach)) @ CLASSES[name]
+        found = classify(carried @ random_change(rng, carried.shape[1]))
+        check(found, name, carried, PITCH, tolerance=1e-11 * reach)
+
+
+@every_class
+def test_unit_of_length_does_not_matter_when_it_is_said(name):
+    original = conjugation(random_pose(np.random.default_rng(7))) @ CLASSES[name]
+    for unit in (1e-12, 1e-3, 1e6):
+        scale = np.array([unit, unit, unit, 1.0, 1.0, 1.0])[:, None]
+        found = classify(scale * original, length=unit)
+        assert found.name == name
+        if name in HELICAL:
+            assert found.pitch == pytest.approx(PITCH * unit, rel=1e-12)
+        near(projector(found.basis / scale), projector(original))
+
+
+@every_class
+def test_canonical_twists_need_no_frame(name):
+    found = classify(CLASSES[name])
+    near(found.frame, np.eye(4), 1e-15)
+    np.testing.assert_allclose(found.basis, CLASSES[name], rtol=0, atol=1e-15)
+
+
+@every_class
+def test_class_is_closed_under_the_bracket(name):
+    basis = classify(conjugation(random_pose(np.random.default_rng(8))) @ CLASSES[name]).basis
+    for twist in basis.T:
+        inside = projector(basis) @ bracket(twist) @ basis
+        near(bracket(twist) @ basis, inside, 1e-14)
+
+
+def test_one_twist_needs_no_column():
+    assert classify([0, 0, PITCH, 0, 0, 1]).pitch == PITCH
+
+
+def test_result_cannot_be_changed():
+    found = classify(E[:, [5]])
+    with pytest.raises(ValueError, match="read-only"):
+        found.basis[0, 0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        found.frame[0, 0] = 2.0
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.name = "R"
+
+
+# --- pitch ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(HELICAL))
+@pytest.mark.parametrize("pitch", [1e-6, -1e-6, 0.02, -0.02, 5.0, -5.0, 1e4])
+def test_pitch_keeps_its_sign_and_its_mirror_image_turns_it(name, pitch):
+    rng = np.random.default_rng(9)
+    canonical = CLASSES[name].copy()
+    canonical[2, -1] = pitch
+    for _ in range(20):
+        carried = conjugation(random_pose(rng)) @ canonical
+        found = classify(carried)
+        assert found.name == name
+        assert found.pitch == pytest.approx(pitch, rel=1e-9, abs=1e-14)
+        assert classify(-carried).pitch == pytest.approx(pitch, rel=1e-9, abs=1e-14)
+        normal = rng.normal(size=3)
+        mirror = np.eye(3) - 2 * np.outer(normal, normal) / (normal @ normal)
+        image = np.vstack([mirror @ carried[:3], -mirror @ carried[3:]])
+        assert classify(image).name == name
+        assert classify(image).pitch == pytest.approx(-pitch, rel=1e-9, abs=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(set(CLASSES) - HELICAL))
+def test_mirror_images_of_the_others_are_of_the_same_class(name):
+    mirror = np.diag([1.0, 1.0, -1.0, -1.0, -1.0, 1.0])
+    carried = mirror @ conjugation(random_pose(np.random.default_rng(10))) @ CLASSES[name]
+    check(classify(carried), name, carried)
+
+
+# --- the edge of the tolerance ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("twists", "name"),
+    [
+        ([revolute((0, 0, 1), pitch=1e-12)], "SO(2)"),
+        ([revolute((0, 0, 1), pitch=-1e-7)], "H_p"),
+        ([revolute((0, 0, 1), pitch=1e12)], "R"),
+        ([E[0], E[1], revolute((0, 0, 1), pitch=1e-12)], "SE(2)"),
+        ([E[0], E[1], revolute((1e-12, 0, 1))], "SE(2)"),
+        ([E[0], E[1], revolute((1e-12, 0, 1), pitch=0.1)], "H_p x| R^2"),
+        ([E[5], translation((1e-12, 0, 1))], "SO(2)xR"),
+        ([E[5], revolute((0, 0, 1), (1e-12, 0, 0))], "SO(2)"),
+        ([E[5], revolute((1e-12, 0, 1))], "SO(2)"),
+        ([E[3], E[4], revolute((0, 0, 1), (1e-12, 0, 0))], "SO(3)"),
+        ([E[3], E[4], revolute((0, 0, 1), pitch=1e-12)], "SO(3)"),
+        ([E[0], E[0] + 1e-12 * E[1]], "R"),
+        ([E[0], E[0] + 1e-6 * E[1]], "R^2"),
+    ],
+)
+def test_nearly_degenerate_twists(twists, name):
+    found = classify(np.column_stack(twists))
+    assert found.closed
+    assert found.name == name
+
+
+@pytest.mark.parametrize(
+    ("twists", "closure"),
+    [
+        ([E[5], revolute((0, 0, 1), (1e-7, 0, 0))], "SE(2)"),
+        ([E[5], revolute((1e-7, 0, 1))], "SO(3)"),
+        ([E[5], revolute((1e-7, 0, 1), (0, 0, 5))], "SO(3)"),
+        ([E[5], revolute((1, 0, 0), (0, 1e-12, 0))], "SO(3)"),
+        ([E[5], revolute((1, 0, 0), (0, 1e-7, 0))], "SE(3)"),
+        ([E[3], E[4], revolute((0, 0, 1), (1e-7, 0, 0))], "SE(3)"),
+        ([E[0], E[1], revolute((1e-7, 0, 1))], "SE(2)xR"),
+        ([E[5], translation((1e-7, 0, 1))], "SE(2)xR"),
+        ([E[5], translation((1, 0, 1e-7))], "SE(2)xR"),
+        ([E[5], translation((1, 0, 1e-12))], "SE(2)"),
+    ],
+)
+def test_small_offsets_beyond_the_tolerance_open_the_span(twists, closure):
+    found = classify(np.column_stack(twists))
+    assert not found.closed
+    assert found.closure.name == closure
+
+
+def test_tolerance_is_the_users():
+    loose = np.column_stack([E[5], revolute((0, 0, 1), (1e-4, 0, 0))])
+    assert classify(loose).closure.name == "SE(2)"
+    assert classify(loose, tolerance=1e-3).name == "SO(2)"
+    assert classify(loose, length=1e6).name == "SO(2)"
+
+
+def test_almost_equal_twists_keep_the_class_of_their_span():
+    rng = np.random.default_rng(11)
+    for _ in range(100):
+        carried = conjugation(random_pose(rng)) @ CLASSES["SE(2)"]
+        first = carried @ [1.0, 2.0, 3.0]
+        close = first[:, None] + carried @ np.column_stack([np.zeros(3), *1e-6 * np.eye(3)[:2]])
+        found = classify(close)
+        assert found.name == "SE(2)"
+
+
+# --- spans that are not closed ----------------------------------------------------------------
+
+OPEN = {
+    "helical axis tilted from the plane": (
+        [E[0], E[1], revolute((0.3, 0, 1), pitch=0.1)],
+        "SE(2)xR",
+    ),
+    "helical axis in the plane": ([E[0], E[1], revolute((1, 0, 0), pitch=0.1)], "SE(2)xR"),
+    "revolute axis tilted from the plane": ([E[0], E[1], revolute((0, 0.3, 1))], "SE(2)xR"),
+    "cylindrical joint with a tilted travel": ([E[5], translation((0.2, 0, 1))], "SE(2)xR"),
+    "turn and travel across it": ([E[5], translation((0.2, 1, 0))], "SE(2)"),
+    "screw and travel across it": ([revolute((0, 0, 1), pitch=0.1), E[0]], "H_p x| R^2"),
+    "rolling in the plane": ([E[0], E[5]], "SE(2)"),
+    "intersecting hinges": (
+        [revolute((0, 0, 1), (1, 2, 3)), revolute((1, 0, 1), (1, 2, 3))],
+        "SO(3)",
+    ),
+    "universal joint": ([revolute((1, 0, 0), (0, 0, 2)), revolute((0, 1, 0), (0, 0, 2))], "SO(3)"),
+    "skew hinges": ([revolute((0, 0, 1)), revolute((1, 0, 0), (0, 1, 0))], "SE(3)"),
+    "parallel hinges": ([revolute((0, 0, 1)), revolute((0, 0, 1), (1, 2, 0))], "SE(2)"),
+    "three parallel hinges, two opposed": (
+        [revolute((0, 0, 1)), revolute((0, 0, -1), (1, 2, 0)), revolute((0, 0, 1), (3, 6, 5))],
+        "SE(2)",
+    ),
+    "parallel screws of one pitch": (
+        [revolute((0, 0, 1), pitch=0.1), revolute((0, 0, 1), (1, 0, 0), 0.1)],
+        "H_p x| R^2",
+    ),
+    "parallel screws of two pitches": (
+        [revolute((0, 0, 1), pitch=0.1), revolute((0, 0, 1), (1, 0, 0), 0.2)],
+        "SE(2)xR",
+    ),
+    "intersecting screw and hinge": ([revolute((0, 0, 1), pitch=0.1), E[3]], "SE(3)"),
+    "screws of opposite pitch": (
+        [revolute((0, 0, 1), pitch=0.1), revolute((0, 0, 1), (1, 0, 0), -0.1)],
+        "SE(2)xR",
+    ),
+    "ball joint with one screw": ([E[3], E[4], revolute((0, 0, 1), pitch=0.1)], "SE(3)"),
+    "screws of one pitch through a point": (
+        [E[i] + 0.1 * E[i - 3] for i in (3, 4, 5)],
+        "SE(3)",
+    ),
+    "ball joint on a slide": ([E[3], E[4], E[5], E[0]], "SE(3)"),
+    "all but one translation": ([E[i] for i in (0, 1, 3, 4, 5)], "SE(3)"),
+    "all but one rotation": ([E[i] for i in (0, 1, 2, 3, 4)], "SE(3)"),
+    "two rotations in the plane of two slides": ([E[i] for i in (0, 1, 3, 4)], "SE(3)"),
+}
+
+
+@pytest.mark.parametrize("case", OPEN)
+def test_open_span_is_refused_and_completed(case):
+    twists, closure = OPEN[case]
+    twists = np.column_stack(twists)
+    larger = generated(twists)
+    rng = np.random.default_rng(12)
+    for _ in range(20):
+        pose = conjugation(random_pose(rng))
+        given = pose @ twists @ random_change(rng, twists.shape[1])
+        found = classify(given)
+        assert not found.closed
+        assert found.name == "not a subgroup"
+        assert found.joint is None
+        assert not found.exponential
+        assert found.dim == rank(twists)
+        near(projector(found.basis), projector(np.linalg.svd(given)[0][:, : found.dim]), 1e-10)
+        pitch = 0.1 if closure == "H_p x| R^2" else None
+        check(found.closure, closure, pose @ larger, pitch)
+
+
+def test_rolling_in_the_plane_names_the_bracket_that_leaves():
+    found = classify(E[:, [0, 5]])
+    assert found.reason == (
+        "The bracket of columns 0 and 1, (0, -1, 0, 0, 0, 0), leaves the span of the twists; "
+        "the smallest subgroup with these motions is SE(2) of dimension 3."
+    )
+
+
+def test_reason_counts_the_columns_that_were_given():
+    found = classify(np.column_stack([E[2], np.zeros(6), E[5], 2 * E[5], 3 * E[3]]))
+    assert found.reason.startswith("The bracket of columns 0 and 4, (0, 3, 0, 0, 0, 0), leaves")
+
+
+@often
+@given(st.integers(1, 4).flatmap(lambda k: arrays(int, (6, k), elements=st.integers(-1, 1))))
+def test_closure_is_what_brackets_generate(twists):
+    columns = twists.astype(float)
+    found = classify(twists)
+    larger = generated(columns)
+    assert found.dim == rank(columns)
+    assert found.closed == (larger.shape[1] == rank(columns))
+    closure = found if found.closed else found.closure
+    assert closure.dim == larger.shape[1]
+    near(projector(closure.basis), projector(larger), 1e-9)
+
+
+# --- normalisers, the last column of Table 2.1 ------------------------------------------------
+
+TURN = Rotation.from_rotvec([0, 0, 0.7]).as_matrix()
+FLIP = Rotation.from_rotvec([np.pi, 0, 0]).as_matrix()
+TILT = Rotation.from_rotvec([0.4, 0.2, 0]).as_matrix()
+
+AXIS, NORMAL, CENTRE, ALL = "axis", "normal", "centre", "all"
+NORMALISERS = {
+    "identity": ALL,
+    "R": NORMAL,
+    "SO(2)": AXIS,
+    "H_p": AXIS,
+    "R^2": NORMAL,
+    "SO(2)xR": AXIS,
+    "R^3": ALL,
+    "SO(3)": CENTRE,
+    "SE(2)": NORMAL,
+    "H_p x| R^2": NORMAL,
+    "SE(2)xR": NORMAL,
+    "SE(3)": ALL,
+}
+
+
+@every_class
+@pytest.mark.parametrize(
+    ("rotation", "shift", "kept_by"),
+    [
+        (TURN, (0, 0, 0), {AXIS, NORMAL, CENTRE, ALL}),
+        (FLIP, (0, 0, 0), {AXIS, NORMAL, CENTRE, ALL}),
+        (TURN @ FLIP, (0, 0, 0.8), {AXIS, NORMAL, ALL}),
+        (TURN, (0.5, -0.3, 0.8), {NORMAL, ALL}),
+        (TILT, (0, 0, 0), {CENTRE, ALL}),
+        (TILT, (0.5, -0.3, 0.8), {ALL}),
+    ],
+)
+def test_normaliser_and_nothing_else_keeps_the_subgroup(name, rotation, shift, kept_by):
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = rotation, shift
+    found = classify(conjugation(pose) @ CLASSES[name])
+    assert found.name == name
+    kept = np.allclose(projector(found.basis), projector(CLASSES[name]), rtol=0, atol=1e-12)
+    assert kept == (NORMALISERS[name] in kept_by)
+
+
+# --- joints -----------------------------------------------------------------------------------
+
+JOINTS = {
+    "Fixed": ("identity", [joints.Fixed()]),
+    "Revolute": ("SO(2)", [joints.Revolute((0, 0, 1)), joints.Revolute((1, -2, -2))]),
+    "Prismatic": ("R", [joints.Prismatic((1, 0, 0)), joints.Prismatic((-1, 2, -2))]),
+    "Helical": ("H_p", [joints.Helical((0, 1, 0), PITCH), joints.Helical((1, -2, -2), PITCH)]),
+    "Cylindrical": ("SO(2)xR", [joints.Cylindrical((0, 0, -1)), joints.Cylindrical((1, 2, -2))]),
+    "Sliding": ("R^2", [joints.Sliding((0, 0, 1)), joints.Sliding((1, 2, -2))]),
+    "Cartesian": ("R^3", [joints.Cartesian()]),
+    "Planar": ("SE(2)", [joints.Planar(), joints.Planar((-1, 2, -2))]),
+    "PlanarPrismatic": ("SE(2)xR", [joints.PlanarPrismatic(), joints.PlanarPrismatic((1, -2, 2))]),
+    "Spherical": ("SO(3)", [joints.Spherical()]),
+    "Free": ("SE(3)", [joints.Free()]),
+}
+
+
+def test_every_joint_is_here():
+    assert set(JOINTS) == set(joints.__all__) - {"Joint"}
+
+
+@pytest.mark.parametrize("joint", JOINTS)
+def test_joint_is_classified_as_itself(joint):
+    name, examples = JOINTS[joint]
+    for example in examples:
+        found = classify(example.basis)
+        check(found, name, example.basis, getattr(example, "pitch", None), 1e-14)
+        assert found.joint == type(example).__name__ == joint
+        assert found.exponential
+        near(found.frame[:3, 3], np.zeros(3), 1e-15)
+
+
+def test_sliding_then_helical_is_no_joint_of_its_own():
+    slide, screw = joints.Sliding((1, 2, -2)), joints.Helical((1, 2, -2), -PITCH)
+    found = classify(np.hstack([slide.basis, screw.basis]))
+    assert found.name == "H_p x| R^2"
+    assert found.pitch == pytest.approx(-PITCH, abs=1e-15)
+    assert found.joint == "Sliding then Helical"
+    assert not found.exponential
+
+
+# --- bad input --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("shape", [(3, 6), (5,), (7, 2), (), (6, 1, 1), (0,), (0, 6)])
+def test_wrong_shape_is_refused(shape):
+    with pytest.raises(ShapeError, match=r"expected shape \(6, k\).*Transpose"):
+        classify(np.zeros(shape))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_numbers_that_are_not_finite_are_refused(bad):
+    twists = E[:, [0, 5]].copy()
+    twists[3, 1] = bad
+    with pytest.raises(NonFiniteError, match=r"classify, `twists`"):
+        classify(twists)
+
+
+def test_text_is_refused():
+    with pytest.raises(ShapeError, match=r"classify, `twists`"):
+        classify("R")
+
+
+@pytest.mark.parametrize("bad", [0.0, -1e-9, 0.1, 1.0, np.nan, np.inf])
+def test_tolerance_out_of_range_is_refused(bad):
+    with pytest.raises(DescriptionError, match=r"`tolerance`: expected a number above 0 and below"):
+        classify(E, tolerance=bad)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, np.nan, np.inf])
+def test_length_out_of_range_is_refused(bad):
+    with pytest.raises(DescriptionError, match=r"`length`: expected a number above 0"):
+        classify(E, length=bad)
+
+
+def test_list_of_tolerances_is_refused():
+    with pytest.raises(ShapeError, match=r"`tolerance`"):
+        classify(E, tolerance=[1e-9, 1e-6])
