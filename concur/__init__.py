@@ -14,7 +14,18 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from concur import errors
-from concur.control import Output, ReferenceSample, Servo, references
+from concur.control import (
+    InverseKinematics,
+    InverseKinematicsSolver,
+    Output,
+    ReferenceSample,
+    Servo,
+    SingularityPath,
+    SingularityReport,
+    inverse_kinematics,
+    references,
+    singularities,
+)
 from concur.mechanism import Body, Inertia, Pose, Wheel, helical_plane, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
@@ -29,6 +40,8 @@ __version__ = "0.1.0"
 __all__ = [
     "Body",
     "Inertia",
+    "InverseKinematics",
+    "InverseKinematicsSolver",
     "Mechanism",
     "Output",
     "Plant",
@@ -36,11 +49,14 @@ __all__ = [
     "ReferenceSample",
     "Run",
     "Servo",
+    "SingularityPath",
+    "SingularityReport",
     "Task",
     "Tolerances",
     "Wheel",
     "errors",
     "helical_plane",
+    "inverse_kinematics",
     "joints",
     "load",
     "load_task",
@@ -48,6 +64,7 @@ __all__ = [
     "references",
     "robots",
     "simulate",
+    "singularities",
 ]
 
 # Reading files needs a validation library that costs start-up time: imported at first use.

@@ -3,9 +3,19 @@
 from concur.control import references
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility
+from concur.control._inverse_kinematics import (
+    InverseKinematics,
+    InverseKinematicsSolver,
+    inverse_kinematics,
+)
 from concur.control._output import Output
 from concur.control._sample import ReferenceSample
 from concur.control._servo import Servo
+from concur.control._singularities import (
+    SingularityPath,
+    SingularityReport,
+    singularities,
+)
 from concur.control._singularity import lost_direction, singular_error
 from concur.control._tick import Tick, TickBuffers
 from concur.control.references import Reference
@@ -13,13 +23,19 @@ from concur.control.references import Reference
 __all__ = [
     "ErrorDynamics",
     "Feasibility",
+    "InverseKinematics",
+    "InverseKinematicsSolver",
     "Output",
     "Reference",
     "ReferenceSample",
     "Servo",
+    "SingularityPath",
+    "SingularityReport",
     "Tick",
     "TickBuffers",
+    "inverse_kinematics",
     "lost_direction",
     "references",
     "singular_error",
+    "singularities",
 ]

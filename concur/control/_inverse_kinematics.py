@@ -2,9 +2,10 @@
 
 Levenberg-Marquardt on the output group. With the error x = log(r^-1 gamma) and B(x) of its
 differential, a motion of the joints changes x by -B(x) Jbar dv, so a step minimises
-|x - B Jbar dv|^2 + damping |dv|^2. Joint limits are kept at every step: coordinates that a step
-would push through their limit leave the problem, the others are cut off where they meet it.
-From a start that ends in a local minimum the search goes on from random configurations.
+|x - B Jbar dv|^2 + damping |dv|^2, where angles weigh more the farther the target is. Joint
+limits are kept at every step: coordinates that a step would push through their limit leave the
+problem, the others are cut off where they meet it. From a start that ends in a local minimum
+the search goes on from random configurations.
 """
 
 from __future__ import annotations
@@ -22,20 +23,24 @@ from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_e
 from concur.control._output import Output
 from concur.control._output_groups import Product
 from concur.control._output_kinematics import (
+    carriers,
     checked_outputs,
+    free_bodies,
     freedoms,
-    moving_freedoms,
     output_coordinates,
     output_jacobian,
 )
 from concur.control._sample import ReferenceSample, pose_numbers
 from concur.dynamics import solve_positive_definite
-from concur.errors import ConcurError, OutputError, ShapeError
+from concur.errors import ShapeError
 from concur.mechanism import Body, joints, scalar
 from concur.multibody import Mechanism
 
 TASK = "inverse kinematics"
 POSES = ("SE3", "R3xSO3")
+FARTHEST = 1e12
+"""Largest coordinate of a target, m: beyond, rounding alone exceeds any useful tolerance."""
+
 LONGEST_TURN = 1.0
 """Largest change of an angle in one step, rad: beyond, the linear model says little."""
 
@@ -44,8 +49,10 @@ SLOW = 0.02
 """A step that takes less than this share of the squared error is slow ..."""
 PATIENCE = 8
 """... and after so many of them in a row the search goes on from another start."""
-FLAT = 1e-12
+FLAT = 1e-9
 """Cosine between error and reachable motions below which a minimum has been found."""
+STILL = 1e-6
+"""The same cosine, below which a search that ran out of steps is called finished."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,6 +127,7 @@ class InverseKinematicsSolver:
     >>> solver.solve([0.2, 0.5, 0.3]).solved
     True
     >>> print(solver.solve([3.0, 0.0, 0.0]).why)
+    not reached from 50 starts: output `hand` stays 1.6 m away; no small motion brings it nearer
     """
 
     def __init__(
@@ -136,7 +144,10 @@ class InverseKinematicsSolver:
         self.outputs = checked_outputs(robot, outputs, TASK)
         self.robot = robot
         self.where = f"{TASK} of `{robot.name}`"
-        self.moving = moving_freedoms(robot, self.outputs, fixed, TASK)
+        used = carriers(robot, self.outputs)
+        self.moving = tuple(
+            name for name in free_bodies(robot, self.outputs, fixed, TASK) if name in used
+        )
         self.fixed = tuple(fixed)
         self.limits = bool(limits)
         self.starts = _count(f"{self.where}, `starts`", starts, 1)
@@ -158,6 +169,10 @@ class InverseKinematicsSolver:
             if not np.isfinite(self._bounds[i]).any()
         ]
         self._step = _step_of(robot, self.outputs, self.moving, self.limits)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = self.limits, self.starts, self.tolerance, self.iterations, self.seed, self.fixed
+        return InverseKinematicsSolver, (self.robot, self.outputs, *options)
 
     def solve(
         self, target: ArrayLike | ReferenceSample, q0: ArrayLike | None = None
@@ -207,20 +222,20 @@ class InverseKinematicsSolver:
                 taken += steps
             q = self._wound(best.q, first)
             value, error = self._step.error(q)
-        residual = float(np.sqrt(value))
-        solved = bool(residual <= self.tolerance)
-        why = (
-            f"solved from start {used} in {taken} steps, residual {residual:.2g}"
-            if solved
-            else self._obstacle(q, error, used)
-        )
+            residual = float(np.sqrt(value))
+            solved = bool(residual <= self.tolerance)
+            why = (
+                f"solved from start {used} in {taken} steps, residual {residual:.2g}"
+                if solved
+                else self._obstacle(q, error, used)
+            )
         return InverseKinematics(q, solved, residual, error, taken, used, why)
 
     def _first(self, q0: ArrayLike | None) -> np.ndarray:
         lower, upper = self._bounds.T
         if q0 is None:
-            return np.clip(self.robot.neutral(), lower, upper)
-        q = self.robot.check_configuration(q0, f"{TASK}, `q0`")
+            return np.asarray(np.clip(self.robot.neutral(), lower, upper))
+        q = np.asarray(self.robot.check_configuration(q0, f"{TASK}, `q0`"))
         slack = 1e-9 * (1.0 + np.abs(q))
         for body in self.robot.bodies:
             for i in range(*self.robot.q_slice(body.name).indices(self.robot.nq)):
@@ -232,7 +247,7 @@ class InverseKinematicsSolver:
                         cure="Start within the limits, or pass limits=False.",
                         index=i,
                     )
-        return np.clip(q, lower, upper)
+        return np.asarray(np.clip(q, lower, upper))
 
     def _starts(self, first: np.ndarray) -> Iterator[np.ndarray]:
         yield first
@@ -285,10 +300,14 @@ class InverseKinematicsSolver:
         for output in self.outputs:
             part = error[start : start + output.dim]
             start += output.dim
-            for unit, what in (("m", "from its place"), ("rad", "from its orientation")):
-                size = np.linalg.norm(part[[u == unit for u in output.coordinate_units]])
-                if size > self.tolerance:
-                    clauses.append(f"output `{output.name}` stays {size:.4g} {unit} {what}")
+            sizes = [
+                f"{size:.4g} {unit}"
+                for unit in ("m", "rad")
+                if (size := np.linalg.norm(part[[u == unit for u in output.coordinate_units]]))
+                > self.tolerance
+            ]
+            if sizes:
+                clauses.append(f"output `{output.name}` stays {' and '.join(sizes)} away")
         lower, upper = self._bounds.T
         stops = [
             f"{body.name} at its {side} limit {bound[i]:.4g}"
@@ -299,7 +318,12 @@ class InverseKinematicsSolver:
         ]
         tail = f", with {', '.join(stops)}" if stops else ""
         runs = "one start" if used == 1 else f"{used} starts"
-        return f"not reached from {runs}: at best {' and '.join(clauses)}{tail}"
+        end = (
+            "no small motion brings it nearer"
+            if self._step.slope < STILL
+            else "the search was still on its way: allow more `iterations`"
+        )
+        return f"not reached from {runs}: {', '.join(clauses)}{tail}; {end}"
 
 
 def inverse_kinematics(
@@ -455,18 +479,20 @@ def _build(
     right = free * downhill
     normal = masked.T @ masked
     size = ca.trace(normal) / len(bounds) + 1e-300
-    change = solve_positive_definite(normal + damping * size * ca.SX.eye(len(bounds)), right)
-
-    units = [unit for body in bodies for unit in body.joint.freedom_units]
-    turns = [change[k] for k, unit in enumerate(units) if unit == "rad"]
-    if turns:
-        change /= ca.fmax(1.0, ca.mmax(ca.fabs(ca.vertcat(*turns))) / LONGEST_TURN)
+    # Far away, where every angle seems to help, translations go first and angles follow.
+    turning = [unit == "rad" for body in bodies for unit in body.joint.freedom_units]
+    value = ca.sumsqr(x)
+    weights = ca.vertcat(*[size + value if turns else size for turns in turning])
+    change = solve_positive_definite(normal + damping * ca.diag(weights), right)
+    angles = [change[k] for k, turns in enumerate(turning) if turns]
+    if angles:
+        excess = ca.fmax(1.0, ca.mmax(ca.fabs(ca.vertcat(*angles))) / LONGEST_TURN)
+        change /= ca.vertcat(*[excess if turns else 1.0 for turns in turning])
     for k, (lower, upper) in enumerate(bounds):
         if np.isfinite(lower):
             change[k] = ca.fmax(change[k], lower - here[k])
         if np.isfinite(upper):
             change[k] = ca.fmin(change[k], upper - here[k])
-    value = ca.sumsqr(x)
     facts = ca.vertcat(
         value,
         ca.sqrt(ca.sumsqr(right) / (size * len(bounds) * value + 1e-300)),
@@ -585,6 +611,13 @@ def _flat_target(
     array = as_floats(values, where)
     if not np.isfinite(array).all():
         raise nonfinite_error(where, array)
+    if np.abs(array).max(initial=0.0) > FARTHEST:
+        raise ShapeError(
+            where,
+            expected=f"numbers up to {FARTHEST:.0e} m",
+            came=f"{np.abs(array).max():.3g}",
+            cure="Positions are in metres from the inertial origin.",
+        )
     size = sum(output.pose_size for output in outputs)
     if array.shape == (4, 4):
         if [output.group in POSES for output in outputs] != [True]:
@@ -631,14 +664,10 @@ def _flat_target(
 
 def _count(where: str, value: Any, least: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
-        raise _no_count(where, value, least)
+        raise ShapeError(
+            where,
+            expected=f"a whole number, {least} or more",
+            came=repr(value),
+            cure="Count in whole numbers.",
+        )
     return int(value)
-
-
-def _no_count(where: str, value: Any, least: int) -> ConcurError:
-    return ShapeError(
-        where,
-        expected=f"a whole number, {least} or more",
-        came=repr(value),
-        cure="Count in whole numbers.",
-    )

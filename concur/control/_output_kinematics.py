@@ -71,10 +71,10 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
     return checked
 
 
-def moving_freedoms(
+def free_bodies(
     robot: Mechanism, outputs: Sequence[Output], fixed: Any, task: str
 ) -> tuple[str, ...]:
-    """Bodies whose joints move an output, without those that must stand still.
+    """Bodies whose joints may move.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def moving_freedoms(
     UnknownNameError
         If a body does not exist.
     OutputError
-        If `fixed` is no list of names, no joint is left, or an output of the plane belongs to
-        a body that can tilt.
+        If `fixed` is no list of names, no joint that moves an output is left, or an output of
+        the plane belongs to a body that can tilt.
     """
     where = f"{task} of `{robot.name}`"
     if isinstance(fixed, str) or not isinstance(fixed, Iterable):
@@ -109,21 +109,39 @@ def moving_freedoms(
             cure='Write fixed=("chassis",), with the comma.',
         )
     locked = {i for name in tuple(fixed) for i in robot.path(robot.index(name))}
-    used = {i for output in outputs for i in robot.path(robot.index(output.body))}
     names = tuple(
-        body.name for i, body in enumerate(robot.bodies) if i in used - locked and body.joint.nv
+        body.name for i, body in enumerate(robot.bodies) if i not in locked and body.joint.nv
     )
-    if not names:
+    if not set(names) & set(carriers(robot, outputs)):
         raise OutputError(
             f"{where}, `outputs`",
             expected="outputs that some joint moves",
-            came="bodies that cannot move" + (" once those in `fixed` stand still" * bool(locked)),
+            came="bodies that cannot move" + " once those in `fixed` stand still" * bool(locked),
             cure="Fix fewer bodies, or take outputs of bodies further out.",
         )
     columns = freedoms(robot, names)
     for output in (o for o in outputs if o.lie.planar):
         _check_planar(where, robot, output, columns)
     return names
+
+
+def carriers(robot: Mechanism, outputs: Sequence[Output]) -> tuple[str, ...]:
+    """Bodies on the way from the base to an output: their joints move it.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        Its outputs.
+
+    Returns
+    -------
+    tuple of str
+        Names of the bodies, in the robot's order.
+    """
+    used = {i for output in outputs for i in robot.path(robot.index(output.body))}
+    return tuple(robot.bodies[i].name for i in sorted(used))
 
 
 def freedoms(robot: Mechanism, bodies: Sequence[str]) -> list[int]:
