@@ -219,8 +219,7 @@ def _smallest(
     pitch = None if abs(axis @ moment) <= slack else float(axis @ moment) * length
     if across:
         return _subgroup("SE(2)" if pitch is None else "H_p x| R^2", axis, pitch=pitch)
-    origin = point + np.cross(axis, moment)
-    origin = (origin - axis * (axis @ origin)) * length
+    origin = (point + np.cross(axis, moment)) * length
     if along:
         return _subgroup("SO(2)xR", axis, origin)
     return _subgroup("SO(2)" if pitch is None else "H_p", axis, origin, pitch)

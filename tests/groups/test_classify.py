@@ -141,6 +141,15 @@ def test_frame_depends_on_the_span_alone(name):
             assert first.frame[:3, 2] @ first.frame[:3, 3] == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.parametrize("axis", [(1, -1, 0), (-1, 1, 1), (-1, 0, 1), (2, -1, -2)])
+def test_rounding_does_not_turn_the_frame(axis):
+    expected = classify(revolute(axis)).frame
+    near(expected[:3, 2], np.sign(axis[0]) * np.array(axis) / np.linalg.norm(axis))
+    for change in 1e-13 * np.vstack([np.eye(3), -np.eye(3)]):
+        near(classify(revolute(axis + change)).frame, expected)
+        near(classify(-revolute(axis + change)).frame, expected)
+
+
 @every_class
 def test_dependent_zero_and_scaled_columns_change_nothing(name):
     rng = np.random.default_rng(5)
@@ -219,6 +228,7 @@ def test_pitch_keeps_its_sign_and_its_mirror_image_turns_it(name, pitch):
         found = classify(carried)
         assert found.name == name
         assert found.pitch == pytest.approx(pitch, rel=1e-9, abs=1e-14)
+        near(projector(found.basis), projector(carried), 1e-10)
         assert classify(-carried).pitch == pytest.approx(pitch, rel=1e-9, abs=1e-14)
         normal = rng.normal(size=3)
         mirror = np.eye(3) - 2 * np.outer(normal, normal) / (normal @ normal)
@@ -267,6 +277,7 @@ def test_nearly_degenerate_twists(twists, name):
         ([E[5], revolute((0, 0, 1), (1e-7, 0, 0))], "SE(2)"),
         ([E[5], revolute((1e-7, 0, 1))], "SO(3)"),
         ([E[5], revolute((1e-7, 0, 1), (0, 0, 5))], "SO(3)"),
+        ([E[5], revolute((1e-12, 0, 1), (1e-2, 0, 0))], "SE(2)"),
         ([E[5], revolute((1, 0, 0), (0, 1e-12, 0))], "SO(3)"),
         ([E[5], revolute((1, 0, 0), (0, 1e-7, 0))], "SE(3)"),
         ([E[3], E[4], revolute((0, 0, 1), (1e-7, 0, 0))], "SE(3)"),
