@@ -6,7 +6,7 @@ wheels can be checked, when it is built, by the very rows it will be reduced wit
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,15 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur import dynamics, kinematics
-from concur.codegen import Array, evaluated
-from concur.errors import InertiaError, WheelError
+from concur.codegen import Array, as_floats, evaluated
+from concur.errors import InertiaError
+from concur.kinematics import check_wheels
 from concur.mechanism import Tree, Wheel
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-SAMPLES = 12
-"""Random configurations, besides the neutral one, at which rolling constraints are checked."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +84,7 @@ class Mechanism(Tree):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_masses(self)
-        kept, names, ground = _check_wheels(self) if self.wheels else ((), (), None)
+        kept, names, ground = check_wheels(self) if self.wheels else ((), (), None)
         object.__setattr__(self, "_kept_rows", kept)
         object.__setattr__(self, "_row_names", names)
         object.__setattr__(self, "_ground", ground)
@@ -408,6 +406,83 @@ class Mechanism(Tree):
         rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
         return ca.vertcat(ca.SX(0, self.nv), *rows)[list(self._kept_rows), :]
 
+    def modified_jacobian(
+        self, s: Array, body: str, rows: Mapping[str, ArrayLike] | None = None
+    ) -> Array:
+        """Spatial Jacobian along motions that nonholonomic joints admit, (2.3.13).
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters, shape (nv,), m and rad.
+        body : str
+            Name of the body.
+        rows : mapping of str to array_like, optional
+            For a nonholonomic joint, by body, constant rows on its body velocity, shape
+            (f, nv of the joint): rows @ v = 0.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6, n): n admissible speeds of the whole robot.
+        """
+        return self._with_rows(s, "modified", (body,), _frozen_rows(rows))
+
+    def stacked_jacobian(
+        self, s: Array, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
+    ) -> Array:
+        """Modified Jacobians of several bodies over each other, shared joints once.
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters, shape (nv,), m and rad.
+        bodies : sequence of str
+            Names of the bodies.
+        rows : mapping of str to array_like, optional
+            As for `modified_jacobian`.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6 k, n) for k bodies: the map to use for every question of rank.
+        """
+        return self._with_rows(s, "stacked", tuple(bodies), _frozen_rows(rows))
+
+    def branch_jacobians(
+        self, s: Array, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
+    ) -> Array:
+        """Modified Jacobians of several branches as blocks, shared joints repeated, (2.3.13).
+
+        Beware: its rank says nothing about the robot; `stacked_jacobian` has the true one.
+
+        Parameters
+        ----------
+        s : array_like
+            Screw parameters, shape (nv,), m and rad.
+        bodies : sequence of str
+            Names of the bodies at the ends of the branches.
+        rows : mapping of str to array_like, optional
+            As for `modified_jacobian`.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Block diagonal, shape (6 k, sum of the branches' speeds).
+        """
+        return self._with_rows(s, "branch", tuple(bodies), _frozen_rows(rows))
+
+    @evaluated("(nv)->(*,*)")
+    def _with_rows(
+        self, s: Array, kind: str, bodies: tuple[str, ...], rows: tuple[tuple[str, Any], ...]
+    ) -> Array:
+        given = {name: np.array(values) for name, values in rows}
+        if kind == "modified":
+            return kinematics.modified_jacobian(self, s, bodies[0], given)
+        if kind == "stacked":
+            return kinematics.stacked_jacobian(self, s, bodies, given)
+        return kinematics.branch_jacobians(self, s, bodies, given)
+
     def plot(
         self,
         q: ArrayLike | None = None,
@@ -468,6 +543,15 @@ class Mechanism(Tree):
         return summarise(self)
 
 
+def _frozen_rows(rows: Mapping[str, ArrayLike] | None) -> tuple[tuple[str, Any], ...]:
+    """Rows as something that can name a function."""
+    frozen = []
+    for name, values in sorted((rows or {}).items()):
+        numbers = np.atleast_2d(as_floats(values, f"`rows` of `{name}`"))
+        frozen.append((name, tuple(map(tuple, numbers.tolist()))))
+    return tuple(frozen)
+
+
 def _check_masses(tree: Mechanism) -> None:
     """No motion is free of inertia: else a force would have no finite acceleration."""
     if not tree.nv:
@@ -489,115 +573,3 @@ def _check_masses(tree: Mechanism) -> None:
             cure="A force would have no finite acceleration: give this body, or those it carries, "
             "an inertia, or make the joint Fixed.",
         )
-
-
-def _check_wheels(tree: Mechanism) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:
-    """Check the wheels at sample configurations; pick independent rows."""
-    q = ca.SX.sym("q", tree.nq)
-    wheels = [kinematics.wheel_rows(tree, q, wheel) for wheel in tree.wheels]
-    function = ca.Function(
-        "wheels",
-        [q],
-        [
-            ca.densify(ca.vertcat(*[w.rows for w in wheels])),
-            ca.densify(ca.vertcat(*[w.normal_row for w in wheels])),
-            ca.vertcat(*[w.upright for w in wheels]),
-            ca.densify(ca.vertcat(*[w.height for w in wheels])),
-        ],
-    )
-    rng = np.random.default_rng(0)
-    samples = [tree.neutral(), *(tree.random(rng) for _ in range(SAMPLES))]
-    values = [[np.array(part) for part in function(sample)] for sample in samples]
-    ground = _check_contact(tree, values)
-    names = [name for wheel in wheels for name in wheel.names]
-    kept = _independent_rows(tree, names, [value[0] for value in values])
-    return kept, tuple(names[i] for i in kept), ground
-
-
-def _check_contact(tree: Mechanism, values: list[list[np.ndarray]]) -> float | None:
-    """Each wheel stands upright enough on one common plane and stays on it."""
-    ground: tuple[float, str] | None = None
-    for k, wheel in enumerate(tree.wheels):
-        where = f"robot `{tree.name}`, wheel `{wheel.body}`"
-        if min(float(value[2][k, 0]) for value in values) < 1e-6:
-            raise WheelError(
-                where,
-                expected="a wheel axis that is not along the normal of the plane",
-                came="a wheel that lies flat on the plane",
-                cure="Turn the axis into the plane: (0, 1, 0) for a plane with normal (0, 0, 1).",
-            )
-        heights = [float(value[3][k, 0]) for value in values]
-        leaves = max(float(np.abs(value[1][k]).max()) for value in values)
-        if leaves > 1e-9 or max(heights) - min(heights) > 1e-9:
-            raise WheelError(
-                where,
-                expected="a wheel that stays on the plane of the base in every configuration",
-                came=f"a contact point that moves off it, between heights {min(heights):.6g} and "
-                f"{max(heights):.6g} m",
-                cure="No joint between base and wheel may lift or tilt the wheel; a leaning wheel "
-                "must not steer about a tilted axis.",
-            )
-        if wheel.kind == "slider" and wheel.radius == 0.0 and wheel.ground is None:
-            continue
-        wanted = (
-            (wheel.ground - _base_height(tree), "the plane given by `ground`")
-            if wheel.ground is not None
-            else ground
-        )
-        if wanted is not None and abs(heights[0] - wanted[0]) > 1e-9:
-            raise WheelError(
-                where,
-                expected=f"a lowest point at height {wanted[0]:.9g} m ({wanted[1]})",
-                came=f"{heights[0]:.9g} m: the wheel does not touch the plane",
-                cure="Change its radius, the height of its axle, or `ground`; heights are counted "
-                "along the normal from the base frame.",
-                gap=heights[0] - wanted[0],
-            )
-        if ground is None:
-            ground = heights[0], f"the plane under wheel `{wheel.body}`"
-    return None if ground is None else ground[0]
-
-
-def _base_height(tree: Mechanism) -> float:
-    placement = tree.base.placement
-    normal = placement.rotation_matrix @ kinematics.plane_normal(tree)
-    return float(normal @ np.array(placement.translation))
-
-
-def _independent_rows(
-    tree: Mechanism, names: list[str], samples: list[np.ndarray]
-) -> tuple[int, ...]:
-    """Keep rows that raise the rank, rolling before side slip; demand the same rank everywhere."""
-    scaled = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in samples]
-    ranks = [_rank(rows) for rows in scaled]
-    if min(ranks) != max(ranks):
-        raise WheelError(
-            f"robot `{tree.name}`, `wheels`",
-            expected="rolling constraints of one rank in all configurations",
-            came=f"rank {ranks[0]} at the neutral configuration and {max(ranks)} elsewhere",
-            cure="Wheels that steer independently can block each other: describe one steering "
-            "joint (a virtual axle) instead.",
-            ranks=tuple(ranks),
-        )
-    kept: list[int] = []
-    rolling_first = sorted(range(len(names)), key=lambda i: (not names[i].endswith("rolling"), i))
-    for i in rolling_first:
-        trial = sorted([*kept, i])
-        if all(_rank(rows[trial]) == len(trial) for rows in scaled):
-            kept = trial
-    for rows in scaled:
-        part = rows[kept]
-        rest = np.abs(rows - rows @ np.linalg.pinv(part) @ part).max()
-        if len(kept) != ranks[0] or rest > 1e-9:
-            raise WheelError(
-                f"robot `{tree.name}`, `wheels`",
-                expected="rows that span all rolling constraints in all configurations",
-                came=f"{len(kept)} rows of rank {ranks[0]}, with a rest of {rest:.2g}",
-                cure="The wheels contradict each other in some configurations; simplify them.",
-            )
-    return tuple(kept)
-
-
-def _rank(rows: np.ndarray) -> int:
-    values = np.linalg.svd(rows, compute_uv=False)
-    return int((values > 1e-9 * max(1.0, values[0])).sum())

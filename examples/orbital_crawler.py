@@ -5,11 +5,9 @@ numbers are our own. Run it from anywhere: ``python examples/orbital_crawler.py`
 `orbital_crawler.png` into the current folder.
 """
 
-import casadi as ca
 import numpy as np
 
 import concur as cc
-from concur import kinematics
 
 np.set_printoptions(precision=4, suppress=True, linewidth=100)
 
@@ -41,15 +39,9 @@ for tip in ("left_tip", "right_tip"):
 rolling = {"vehicle": [[0, 1, 0]]}
 tips = ["left_tip", "right_tip"]
 
-
-def numbers(function, *arguments):
-    """Evaluate a function of expressions at the state above."""
-    return np.array(ca.evalf(function(robot, ca.SX(s), *arguments)))
-
-
-one = numbers(kinematics.modified_jacobian, "left_tip", rolling)
-both = numbers(kinematics.stacked_jacobian, tips, rolling)
-blocks = numbers(kinematics.branch_jacobians, tips, rolling)
+one = robot.modified_jacobian(s, "left_tip", rolling)
+both = robot.stacked_jacobian(s, tips, rolling)
+blocks = robot.branch_jacobians(s, tips, rolling)
 print(f"\nspeeds: {robot.nv} of the joints, {both.shape[1]} with the wheels of the vehicle")
 print("twist of the left tip when the vehicle drives, and when it turns:")
 print(one[:, 6:8].T)

@@ -45,8 +45,9 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     signature : str
         Shapes in the notation of NumPy's generalised functions, for example
         ``"(nq),(nv)->(nv)"``; ``()`` is a scalar. A name is an attribute of the object the
-        method belongs to. The leading arguments of the function are the arrays; what
-        follows them must be hashable and selects another function.
+        method belongs to; ``*`` in a result is as large as it turns out. The leading
+        arguments of the function are the arrays; what follows them must be hashable and
+        selects another function.
 
     Returns
     -------
@@ -123,7 +124,10 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return [_resolve(shape, args) for shape in shapes_out]
 
         def _resolve(shape: _Shape, args: Any) -> tuple[int, ...]:
-            return tuple(n if isinstance(n, int) else int(getattr(args[0], n)) for n in shape)
+            return tuple(
+                n if isinstance(n, int) else -1 if n == "*" else int(getattr(args[0], n))
+                for n in shape
+            )
 
         return call
 
@@ -157,7 +161,12 @@ class _Entry:
 
     def numeric(self, where: str, shapes: list[tuple[int, ...]]) -> Evaluator:
         if self._evaluator is None:
-            self._evaluator = Evaluator(self._graph, shapes, where)
+            sizes = [self._graph.size_out(i) for i in range(self._graph.n_out())]
+            known = [
+                tuple(own if n < 0 else n for n, own in zip(shape, size, strict=False))
+                for shape, size in zip(shapes, sizes, strict=True)
+            ]
+            self._evaluator = Evaluator(self._graph, known, where)
         return self._evaluator
 
 
@@ -170,7 +179,7 @@ def _parse(signature: str) -> tuple[list[_Shape], list[_Shape]]:
     def shapes(text: str) -> list[_Shape]:
         groups = re.findall(r"\(([^()]*)\)", text)
         return [
-            tuple(int(n) if n.isdigit() else n for n in re.findall(r"\w+", group))
+            tuple(int(n) if n.isdigit() else n for n in re.findall(r"\w+|\*", group))
             for group in groups
         ]
 

@@ -126,15 +126,20 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
             middle = moved(q, solve(q, twists[k - 1]) * half)
             q = corrected(moved(q, solve(middle, twists[k - 1]) * 2 * half), poses[k], 12, 0.3)
         error = rest(q, poses[k])
-        margin = servo.margin(q)
+        margin, crossed = servo.margin(q), orientation(q) != start
+        if crossed:
+            # Between this step and the last the margin went through zero.
+            margin = 0.0
         margins.append(margin)
-        lost = margin < servo.singular_margin or orientation(q) != start
-        if lost or np.abs(error).max() > 1e-6:
-            found = (
-                f"margin {margin:.2g}, {lost_direction(servo, q)}"
-                if lost
-                else f"{_worst(servo, error)}, nearest margin {margin:.2g}"
-            )
+        if margin < servo.singular_margin:
+            found = f"margin {margin:.2g}, {lost_direction(servo, q)}"
+            if crossed:
+                found = f"a singular configuration was passed, {lost_direction(servo, q)}"
+        elif np.abs(error).max() > 1e-6:
+            found = f"{_worst(servo, error)}, nearest margin {margin:.2g}: out of reach from here"
+        else:
+            found = ""
+        if found:
             return Feasibility(
                 False,
                 f"lost at t = {time:.3g} s: {found}",
@@ -167,5 +172,6 @@ def _worst(servo: Servo, error: np.ndarray) -> str:
     for output in servo.outputs:
         sizes.append(float(np.linalg.norm(error[start : start + output.dim])))
         start += output.dim
-    worst = int(np.argmax(sizes))
-    return f"output `{servo.outputs[worst].name}` stays {sizes[worst]:.3g} away"
+    worst = servo.outputs[int(np.argmax(sizes))]
+    units = ", ".join(dict.fromkeys(worst.coordinate_units))
+    return f"output `{worst.name}` stays {max(sizes):.3g} {units} away"

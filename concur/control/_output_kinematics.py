@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import casadi as ca
@@ -63,8 +63,8 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
         raise OutputError(
             where,
             expected="at least one output, each name once",
-            came=", ".join(names) or "none",
-            cure="Rename one of them." if names else "Say what is to move.",
+            came=", ".join(names) or "0 (none)",
+            cure="Rename one of them." if names else "Add outputs: say what is to move.",
         )
     for output in checked:
         robot.index(output.body)
@@ -119,9 +119,9 @@ def free_bodies(
             came="bodies that cannot move" + " once those in `fixed` stand still" * bool(locked),
             cure="Fix fewer bodies, or take outputs of bodies further out.",
         )
-    columns = freedoms(robot, names)
-    for output in (o for o in outputs if o.lie.planar):
-        _check_planar(where, robot, output, columns)
+    motions = np.eye(robot.nv)[:, freedoms(robot, names)]
+    for output in outputs:
+        check_planar(where, robot, output, lambda q: motions)
     return names
 
 
@@ -247,12 +247,34 @@ def twist_rows(output: Output, pose: Placed) -> Array:
     return ca.horzcat(*[output.lie.velocity(pose, (unit[:3, k], unit[3:, k])) for k in range(6)])
 
 
-def _check_planar(where: str, robot: Mechanism, output: Output, columns: list[int]) -> None:
+def check_planar(
+    where: str, robot: Mechanism, output: Output, motions: Callable[[np.ndarray], np.ndarray]
+) -> None:
+    """Refuse an output of the plane on a body that can tilt or has no heading.
+
+    Parameters
+    ----------
+    where : str
+        Place named in errors.
+    robot : Mechanism
+        The robot.
+    output : Output
+        The output; one that is not of the plane passes.
+    motions : callable
+        From a configuration (nq,) to the velocities that can occur there, (nv, k).
+
+    Raises
+    ------
+    OutputError
+        If the body turns about another axis than the inertial z, or its x axis is along it.
+    """
+    if not output.lie.planar:
+        return
     rng = np.random.default_rng(4)
     for _ in range(SAMPLES):
         q = robot.random(rng)
         axes = robot.pose(q, output.body)[:3, :3]
-        turning = axes[:2] @ robot.jacobian(q, output.body)[3:, columns]
+        turning = axes[:2] @ robot.jacobian(q, output.body)[3:] @ motions(q)
         if np.abs(turning).max() > 1e-9 or np.hypot(*axes[:2, 0]) < 1e-6:
             raise OutputError(
                 f"{where}, output `{output.name}`",

@@ -22,14 +22,20 @@ from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, follow
 from concur.control._fitting import fitting
 from concur.control._gains import read_gain
-from concur.control._matching import check_kinds, check_outputs
+from concur.control._matching import matching_outputs
 from concur.control._output import Output
 from concur.control._output_groups import Product
+from concur.control._output_kinematics import (
+    output_coordinates,
+    output_jacobian,
+    output_poses,
+)
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import (
     SINGULAR,
     check_decoupling,
     decoupling_scale,
+    lost_direction,
     singular_error,
 )
 from concur.control._tick import Tick
@@ -37,10 +43,8 @@ from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError, NonFiniteError, ShapeError
 from concur.kinematics import (
     body_accelerations,
-    body_poses,
     body_twists,
     constant,
-    jacobian,
     joint_poses,
 )
 from concur.mechanism import scalar
@@ -93,12 +97,11 @@ class Servo(EvaluatedMethods):
     error_dynamics: ErrorDynamics = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        where = check_kinds(self.model, self.outputs)
-        outputs = tuple(self.outputs)
+        outputs = matching_outputs(self.model, self.outputs)
         object.__setattr__(self, "outputs", outputs)
+        where = f"servo of `{self.name}`"
         if self.inertia is None:
             object.__setattr__(self, "inertia", 1.0)
-        check_outputs(where, self.model, outputs)
         gains = {
             name: read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             for name in ("stiffness", "damping", "inertia")
@@ -153,8 +156,7 @@ class Servo(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             Shape (pose_size,), in output order; the layout is that of `ReferenceSample.pose`.
         """
-        poses = body_poses(self.model.robot, q)
-        return ca.vertcat(*[o.lie.coordinates(self._placed(o, poses)) for o in self.outputs])
+        return output_coordinates(self.model.robot, self.outputs, q)
 
     @evaluated("(nq)->(size,ns)")
     def decoupling(self, q: Array) -> Array:
@@ -170,21 +172,7 @@ class Servo(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             Shape (size, ns).
         """
-        robot = self.model.robot
-        poses, rows = body_poses(robot, q), []
-        for output in self.outputs:
-            columns = jacobian(robot, q, output.body)
-            moved = output.moved((columns[:3, :], columns[3:, :]))
-            pose = self._placed(output, poses)
-            rows.append(
-                ca.horzcat(
-                    *[
-                        output.lie.velocity(pose, (moved[0][:, k], moved[1][:, k]))
-                        for k in range(robot.nv)
-                    ]
-                )
-            )
-        return ca.vertcat(*rows) @ self.model.lift(q)[0]
+        return output_jacobian(self.model.robot, self.outputs, q) @ self.model.lift(q)[0]
 
     @evaluated("(nq),(ns)->(size),(size)")
     def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
@@ -203,14 +191,14 @@ class Servo(EvaluatedMethods):
             b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
         """
         robot = self.model.robot
-        placed, relative = body_poses(robot, q), joint_poses(robot, q)
+        relative = joint_poses(robot, q)
         v = self.model.velocity(q, s)
         twists = body_twists(robot, relative, v)
         rates = body_accelerations(robot, relative, twists, v, self.model.drift_acceleration(q, s))
         velocities, drifts = [], []
-        for output in self.outputs:
+        placed = output_poses(robot, self.outputs, q)
+        for output, pose in zip(self.outputs, placed, strict=True):
             i = robot.index(output.body)
-            pose = self._placed(output, placed)
             twist, rate = output.moved(twists[i]), output.moved(rates[i])
             velocities.append(output.lie.velocity(pose, twist))
             drifts.append(output.lie.acceleration(pose, twist, rate))
@@ -433,19 +421,24 @@ class Servo(EvaluatedMethods):
     def _invertibility(self, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:
         """DYN: the law itself exists."""
         statement = "the decoupling matrix is invertible"
+        margins = {}
+        if q0 is not None:
+            margins["at the start"] = self.margin(q0)
         if path is not None:
-            margin, along = path.margin, "along the reference"
-        elif q0 is not None:
-            margin, along = self.margin(q0), "at the given configuration"
-        else:
+            margins["along the reference"] = path.margin
+        if not margins:
             why = "no configuration was given"
             return AuditRow("DYN", statement, AuditStatus.NOT_CHECKED, why)
+        least = min(margins.values())
+        why = ", ".join(f"smallest margin {margin:.3g} {at}" for at, margin in margins.items())
+        if q0 is not None and margins["at the start"] < self.singular_margin:
+            why += f": {lost_direction(self, np.asarray(q0, dtype=float))}"
         return AuditRow(
             "DYN",
             statement,
-            AuditStatus.HOLDS if margin > self.singular_margin else AuditStatus.FAILS,
-            f"smallest margin {margin:.3g} {along}",
-            {"margin": margin},
+            AuditStatus.HOLDS if least > self.singular_margin else AuditStatus.FAILS,
+            why,
+            {"margin": least},
         )
 
     def feasibility(
@@ -489,9 +482,6 @@ class Servo(EvaluatedMethods):
             ``tick(q, s, sample) -> u``; its `buffers` take the numbers without copies.
         """
         return Tick(self)
-
-    def _placed(self, output: Output, poses: Any) -> Any:
-        return output.placed(poses[self.model.robot.index(output.body)])
 
     def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
         """Check a sample against the outputs and flatten it.

@@ -116,7 +116,7 @@ def lost_direction(servo: Servo, q: np.ndarray) -> str:
     Returns
     -------
     str
-        A clause that names the output and the direction, in the axes of its body.
+        A clause that names the outputs and the direction, in the axes of their bodies.
     """
     if servo.model.regularity(q) < servo.singular_margin:
         names = ", ".join(servo.model.robot.freedom_names[i] for i in servo.model.dependent)
@@ -129,7 +129,9 @@ def lost_direction(servo: Servo, q: np.ndarray) -> str:
         start += output.dim
         if np.linalg.norm(part) > 0.2:
             clauses.append(_clause(servo, output, part / np.linalg.norm(part), q))
-    return " together with ".join(clauses)
+    if len(clauses) == 1:
+        return f"nothing moves output {clauses[0]}"
+    return f"outputs {' and '.join(clauses)} cannot be moved independently"
 
 
 def _clause(servo: Servo, output: Output, part: np.ndarray, q: np.ndarray) -> str:
@@ -139,10 +141,10 @@ def _clause(servo: Servo, output: Output, part: np.ndarray, q: np.ndarray) -> st
         inside = servo.model.robot.pose(q, output.body)[:3, :3].T @ spatial
         inside *= np.sign(inside[np.argmax(np.abs(inside))])
         shown = ", ".join(f"{x:.2g}" for x in np.round(inside, 3) + 0.0)
-        return f"nothing moves output `{output.name}` along ({shown}) of body `{output.body}`"
+        return f"`{output.name}` along ({shown}) of body `{output.body}`"
     names = zip(part, output.coordinate_names, strict=True)
     shown = " ".join(f"{x:+.2g} {name}" for x, name in names if abs(x) > 0.1)
-    return f"nothing moves output `{output.name}` along {shown}"
+    return f"`{output.name}` along {shown}"
 
 
 def _cure(servo: Servo, samples: list[np.ndarray]) -> str:

@@ -1,5 +1,6 @@
 """Where the bodies are and how they move: poses, Jacobians, rolling constraints."""
 
+from concur.kinematics._contact import check_wheels
 from concur.kinematics._exponentials import (
     branch_jacobians,
     joint_screws,
@@ -57,6 +58,7 @@ __all__ = [
     "bracket",
     "branch_jacobians",
     "branches",
+    "check_wheels",
     "compose",
     "configuration",
     "constant",

@@ -364,15 +364,15 @@ def _singular(
     k = first + int(low[0]) - int(crossed[low[0]])
     q = states.q[k].copy()
     states.q[k + 1 :] = np.nan
-    came = f"{margins[k - first]:.3g}" + (
-        ", and beyond a singular configuration one step later" if crossed[low[0]] else ""
-    )
+    came = f"a margin of {margins[k - first]:.3g}"
+    if crossed[low[0]]:
+        came = f"a singular configuration that the next step jumps over, from {came}"
     return SimulationError(
         f"{where}, t = {k * dt:.6g} s",
         expected=f"a decoupling matrix with margin above {servo.singular_margin:.3g}",
         came=f"{came}: {lost_direction(servo, q)}",
-        cure="Keep the reference away from there (`servo.feasibility` tells where it leads) or "
-        "start nearer to it. The run up to here is in the attribute `run`.",
+        cure="Keep the reference away from there (`servo.feasibility` tells where it leads), start "
+        "nearer to it, or take a shorter step. The run up to here is in the attribute `run`.",
         time=k * dt,
         margin=float(margins[k - first]),
     )

@@ -183,3 +183,13 @@ def test_castor_in_momentum_form(castor) -> None:  # type: ignore[no-untyped-def
         velocity, pdot = castor.vector_field(q, mass(0.0) @ s, u)
         assert_close(pdot, expected, 1e-8)
         assert_close(velocity, v, 1e-12)
+
+
+def test_stretched_start_fails_dyn_although_the_reference_is_feasible() -> None:
+    q = Q0.copy()
+    q[7] = 0.0
+    audit = case_study().audit(case_study_reference(), 1.0, q)
+    assert audit["CON4"].status is AuditStatus.HOLDS
+    assert audit["DYN"].status is AuditStatus.FAILS
+    assert "at the start" in audit["DYN"].why
+    assert "`hand`" in audit["DYN"].why

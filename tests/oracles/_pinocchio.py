@@ -184,7 +184,7 @@ class Pinocchio:
         joint = self._joint[body]
         if joint:
             own = pin.computeJointJacobian(self.model, self.data, self.configuration(q), joint)
-            ours[:, self._columns] = self._offset[body].toActionMatrixInverse() @ own
+            ours[:, self._columns] = self._offset[body].toActionMatrixInverse() @ own.reshape(6, -1)
         return ours
 
     def velocity_product(self, q: np.ndarray, v: np.ndarray, body: str) -> np.ndarray:

@@ -210,9 +210,7 @@ def test_hand_led_out_of_reach(method: str) -> None:
 def test_start_that_is_singular() -> None:
     q = Q0.copy()
     q[7] = 0.0
-    error = refused(
-        SingularConfigurationError, lambda: run(q), where="`rover`", came="output `hand`"
-    )
+    error = refused(SingularConfigurationError, lambda: run(q), where="`rover`", came="`hand`")
     assert error.margin < 1e-10
     assert_allclose(error.q, q)
 

@@ -1,0 +1,146 @@
+"""Whether the wheels stand on one plane, and which of their rows are independent.
+
+Checked in numbers, at the neutral and at random configurations.
+"""
+
+from __future__ import annotations
+
+import casadi as ca
+import numpy as np
+
+from concur.errors import WheelError
+from concur.kinematics._rolling import plane_normal, wheel_rows
+from concur.mechanism import Tree
+
+SAMPLES = 12
+"""Random configurations, besides the neutral one, at which the wheels are checked."""
+
+
+def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:
+    """Check the wheels at sample configurations, and pick independent rows.
+
+    Parameters
+    ----------
+    tree : Tree
+        A robot with wheels.
+
+    Returns
+    -------
+    kept : tuple of int
+        Rows to keep of all wheels' rows.
+    names : tuple of str
+        Their names.
+    ground : float or None
+        Height of the plane under the wheels, m; none if no wheel tells it.
+
+    Raises
+    ------
+    WheelError
+        If a wheel does not fit the plane, or the rolling constraints are not regular.
+    """
+    q = ca.SX.sym("q", tree.nq)
+    wheels = [wheel_rows(tree, q, wheel) for wheel in tree.wheels]
+    function = ca.Function(
+        "wheels",
+        [q],
+        [
+            ca.densify(ca.vertcat(*[w.rows for w in wheels])),
+            ca.densify(ca.vertcat(*[w.normal_row for w in wheels])),
+            ca.vertcat(*[w.upright for w in wheels]),
+            ca.densify(ca.vertcat(*[w.height for w in wheels])),
+        ],
+    )
+    rng = np.random.default_rng(0)
+    samples = [tree.neutral(), *(tree.random(rng) for _ in range(SAMPLES))]
+    values = [[np.array(part) for part in function(sample)] for sample in samples]
+    ground = _check_contact(tree, values)
+    names = [name for wheel in wheels for name in wheel.names]
+    kept = _independent_rows(tree, names, [value[0] for value in values])
+    return kept, tuple(names[i] for i in kept), ground
+
+
+def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
+    """Each wheel stands upright enough on one common plane and stays on it."""
+    ground: tuple[float, str] | None = None
+    for k, wheel in enumerate(tree.wheels):
+        where = f"robot `{tree.name}`, wheel `{wheel.body}`"
+        if min(float(value[2][k, 0]) for value in values) < 1e-6:
+            raise WheelError(
+                where,
+                expected="a wheel axis that is not along the normal of the plane",
+                came="a wheel that lies flat on the plane",
+                cure="Turn the axis into the plane: (0, 1, 0) for a plane with normal (0, 0, 1).",
+            )
+        heights = [float(value[3][k, 0]) for value in values]
+        leaves = max(float(np.abs(value[1][k]).max()) for value in values)
+        if leaves > 1e-9 or max(heights) - min(heights) > 1e-9:
+            raise WheelError(
+                where,
+                expected="a wheel that stays on the plane of the base in every configuration",
+                came=f"a contact point that moves off it, between heights {min(heights):.6g} and "
+                f"{max(heights):.6g} m",
+                cure="No joint between base and wheel may lift or tilt the wheel; a leaning wheel "
+                "must not steer about a tilted axis.",
+            )
+        if wheel.kind == "slider" and wheel.radius == 0.0 and wheel.ground is None:
+            continue
+        wanted = (
+            (wheel.ground - _base_height(tree), "the plane given by `ground`")
+            if wheel.ground is not None
+            else ground
+        )
+        if wanted is not None and abs(heights[0] - wanted[0]) > 1e-9:
+            raise WheelError(
+                where,
+                expected=f"a lowest point at height {wanted[0]:.9g} m ({wanted[1]})",
+                came=f"{heights[0]:.9g} m: the wheel does not touch the plane",
+                cure="Change its radius, the height of its axle, or `ground`; heights are counted "
+                "along the normal from the base frame.",
+                gap=heights[0] - wanted[0],
+            )
+        if ground is None:
+            ground = heights[0], f"the plane under wheel `{wheel.body}`"
+    return None if ground is None else ground[0]
+
+
+def _base_height(tree: Tree) -> float:
+    placement = tree.base.placement
+    normal = placement.rotation_matrix @ plane_normal(tree)
+    return float(normal @ np.array(placement.translation))
+
+
+def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -> tuple[int, ...]:
+    """Keep rows that raise the rank, rolling before side slip; demand the same rank everywhere."""
+    scaled = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in samples]
+    ranks = [_rank(rows) for rows in scaled]
+    if min(ranks) != max(ranks):
+        raise WheelError(
+            f"robot `{tree.name}`, `wheels`",
+            expected="rolling constraints of one rank in all configurations",
+            came=f"rank {ranks[0]} at the neutral configuration and {max(ranks)} elsewhere",
+            cure="Wheels that steer independently can block each other: describe one steering "
+            "joint (a virtual axle) instead.",
+            ranks=tuple(ranks),
+        )
+    kept: list[int] = []
+    rolling_first = sorted(range(len(names)), key=lambda i: (not names[i].endswith("rolling"), i))
+    for i in rolling_first:
+        trial = sorted([*kept, i])
+        if all(_rank(rows[trial]) == len(trial) for rows in scaled):
+            kept = trial
+    for rows in scaled:
+        part = rows[kept]
+        rest = np.abs(rows - rows @ np.linalg.pinv(part) @ part).max()
+        if len(kept) != ranks[0] or rest > 1e-9:
+            raise WheelError(
+                f"robot `{tree.name}`, `wheels`",
+                expected="rows that span all rolling constraints in all configurations",
+                came=f"{len(kept)} rows of rank {ranks[0]}, with a rest of {rest:.2g}",
+                cure="The wheels contradict each other in some configurations; simplify them.",
+            )
+    return tuple(kept)
+
+
+def _rank(rows: np.ndarray) -> int:
+    values = np.linalg.svd(rows, compute_uv=False)
+    return int((values > 1e-9 * max(1.0, values[0])).sum())
