@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from tests.benchmarks._comparisons import comparisons
+from tests.benchmarks._inverse_kinematics import inverse_kinematics_table
 from tests.benchmarks._report import PAGE, facts, rewritten, table
 from tests.benchmarks._timing import measure_all
 
@@ -18,7 +19,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, help="timed runs of each; default 9 to 200 by length")
     parser.add_argument("--report", action="store_true", help=f"rewrite docs/{PAGE.name} too")
     arguments = parser.parse_args()
-    text = f"{facts()}\n\n{table(measure_all(comparisons(), arguments.rounds))}"
+    compared = table(measure_all(comparisons(), arguments.rounds))
+    text = f"{facts()}\n\n{compared}\n\n{inverse_kinematics_table()}"
     print(text)
     if arguments.report:
         page = PAGE.read_text(encoding="utf-8")
