@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,7 +16,14 @@ from PIL import Image
 from concur.errors import ConcurError, UnknownNameError
 from concur.plotting.files import make_directory, writing
 from concur.plotting.outputs import nearest, positions
-from concur.plotting.robot import RobotArtists, add_axes3d, fill_view, set_window
+from concur.plotting.robot import (
+    TRIAD,
+    RobotArtists,
+    add_axes3d,
+    fill_view,
+    line_handles,
+    set_window,
+)
 from concur.plotting.skeleton import Outline
 from concur.plotting.style import (
     ARM,
@@ -27,6 +33,7 @@ from concur.plotting.style import (
     PALETTE,
     REFERENCE,
     new_figure,
+    output_color,
     styled,
 )
 from concur.plotting.window import clipped, dashed, windows
@@ -36,8 +43,9 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats, RunLike
 
-# Width and greatest height of the picture, and what title and legend need of it, in inches.
-_WIDTH, _HEIGHT, _HEAD, _FOOT, _DPI = 6.4, 4.8, 0.32, 0.48, 100
+# Width and greatest height of the picture, and what title, legend and each row of the legend need
+# of it, in inches.
+_WIDTH, _HEIGHT, _HEAD, _FOOT, _ROW, _DPI = 6.4, 4.8, 0.32, 0.28, 0.2, 100
 # Points of a trace in one window, and length of a dash of a reference in windows.
 _CURVE_POINTS = 400
 _DASH = 0.03
@@ -156,22 +164,24 @@ class _MovingPicture:
             for _ in wanted
         ]
         self._traces = [
-            axes.plot([], [], [], color=color, linestyle="-", label=output.name)[0]
-            for output, color in zip(run.servo.outputs, cycle((*PALETTE[2:], *PALETTE[:2])))
+            axes.plot([], [], [], color=output_color(number), linestyle="-", label=output.name)[0]
+            for number, output in enumerate(run.servo.outputs)
         ]
         set_window(axes, self._low[0], self._high[0])
         axes.set_box_aspect(tuple(size))
         _space_ticks(axes, size)
         part = outline.size / float(np.max(size))
         self._robot = RobotArtists(axes, outline, run.q[0], weight=min(1.0, 0.25 + 1.2 * part))
-        handles, labels = axes.get_legend_handles_labels()
         dashes = Line2D([], [], color=REFERENCE, linestyle="--", linewidth=1.1, label="reference")
-        handles = [dashes] * bool(wanted) + [
-            handle
-            for handle, label in zip(handles, labels, strict=True)
-            if label not in ("joints", "output points")
-        ]
-        legend = self.figure.legend(handles=handles, loc="lower center", ncols=min(4, len(handles)))
+        handles = [dashes] * bool(wanted) + self._traces
+        # Only where nothing else names them: the traces name the output points.
+        handles += [line for line in axes.lines if line.get_label() == "centre of mass"]
+        handles += line_handles(run.robot)
+        columns = min(3, len(handles))
+        legend = self.figure.legend(
+            handles=handles, loc="lower center", ncols=columns, handler_map=TRIAD
+        )
+        foot = _FOOT + _ROW * (-(-len(handles) // columns))
         self.figure.suptitle(run.robot.name, x=0.02, ha="left")
         self._stamp = self.figure.text(0.98, 0.985, "", ha="right", va="top", family="monospace")
         # One layout for all frames: solving it again would cost time and make the picture shake.
@@ -179,19 +189,19 @@ class _MovingPicture:
         height = _HEIGHT
         for _ in range(2):
             self.figure.set_size_inches(_WIDTH, height)
-            filled = fill_view(axes, bottom=_FOOT / height, top=1.0 - _HEAD / height)
+            filled = fill_view(axes, bottom=foot / height, top=1.0 - _HEAD / height)
             # Whole and even numbers of pixels, as films need them.
-            height = np.ceil((filled * height + _HEAD + _FOOT) * _DPI / 2) * 2 / _DPI
+            height = np.ceil((filled * height + _HEAD + foot) * _DPI / 2) * 2 / _DPI
 
-        self._freeze(legend)
+        self._freeze(legend, foot)
 
-    def _freeze(self, legend: Any) -> None:
+    def _freeze(self, legend: Any, height: float) -> None:
         """Replace the legend by a picture of it: drawing it takes a fifth of each frame."""
         self.figure.set_dpi(_DPI)
         self._axes.set_visible(False)
         canvas: Any = self.figure.canvas
         canvas.draw()
-        foot = np.array(canvas.buffer_rgba())[-round(_FOOT * _DPI) :]
+        foot = np.array(canvas.buffer_rgba())[-round(height * _DPI) :]
         legend.remove()
         self.figure.figimage(foot, zorder=10, origin="upper")
         self._axes.set_visible(True)

@@ -8,11 +8,12 @@ import numpy as np
 
 from concur.plotting.outputs import Channel, channels
 from concur.plotting.style import (
+    FLOOR,
     PALETTE,
     REFERENCE,
-    above_floor,
     logarithmic,
     new_figure,
+    output_color,
     side_legend,
     styled,
 )
@@ -40,7 +41,7 @@ def error_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Norms are drawn on logarithmic axes and clipped below at 1e-16.
+        Norms are drawn on logarithmic axes that reach down to 1e-16 at most.
 
     Examples
     --------
@@ -62,10 +63,10 @@ def error_figure(run: RunLike) -> Figure:
             deviation = _norm(run.deviation, channel)
             bottom.plot(
                 run.t,
-                above_floor(deviation),
-                color=PALETTE[1],
+                deviation,
+                color=_color(run, channel),
                 linewidth=1.0,
-                label=f"largest {_largest(deviation):.2g} {channel.unit}",
+                label=_largest_text(deviation, channel.unit),
             )
             bottom.set_ylabel(f"|error − ideal| [{channel.unit}]")
             bottom.set_xlabel(TIME)
@@ -87,11 +88,9 @@ def draw_error_norm(axes: Axes, run: RunLike, channel: Channel) -> None:
         Which coordinates.
     """
     actual, ideal = _norm(run.error, channel), _norm(run.ideal, channel)
-    # The two should coincide: a light line under a dashed one shows both.
-    axes.plot(run.t, above_floor(actual), color=PALETTE[5], linewidth=2.0, label="simulated")
-    axes.plot(
-        run.t, above_floor(ideal), color="black", linestyle="--", linewidth=1.2, label="ideal decay"
-    )
+    # The two should coincide: a wide line under a dashed one shows both.
+    axes.plot(run.t, actual, color=_color(run, channel), linewidth=2.6, label="simulated")
+    axes.plot(run.t, ideal, color="black", linestyle="--", linewidth=1.2, label="ideal decay")
     axes.set_ylabel(f"|error| [{channel.unit}]")
     logarithmic(axes)
     axes.legend()
@@ -108,7 +107,7 @@ def lyapunov_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        One logarithmic axis, clipped below at 1e-16.
+        One logarithmic axis that reaches down to 1e-32 at most.
 
     Examples
     --------
@@ -134,11 +133,12 @@ def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     """
     values = np.asarray(run.lyapunov, dtype=float)
     label = f"V, from {values[0]:.2g} to {values[-1]:.2g}"
-    axes.plot(run.t, above_floor(values), color=PALETTE[2], label=label)
+    axes.plot(run.t, values, color=PALETTE[6], label=label)
     axes.set_xlabel(TIME)
     units = dict.fromkeys(f"{channel.unit}²/s²" for channel in channels(run))
     axes.set_ylabel(f"V [{', '.join(units)}]")
-    logarithmic(axes)
+    # A square of errors: its rounding is the square of theirs.
+    logarithmic(axes, FLOOR**2)
     axes.legend()
 
 
@@ -190,7 +190,7 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int]) -> None:
         values = run.u[:, column]
         unit = run.control_units[column]
         peak = _peak(values)
-        label = f"{names[column]}\n  peak {values[peak]:.3g} {unit} at {run.t[peak]:.3g} s"
+        label = f"{names[column]}\n  |peak| {abs(values[peak]):.3g} {unit} at {run.t[peak]:.3g} s"
         color = PALETTE[number % len(PALETTE)]
         dashes = ("-", "--", ":")[number // len(PALETTE) % 3]
         axes.plot(run.t, values, color=color, linestyle=dashes, label=label)
@@ -233,8 +233,8 @@ def health_figure(run: RunLike) -> Figure:
         top, middle, bottom = figure.subplots(3, 1, sharex=True)
         figure.suptitle(f"Health of the run of {run.robot.name}")
 
-        residual = above_floor(run.constraint_residual)
-        label = f"largest {_largest(run.constraint_residual):.2g} m/s"
+        residual = np.abs(run.constraint_residual)
+        label = _largest_text(residual, "m/s")
         top.plot(run.t, residual, color=PALETTE[0], label=label)
         top.set_title("Constraint residual")
         top.set_ylabel("residual [m/s]")
@@ -251,7 +251,10 @@ def health_figure(run: RunLike) -> Figure:
 
         draw_margin(bottom, run)
         side_legend(bottom)
-        bottom.set_title("Margin: smallest singular value of the decoupling matrix")
+        bottom.set_title(
+            "Margin: 0 = some output direction cannot be commanded\n"
+            "(smallest singular value of the decoupling matrix)"
+        )
         bottom.set_xlabel(TIME)
         return figure
 
@@ -299,6 +302,11 @@ def _quantity(unit: str) -> str:
     return {"N": "force", "N m": "torque"}.get(unit, "control")
 
 
+def _color(run: RunLike, channel: Channel) -> str:
+    names = [output.name for output in run.servo.outputs]
+    return output_color(names.index(channel.output))
+
+
 def _norm(values: Floats, channel: Channel) -> Floats:
     return np.asarray(np.linalg.norm(values[:, list(channel.columns)], axis=1))
 
@@ -310,3 +318,9 @@ def _peak(values: Floats) -> int:
 def _largest(values: Floats) -> float:
     finite = np.abs(values[np.isfinite(values)])
     return float(finite.max()) if finite.size else float("nan")
+
+
+def _largest_text(values: Floats, unit: str) -> str:
+    largest = _largest(values)
+    # A logarithmic axis has no place for zero: words must say why nothing is drawn.
+    return f"zero {unit} throughout" if largest == 0 else f"largest {largest:.2g} {unit}"

@@ -24,10 +24,9 @@ from concur.plotting.path import draw_top_view, path_figure
 from concur.plotting.robot import robot_figure
 from concur.plotting.style import (
     DPI,
-    PALETTE,
-    above_floor,
     logarithmic,
     new_figure,
+    output_color,
     side_legend,
     styled,
 )
@@ -66,22 +65,31 @@ def plot_run(run: RunLike) -> Figure:
         side_legend(path)
 
         parts = channels(run)
+        names = [output.name for output in run.servo.outputs]
         for number, channel in enumerate(parts):
-            color = PALETTE[number % len(PALETTE)]
+            color = output_color(names.index(channel.output))
+            # The rotation of an output has the colour of its position, but lighter.
+            strength = 0.45 if channel.unit == "rad" else 1.0
             columns = list(channel.columns)
             actual = np.linalg.norm(run.error[:, columns], axis=1)
             ideal = np.linalg.norm(run.ideal[:, columns], axis=1)
             label = f"{channel.title} [{channel.unit}]"
             errors.plot(
-                run.t, above_floor(actual), color=color, linestyle="-", linewidth=2.0, label=label
+                run.t,
+                actual,
+                color=color,
+                linestyle="-",
+                alpha=strength,
+                linewidth=2.6,
+                label=label,
             )
             errors.plot(
                 run.t,
-                above_floor(ideal),
+                ideal,
                 color="black",
                 linestyle="--",
                 linewidth=1.2,
-                label=None if number else "ideal decay",
+                label="ideal decay" if number == len(parts) - 1 else None,
             )
         units = ", ".join(dict.fromkeys(channel.unit for channel in parts))
         errors.set_title("Tracking error")

@@ -16,9 +16,9 @@ from concur.plotting.style import (
     ARM,
     CHASSIS,
     EDGE,
-    PALETTE,
     WHEEL,
     new_figure,
+    output_color,
     side_legend,
     styled,
 )
@@ -65,14 +65,17 @@ def path_figure(run: RunLike) -> Figure:
         top.set_title(f"Path of {run.robot.name}, seen from above")
         side_legend(top)
         if bottom is not None:
-            for number, (name, (actual, wanted)) in enumerate(positions(run).items()):
-                if name not in spatial:
-                    continue
-                color = _color(number)
+            for name, (actual, wanted) in spatial.items():
                 bottom.plot(
-                    run.t, actual[:, 2], color=color, linestyle="-", linewidth=2.2, label=name
+                    run.t,
+                    actual[:, 2],
+                    color=_color(run, name),
+                    linestyle="-",
+                    linewidth=2.2,
+                    label=name,
                 )
-                label = "reference" if name == next(iter(spatial)) else None
+                # The last one has the label: the legend shall end with it.
+                label = "reference" if name == list(spatial)[-1] else None
                 bottom.plot(run.t, wanted[:, 2], label=label, **_WANTED)
             bottom.set_xlabel(TIME)
             bottom.set_ylabel("height z [m]")
@@ -102,10 +105,12 @@ def draw_top_view(axes: Axes, run: RunLike, instants: int = INSTANTS) -> None:
     axes.patches[-1 - len(drawn[-1].wheels)].set_label(often)
     _write_times(axes, run, drawn, [f"{run.t[index]:.3g} s" for index in chosen])
 
-    for number, (name, (actual, wanted)) in enumerate(positions(run).items()):
-        color = _color(number)
+    found = positions(run)
+    for name, (actual, wanted) in found.items():
+        color = _color(run, name)
         axes.plot(*actual[:, :2].T, color=color, linestyle="-", linewidth=2.2, label=name, zorder=4)
-        axes.plot(*wanted[:, :2].T, label=None if number else "reference", zorder=5, **_WANTED)
+        label = "reference" if name == list(found)[-1] else None
+        axes.plot(*wanted[:, :2].T, label=label, zorder=5, **_WANTED)
         axes.plot(*actual[:1, :2].T, linestyle="none", marker="o", color=color, zorder=6)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("x [m]")
@@ -115,8 +120,8 @@ def draw_top_view(axes: Axes, run: RunLike, instants: int = INSTANTS) -> None:
 _WANTED: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
 
 
-def _color(number: int) -> str:
-    return PALETTE[number % len(PALETTE)]
+def _color(run: RunLike, name: str) -> str:
+    return output_color([output.name for output in run.servo.outputs].index(name))
 
 
 def _draw_from_above(axes: Axes, at: Skeleton, size: float, strength: float) -> None:
@@ -155,10 +160,17 @@ def _write_times(axes: Axes, run: RunLike, drawn: list[Skeleton], texts: list[st
     bases = np.array([at.chassis[:, :2].mean(axis=0) for at in drawn])
     tips = [at.links[-1][-1] if at.links else at.frames[0][:3, 3] for at in drawn]
     hands = np.array(tips)[:, :2]
-    # Where the base hardly moves its hand may: the times go where they stand further apart.
-    at_hand = _spread(hands) > 1.5 * _spread(bases)
+    # Where the base hardly moves its hand may: the times go where they stand further apart. A base
+    # that can be told from itself keeps them, as long arms reach into its other pictures.
+    width = float(np.linalg.norm(np.ptp(drawn[0].chassis[:, :2], axis=0)))
+    still = _spread(bases) < 0.5 * width
+    at_hand = still and _spread(hands) > 1.5 * _spread(bases)
     anchors = hands if at_hand else bases
-    near = 0.15 * _spread(anchors)
+    points, extent = _everything(run, drawn)
+    figure: Any = axes.get_figure()
+    room = axes.get_position().size * figure.get_size_inches() * 72
+    scale = float(np.min(room / np.maximum(extent, 1e-9 + 0.01 * np.max(extent))))
+    near = max(0.15 * _spread(anchors), 8.0 / scale)
     labels: list[tuple[Floats, Floats, str]] = []
     for anchor, ahead, text in zip(anchors, hands - bases, texts, strict=True):
         for number, (other, away, said) in enumerate(labels):
@@ -169,10 +181,6 @@ def _write_times(axes: Axes, run: RunLike, drawn: list[Skeleton], texts: list[st
             length = float(np.linalg.norm(ahead))
             away = ahead / length if length > 0 else np.array([0.0, 1.0])
             labels.append((anchor, away if at_hand else -away, text))
-    points, extent = _everything(run, drawn)
-    figure: Any = axes.get_figure()
-    room = axes.get_position().size * figure.get_size_inches() * 72
-    scale = float(np.min(room / np.maximum(extent, 1e-9 + 0.01 * np.max(extent))))
     for anchor, ahead, text in labels:
         half = np.array([3.2 * len(text) + 5.0, 9.0])
         place = _free_place(anchor * scale, ahead, half, points * scale) / scale

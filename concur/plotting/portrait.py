@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-from matplotlib.legend_handler import HandlerTuple
 from matplotlib.lines import Line2D
 from matplotlib.text import Annotation, Text
 from mpl_toolkits.mplot3d.art3d import (  # type: ignore[import-untyped]
@@ -18,7 +17,14 @@ from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-un
 
 from concur.errors import DescriptionError
 from concur.plotting.joint_symbols import Symbol, symbol
-from concur.plotting.robot import RobotArtists, add_axes3d, fill_view, frame_axes
+from concur.plotting.robot import (
+    TRIAD,
+    RobotArtists,
+    add_axes3d,
+    fill_view,
+    frame_axes,
+    line_handles,
+)
 from concur.plotting.skeleton import Outline
 from concur.plotting.style import FRAME_COLORS, new_figure, styled
 
@@ -91,14 +97,14 @@ def robot_portrait(
                 _add_symbol(axes, body.name, found)
                 symbols.append(found)
         _add_frames(axes, list(poses.values()), 0.8 * length)
-        handles = _handles(axes, symbols)
+        handles = _handles(axes, robot, symbols)
         if own:
             figure.suptitle(robot.name, parse_math=False)
-            figure.legend(handles=handles, loc="lower center", ncols=4, handler_map=_TRIAD)
+            figure.legend(handles=handles, loc="lower center", ncols=4, handler_map=TRIAD)
             rows = -(-len(handles) // 4)
             fill_view(axes, bottom=0.03 + 0.03 * rows, top=0.94)
         else:
-            axes.legend(handles=handles, loc="upper left", handler_map=_TRIAD)
+            axes.legend(handles=handles, loc="upper left", handler_map=TRIAD)
         busy = [line for found in symbols for line in [*found.lines, *found.faces]]
         busy += [np.linspace(line[0], line[1], 12) for line in lines]
         _add_names(axes, robot, poses, np.concatenate([at.com[None], *busy]))
@@ -144,29 +150,15 @@ def _add_frames(axes: Axes3D, poses: list[Floats], length: float) -> None:
     axes.add_collection3d(frames, autolim=False)
 
 
-def _handles(axes: Axes3D, symbols: list[Symbol]) -> list[Any]:
+def _handles(axes: Axes3D, robot: RobotLike, symbols: list[Symbol]) -> list[Any]:
     """One entry for each kind of joint in the picture, the frames, and what has a label."""
     kinds = {found.kind: found.color for found in symbols}
     handles: list[Any] = [
         Line2D([], [], color=color, linewidth=2.5, label=kind) for kind, color in kinds.items()
     ]
-    triad = (Line2D([], [], color=color, linewidth=1.4) for color in FRAME_COLORS)
-    handles.append(_Triad(triad))
-    for artist, label in zip(*axes.get_legend_handles_labels(), strict=True):
-        empty = isinstance(artist, Line2D) and not len(np.atleast_1d(artist.get_xdata()))
-        if label != "joints" and not empty:
-            handles.append(artist)
-    return handles
-
-
-class _Triad(tuple[Line2D, ...]):
-    """Three lines that share one entry of a legend."""
-
-    def get_label(self) -> str:
-        return "x, y, z of a body"
-
-
-_TRIAD: Any = {_Triad: HandlerTuple(ndivide=None, pad=0.2)}
+    artists = zip(*axes.get_legend_handles_labels(), strict=True)
+    handles += [artist for artist, label in artists if label != "joints"]
+    return handles + line_handles(robot)
 
 
 class _Name(Annotation):

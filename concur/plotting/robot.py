@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from matplotlib import patheffects
+from matplotlib.legend_handler import HandlerTuple
+from matplotlib.lines import Line2D
 from mpl_toolkits.mplot3d.art3d import (  # type: ignore[import-untyped]
     Line3DCollection,
     Poly3DCollection,
@@ -14,7 +17,17 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
 
 from concur.plotting.skeleton import Outline, Skeleton
-from concur.plotting.style import ARM, CHASSIS, COM, EDGE, FRAME_COLORS, WHEEL, new_figure, styled
+from concur.plotting.style import (
+    ARM,
+    CHASSIS,
+    COM,
+    EDGE,
+    FRAME_COLORS,
+    WHEEL,
+    new_figure,
+    output_color,
+    styled,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -63,9 +76,8 @@ class RobotArtists:
         )
         axes.add_collection3d(self._faces, autolim=False)
         axes.add_collection3d(self._lines, autolim=False)
-        knots = _knots(at)
         (self._knots,) = axes.plot(
-            *knots.T,
+            *at.joints.T,
             linestyle="none",
             marker="o",
             markersize=7 * weight,
@@ -73,16 +85,19 @@ class RobotArtists:
             label="joints",
             zorder=4,
         )
-        (self._hands,) = axes.plot(
-            *at.hands.T,
-            linestyle="none",
-            marker="D",
-            markersize=6 * max(weight, 0.7),
-            color="#CC79A7",
-            markeredgecolor="black",
-            label="output points",
-            zorder=5,
-        )
+        self._hands = [
+            axes.plot(
+                *hand[:, None],
+                linestyle="none",
+                marker="D",
+                markersize=6 * max(weight, 0.7),
+                color=output_color(number),
+                markeredgecolor="black",
+                label=f"output {output.name}",
+                zorder=5,
+            )[0]
+            for number, (output, hand) in enumerate(zip(outline.outputs, at.hands, strict=True))
+        ]
         (self._com,) = axes.plot(
             *at.com[:, None],
             linestyle="none",
@@ -97,7 +112,7 @@ class RobotArtists:
     @property
     def artists(self) -> tuple[Any, ...]:
         """Every artist of the robot."""
-        return (self._faces, self._lines, self._knots, self._hands, self._com)
+        return (self._faces, self._lines, self._knots, *self._hands, self._com)
 
     def update(self, q: Floats) -> Skeleton:
         """Move the drawing to another configuration.
@@ -115,8 +130,9 @@ class RobotArtists:
         at = self.outline.at(q)
         self._faces.set_verts(_faces(at))
         self._lines.set_segments(_segments(at, self.outline.size))
-        self._knots.set_data_3d(*_knots(at).T)
-        self._hands.set_data_3d(*at.hands.T)
+        self._knots.set_data_3d(*at.joints.T)
+        for line, hand in zip(self._hands, at.hands, strict=True):
+            line.set_data_3d(*hand[:, None])
         self._com.set_data_3d(*at.com[:, None])
         return at
 
@@ -181,9 +197,45 @@ def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Fi
         axes = add_axes3d(figure)
         draw_robot(axes, robot, q, outputs)
         figure.suptitle(robot.name, parse_math=False)
-        figure.legend(handles=axes.get_legend_handles_labels()[0], loc="lower center", ncols=3)
-        fill_view(axes, bottom=0.09, top=0.93)
+        handles = [*axes.get_legend_handles_labels()[0], *line_handles(robot)]
+        figure.legend(handles=handles, loc="lower center", ncols=3, handler_map=TRIAD)
+        rows = -(-len(handles) // 3)
+        fill_view(axes, bottom=0.03 + 0.03 * rows, top=0.93)
         return figure
+
+
+def line_handles(robot: RobotLike) -> list[Any]:
+    """Return entries of a legend for the lines that have no label: wheel angles and frames.
+
+    Parameters
+    ----------
+    robot : RobotLike
+        The robot drawn.
+
+    Returns
+    -------
+    list
+        To be drawn with `handler_map=TRIAD`.
+    """
+    handles: list[Any] = []
+    if robot.wheels:
+        # White on the dark of the wheel, as in the picture.
+        dark = [patheffects.withStroke(linewidth=8.0, foreground=WHEEL)]
+        handles.append(
+            Line2D([], [], color="white", linewidth=1.2, path_effects=dark, label="wheel angle")
+        )
+    handles.append(_Triad(Line2D([], [], color=color, linewidth=1.8) for color in FRAME_COLORS))
+    return handles
+
+
+class _Triad(tuple[Line2D, ...]):
+    """Three lines that share one entry of a legend."""
+
+    def get_label(self) -> str:
+        return "axes x red, y green, z blue"
+
+
+TRIAD: Any = {_Triad: HandlerTuple(ndivide=None, pad=0.2)}
 
 
 def fill_view(axes: Axes3D, bottom: float, top: float) -> float:
@@ -207,6 +259,9 @@ def fill_view(axes: Axes3D, bottom: float, top: float) -> float:
     """
     figure: Any = axes.get_figure()
     figure.set_layout_engine("none")
+    # Matplotlib cuts at the square that the view starts from, and the box outgrows that.
+    for artist in (*axes.lines, *axes.collections):
+        artist.set_clip_on(False)
     axes.set_position((0.0, bottom, 1.0, top - bottom))
     aspect = np.array([high - low for low, high in _limits(axes)])
     zoom = 1.0
@@ -336,10 +391,6 @@ def _segment_colors(at: Skeleton) -> list[str]:
 
 
 def _segment_widths(at: Skeleton) -> Floats:
-    widths = [2.0] * len(at.struts) + [6.0] * len(at.links) + [3.0] * len(at.stubs)
+    widths = [1.4] * len(at.struts) + [6.0] * len(at.links) + [3.0] * len(at.stubs)
     widths += [1.2] * len(at.spokes)
     return np.array(widths + [1.8] * (3 * len(at.frames)))
-
-
-def _knots(at: Skeleton) -> Floats:
-    return np.concatenate([line[:1] for line in at.links]) if at.links else np.empty((0, 3))

@@ -26,9 +26,11 @@ class Skeleton:
     spokes : tuple of ndarray, shape (2, 3)
         From hub to rim, one for each wheel: they show how it turns.
     struts : tuple of ndarray, shape (2, 3)
-        Lines from joint to joint that lead to wheels only.
+        Lines from joint to joint that lead to wheels only, and from the base to its arms.
     links : tuple of ndarray, shape (2, 3)
         Lines from joint to joint of the arms, and on to the hands.
+    joints : ndarray, shape (n, 3)
+        Joints of the arms.
     stubs : tuple of ndarray, shape (2, 3)
         From the last joint of each branch without an output to the centre of mass of its body.
     hands : ndarray, shape (m, 3)
@@ -44,6 +46,7 @@ class Skeleton:
     spokes: tuple[Floats, ...]
     struts: tuple[Floats, ...]
     links: tuple[Floats, ...]
+    joints: Floats
     stubs: tuple[Floats, ...]
     hands: Floats
     frames: tuple[Floats, ...]
@@ -119,11 +122,16 @@ class Outline:
         poses = self._poses(q)
         struts: list[Floats] = []
         links: list[Floats] = []
+        joints: list[Floats] = []
         for body in self.robot.bodies:
             if body.parent is None:
                 continue
             line = np.stack([poses[body.parent][:3, 3], poses[body.name][:3, 3]])
-            (struts if body.name in self._carriers else links).append(line)
+            wheel_only = body.name in self._carriers
+            # The base is drawn as a box: a line inside it is a mount, not a part of the arm.
+            (struts if wheel_only or body.parent == self.root else links).append(line)
+            if not wheel_only:
+                joints.append(line[1])
         hands = [_moved(poses[out.body], np.asarray(out.point, float)) for out in self.outputs]
         for output, hand in zip(self.outputs, hands, strict=True):
             if output.body != self.root:
@@ -152,6 +160,7 @@ class Outline:
             spokes=tuple(_moved(pose, spoke) for pose, (_, spoke) in hubs),
             struts=tuple(struts),
             links=tuple(links),
+            joints=np.array(joints).reshape(-1, 3),
             stubs=stubs,
             hands=np.array(hands).reshape(-1, 3),
             frames=tuple(poses[name] for name in framed),

@@ -15,10 +15,11 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from concur.plotting.protocols import Floats
 
 # Okabe and Ito's colours, told apart by colour-blind readers; their yellow vanishes on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+# Without the orange of the arms; black is left to references.
+_OUTPUTS = (PALETTE[2], PALETTE[3], PALETTE[0], PALETTE[4], PALETTE[5])
 REFERENCE = "#555555"
 CHASSIS = "#8FA3B5"
 EDGE = "#4F6272"
@@ -29,6 +30,7 @@ COM = "#F0E442"
 FRAME_COLORS = ("#C62828", "#2E7D32", "#1565C0")
 
 DPI = 130
+# What rounding leaves of numbers of order one.
 FLOOR = 1e-16
 
 _RC: Any = {
@@ -95,40 +97,42 @@ def new_figure(width: float, height: float) -> Figure:
     return figure
 
 
-def above_floor(values: Floats) -> Floats:
-    """Return magnitudes fit for a logarithmic axis: nothing below 1e-16.
+def output_color(number: int) -> str:
+    """Return the colour of an output, the same in every figure.
 
     Parameters
     ----------
-    values : ndarray
-        Any numbers, any unit; NaN stays NaN and leaves a gap.
+    number : int
+        Place of the output among the outputs, from 0.
 
     Returns
     -------
-    ndarray
-        `max(|values|, 1e-16)`, same shape.
+    str
+        A colour that is neither that of the arms nor of the centre of mass.
     """
-    magnitudes: Floats = np.abs(np.asarray(values, dtype=float))
-    return np.asarray(np.maximum(magnitudes, FLOOR))
+    return _OUTPUTS[number % len(_OUTPUTS)]
 
 
-def logarithmic(axes: Axes) -> None:
+def logarithmic(axes: Axes, floor: float = FLOOR) -> None:
     """Make the vertical axis logarithmic, with limits that frame what is drawn.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Axes whose lines are already drawn, with data from `above_floor`.
+        Axes whose lines are already drawn. Values below the axis, such as zeros, leave the
+        picture at its lower edge; NaN leaves a gap.
+    floor : float
+        Values below it do not stretch the axis.
     """
     drawn = [np.asarray(line.get_ydata(), dtype=float) for line in axes.get_lines()]
     values = np.concatenate(drawn) if drawn else np.array([1.0])
-    values = values[np.isfinite(values)]
-    # Exact zeros, drawn at the floor, must not squeeze the rest into the top of the picture.
-    values = values[values > FLOOR] if np.any(values > FLOOR) else values
-    low, high = (values.min(), values.max()) if values.size else (FLOOR, 1.0)
-    axes.set_yscale("log")
+    values = values[np.isfinite(values) & (values > 0)]
+    low, high = (values.min(), values.max()) if values.size else (floor, floor)
+    low = max(low, floor)
     # At least two decades, or a constant looks like noise and the axis has no labelled tick.
+    # Limits before the scale: Matplotlib would seek its own, and warn where all is zero.
     axes.set_ylim(low / 3.0, max(high * 3.0, 40.0 * low))
+    axes.set_yscale("log")
 
 
 def side_legend(axes: Axes) -> None:

@@ -7,10 +7,12 @@ import sys
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from PIL import Image
 
 from concur.errors import ConcurError, UnknownNameError
 from concur.plotting import animate
+from concur.plotting.style import output_color
 from tests.plotting.fake import flyer_run, rover_run
 
 
@@ -47,6 +49,13 @@ def test_no_two_frames_are_alike(film):
         changed = np.any(first != second, axis=-1)
         # More than the time stamp: the robot moves in the middle of the picture.
         assert changed[30:-60].sum() > 100
+
+
+def test_traces_have_the_colours_of_the_outputs(film):
+    last = film[1][-1][30:-60].astype(int)
+    for number in range(2):
+        color = np.round(255 * np.array(to_rgb(output_color(number))))
+        assert np.sum(np.all(np.abs(last - color) < 12, axis=-1)) > 100
 
 
 def test_trace_grows(film):

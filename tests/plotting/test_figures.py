@@ -3,10 +3,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from matplotlib.patches import Polygon
 from matplotlib.text import Text
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
@@ -15,7 +18,16 @@ from PIL import Image
 from concur import plotting
 from concur.errors import ConcurError
 from concur.plotting.skeleton import Outline
-from tests.plotting.fake import flyer_run, rover_run
+from tests.plotting.fake import (
+    Body,
+    Output,
+    Planar,
+    Prismatic,
+    Revolute,
+    Robot,
+    flyer_run,
+    rover_run,
+)
 
 FIGURES = {
     "errors": plotting.error_figure,
@@ -116,14 +128,45 @@ def test_logarithmic_axes_survive_zeros_and_gaps():
         for axes in figure.axes:
             if axes.get_yscale() == "log":
                 low, high = axes.get_ylim()
-                assert 0 < low < 1e-16 < high
-                assert np.nanmin(axes.get_lines()[0].get_ydata()) == 1e-16
+                assert 0 < low < high < 1e-14
+
+
+def test_small_values_leave_the_axis_and_do_not_lie_on_a_floor():
+    run = rover_run()
+    run.ideal[600:] *= 1e-18
+    run.deviation[::5] = 0.0
+    run.deviation[1::5] = 1e-20
+    figure = plotting.error_figure(run)
+    for column, part in enumerate((slice(0, 2), slice(2, 5))):
+        top, bottom = figure.axes[column], figure.axes[4 + column]
+        ideal = np.linalg.norm(run.ideal[:, part], axis=1)
+        deviation = np.linalg.norm(run.deviation[:, part], axis=1)
+        np.testing.assert_allclose(line(top, "ideal").get_ydata(), ideal, rtol=1e-12)
+        np.testing.assert_allclose(line(bottom, "largest").get_ydata(), deviation, rtol=1e-12)
+        for axes, values in ((top, ideal), (bottom, deviation)):
+            assert values.min() < axes.get_ylim()[0]
+            assert 3e-17 < axes.get_ylim()[0] < 1e-16
+
+
+def test_lyapunov_axis_reaches_down_to_its_values():
+    run = rover_run(duration=2.0)
+    run.lyapunov[:] = np.geomspace(1.0, 1e-28, len(run.t))
+    axes = plotting.lyapunov_figure(run).axes[0]
+    assert 1e-29 < axes.get_ylim()[0] < 1e-28
+    assert line(axes, "V").get_ydata()[-1] == pytest.approx(1e-28, rel=1e-9)
+
+
+def test_zero_throughout_is_said_in_words(flyer):
+    axes = plotting.health_figure(flyer).axes[0]
+    assert not np.any(flyer.constraint_residual)
+    assert [this.get_text() for this in axes.get_legend().get_texts()] == ["zero m/s throughout"]
 
 
 def test_zeros_do_not_squeeze_a_logarithmic_axis(rover):
     axes = plotting.health_figure(rover).axes[0]
     assert rover.constraint_residual.min() == 0.0
     assert 1e-16 < axes.get_ylim()[0] < 1e-15
+    assert line(axes, "largest").get_ydata().min() == 0.0
 
 
 def test_lyapunov_shows_the_run(run):
@@ -142,7 +185,8 @@ def test_torques_are_grouped_and_their_peaks_marked(rover):
             name = rover.servo.model.control_names[column]
             np.testing.assert_array_equal(line(axes, name).get_ydata(), values)
             assert abs(mark.get_ydata()[0]) == np.abs(values).max()
-            assert f"{mark.get_ydata()[0]:.3g} N m" in line(axes, name).get_label()
+            peak = f"|peak| {np.abs(values).max():.3g} N m at"
+            assert peak in line(axes, name).get_label()
             assert mark.get_color() == line(axes, name).get_color()
 
 
@@ -153,14 +197,13 @@ def test_forces_and_torques_do_not_share_an_axis(flyer):
 
 def test_health_shows_the_run(run):
     top, middle, bottom = plotting.health_figure(run).axes
-    np.testing.assert_allclose(
-        line(top, "largest").get_ydata(), run.constraint_residual, rtol=0, atol=1e-16
-    )
+    np.testing.assert_array_equal(top.get_lines()[0].get_ydata(), run.constraint_residual)
     balance = run.energy - run.energy[0] - run.work
     np.testing.assert_array_equal(line(middle, "largest").get_ydata(), balance)
     np.testing.assert_array_equal(line(bottom, "margin").get_ydata(), run.margin)
     assert f"{run.margin.min():.3g}" in line(bottom, "least").get_label()
     assert bottom.get_ylim()[0] == 0.0
+    assert "0 = some output direction cannot be commanded" in bottom.get_title()
 
 
 def test_path_shows_the_run_in_true_proportion(rover):
@@ -195,6 +238,7 @@ def test_path_names_the_drawn_robots(run):
         text.get_text() for text in plotting.path_figure(run).axes[0].get_legend().get_texts()
     ]
     assert "robot at 6 instants" in labels
+    assert labels[-1] == "reference"
     assert set(labels) - {"robot at 6 instants", "reference"} == {
         out.name for out in run.servo.outputs
     }
@@ -243,8 +287,82 @@ def test_robot_figure_is_labelled_and_follows_its_update(rover):
     count = len(axes.get_children())
     artists.update(rover.q[500])
     assert len(axes.get_children()) == count
-    hands = [this for this in axes.get_lines() if this.get_label() == "output points"][-1]
-    np.testing.assert_allclose(np.array(hands.get_data_3d())[:, 1], rover.pose[500, 2:], atol=1e-12)
+    hands = [this for this in axes.get_lines() if this.get_label() == "output hand"][-1]
+    np.testing.assert_allclose(np.array(hands.get_data_3d())[:, 0], rover.pose[500, 2:], atol=1e-12)
+
+
+@pytest.mark.parametrize("stretch", [0.3, 1.5, 3.0])
+def test_no_output_is_cut_off_where_the_picture_is_wide(stretch):
+    bodies = (
+        Body("hull", Planar()),
+        Body("left", Revolute((0, 1, 0)), "hull", (0.0, 0.3, 0.0)),
+        Body("right", Revolute((0, 1, 0)), "hull", (0.0, -0.3, 0.0)),
+        Body("boom", Revolute((0, 1, 0)), "hull", (0.3, 0.0, 0.35)),
+        Body("stick", Prismatic((1, 0, 0)), "boom", (0.5, 0.0, 0.0)),
+    )
+    wheels = tuple(SimpleNamespace(body=side, radius=0.15) for side in ("left", "right"))
+    robot = Robot("digger", bodies, wheels)
+    outputs = [Output("nose", "hull", "R2", (0.3, 0, 0)), Output("tip", "stick", "R3", (0.3, 0, 0))]
+    q = np.array([-0.4, 0.0, 0.3, 0.0, 0.0, 0.0, stretch])
+    figure = plotting.robot_figure(robot, q, outputs)
+    figure.canvas.draw()
+    picture = np.asarray(figure.canvas.buffer_rgba())[::-1, :, :3].astype(int)
+    (axes,) = figure.axes
+    for output in outputs:
+        mark = line(axes, f"output {output.name}")
+        column, row = axes.transData.transform(np.transpose(mark.get_data()))[0].astype(int)
+        color = np.round(255 * np.array(to_rgb(mark.get_color())))
+        assert np.abs(picture[row, column] - color).max() <= 3, output.name
+
+
+def test_an_output_has_one_colour_in_every_figure(rover):
+    top, bottom = plotting.path_figure(rover).axes
+    robot = plotting.robot_figure(rover.robot, rover.q[0], rover.servo.outputs).axes[0]
+    errors = plotting.error_figure(rover).axes
+    overview = plotting.plot_run(rover).axes
+    base = {
+        line(top, "base").get_color(),
+        line(robot, "output base").get_color(),
+        line(errors[0], "simulated").get_color(),
+        line(overview[0], "base").get_color(),
+        line(overview[1], "base").get_color(),
+    }
+    hand = {
+        line(top, "hand").get_color(),
+        line(bottom, "hand").get_color(),
+        line(robot, "output hand").get_color(),
+        line(errors[1], "simulated").get_color(),
+        line(overview[0], "hand").get_color(),
+        line(overview[1], "hand").get_color(),
+    }
+    assert (len(base), len(hand)) == (1, 1)
+    assert base != hand
+
+
+def test_robot_figure_explains_its_lines(run):
+    figure = plotting.robot_figure(run.robot, run.q[0], run.servo.outputs)
+    entries = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert "axes x red, y green, z blue" in entries
+    assert ("wheel angle" in entries) == bool(run.robot.wheels)
+    figure.canvas.draw()
+    box = figure.legends[0].get_window_extent()
+    assert 0 <= box.x0 <= box.x1 <= figure.bbox.width
+    assert box.y1 < figure.axes[0].xaxis.get_tightbbox().y0 + 1
+
+
+def test_times_stand_at_the_base_of_a_rover_with_a_long_arm():
+    run = rover_run()
+    # A hand that sweeps far, while the base drives as before.
+    run.servo.outputs = (run.servo.outputs[0], replace(run.servo.outputs[1], point=(6.0, 0.0, 0.0)))
+    top = plotting.path_figure(run).axes[0]
+    for index, moment in zip(range(0, 1201, 240), np.linspace(0, 12, 6), strict=True):
+        (text,) = [this for this in top.texts if f"{moment:.3g} s" in this.get_text().split(", ")]
+        at = Outline(run.robot, run.q[0], run.servo.outputs).at(run.q[index])
+        to_base, to_hand = np.linalg.norm(
+            text.get_position() - np.array([at.chassis[:, :2].mean(axis=0), at.hands[1, :2]]),
+            axis=1,
+        )
+        assert to_base < to_hand
 
 
 def test_every_corner_of_box_and_wheels_is_set(run):

@@ -58,13 +58,19 @@ def test_box_lies_between_the_wheels_and_carries_the_arm():
     assert (low[2], high[2]) == pytest.approx((0.1, 0.25))
 
 
-def test_links_lead_to_hands_and_struts_to_wheels():
+def test_links_lead_to_hands_and_struts_to_wheels_and_to_the_arm():
     run = rover_run()
     at = Outline(run.robot, run.q[0], run.servo.outputs).at(run.q[0])
-    assert (len(at.links), len(at.struts), len(at.frames)) == (4, 2, 2)
+    assert (len(at.links), len(at.struts), len(at.frames)) == (3, 3, 2)
     np.testing.assert_allclose(at.links[-1][-1], at.hands[1])
-    np.testing.assert_allclose(np.linalg.norm(np.diff(at.links[2], axis=0)), 0.45)
-    np.testing.assert_allclose(np.linalg.norm(np.diff(at.links[3], axis=0)), 0.40)
+    np.testing.assert_allclose(np.linalg.norm(np.diff(at.links[1], axis=0)), 0.45)
+    np.testing.assert_allclose(np.linalg.norm(np.diff(at.links[2], axis=0)), 0.40)
+    # No joint where the mount of the arm begins, on the axle.
+    arm = ("turret", "upper_arm", "forearm")
+    expected = [run.robot.pose(run.q[0], name)[:3, 3] for name in arm]
+    np.testing.assert_allclose(at.joints, expected, atol=1e-15)
+    base = run.robot.pose(run.q[0], "chassis")[:3, 3]
+    np.testing.assert_allclose(at.struts[2], [base, expected[0]], atol=1e-15)
 
 
 def test_steering_fork_is_a_strut_and_slider_on_the_base_is_drawn():
