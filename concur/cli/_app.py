@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
 
@@ -25,8 +26,19 @@ main = typer.Typer(
 STATUS = "Exit status: 0 yes, 1 no, 2 bad input."
 
 
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"concur {version('concur')}")
+        raise typer.Exit
+
+
 @main.callback()
-def _root() -> None:
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
     """Hold the commands together, also while there is one only."""
 
 

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from concur.cli._tables import audit_dict, audit_table
+from concur.cli._tables import audit_dict, audit_table, show_warnings
+from concur.errors import UnknownNameError
 from concur.formats import load, load_shipped, shipped_names
+from concur.formats._toml import suggest
+from concur.mechanism import Body
+from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.multibody import Mechanism
 from concur.reduction import Audit, ReducedModel, reduce
 
@@ -28,11 +32,14 @@ class CheckResult:
         Its reduction.
     audit : Audit
         The assumptions.
+    warnings : tuple of str
+        What is possible but looks like a slip.
     """
 
     robot: Mechanism
     model: ReducedModel
     audit: Audit
+    warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON.
@@ -40,20 +47,17 @@ class CheckResult:
         Returns
         -------
         dict
-            Bodies with masses and principal moments, reduction and assumptions.
+            Bodies with joints, masses and moments, wheels, warnings, reduction and assumptions.
         """
         return {
             "robot": self.robot.name,
-            "bodies": [
-                {
-                    "name": body.name,
-                    "parent": body.parent,
-                    "joint": type(body.joint).__name__,
-                    "mass": body.inertia.mass,
-                    "principal_moments": body.inertia.principal_moments.tolist(),
-                }
-                for body in self.robot.bodies
+            "gravity": list(self.robot.gravity),
+            "bodies": [_body_dict(body, self.robot) for body in self.robot.bodies],
+            "wheels": [
+                {"body": wheel.body, "kind": wheel.kind, "radius": wheel.radius}
+                for wheel in self.robot.wheels
             ],
+            "warnings": list(self.warnings),
             "constraints": list(self.robot.constraint_names),
             "kind": self.model.kind,
             "reason": self.model.reason,
@@ -70,18 +74,9 @@ class CheckResult:
         console : rich.console.Console
             Where to.
         """
-        table = Table(title=f"Robot {self.robot.name}", title_justify="left")
-        for title in ("body", "parent", "joint", "driven", "mass [kg]", "moments [kg m^2]"):
-            table.add_column(title)
-        for body in self.robot.bodies:
-            moments = ", ".join(f"{x:.4g}" for x in body.inertia.principal_moments)
-            driven = "yes" if body.name in (self.robot.actuated or ()) else ""
-            joint = type(body.joint).__name__
-            mass = f"{body.inertia.mass:.4g}"
-            table.add_row(body.name, body.parent or "", joint, driven, mass, moments)
-        console.print(table)
-        for name in self.robot.constraint_names:
-            console.print(f"constraint: {name}", highlight=False)
+        console.print(self.robot.summary(), markup=False, highlight=False, soft_wrap=True)
+        console.print()
+        show_warnings(self.warnings, console)
         reason = f"reduction: {self.model.kind}: {self.model.reason}"
         console.print(escape(reason), highlight=False)
         console.print(f"shape velocities: {', '.join(self.model.shape_names)}")
@@ -106,7 +101,37 @@ def check_robot(robot: str) -> CheckResult:
     ConcurError
         If the robot cannot be read, built or reduced.
     """
-    shipped = robot in shipped_names() and not Path(robot).is_file()
-    mechanism = load_shipped(robot) if shipped else load(robot)
+    known = shipped_names()
+    is_name = not Path(robot).exists() and not Path(robot).suffix and Path(robot).name == robot
+    if is_name and robot not in known:
+        raise UnknownNameError(
+            robot,
+            expected=f"a robot file (.toml) or a shipped robot ({', '.join(known)})",
+            came="no file and no robot of this name",
+            cure=suggest(robot, known, "Check the spelling."),
+        )
+    mechanism = load_shipped(robot) if is_name else load(robot)
     model = reduce(mechanism)
-    return CheckResult(mechanism, model, model.audit())
+    return CheckResult(mechanism, model, model.audit(), suspicious_inertias(mechanism))
+
+
+def _body_dict(body: Body, robot: Mechanism) -> dict[str, Any]:
+    joint, inertia = body.joint, body.inertia
+    # Infinity is no JSON.
+    limits = [[x if isfinite(x) else None for x in pair] for pair in body.limits]
+    return {
+        "name": body.name,
+        "parent": body.parent,
+        "joint": type(joint).__name__,
+        **{
+            name: getattr(joint, name)
+            for name in ("axis", "normal", "pitch")
+            if hasattr(joint, name)
+        },
+        "driven": body.name in (robot.actuated or ()),
+        "limits": limits,
+        "mass": inertia.mass,
+        "com": list(inertia.com),
+        "moments": inertia.tensor.tolist(),
+        "principal_moments": inertia.principal_moments.tolist(),
+    }

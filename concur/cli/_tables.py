@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
@@ -65,6 +66,20 @@ def findings_table(title: str, found: Iterable[Finding]) -> Table:
     for row in found:
         table.add_row(escape(row.label), row.shown, escape(row.shown_limit), MARKS[row.holds])
     return table
+
+
+def show_warnings(warnings: Iterable[str], console: Console) -> None:
+    """Print what is possible but looks like a slip.
+
+    Parameters
+    ----------
+    warnings : iterable of str
+        Sentences.
+    console : rich.console.Console
+        Where to.
+    """
+    for warning in warnings:
+        console.print(f"[bold yellow]warning[/]: {escape(warning)}", highlight=False)
 
 
 def audit_dict(audit: Audit) -> list[dict[str, Any]]:

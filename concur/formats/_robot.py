@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections.abc import Mapping
 from importlib import resources
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -44,6 +45,13 @@ _NO_JOINTS = {
 class PlacementTable(Table):
     """Fields of a placement."""
 
+    cures: ClassVar[Mapping[str, str]] = {
+        **dict.fromkeys(
+            ("rpy", "euler", "angles", "quaternion", "orientation", "axis_angle"),
+            "Give the rotation as a unit quaternion: rotation = [x, y, z, w].",
+        ),
+        **dict.fromkeys(("xyz", "position", "origin"), "Write translation = [x, y, z], m."),
+    }
     translation: Vector3 | None = None
     rotation: Quaternion | None = None
 
@@ -143,6 +151,15 @@ def load(path: str | PathLike[str]) -> Mechanism:
             file=str(path),
         )
     data = read_toml(path)
+    if "bodies" not in data and {"outputs", "robot", "reference"} & data.keys():
+        raise fault(
+            path,
+            "",
+            "",
+            expected="a robot file",
+            came="a task file (it has " + _listed(data, "outputs", "robot", "reference") + ")",
+            cure=f"Use `concur track {path}`, or name the robot file.",
+        )
     robot = check(_RobotTable, data, path)
     names = [body.name for body in robot.bodies]
     bodies = [_body(table, names, path) for table in robot.bodies]
@@ -156,6 +173,10 @@ def load(path: str | PathLike[str]) -> Mechanism:
         table, field = _blame(error, names, [wheel.body for wheel in wheels])
         with located(path, table, field):
             raise
+
+
+def _listed(data: Mapping[str, Any], *names: str) -> str:
+    return ", ".join(f"`{name}`" for name in names if name in data)
 
 
 def shipped_names() -> list[str]:

@@ -14,6 +14,7 @@ from pydantic import AfterValidator, Field
 
 from concur.control import Output, Servo, references
 from concur.control.references import Reference
+from concur.errors import DescriptionError, SingularConfigurationError
 from concur.formats._robot import PlacementTable, given, load, load_shipped, shipped_names
 from concur.formats._toml import (
     Number,
@@ -28,11 +29,12 @@ from concur.formats._toml import (
     fault,
     is_number,
     located,
+    missing_file,
     read_toml,
     show,
     unknown,
 )
-from concur.mechanism import Pose, unknown_name
+from concur.mechanism import Pose
 from concur.multibody import Mechanism
 from concur.reduction import reduce
 from concur.simulation import METHODS, Run, Tolerances, simulate
@@ -76,6 +78,8 @@ class Task:
         What the run must satisfy.
     plant : Mechanism or None
         Robot that is simulated, if it differs from the one the servo knows.
+    plant_file : str or None
+        File of the plant as the task names it.
     """
 
     name: str
@@ -94,6 +98,7 @@ class Task:
     hold: float | None
     tolerances: Tolerances
     plant: Mechanism | None
+    plant_file: str | None = None
 
     def servo(self) -> Servo:
         """Reduce the robot and build its servo.
@@ -106,10 +111,13 @@ class Task:
         Raises
         ------
         ConcurError
-            If the robot cannot be reduced, or the outputs do not fit it.
+            If the robot cannot be reduced, the outputs do not fit it, or the start names a
+            velocity that is no shape velocity.
         """
         model = reduce(self.robot, momentum=self.momentum)
-        return Servo(model, self.outputs, self.stiffness, self.damping)
+        servo = Servo(model, self.outputs, self.stiffness, self.damping)
+        self.shape_velocities(servo)
+        return servo
 
     def shape_velocities(self, servo: Servo) -> NDArray[np.float64]:
         """Shape velocities at the start as an array.
@@ -126,15 +134,35 @@ class Task:
 
         Raises
         ------
-        UnknownNameError
+        DescriptionError
             If the task names a velocity that is no shape velocity.
         """
         names = servo.model.shape_names
         for name in self.s0:
             if name not in names:
-                where = f"{self.path}, [initial.s]"
-                raise unknown_name(where, "shape velocity", name, names)
+                raise self._no_shape_velocity(name, names)
         return np.array([self.s0.get(name, 0.0) for name in names])
+
+    def _no_shape_velocity(self, name: str, names: Sequence[str]) -> DescriptionError:
+        """Say why a joint that exists has no velocity of its own to start with."""
+        body = name.split("[")[0]
+        freedoms = [n for n in names if n.split("[")[0] == body]
+        if freedoms:
+            came, cure = f"`{name}`", f"Name its freedoms: {', '.join(freedoms)}."
+        elif not next(b for b in self.robot.bodies if b.name == body).joint.nv:
+            came, cure = f"`{name}`, which cannot move", "Remove it."
+        else:
+            source = "the wheels" if self.robot.wheels else "the momentum"
+            came = f"`{name}`, whose velocity follows from {source}"
+            cure = f"Remove it: the shape velocities and {source} determine it."
+        return fault(
+            self.path,
+            "[initial.s]",
+            name,
+            expected=f"a shape velocity ({', '.join(names)})",
+            came=came,
+            cure=cure,
+        )
 
     def simulate(self, servo: Servo, progress: bool | Callable[[float], Any] = False) -> Run:
         """Simulate the task on the full-order plant.
@@ -153,22 +181,28 @@ class Task:
 
         Raises
         ------
+        SingularConfigurationError
+            If the start is singular.
         SimulationError
             If the run had to stop; what was computed is the error's attribute `run`.
         """
-        return simulate(
-            self.robot,
-            servo,
-            self.reference,
-            self.duration,
-            self.q0,
-            self.shape_velocities(servo),
-            dt=self.dt,
-            plant=self.plant,
-            method=self.method,
-            hold=self.hold,
-            progress=progress,
-        )
+        try:
+            return simulate(
+                self.robot,
+                servo,
+                self.reference,
+                self.duration,
+                self.q0,
+                self.shape_velocities(servo),
+                dt=self.dt,
+                plant=self.plant,
+                method=self.method,
+                hold=self.hold,
+                progress=progress,
+            )
+        except SingularConfigurationError:
+            with located(self.path, "[initial.q]"):
+                raise
 
 
 def _known_method(name: str) -> str:
@@ -352,7 +386,17 @@ def load_task(path: str | PathLike[str]) -> Task:
         If a part is refused by its constructor, with file and table named.
     """
     data = read_toml(path)
+    if "bodies" in data and "outputs" not in data:
+        raise fault(
+            path,
+            "",
+            "",
+            expected="a task file",
+            came="a robot file (it has `bodies`)",
+            cure=f"Use `concur check {path}`; a task names it in its field `robot`.",
+        )
     task = check(_TaskTable, data, path)
+    _check_times(task, path)
     robot = _robot(task.robot, path)
     outputs = tuple(_output(table, robot, task.outputs, path) for table in task.outputs)
     return Task(
@@ -372,12 +416,44 @@ def load_task(path: str | PathLike[str]) -> Task:
         hold=task.simulation.hold,
         tolerances=_tolerances(task),
         plant=None if task.plant is None else _plant(task.plant.file, robot, path),
+        plant_file=None if task.plant is None else task.plant.file,
     )
+
+
+def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
+    """Refuse times that do not fit each other, before anything is built."""
+    run = task.simulation
+    for field, value in (("duration", run.duration), ("hold", run.hold)):
+        if value is None:
+            continue
+        steps = round(value / run.dt)
+        if steps < 1 or abs(steps * run.dt - value) > 1e-9 * max(1.0, value):
+            raise fault(
+                path,
+                "[simulation]",
+                field,
+                expected=f"a whole number of steps of dt = {run.dt:g} s",
+                came=f"{value:g} s",
+                cure=f"Write {max(steps, 1) * run.dt:.10g}, or change `dt`.",
+            )
+    settling = task.tolerances.settling_time
+    if settling is not None and settling > run.duration:
+        raise fault(
+            path,
+            "[tolerances]",
+            "settling_time",
+            expected=f"a time within the duration of {run.duration:g} s",
+            came=f"{settling:g} s",
+            cure="Shorten it, or lengthen the duration.",
+        )
 
 
 def _robot(name: str, path: str | PathLike[str]) -> Mechanism:
     if _is_file(name):
-        return load(Path(path).parent / name)
+        file = Path(path).parent / name
+        if not file.exists():
+            raise missing_file(path, "", "robot", "a robot file", file)
+        return load(file)
     known = shipped_names()
     if name not in known:
         raise unknown(path, "", "robot", "a shipped robot or a .toml file", name, known)
@@ -389,18 +465,35 @@ def _is_file(name: str) -> bool:
 
 
 def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
-    plant = load(Path(path).parent / file)
-    if [(b.name, b.joint.nq) for b in plant.bodies] != [(b.name, b.joint.nq) for b in robot.bodies]:
+    whole = Path(path).parent / file
+    if not whole.exists():
+        raise missing_file(path, "[plant]", "file", "a robot file", whole)
+    plant = load(whole)
+    wanted, found = _structure(robot), _structure(plant)
+    if wanted != found:
+        odd = [line for line in found if line not in wanted]
+        lost = [line for line in wanted if line not in found]
+        parts = [", ".join(odd), f"without {', '.join(lost)}" if lost else ""]
+        came = " ".join(filter(None, parts)) or "another order of the bodies"
         raise fault(
             path,
             "[plant]",
             "file",
-            expected="a robot with the bodies of the task's robot: "
-            + ", ".join(b.name for b in robot.bodies),
-            came=", ".join(b.name for b in plant.bodies),
+            expected="the bodies, joints and drives of the task's robot",
+            came=came,
             cure="Copy the robot's file and change numbers only.",
         )
     return plant
+
+
+def _structure(robot: Mechanism) -> list[str]:
+    """Describe what a plant must share with the robot, a line for each body."""
+    driven = robot.actuated or ()
+    return [
+        f"`{b.name}` ({type(b.joint).__name__} on {b.parent or 'the world'}"
+        + (", driven)" if b.name in driven else ")")
+        for b in robot.bodies
+    ]
 
 
 def _output(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -22,6 +22,8 @@ from concur.errors import ConcurError, DescriptionError
 class Table(BaseModel):
     """Base of the tables of a description: every field known, every type exact."""
 
+    # What to do instead of a field that some may expect, by its name.
+    cures: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
 
@@ -115,7 +117,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
             str(path),
             expected="a file",
             came="no file of this name",
-            cure=_suggest(file.name, near, f"Check the path; it was looked up in {Path.cwd()}."),
+            cure=suggest(file.name, near, f"Check the path; it was looked up in {Path.cwd()}."),
             file=str(path),
         ) from None
     except UnicodeDecodeError as error:
@@ -221,7 +223,7 @@ def unknown(
         field,
         expected=f"{kind} ({', '.join(names)})" if names else kind,
         came=f"`{name}`",
-        cure=_suggest(name, names, "Check the spelling."),
+        cure=suggest(name, names, "Check the spelling."),
     )
 
 
@@ -310,7 +312,7 @@ def check(
             field,
             expected="one of " + ", ".join(f"`{name}`" for name in owner.model_fields),
             came=f"an unknown field `{first['loc'][-1]}`",
-            cure=_suggest(str(first["loc"][-1]), owner.model_fields, "Remove it."),
+            cure=_cure_of(owner, str(first["loc"][-1])),
         ) from None
     if first["type"] == "missing":
         raise fault(
@@ -355,6 +357,42 @@ def show(value: object) -> str:
     return str(value)
 
 
+def missing_file(
+    path: str | PathLike[str], table: str, field: str, kind: str, file: Path
+) -> DescriptionError:
+    """Build the error for a file that an entry names but that does not exist.
+
+    Parameters
+    ----------
+    path : path
+        File of the entry.
+    table, field : str
+        As for `fault`.
+    kind : str
+        What the file should hold, with its article: "a robot file".
+    file : Path
+        The file looked for.
+
+    Returns
+    -------
+    DescriptionError
+        The error, to be raised.
+    """
+    return fault(
+        path,
+        table,
+        field,
+        expected=kind,
+        came=f"no file of this name: {file}",
+        cure=suggest(file.name, _neighbours(file), "Name it relative to the folder of this file."),
+    )
+
+
+def _cure_of(owner: type[BaseModel], field: str) -> str:
+    cures: Mapping[str, str] = getattr(owner, "cures", {})
+    return cures[field] if field in cures else suggest(field, owner.model_fields, "Remove it.")
+
+
 def _cure(value: object) -> str:
     if isinstance(value, str):
         try:
@@ -366,7 +404,23 @@ def _cure(value: object) -> str:
     return "Correct the entry."
 
 
-def _suggest(name: str, known: Iterable[str], otherwise: str) -> str:
+def suggest(name: str, known: Iterable[str], otherwise: str) -> str:
+    """Guess which name was meant.
+
+    Parameters
+    ----------
+    name : str
+        The name found.
+    known : iterable of str
+        The names that exist.
+    otherwise : str
+        What to say if none is near.
+
+    Returns
+    -------
+    str
+        A sentence for the user.
+    """
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"Did you mean `{near[0]}`?" if near else otherwise
 

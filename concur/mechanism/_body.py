@@ -56,7 +56,8 @@ class Body:
         for attribute, kind in (("joint", Joint), ("placement", Pose), ("inertia", Inertia)):
             value = getattr(self, attribute)
             if not isinstance(value, kind):
-                raise _wrong_kind(f"{where}, `{attribute}`", f"a {kind.__name__}", value)
+                article = "an" if kind is Inertia else "a"
+                raise _wrong_kind(f"{where}, `{attribute}`", f"{article} {kind.__name__}", value)
         if not (self.parent is None or isinstance(self.parent, str)):
             raise _wrong_kind(f"{where}, `parent`", "the name of a body or None", self.parent)
         object.__setattr__(self, "limits", _limits(where, self.joint, self.limits))
@@ -68,6 +69,8 @@ def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], 
     if value is None:
         return (free,) * joint.nq
     expected = f"{joint.nq} pairs (lower, upper) with lower < upper, one per coordinate"
+    if joint.quaternion_at is not None:
+        expected = f"no limits: a {type(joint).__name__} joint has a quaternion"
     if joint.nq == 1 and len(value) == 2 and not any(hasattr(x, "__len__") for x in value):
         value = (value,)
     try:

@@ -20,7 +20,7 @@ from concur.plotting.style import DPI
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from concur.plotting.protocols import AuditLike, RunLike
+    from concur.plotting.protocols import AuditLike, RobotLike, RunLike
 
 SummaryRow = tuple[str, str, str, bool | None]
 
@@ -40,6 +40,8 @@ def write_report(
     audit: AuditLike,
     figures: Mapping[str, Figure | str | os.PathLike[str]],
     directory: str | os.PathLike[str],
+    title: str | None = None,
+    facts: Iterable[tuple[str, str]] = (),
 ) -> Path:
     """Write `report.html`: verdict, summary, audit, robot and figures on one page.
 
@@ -55,6 +57,10 @@ def write_report(
         Name to figure, or to a PNG file as returned by `save_figures`.
     directory : path
         Where to; made if it is missing.
+    title : str, optional
+        Title of the page; default the name of the robot.
+    facts : iterable of (str, str), optional
+        What else is to be said about the task: label and value, such as the method.
 
     Returns
     -------
@@ -72,6 +78,8 @@ def write_report(
     PosixPath('out/report.html')
     """
     target = make_directory(directory) / "report.html"
+    differences = tuple(getattr(run, "plant_differences", ()))
+    modelled = run.servo.model.robot if differences else run.robot
     rows = [(label, value, limit, ok) for label, value, limit, ok in summary]
     checked = [
         {"id": row.id, "statement": row.statement, "status": row.status.value, "why": row.why}
@@ -80,17 +88,19 @@ def write_report(
     for row in checked:
         row["mark"] = _mark_of_status(row["status"])
     page = _template().render(
-        title=f"Run of {run.robot.name}",
+        title=f"Run of {run.robot.name}" if title is None else title,
         verdict=_verdict(rows, checked),
         summary=[
             {"label": label, "value": value, "limit": limit, "mark": _mark(ok)}
             for label, value, limit, ok in rows
         ],
         audit=checked,
-        facts=_facts(run),
+        facts=[*facts, *_facts(run)],
         outputs=_outputs(run),
-        bodies=_bodies(run),
-        total_mass=_number(sum(body.inertia.mass for body in run.robot.bodies)),
+        differences=differences,
+        bodies=_bodies(run, modelled),
+        total_mass=_total_mass(run.robot),
+        modelled_mass=_total_mass(modelled),
         figures=[
             {"name": name, "caption": _CAPTIONS.get(name, ""), "data": _embedded(figure)}
             for name, figure in figures.items()
@@ -190,10 +200,15 @@ def _sizes(error: Any, units: Iterable[str]) -> str:
     )
 
 
-def _bodies(run: RunLike) -> list[dict[str, str]]:
+def _total_mass(robot: RobotLike) -> str:
+    return _number(sum(body.inertia.mass for body in robot.bodies))
+
+
+def _bodies(run: RunLike, modelled: RobotLike) -> list[dict[str, str]]:
+    """Bodies as they move, with what the servo takes them for."""
     wheels = {wheel.body: wheel for wheel in run.robot.wheels}
     rows = []
-    for body in run.robot.bodies:
+    for body, known in zip(run.robot.bodies, modelled.bodies, strict=True):
         wheel = wheels.get(body.name)
         rows.append(
             {
@@ -202,6 +217,8 @@ def _bodies(run: RunLike) -> list[dict[str, str]]:
                 "parent": body.parent or "world",
                 "mass": _number(body.inertia.mass),
                 "com": _vector(body.inertia.com),
+                "modelled_mass": _number(known.inertia.mass),
+                "modelled_com": _vector(known.inertia.com),
                 "wheel": f"{wheel.kind}, radius {_number(wheel.radius)} m" if wheel else "",
             }
         )

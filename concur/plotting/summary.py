@@ -29,7 +29,8 @@ def summarise(robot: RobotLike) -> str:
     Returns
     -------
     str
-        Tables of the joints, of the masses and, if there are any, of the wheels.
+        Tables of the joints, of the masses with the inertia tensors about the centres of mass
+        along the body axes and, if there are any, of the wheels.
     """
     this: Any = robot
     driven = set(this.actuated or ())
@@ -42,7 +43,15 @@ def summarise(robot: RobotLike) -> str:
         + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity"),
     ]
     joints = _table("body", "parent", "joint", ">nq", ">nv", "driven", "limits")
-    masses = _table("body", ">mass [kg]", ">centre of mass [m]", ">principal moments [kg m^2]")
+    # Products of inertia are rare; their column comes only when there are any.
+    tilted = any(np.any(_products(body.inertia)) for body in this.bodies)
+    masses = _table(
+        "body",
+        ">mass [kg]",
+        ">centre of mass [m]",
+        ">moments xx, yy, zz [kg m^2]",
+        *([">xy, xz, yz [kg m^2]"] if tilted else []),
+    )
     for body in this.bodies:
         joints.add_row(
             body.name,
@@ -54,12 +63,12 @@ def summarise(robot: RobotLike) -> str:
             _limits(body),
         )
         inertia = body.inertia
-        moments = inertia.principal_moments
+        columns = [np.diag(inertia.tensor), *([_products(inertia)] if tilted else [])]
         masses.add_row(
             body.name,
             _number(inertia.mass),
             _vector(inertia.com) if inertia.mass else "",
-            ", ".join(map(_number, moments)) if np.any(moments) else "",
+            *(", ".join(map(_number, part)) if np.any(part) else "" for part in columns),
         )
     parts = ["\n".join(lines), _text(joints), _text(masses)]
     if this.wheels:
@@ -82,6 +91,11 @@ def _wheels(robot: Any) -> Table:
             _vector(wheel.center),
         )
     return table
+
+
+def _products(inertia: Any) -> Any:
+    """Entries of the inertia tensor off its diagonal."""
+    return inertia.tensor[[0, 0, 1], [1, 2, 2]]
 
 
 def _joint(joint: Any) -> str:

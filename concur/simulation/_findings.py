@@ -53,6 +53,8 @@ class Finding:
         What it was to keep; none when it is reported only.
     at_least : bool
         Whether the limit is a lower one.
+    note : str
+        Why there is no limit, where a reader may look for one.
     """
 
     label: str
@@ -60,6 +62,7 @@ class Finding:
     unit: str = ""
     limit: float | None = None
     at_least: bool = False
+    note: str = ""
 
     @property
     def holds(self) -> bool | None:
@@ -75,9 +78,9 @@ class Finding:
 
     @property
     def shown_limit(self) -> str:
-        """Limit and unit, empty without a limit."""
+        """Limit and unit; without a limit the note, if there is one."""
         if self.limit is None:
-            return ""
+            return self.note
         return f"{'>=' if self.at_least else '<='} {self.limit:.3g} {self.unit}".strip()
 
 
@@ -95,13 +98,14 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     -------
     tuple of Finding
         Errors of each output, deviation from the ideal error dynamics, constraint residual,
-        energy balance, peak controls, margin and time taken.
+        energy balance, peak controls with their sign, margin and time taken. The deviation is
+        not judged when the torque is held or the plant differs from the servo's model.
     """
     found = []
     settled = run.t >= min(tolerances.settling_time, run.t[-1])
     for output in run.servo.outputs:
         norm = run.error_norms[output.name]
-        unit = "/".join(dict.fromkeys(output.coordinate_units))
+        unit = ", ".join(dict.fromkeys(output.coordinate_units))
         found += [
             Finding(f"error of {output.name}, initial", float(norm[0]), unit),
             Finding(
@@ -114,13 +118,19 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
             ),
         ]
     # A held torque or another plant deviates by design: the number is then no failure.
-    exact = run.hold is None and run.robot == run.servo.model.robot
+    reasons = []
+    if run.hold is not None:
+        reasons.append("the torque is held")
+    if run.plant_differences:
+        reasons.append("the plant differs from the servo's model")
+    units = (unit for output in run.servo.outputs for unit in output.coordinate_units)
     found.append(
         Finding(
             "deviation from the ideal error dynamics",
             float(np.abs(run.deviation).max()),
-            "m, rad",
-            tolerances.deviation if exact else None,
+            ", ".join(dict.fromkeys(units)),
+            None if reasons else tolerances.deviation,
+            note=f"not judged: {' and '.join(reasons)}" if reasons else "",
         )
     )
     if run.robot.nf:
@@ -128,7 +138,7 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
         found.append(Finding("constraint residual", residual, "m/s", tolerances.constraint))
     found.append(Finding("energy balance", float(np.abs(run.energy_balance).max()), "J"))
     for k, name in enumerate(run.servo.model.control_names):
-        peak = float(np.abs(run.u[:, k]).max())
+        peak = float(run.u[np.abs(run.u[:, k]).argmax(), k])
         found.append(Finding(f"peak of {name}", peak, run.control_units[k]))
     found.append(
         Finding(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,24 +20,8 @@ from concur.simulation._findings import Finding, Tolerances, findings
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-UNITS = {
-    "t": "s",
-    "q": "m, rad, 1",
-    "v": "m/s, rad/s",
-    "s": "m/s, rad/s",
-    "u": "N, N m",
-    "error": "m, rad",
-    "velocity_error": "m/s, rad/s",
-    "ideal": "m, rad",
-    "lyapunov": "m^2/s^2, rad^2/s^2",
-    "margin": "1",
-    "constraint_residual": "m/s",
-    "energy": "J",
-    "work": "J",
-    "momentum": "kg m/s, kg m^2/s",
-    "pose": "m, rad, 1",
-    "reference": "m, rad, 1",
-}
+# Unit of a coordinate of an output: those of a quaternion have none.
+_COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +87,31 @@ class Run:
     seconds: float
 
     @property
+    def dt(self) -> float:
+        """Step of the record, s; zero for a run that holds its start only."""
+        return float(self.t[1] - self.t[0]) if self.t.size > 1 else 0.0
+
+    @cached_property
+    def plant_differences(self) -> tuple[str, ...]:
+        """What of the simulated robot differs from the servo's model, in words."""
+        model, plant = self.servo.model.robot, self.robot
+        if model is plant:
+            return ()
+        found = []
+        for known, moving in zip(model.bodies, plant.bodies, strict=True):
+            parts = (("inertia", "inertia"), ("joint", "joint axis"), ("placement", "placement"))
+            found += [
+                f"{words} of `{known.name}`"
+                for part, words in parts
+                if getattr(known, part) != getattr(moving, part)
+            ]
+        if model.wheels != plant.wheels:
+            found.append("wheels")
+        if tuple(model.gravity) != tuple(plant.gravity):
+            found.append("gravity")
+        return tuple(found)
+
+    @property
     def deviation(self) -> np.ndarray:
         """Error minus the ideal error, shape (k, size)."""
         return np.asarray(self.error - self.ideal)
@@ -140,19 +151,25 @@ class Run:
         """
         return findings(self, tolerances)
 
-    def save(self, path: str | PathLike[str]) -> Path:
+    def save(
+        self, path: str | PathLike[str], facts: Mapping[str, str | float] | None = None
+    ) -> Path:
         """Write the run to an HDF5 file.
 
         Parameters
         ----------
         path : str or path-like
             File to write; an existing one is replaced.
+        facts : mapping of str to str or float, optional
+            Further attributes of the file, such as the name of the task.
 
         Returns
         -------
         pathlib.Path
-            The file. Each array is a dataset named as here, with its unit in the attribute
-            `unit`; names of bodies, outputs and controls are attributes of the file.
+            The file. Each array is a dataset named as here. One with several columns has their
+            names and units in the attributes `columns` and `units`; `unit` lists the units that
+            occur. Names of bodies, outputs and controls, gains, method, step and package
+            version are attributes of the file.
 
         Raises
         ------
@@ -164,12 +181,15 @@ class Run:
         path = Path(path)
         try:
             with h5py.File(path, "w") as file:
-                for name, unit in UNITS.items():
+                for name, columns in self._columns().items():
                     data = file.create_dataset(
                         name, data=getattr(self, name), compression="gzip", compression_opts=1
                     )
-                    data.attrs["unit"] = unit
-                for name, value in self._facts().items():
+                    names, units = zip(*columns, strict=True)
+                    data.attrs["unit"] = ", ".join(dict.fromkeys(units))
+                    if getattr(self, name).ndim > 1:
+                        data.attrs["columns"], data.attrs["units"] = list(names), list(units)
+                for name, value in {**self._facts(), **(facts or {})}.items():
                     file.attrs[name] = value
         except OSError as error:
             raise _unwritable(path, error) from None
@@ -187,10 +207,56 @@ class Run:
 
         return plot_run(self)
 
+    def _columns(self) -> dict[str, list[tuple[str, str]]]:
+        """Name and unit of each column of each array."""
+        robot, model, outputs = self.robot, self.servo.model, self.servo.outputs
+        q = [
+            (f"{body.name}.{name}", unit)
+            for body in robot.bodies
+            for name, unit in zip(
+                body.joint.coordinate_names, body.joint.coordinate_units, strict=True
+            )
+        ]
+        rates = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+        v = list(zip(robot.freedom_names, rates, strict=True))
+        errors = [
+            (f"{output.name}.{name}", unit)
+            for output in outputs
+            for name, unit in zip(output.coordinate_names, output.coordinate_units, strict=True)
+        ]
+        pose = [
+            (f"{output.name}.{name}", _COORDINATE_UNITS.get(name, "1"))
+            for output in outputs
+            for name in output.lie.coordinate_names
+        ]
+        squares = dict.fromkeys(f"{unit}^2/s^2" for _, unit in errors)
+        return {
+            "t": [("t", "s")],
+            "q": q,
+            "v": v,
+            "s": [v[i] for i in model.shape],
+            "u": list(zip(model.control_names, self.control_units, strict=True)),
+            "error": errors,
+            "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
+            "ideal": errors,
+            "lyapunov": [("lyapunov", ", ".join(squares))],
+            "margin": [("margin", "1")],
+            "constraint_residual": [("constraint_residual", "m/s")],
+            "energy": [("energy", "J")],
+            "work": [("work", "J")],
+            "momentum": [(f"p{axis}", "kg m/s") for axis in "xyz"]
+            + [(f"l{axis}", "kg m^2/s") for axis in "xyz"],
+            "pose": pose,
+            "reference": pose,
+        }
+
     def _facts(self) -> dict[str, Any]:
         servo = self.servo
         return {
-            "robot": self.robot.name,
+            "concur_version": version("concur"),
+            "robot": servo.model.robot.name,
+            "plant": self.robot.name,
+            "plant_differences": ", ".join(self.plant_differences),
             "bodies": [body.name for body in self.robot.bodies],
             "velocities": list(self.robot.freedom_names),
             "shape": list(servo.model.shape_names),
@@ -201,6 +267,7 @@ class Run:
             "damping": servo.damping,
             "inertia": servo.inertia,
             "method": self.method,
+            "dt": self.dt,
             "hold": 0.0 if self.hold is None else self.hold,
             "seconds": self.seconds,
         }

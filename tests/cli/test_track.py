@@ -1,6 +1,9 @@
 """The main job from the command line: what it prints, what it leaves behind, how it ends."""
 
+import html
 import json
+import re
+from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
@@ -68,8 +71,7 @@ def test_shipped_task_leaves_run_figures_and_report(shipped):
     with h5py.File(folder / "run.h5") as file:
         assert file["t"].shape == (20001,)
         assert file["q"].shape == (20001, 8)
-        assert file["u"].attrs["unit"] == "N, N m"
-        assert list(file.attrs["outputs"]) == ["base", "hand"]
+        assert_described(file)
         # The wheels of the record roll: seen from the axle, no motion to the side.
         q, v = file["q"][:], file["v"][:]
         moved = np.diff(q[:, :2], axis=0)
@@ -78,6 +80,106 @@ def test_shipped_task_leaves_run_figures_and_report(shipped):
         assert np.abs(sideways).max() < 1e-9
         assert np.abs(v[:, 0] - 0.05 * (v[:, 3] + v[:, 4])).max() < 1e-12
     assert "The run meets its task" in (folder / "report.html").read_text()
+
+
+def assert_described(file):
+    """The record says what its columns are, and what was run."""
+    named = {"q": 8, "v": 8, "s": 5, "u": 5, "error": 5, "velocity_error": 5, "pose": 5}
+    for name, width in named.items():
+        assert file[name].shape[1] == width
+        assert len(file[name].attrs["columns"]) == len(file[name].attrs["units"]) == width
+    columns = {n: dict(zip(d.attrs["columns"], d.attrs["units"], strict=True))
+               for n, d in file.items() if "columns" in d.attrs}  # fmt: skip
+    assert columns["q"]["chassis.x"] == "m"
+    assert columns["q"]["chassis.heading"] == columns["q"]["turret.angle"] == "rad"
+    assert columns["v"]["chassis[vx]"] == "m/s"
+    assert columns["v"]["chassis[omega]"] == columns["s"]["left_wheel"] == "rad/s"
+    assert set(columns["u"].values()) == {"N m"}
+    assert file["u"].attrs["unit"] == "N m"
+    assert columns["error"] == columns["pose"]
+    assert list(columns["error"]) == ["base.x", "base.y", "hand.x", "hand.y", "hand.z"]
+    assert set(columns["velocity_error"].values()) == {"m/s"}
+    assert list(file.attrs["outputs"]) == ["base", "hand"]
+    told = {name: file.attrs[name] for name in ("task", "task_file", "plant", "plant_file")}
+    assert told == {
+        "task": "slalom with circling hand",
+        "task_file": "rover_arm.toml",
+        "plant": "rover_arm",
+        "plant_file": "",
+    }
+    assert file.attrs["dt"] == 0.001
+    assert file.attrs["concur_version"] == version("concur")
+    assert file.attrs["tolerance_settling_time"] == 12.0
+    assert file.attrs["tolerance_final_error"] == 1e-6
+
+
+@pytest.fixture(scope="module")
+def disturbed(tmp_path_factory):
+    """The task with a held torque and a forearm that is heavier than the servo knows."""
+    folder = tmp_path_factory.mktemp("disturbed")
+    source = (files("concur.robots") / "rover_arm.toml").read_text()
+    (folder / "heavy.toml").write_text(source.replace("mass = 1.0,", "mass = 1.25,"))
+    more = {"duration = 20.0\ndt = 0.001\nmethod = \"rk4\"":
+            'duration = 0.4\ndt = 0.002\nmethod = "rkmk4"\nhold = 0.01\n'
+            '[plant]\nfile = "heavy.toml"',
+            "settling_time = 12.0": "settling_time = 0.3"}  # fmt: skip
+    return folder, run("track", altered(folder, more), "--out", folder / "out")
+
+
+def test_hold_and_plant_leave_their_trace_in_the_terminal(disturbed):
+    _, result = disturbed
+    words = " ".join(result.output.split())
+    assert "Integration: rkmk4, dt = 0.002 s" in words
+    assert "Servo: sampled, torque held for 0.01 s" in words
+    assert "Gains of hand: stiffness 9 1/s^2, damping 6 1/s" in words
+    assert "Plant: rover_arm (heavy.toml)" in words
+    assert "the plant differs from the servo's model: inertia of `forearm`" in words
+    assert "not judged" in words
+
+
+def test_hold_and_plant_leave_their_trace_in_report_and_record(disturbed):
+    folder, _ = disturbed
+    page = html.unescape((folder / "out" / "report.html").read_text("utf-8"))
+    for words in (
+        "<h1>slalom with circling hand</h1>",
+        "rkmk4, dt = 0.002 s",
+        "torque held for 0.01 s",
+        "stiffness 9 1/s^2",
+        "heavy.toml",
+        "The plant differs from the servo's model: inertia of `forearm`.",
+        "not judged: the torque is held and the plant differs from the servo's model",
+    ):
+        assert words in page, words
+    row = page[page.index('<td class="id">forearm</td>') :]
+    assert re.findall(r'"number">([^<]+)<', row)[:2] == ["1.25", "1"]
+    with h5py.File(folder / "out" / "run.h5") as file:
+        assert file.attrs["plant_file"] == "heavy.toml"
+        assert file.attrs["plant_differences"] == "inertia of `forearm`"
+        assert (file.attrs["hold"], file.attrs["dt"]) == (0.01, 0.002)
+
+
+def test_hold_and_plant_leave_their_trace_in_json(disturbed, tmp_path):
+    folder, _ = disturbed
+    result = run("track", folder / "task.toml", "--out", tmp_path / "out", "--json")
+    answer = json.loads(result.stdout)
+    settings = answer["settings"]
+    assert (settings["method"], settings["dt"], settings["hold"]) == ("rkmk4", 0.002, 0.01)
+    assert settings["plant_file"] == "heavy.toml"
+    assert settings["gains"]["hand"] == {"stiffness": [9.0] * 3, "damping": [6.0] * 3}
+    deviation = next(f for f in answer["findings"] if f["label"].startswith("deviation"))
+    assert deviation["unit"] == "m"
+    assert deviation["kept"] is None
+    assert "not judged" in deviation["note"]
+
+
+def test_peaks_keep_their_sign(shipped):
+    folder, result = shipped
+    found = {f["label"]: f["value"] for f in json.loads(result.stdout)["findings"]}
+    with h5py.File(folder / "run.h5") as file:
+        for k, name in enumerate(file["u"].attrs["columns"]):
+            column = file["u"][:, k]
+            largest = max(column.max(), column.min(), key=abs)
+            assert found[f"peak of {name}"] == largest
 
 
 def test_tables_are_readable(tmp_path):
@@ -114,16 +216,22 @@ def test_run_that_stops_early_keeps_what_it_has(tmp_path):
     assert result.exit_code == 1
     answer = json.loads(result.stdout)
     assert "margin above 0.001" in answer["stopped"]
+    assert "run.h5 and report.html hold the run up to there" in answer["stopped"]
+    assert "attribute" not in answer["stopped"]
+    assert "servo.feasibility" not in answer["stopped"]
     with h5py.File(tmp_path / "out" / "run.h5") as file:
         assert np.isfinite(file["q"][:]).all()
         assert file["t"].shape[0] < 20001
 
 
-def test_singular_start_is_bad_input(tmp_path):
+def test_singular_start_is_a_no_before_anything_moves(tmp_path):
     stretched = {"forearm = -1.6": "forearm = 0.0"}
     result = run("track", altered(tmp_path, stretched), "--out", tmp_path / "out")
-    assert result.exit_code == 2
-    assert "`hand`" in result.stderr
+    assert result.exit_code == 1
+    assert "not simulated" in result.output
+    assert "`hand`" in result.output
+    assert "simulating" not in result.output
+    assert not (tmp_path / "out").exists()
 
 
 def test_axle_output_is_bad_input_with_the_reason(tmp_path):
@@ -140,16 +248,21 @@ def test_axle_output_is_bad_input_with_the_reason(tmp_path):
         ({"duration = 20.0": "duratoin = 20.0"}, ["task.toml", "[simulation]", "duratoin"]),
         ({'robot = "rover_arm"': 'robot = "rover_rm"'}, ["rover_rm", "rover_arm"]),
         ({"left_wheel = 2.0": "left_whel = 2.0"}, ["left_whel"]),
-        ({"dt = 0.001": "dt = 0.0007"}, ["duration", "whole number of steps"]),
+        ({"dt = 0.001": "dt = 0.0007"}, ["[simulation]", "duration", "whole number of steps"]),
+        ({"dt = 0.001": "dt = 0.001\nhold = 0.0015"}, ["task.toml", "[simulation]", "`hold`"]),
+        ({"left_wheel = 2.0": "chassis = 2.0"}, ["task.toml", "[initial.s]", "the wheels"]),
+        ({"settling_time = 12.0": "settling_time = 21.0"}, ["[tolerances]", "settling_time"]),
     ],
-    ids=["field", "robot", "velocity", "step"],
+    ids=["field", "robot", "velocity", "step", "hold", "base", "settling"],
 )
 def test_bad_task_is_one_line_and_status_two(tmp_path, change, words):
     result = run("track", altered(tmp_path, change), "--out", tmp_path / "out")
     assert result.exit_code == 2
-    line = result.stderr.strip().splitlines()[-1]
+    assert not result.stdout
+    assert result.stderr.count("\n") == 1
     for word in words:
-        assert word in line
+        assert word in result.stderr
+    assert not (tmp_path / "out").exists()
 
 
 def test_missing_file_is_bad_input(tmp_path):
@@ -169,6 +282,76 @@ def test_unknown_animation_is_refused_before_the_work(tmp_path):
     assert result.exit_code == 2
     assert ".gif" in result.stderr
     assert not (tmp_path / "out").exists()
+
+
+def test_mp4_without_ffmpeg_is_refused_before_the_work(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    out = tmp_path / "out"
+    result = run("track", altered(tmp_path, SHORT), "--out", out, "--animation", "mp4")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("concur: option `--animation`: expected the program ffmpeg")
+    assert not out.exists()
+
+
+def test_folder_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    result = run("track", altered(tmp_path, SHORT), "--out", tmp_path / "file" / "deep")
+    assert result.exit_code == 2
+    assert result.stderr.startswith("concur: option `--out`")
+    assert not result.stdout
+
+
+def test_files_of_the_wrong_kind_are_told_apart(tmp_path):
+    task = run("check", EXAMPLES / "rover_arm.toml")
+    assert task.exit_code == 2
+    assert "got a task file" in task.stderr
+    assert "Use `concur track" in task.stderr
+    robot = run("track", EXAMPLES / "my_robot.toml")
+    assert robot.exit_code == 2
+    assert "got a robot file" in robot.stderr
+    assert "Use `concur check" in robot.stderr
+
+
+def test_version():
+    assert run("--version").output == f"concur {version('concur')}\n"
+
+
+def test_check_suggests_a_shipped_robot():
+    result = run("check", "rover_amr")
+    assert result.exit_code == 2
+    assert "Did you mean `rover_arm`?" in result.stderr
+    assert "orbital_crawler" in result.stderr
+
+
+def test_check_accepts_the_robot_to_start_from():
+    result = run("check", EXAMPLES / "my_robot.toml")
+    assert result.exit_code == 0, result.output
+    for words in ("Revolute (0, 1, 0)", "-2.6 to 2.6 rad", "radius [m]", "[kg m^2]", "mass [kg]"):
+        assert words in result.output
+    assert "warning" not in result.output
+
+
+def test_suspicious_inertia_is_a_warning_and_no_refusal(tmp_path):
+    source = (EXAMPLES / "my_robot.toml").read_text()
+    old, new = "moments = [0.03, 0.03, 0.004]", "moments = [3e4, 3e4, 4e3]"
+    assert old in source
+    (tmp_path / "robot.toml").write_text(source.replace(old, new))
+    result = run("check", tmp_path / "robot.toml")
+    assert result.exit_code == 0
+    words = " ".join(result.output.split())
+    assert "warning: body `mast`: radius of gyration 122 m on a robot of 0.4 m" in words
+    assert "kg mm^2 instead of kg m^2?" in words
+    answer = json.loads(run("check", tmp_path / "robot.toml", "--json").stdout)
+    assert len(answer["warnings"]) == 1
+
+
+def test_suspicious_inertia_is_shown_by_track_too(tmp_path):
+    source = (files("concur.robots") / "rover_arm.toml").read_text()
+    (tmp_path / "far.toml").write_text(source.replace("[0.9, 1.1, 1.6]", "[900.0, 1100.0, 1600.0]"))
+    task = altered(tmp_path, SHORT | {'robot = "rover_arm"': 'robot = "far.toml"'})
+    result = run("track", task, "--out", tmp_path / "out", "--json")
+    (warning,) = json.loads(result.stdout)["warnings"]
+    assert warning.startswith("body `chassis`: radius of gyration 7.3 m")
 
 
 def test_check_shows_robot_reduction_and_assumptions():

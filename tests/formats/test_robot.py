@@ -152,6 +152,13 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "joint field text": ("axis = [0, 1, 0]", 'axis = "y"', LEFT, "joint.axis", ['text "y"']),
     "unknown field": ("radius = 0.1", "radus = 0.1", '[[wheels]] "left"', "radus", ["`radius`?"]),
     "unknown field at the top": ("gravity", "gravitation", "", "gravitation", ["`gravity`?"]),
+    "euler angles": (
+        "rotation = [0.0, 0.0, 0.6, 0.8]",
+        "rpy = [0.0, 0.0, 1.3]",
+        ARM,
+        "placement.rpy",
+        ["unknown field `rpy`", "unit quaternion: rotation = [x, y, z, w]"],
+    ),
     "unknown field deep": ("mass = 10.0", "mas = 10.0", CHASSIS, "inertia.mas", ["`mass`?"]),
     "gravity too short": ("0.0, -9.81]", "-9.81]", "", "gravity", ["3 numbers", "a list of 2"]),
     "gravity text": (
@@ -311,6 +318,13 @@ def test_a_directory_is_no_robot(tmp_path: Path) -> None:
         load(tmp_path)
 
 
+def test_a_task_is_no_robot(tmp_path: Path) -> None:
+    path = write(tmp_path, 'name = "it"\nrobot = "cart.toml"\n[[outputs]]\nname = "hand"\n')
+    with pytest.raises(DescriptionError, match="expected a robot file, got a task file") as caught:
+        load(path)
+    assert f"concur track {path}" in str(caught.value)
+
+
 def test_urdf_is_refused_with_a_way_out(tmp_path: Path) -> None:
     path = tmp_path / "arm.urdf"
     path.write_text("<robot/>")
@@ -447,7 +461,7 @@ JOINT_FAULTS: dict[str, tuple[str, str, str, list[str]]] = {
         '{ type = "Spherical" }',
         "limits = [[0, 1], [0, 1], [0, 1], [0, 1]]",
         "limits",
-        ["per coordinate"],
+        ["no limits", "Spherical joint has a quaternion"],
     ),
     "limit": (TURN, "limit = [0, 1]", "limit", ["Did you mean `limits`?"]),
     "screw without pitch": (

@@ -277,6 +277,14 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         HAND, "components[0]", ["a whole number", "got 0.5"]),
     "points text": (POLYNOMIAL, 'kind = "waypoints"\ntimes = [0]\npoints = [0, "end"]', BASE,
         "points[1]", ["a number or a list of numbers", '"end"']),
+    "duration in steps": ("dt = 0.01", "dt = 0.03", "[simulation]", "duration",
+        ["a whole number of steps of dt = 0.03 s", "got 20 s", "Write 20.01"]),
+    "hold in steps": ("dt = 0.01", "dt = 0.01\nhold = 0.015", "[simulation]", "hold",
+        ["a whole number of steps", "got 0.015 s", "Write 0.02,"]),
+    "hold below a step": ("dt = 0.01", "dt = 0.01\nhold = 0.001", "[simulation]", "hold",
+        ["a whole number of steps", "Write 0.01,"]),
+    "settling after the end": ("[simulation]", "[tolerances]\nsettling_time = 21\n[simulation]",
+        "[tolerances]", "settling_time", ["within the duration of 20 s", "got 21 s"]),
     "start table": ("[initial.s]", "[initial.v]", "[initial]", "v", ["`q`, `s`"]),
 }  # fmt: skip
 
@@ -389,7 +397,44 @@ def test_the_robot_is_looked_for_beside_the_task(tmp_path: Path) -> None:
     path = write(tmp_path, altered('"rover_arm"', '"parts/rover.toml"'))
     with pytest.raises(DescriptionError, match="no file of this name") as caught:
         load_task(path)
-    assert caught.value.file == str(tmp_path / "parts" / "rover.toml")
+    assert (caught.value.file, caught.value.field) == (str(path), "robot")
+    assert str(tmp_path / "parts" / "rover.toml") in str(caught.value)
+
+
+def test_a_missing_plant_names_the_task_and_the_nearest_file(tmp_path: Path) -> None:
+    write(tmp_path, robot_text(), "heavy.toml")
+    path = write(tmp_path, TASK + '\n[plant]\nfile = "hevy.toml"\n')
+    with pytest.raises(DescriptionError, match=r"Did you mean `heavy\.toml`") as caught:
+        load_task(path)
+    where = (caught.value.file, caught.value.table, caught.value.field)
+    assert where == (str(path), "[plant]", "file")
+
+
+def test_a_robot_is_no_task(tmp_path: Path) -> None:
+    path = write(tmp_path, robot_text())
+    with pytest.raises(DescriptionError, match="expected a task file, got a robot file") as caught:
+        load_task(path)
+    assert f"concur check {path}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("chassis", ["follows from the wheels", "left_wheel"]),
+        ("chassis[vx]", ["follows from the wheels"]),
+        ("turret[angle]", ["Name its freedoms: turret."]),
+    ],
+)
+def test_start_velocities_that_are_no_shape_velocities(
+    tmp_path: Path, name: str, words: list[str]
+) -> None:
+    task = load_task(write(tmp_path, altered("left_wheel = 2.0", f'"{name}" = 2.0')))
+    with pytest.raises(DescriptionError) as caught:
+        task.servo()
+    error = caught.value
+    assert (error.file, error.table, error.field) == (str(task.path), "[initial.s]", name)
+    for word in words:
+        assert word in str(error)
 
 
 def test_a_fault_in_the_robot_names_the_robots_file(tmp_path: Path) -> None:
@@ -405,9 +450,25 @@ def test_the_plant_has_the_bodies_of_the_robot(tmp_path: Path) -> None:
     text = robot_text().replace('"turret"', '"tower"')
     write(tmp_path, text, "other.toml")
     path = write(tmp_path, TASK + '\n[plant]\nfile = "other.toml"\n')
-    with pytest.raises(DescriptionError, match="tower") as caught:
+    with pytest.raises(DescriptionError, match=r"got `tower`.* without `turret`") as caught:
         load_task(path)
     assert (caught.value.table, caught.value.field) == ("[plant]", "file")
+
+
+def test_the_plant_has_the_drives_of_the_robot(tmp_path: Path) -> None:
+    drives = 'actuated = ["left_wheel", "right_wheel", "turret", "upper_arm"]\n'
+    write(tmp_path, drives + robot_text(), "other.toml")
+    path = write(tmp_path, TASK + '\n[plant]\nfile = "other.toml"\n')
+    words = r"got `forearm` \(Revolute on upper_arm\) without `forearm` .*, driven\)"
+    with pytest.raises(DescriptionError, match=words):
+        load_task(path)
+
+
+def test_a_singular_start_names_the_task(tmp_path: Path) -> None:
+    task = load_task(write(tmp_path, TASK))
+    with pytest.raises(ConcurError, match="margin") as caught:
+        task.simulate(task.servo())
+    assert (caught.value.file, caught.value.table) == (str(task.path), "[initial.q]")
 
 
 def test_a_syntax_error_names_its_line(tmp_path: Path) -> None:

@@ -81,6 +81,20 @@ def test_report_tells_everything(report, run):
         assert part in page.words, part
 
 
+def test_title_and_facts_are_shown(run, tmp_path):
+    facts = [("Integration", "rk4, dt = 0.01 s"), ("Plant", "a & b")]
+    page = write_report(run, SUMMARY, AUDIT, {}, tmp_path, "to the door", facts)
+    source = page.read_text("utf-8")
+    assert "<title>to the door</title>" in source
+    words = Page(source).words
+    assert words.startswith("to the door to the door The run meets its task")
+    for label, value in facts:
+        assert f"{label} {value}" in words
+    plain = Page(write_report(run, SUMMARY, AUDIT, {}, tmp_path).read_text("utf-8")).words
+    assert plain.startswith("Run of demo rover")
+    assert "servo's model" not in plain
+
+
 def test_report_embeds_every_figure_and_refers_to_nothing_else(report, figures):
     source = report()
     page = Page(source)

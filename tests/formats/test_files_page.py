@@ -1,0 +1,121 @@
+"""The page on files: each of its TOML blocks is read as it stands there."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from concur.control import Output
+from concur.formats import _robot, _task, load, load_task
+from concur.mechanism import joints
+from concur.simulation import METHODS, Tolerances
+
+PAGE = (Path(__file__).parents[2] / "docs" / "files.md").read_text(encoding="utf-8")
+BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+ROBOT = tomllib.loads(next(b for b in BLOCKS if b.startswith('name = "cart"')))
+TASK = tomllib.loads(next(b for b in BLOCKS if b.startswith('name = "drive and point"')))
+
+
+def written(value: Any) -> str:
+    """Write a value as TOML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {written(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(written, value)) + "]"
+    if isinstance(value, float) and math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    return json.dumps(value)
+
+
+def completed(whole: dict[str, Any], part: dict[str, Any]) -> str:
+    """Put the tables of a fragment into a whole file: lists grow, tables are replaced."""
+    merged = dict(whole)
+    for key, value in part.items():
+        if key in ("bodies", "wheels", "outputs"):
+            merged[key] = [*whole.get(key, []), *value]
+        elif key == "reference":
+            merged[key] = whole.get(key, {}) | value
+        else:
+            merged[key] = value
+    return "\n".join(f"{key} = {written(value)}" for key, value in merged.items())
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.splitlines()[1])
+def test_block_is_read(block: str, tmp_path: Path) -> None:
+    part = tomllib.loads(block)
+    for name in ("cart.toml", "heavy_cart.toml"):
+        (tmp_path / name).write_text(completed(ROBOT, {}))
+    target = tmp_path / "this.toml"
+    if "name" in part:
+        target.write_text(block)
+        robot_file = "bodies" in part
+    else:
+        robot_file = bool({"bodies", "wheels"} & part.keys())
+        target.write_text(completed(ROBOT if robot_file else TASK, part))
+    if robot_file:
+        robot = load(target)
+        assert {b["name"] for b in part["bodies"]} <= {b.name for b in robot.bodies}
+    else:
+        task = load_task(target)
+        assert {o["name"] for o in part.get("outputs", [])} <= {o.name for o in task.outputs}
+        task.reference(0.1)
+
+
+def table_after(heading: str) -> list[str]:
+    """Give the first cells of the tables of a section."""
+    section = re.split(r"^#+ ", PAGE[PAGE.index(f"### {heading}\n") + 4 :], flags=re.MULTILINE)[0]
+    lines = section.splitlines()
+    below = [*lines[1:], ""]
+    heads = {line for line, next_line in zip(lines, below, strict=True) if "| --- |" in next_line}
+    rows = [line for line in lines if line.startswith("| `") and line not in heads]
+    return [name for row in rows for name in re.findall(r"`([^`]+)`", row.split("|")[1])]
+
+
+def test_every_joint_and_its_fields_are_listed() -> None:
+    assert sorted([*table_after("Joints"), "Joint"]) == sorted(joints.__all__)
+    rows = dict(re.findall(r"^\| `([A-Z][A-Za-z]+)` \|(.*?)\|", PAGE, re.MULTILINE))
+    for name in table_after("Joints"):
+        fields = re.findall(r"`(\w+)`", rows[name])
+        assert fields == list(inspect.signature(getattr(joints, name)).parameters), name
+
+
+@pytest.mark.parametrize(
+    ("heading", "table"),
+    [
+        ("Bodies", _robot._BodyTable),
+        ("Simulation", _task._SimulationTable),
+        ("Tolerances", _task._TolerancesTable),
+    ],
+)
+def test_every_field_is_listed(heading: str, table: Any) -> None:
+    assert sorted(table_after(heading)) == sorted(table.model_fields)
+
+
+def test_wheels_outputs_references_and_methods_are_listed() -> None:
+    kinds = ["disk", "omni", "mecanum", "slider"]
+    assert sorted(table_after("Wheels")) == sorted([*_robot._WheelTable.model_fields, *kinds])
+    groups = list(_task._KINDS)
+    assert sorted(table_after("Outputs")) == sorted([*_task._OutputTable.model_fields, *groups])
+    assert {"name", "body", "group", "point", "axes"} == set(inspect.signature(Output).parameters)
+    every = {kind for kinds in _task._KINDS.values() for kind in kinds}
+    assert set(table_after("References")) == every
+    for kind, table in (*_task._PATHS.items(), ("screw", _task._Screw)):
+        row = next(r for r in PAGE.splitlines() if r.startswith(f"| `{kind}` | "))
+        for field in set(table.model_fields) - {"kind", "relative_to", "components"}:
+            assert f"`{field}`" in row, (kind, field)
+    for method in METHODS:
+        assert f"`{method}`" in PAGE
+
+
+def test_defaults_of_tolerances_are_those_of_the_code() -> None:
+    for name in ("final_error", "deviation", "constraint", "margin"):
+        row = next(r for r in PAGE.splitlines() if r.startswith(f"| `{name}` |"))
+        shown = re.findall(r"`([^`]+)`", row)[-1]
+        assert float(shown) == getattr(Tolerances, name)

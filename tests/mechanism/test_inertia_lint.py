@@ -1,0 +1,74 @@
+"""Inertias out of proportion: what is said, and that sound robots stay without a word."""
+
+import pytest
+
+import concur as cc
+from concur.mechanism._inertia_lint import robot_size, suspicious_inertias
+
+SOUND = cc.Inertia(2.0, (0.1, 0.0, 0.0), (0.01, 0.02, 0.02))
+
+
+def pair(inertia=SOUND, reach=0.8, base=(0.0, 0.0, 0.0)):
+    """Two bodies on hinges, one `reach` from the other."""
+    return cc.Mechanism(
+        "pair",
+        [
+            cc.Body("base", cc.joints.Free(), None, cc.Pose(base), SOUND),
+            cc.Body("arm", cc.joints.Revolute((0, 0, 1)), "base", cc.Pose((reach, 0, 0)), inertia),
+        ],
+    )
+
+
+@pytest.mark.parametrize("name", ["rover_arm", "orbital_crawler"])
+def test_shipped_robots_are_not_suspicious(name):
+    assert suspicious_inertias(getattr(cc.robots, name)()) == ()
+
+
+@pytest.mark.parametrize(
+    ("factor", "unit"),
+    [(1.0, None), (1e4, "kg cm^2"), (1e6, "kg mm^2"), (1e9, "g mm^2")],
+)
+def test_moments_in_another_unit_are_named(factor, unit):
+    moments = (0.05 * factor, 0.08 * factor, 0.08 * factor)  # 0.2 m for 2 kg
+    found = suspicious_inertias(pair(cc.Inertia(2.0, moments=moments)))
+    if unit is None:
+        assert found == ()
+        return
+    (text,) = found
+    assert text == (
+        f"body `arm`: radius of gyration {0.2 * factor**0.5:.3g} m on a robot of 0.8 m: "
+        f"{unit} instead of kg m^2?"
+    )
+
+
+@pytest.mark.parametrize(("factor", "unit"), [(1e2, "cm"), (1e3, "mm")])
+def test_centres_of_mass_in_another_unit_are_named(factor, unit):
+    inertia = cc.Inertia(2.0, (0.0, 0.3 * factor, 0.0), (0.01, 0.02, 0.02))
+    (text,) = suspicious_inertias(pair(inertia))
+    assert f"centre of mass {0.3 * factor:.3g} m from the origin" in text
+    assert text.endswith(f"{unit} instead of m?")
+
+
+def test_three_sizes_are_the_limit():
+    for away, count in ((2.3, 0), (2.5, 1)):
+        inertia = cc.Inertia(2.0, (away, 0.0, 0.0), (0.01, 0.02, 0.02))
+        assert len(suspicious_inertias(pair(inertia))) == count, away
+
+
+def test_size_does_not_depend_on_where_the_base_stands():
+    assert robot_size(pair(base=(100.0, 0.0, 0.0))) == pytest.approx(0.8)
+
+
+def test_a_robot_without_extent_cannot_be_judged():
+    alone = cc.Mechanism("alone", [cc.Body("body", cc.joints.Free(), None, cc.Pose(), SOUND)])
+    assert robot_size(alone) == 0.0
+    assert suspicious_inertias(alone) == ()
+
+
+def test_a_body_says_an_inertia_and_that_a_quaternion_has_no_limits():
+    with pytest.raises(cc.errors.DescriptionError, match="expected an Inertia, got"):
+        cc.Body("part", cc.joints.Free(), inertia=3.0)
+    for joint in (cc.joints.Free(), cc.joints.Spherical()):
+        words = f"no limits: a {type(joint).__name__} joint has a quaternion"
+        with pytest.raises(cc.errors.DescriptionError, match=words):
+            cc.Body("part", joint, limits=[(0.0, 1.0)] * joint.nq)
