@@ -20,6 +20,26 @@ from concur.simulation._findings import Finding, Tolerances, findings
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+# The arrays of a run; no unit here where the columns have their own (`Run._columns`).
+UNITS = {
+    "t": "s",
+    "q": None,
+    "v": None,
+    "s": None,
+    "u": None,
+    "error": None,
+    "velocity_error": None,
+    "ideal": None,
+    "lyapunov": None,
+    "margin": "1",
+    "constraint_residual": "m/s",
+    "energy": "J",
+    "work": "J",
+    "momentum": None,
+    "pose": None,
+    "reference": None,
+}
+
 # Unit of a coordinate of an output: those of a quaternion have none.
 _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 
@@ -181,7 +201,9 @@ class Run:
         path = Path(path)
         try:
             with h5py.File(path, "w") as file:
-                for name, columns in self._columns().items():
+                own = self._columns()
+                for name, unit in UNITS.items():
+                    columns = own[name] if unit is None else [(name, unit)]
                     data = file.create_dataset(
                         name, data=getattr(self, name), compression="gzip", compression_opts=1
                     )
@@ -208,7 +230,7 @@ class Run:
         return plot_run(self)
 
     def _columns(self) -> dict[str, list[tuple[str, str]]]:
-        """Name and unit of each column of each array."""
+        """Name and unit of each column of the arrays whose units depend on the robot."""
         robot, model, outputs = self.robot, self.servo.model, self.servo.outputs
         q = [
             (f"{body.name}.{name}", unit)
@@ -231,7 +253,6 @@ class Run:
         ]
         squares = dict.fromkeys(f"{unit}^2/s^2" for _, unit in errors)
         return {
-            "t": [("t", "s")],
             "q": q,
             "v": v,
             "s": [v[i] for i in model.shape],
@@ -240,10 +261,6 @@ class Run:
             "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
             "ideal": errors,
             "lyapunov": [("lyapunov", ", ".join(squares))],
-            "margin": [("margin", "1")],
-            "constraint_residual": [("constraint_residual", "m/s")],
-            "energy": [("energy", "J")],
-            "work": [("work", "J")],
             "momentum": [(f"p{axis}", "kg m/s") for axis in "xyz"]
             + [(f"l{axis}", "kg m^2/s") for axis in "xyz"],
             "pose": pose,
