@@ -41,7 +41,9 @@ def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
     if task.plant is None:
         facts.append(("Plant", "the robot as the servo knows it"))
     else:
-        facts.append(("Plant", f"{task.plant.name} ({task.plant_file}), in place of the task's robot"))
+        facts.append(
+            ("Plant", f"{task.plant.name} ({task.plant_file}), in place of the task's robot")
+        )
     return facts
 
 
