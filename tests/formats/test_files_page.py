@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from concur.control import Output
-from concur.formats import _robot, _task, load, load_task
+from concur.formats import _reference, _robot, _task, load, load_task
 from concur.mechanism import joints
 from concur.simulation import METHODS, Tolerances
 
@@ -101,12 +101,12 @@ def test_every_field_is_listed(heading: str, table: Any) -> None:
 def test_wheels_outputs_references_and_methods_are_listed() -> None:
     kinds = ["disk", "omni", "mecanum", "slider"]
     assert sorted(table_after("Wheels")) == sorted([*_robot._WheelTable.model_fields, *kinds])
-    groups = list(_task._KINDS)
+    groups = list(_reference.REFERENCE_KINDS)
     assert sorted(table_after("Outputs")) == sorted([*_task._OutputTable.model_fields, *groups])
     assert {"name", "body", "group", "point", "axes"} == set(inspect.signature(Output).parameters)
-    every = {kind for kinds in _task._KINDS.values() for kind in kinds}
+    every = {kind for kinds in _reference.REFERENCE_KINDS.values() for kind in kinds}
     assert set(table_after("References")) == every
-    for kind, table in (*_task._PATHS.items(), ("screw", _task._Screw)):
+    for kind, table in (*_reference._PATHS.items(), ("screw", _reference._Screw)):
         row = next(r for r in PAGE.splitlines() if r.startswith(f"| `{kind}` | "))
         for field in set(table.model_fields) - {"kind", "relative_to", "components"}:
             assert f"`{field}`" in row, (kind, field)
