@@ -71,17 +71,20 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 args = bound.args
             arrays, static = args[first:last], args[last:]
             cache = args[0].__dict__.setdefault("_evaluators", {}) if first else own_cache
-            key = (function.__qualname__, *_hashable(_where(args), static))
-            entry = cache.get(key)
+            key = (function.__qualname__, static)
+            try:
+                entry = cache.get(key)
+            except TypeError:
+                raise _not_a_name(_where(args), static) from None
             if entry is None:
                 entry = cache[key] = _Entry(_build(args, static))
             if any(isinstance(a, ca.SX) for a in arrays):
                 return entry.expand(_expressions(args, arrays, ca.SX))
             if any(isinstance(a, ca.MX) for a in arrays):
-                return entry.numeric(_where(args), _shapes(args)).function(
-                    *_expressions(args, arrays, ca.MX)
-                )
-            return entry.numeric(_where(args), _shapes(args))(*arrays)
+                evaluator = entry.evaluator or entry.numeric(_where(args), _shapes(args))
+                return evaluator.function(*_expressions(args, arrays, ca.MX))
+            evaluator = entry.evaluator or entry.numeric(_where(args), _shapes(args))
+            return evaluator(*arrays)
 
         def _where(args: Any) -> str:
             owner = getattr(args[0], "name", None) if first else None
@@ -134,17 +137,15 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
     return decorate
 
 
-def _hashable(where: str, static: tuple[Any, ...]) -> tuple[Any, ...]:
+def _not_a_name(where: str, static: tuple[Any, ...]) -> ShapeError:
     """Arguments that select a function must be names, not lists."""
-    for value in static:
-        if not isinstance(value, Hashable):
-            raise ShapeError(
-                where,
-                expected="a name",
-                came=f"{type(value).__name__} {value!r:.40}",
-                cure="Pass one name at a time.",
-            )
-    return static
+    came = next(value for value in static if not isinstance(value, Hashable))
+    return ShapeError(
+        where,
+        expected="a name",
+        came=f"{type(came).__name__} {came!r:.40}",
+        cure="Pass one name at a time.",
+    )
 
 
 class _Entry:
@@ -152,7 +153,7 @@ class _Entry:
 
     def __init__(self, graph: ca.Function) -> None:
         self._graph = graph
-        self._evaluator: Evaluator | None = None
+        self.evaluator: Evaluator | None = None
 
     def expand(self, expressions: list[ca.SX]) -> Any:
         # Zeros that the graph folds to for these arguments become structural again.
@@ -160,14 +161,14 @@ class _Entry:
         return results if len(results) != 1 else results[0]
 
     def numeric(self, where: str, shapes: list[tuple[int, ...]]) -> Evaluator:
-        if self._evaluator is None:
+        if self.evaluator is None:
             sizes = [self._graph.size_out(i) for i in range(self._graph.n_out())]
             known = [
                 tuple(own if n < 0 else n for n, own in zip(shape, size, strict=False))
                 for shape, size in zip(shapes, sizes, strict=True)
             ]
-            self._evaluator = Evaluator(self._graph, known, where)
-        return self._evaluator
+            self.evaluator = Evaluator(self._graph, known, where)
+        return self.evaluator
 
 
 def _casadi_shape(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -48,7 +48,7 @@ class Evaluator:
         self._lock = Lock()
         self.shapes = tuple(shapes)
         self.function = _dense(function)
-        self._names = tuple(self.function.name_in())
+        self._places = tuple(f"{where}, argument `{name}`" for name in self.function.name_in())
         sizes_in = [self.function.size_in(i) for i in range(self.function.n_in())]
         sizes_out = [self.function.size_out(i) for i in range(self.function.n_out())]
         self._flat_in, self.inputs, parts_in = _views(sizes_in)
@@ -80,14 +80,14 @@ class Evaluator:
             If an argument holds a NaN or an infinity.
         """
         with self._lock:
-            for view, argument, name in zip(self.inputs, arguments, self._names, strict=True):
-                array = as_floats(argument, f"{self.where}, argument `{name}`")
+            for view, argument, place in zip(self.inputs, arguments, self._places, strict=True):
+                array = as_floats(argument, place)
                 if array.shape == view.shape:
                     view[...] = array
                 elif (*array.shape, 1) == view.shape or (array.shape == () and view.size == 1):
                     view[:, 0] = array
                 else:
-                    raise shape_error(f"{self.where}, argument `{name}`", view.shape, array.shape)
+                    raise shape_error(place, view.shape, array.shape)
             if not np.isfinite(self._flat_in).all():
                 self._refuse_nonfinite()
             self.trigger()
@@ -98,9 +98,9 @@ class Evaluator:
         return results if len(results) != 1 else results[0]
 
     def _refuse_nonfinite(self) -> None:
-        for view, name in zip(self.inputs, self._names, strict=True):
+        for view, place in zip(self.inputs, self._places, strict=True):
             if not np.isfinite(view).all():
-                raise nonfinite_error(f"{self.where}, argument `{name}`", view)
+                raise nonfinite_error(place, view)
 
     def __reduce__(self) -> Any:
         return Evaluator, (self.function, self.shapes, self.where)
@@ -126,6 +126,8 @@ def as_floats(value: Any, where: str) -> np.ndarray:
     ShapeError
         If the value is ragged or not numeric.
     """
+    if type(value) is np.ndarray and value.dtype == np.float64:
+        return value
     try:
         array = np.asarray(value)
         if array.dtype.kind in "biuf":

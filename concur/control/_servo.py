@@ -501,6 +501,12 @@ class Servo(EvaluatedMethods):
         ShapeError
             If it does not fit the outputs.
         """
+        if (
+            isinstance(sample, ReferenceSample)
+            and sample.pose.shape in ((self.pose_size,), (self.pose_size, 1))
+            and sample.twist.shape[0] == self.size
+        ):
+            return sample.pose, sample.twist, sample.acceleration
         where = f"servo of `{self.name}`, reference"
         if not isinstance(sample, ReferenceSample):
             raise ShapeError(

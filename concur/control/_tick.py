@@ -58,6 +58,7 @@ class Tick:
     def __init__(self, servo: Servo) -> None:
         self.servo = servo
         self._evaluator = evaluator_of(servo)
+        self._places = [f"tick of `{servo.name}`, argument `{name}`" for name in ("q", "s")]
         self.buffers = TickBuffers(
             *(view[:, 0] for view in (*self._evaluator.inputs, *self._evaluator.outputs))
         )
@@ -101,15 +102,15 @@ class Tick:
             If the decoupling matrix is singular.
         """
         buffers = self.buffers
-        self._fill("q", buffers.q, q)
-        self._fill("s", buffers.s, s)
+        self._fill(buffers.q, q, self._places[0])
+        self._fill(buffers.s, s, self._places[1])
         buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = self.servo.flat(sample)
         if not self.update():
             self._refuse()
         return buffers.u
 
-    def _fill(self, name: str, buffer: np.ndarray, values: Array) -> None:
-        where = f"tick of `{self.servo.name}`, argument `{name}`"
+    @staticmethod
+    def _fill(buffer: np.ndarray, values: Array, where: str) -> None:
         array = as_floats(values, where)
         if array.shape != buffer.shape:
             raise shape_error(where, buffer.shape, array.shape)
