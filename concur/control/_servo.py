@@ -48,7 +48,7 @@ from concur.kinematics import (
     joint_poses,
 )
 from concur.mechanism import scalar
-from concur.reduction import Audit, AuditRow, AuditStatus, ReducedModel
+from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -407,7 +407,7 @@ class Servo(EvaluatedMethods):
             rows.append(
                 AuditRow(
                     "CON4",
-                    "the reference is C2 and feasible",
+                    CON4,
                     AuditStatus.HOLDS if path.feasible else AuditStatus.FAILS,
                     path.why,
                     {"margin": path.margin, "reached": path.reached},
@@ -543,7 +543,7 @@ def _consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
         "CON7",
         "the initial state obeys the wheels",
         AuditStatus.HOLDS if rest < 1e-9 else AuditStatus.FAILS,
-        f"velocities are lifted from shape velocities; constraint residual {rest:.1e}",
+        f"by construction: velocities are lifted; constraint residual {rest:.1e}",
         {"residual": rest},
     )
 

@@ -40,7 +40,7 @@ class TickBuffers:
 
 
 class Tick:
-    """The whole law, called without allocation.
+    """The whole law, called through buffers that are allocated once.
 
     Made by `Servo.compile`. One tick serves one thread at a time.
 

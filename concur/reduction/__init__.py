@@ -1,8 +1,17 @@
 """From a robot to its shape: the affine lift v = H s + h and the dynamics on it."""
 
-from concur.reduction._audit import Audit, AuditRow, AuditStatus
+from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
 from concur.reduction._reduce import reduce
 
-__all__ = ["Audit", "AuditRow", "AuditStatus", "ReducedModel", "along", "gradient", "reduce"]
+__all__ = [
+    "CON4",
+    "Audit",
+    "AuditRow",
+    "AuditStatus",
+    "ReducedModel",
+    "along",
+    "gradient",
+    "reduce",
+]

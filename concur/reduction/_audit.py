@@ -23,6 +23,10 @@ SAMPLES = 32
 """Configurations at which a condition is tested, the neutral one included."""
 
 
+CON4 = "the reference is feasible (that it is C2 is taken on trust)"
+"""Statement of CON4: the motion is followed, the smoothness of the reference is not tested."""
+
+
 class AuditStatus(Enum):
     """Outcome of one check."""
 
@@ -143,14 +147,14 @@ def audit(model: ReducedModel, outputs: tuple[Any, ...] | None) -> Audit:
         _invariance(model, samples, rng),
         _no_actuator_along_group(model, samples),
         _closed_basis(model),
-        _not_checked("CON4", "the reference is C2 and feasible", "no reference was given"),
+        _not_checked("CON4", CON4, "no reference was given"),
         *_counts(model, outputs),
         _not_checked("CON7", "the initial state obeys the wheels", "no state was given"),
         AuditRow(
             "CON8",
             "coordinates can be listed with the dependent ones first",
             AuditStatus.HOLDS,
-            "the lift names its dependent and shape velocities",
+            "by construction: the lift names its dependent and shape velocities",
         ),
         *_platform(model, samples),
     ]
