@@ -4,6 +4,7 @@ from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
 from concur.reduction._reduce import reduce
+from concur.reduction._wheels import WheelReduction
 
 __all__ = [
     "CON4",
@@ -11,6 +12,7 @@ __all__ = [
     "AuditRow",
     "AuditStatus",
     "ReducedModel",
+    "WheelReduction",
     "along",
     "gradient",
     "reduce",

@@ -1,7 +1,8 @@
 """The reduced model: an affine lift v = H(q) s + h(q) and the dynamics on it.
 
 Everything downstream (servo, simulation, certificates) knows a robot through this lift
-only; how it was found is the business of the other files of this folder.
+only. Here is what follows from a lift, whatever its origin; a way of reducing is a class
+of its own that says what its lift is (`WheelReduction`, `MomentumReduction`).
 """
 
 from __future__ import annotations
@@ -15,10 +16,8 @@ import numpy as np
 
 from concur.codegen import Array, EvaluatedMethods, evaluated
 from concur.dynamics import solve_positive_definite
-from concur.kinematics import constant
 from concur.multibody import Mechanism
 from concur.reduction._audit import Audit, audit
-from concur.reduction._dependents import spin_scales
 from concur.reduction._derivative import along, gradient
 
 
@@ -26,7 +25,8 @@ from concur.reduction._derivative import along, gradient
 class ReducedModel(EvaluatedMethods):
     """A robot's dynamics in its shape velocities.
 
-    Made by `reduce`. With mass matrix M, bias c and actuation B of the robot,
+    Made by `reduce`: this class itself for a robot whose velocities are all shape velocities.
+    With mass matrix M, bias c and actuation B of the robot,
     ``Mhat sdot + chat = H^T B u``, ``Mhat = H^T M H``, ``chat = H^T (M b + c)`` and
     ``vdot = H sdot + b``.
 
@@ -35,7 +35,7 @@ class ReducedModel(EvaluatedMethods):
     robot : Mechanism
         The robot.
     kind : str
-        "chaplygin", "constrained" or "unreduced".
+        "symplectic", "chaplygin", "constrained" or "unreduced".
     shape : tuple of int
         Indices in v of the shape velocities s.
     dependent : tuple of int
@@ -96,7 +96,7 @@ class ReducedModel(EvaluatedMethods):
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
-        """Affine lift of the shape velocities: v = H s + h, (4.3.25).
+        """Affine lift of the shape velocities: v = H s + h, (3.3.38) and (4.3.25).
 
         Parameters
         ----------
@@ -108,20 +108,13 @@ class ReducedModel(EvaluatedMethods):
         horizontal : numpy.ndarray or casadi.SX
             H, shape (nv, ns).
         drift : numpy.ndarray or casadi.SX
-            h, shape (nv,); zero for wheels.
+            h, shape (nv,); zero but for momentum.
         """
-        horizontal = ca.SX(self.nv, self.ns)
-        for column, row in enumerate(self.shape):
-            horizontal[row, column] = 1.0
-        if self.dependent:
-            constraints = self.robot.constraints(q)
-            own, shape = constraints[:, list(self.dependent)], constraints[:, list(self.shape)]
-            horizontal[list(self.dependent), :] = -_solve_rows(own, shape)
-        return horizontal, ca.SX(self.nv, 1)
+        return self._on_shape(), ca.SX(self.nv, 1)
 
     @evaluated("(nq)->()")
     def regularity(self, q: Array) -> Array:
-        """How well the rolling constraints determine the dependent velocities.
+        """How well the dependent velocities are determined.
 
         Parameters
         ----------
@@ -131,20 +124,13 @@ class ReducedModel(EvaluatedMethods):
         Returns
         -------
         float or casadi.SX
-            Smallest over largest pivot of their factored columns, wheel spins counted in
-            metres: 1 when these do not change with q, 0 where the lift does not exist.
+            1 where the lift always exists, 0 where it does not.
         """
-        columns = self.robot.constraints(q)[:, list(self.dependent)] if self.dependent else ca.SX(1)
-        if columns.is_constant():
-            return ca.SX(1)
-        scales = spin_scales(self.robot)[list(self.dependent)]
-        upper = ca.qr_sparse(ca.mtimes(columns, ca.diag(ca.SX(ca.DM(scales)))))[1]
-        pivots = ca.fabs(ca.diag(upper))
-        return ca.mmin(pivots) / ca.mmax(pivots)
+        return ca.SX(1)
 
     @evaluated("(nq),(ns)->(nv)")
     def velocity(self, q: Array, s: Array) -> Array:
-        """Velocity of the robot for shape velocities, (5.1.10).
+        """Velocity of the robot for shape velocities, (5.1.8) and (5.1.10).
 
         Parameters
         ----------
@@ -173,14 +159,24 @@ class ReducedModel(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             b, shape (nv,).
         """
-        acceleration = ca.SX(self.nv, 1)
-        if self.dependent:
-            constraints = self.robot.constraints(q)
-            velocity = self.velocity(q, s)
-            turning = along(self.robot.constraints, q, self.robot.rate(q, velocity)) @ velocity
-            own = constraints[:, list(self.dependent)]
-            acceleration[list(self.dependent)] = -_solve_rows(own, turning)
-        return ca.sparsify(acceleration)
+        return self.velocity_drift(q, self.velocity(q, s))
+
+    @evaluated("(nq),(nv)->(nv)")
+    def velocity_drift(self, q: Array, v: Array) -> Array:
+        """Acceleration of the robot at zero shape acceleration, from all its velocities.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,): one that the lift admits, or
+            one that was measured.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            b in vdot = H sdot + b, shape (nv,).
+        """
+        return ca.SX(self.nv, 1)
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Array) -> Array:
@@ -229,10 +225,28 @@ class ReducedModel(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             H^T B u, shape (ns,).
         """
-        horizontal, drift = self.lift(q)
-        velocity = horizontal @ s + drift
-        acceleration = horizontal @ sdot + self.drift_acceleration(q, s)
-        return horizontal.T @ self.robot.inverse_dynamics(q, velocity, acceleration)
+        return self.shape_forces(q, self.velocity(q, s), sdot)
+
+    @evaluated("(nq),(nv),(ns)->(ns)")
+    def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
+        """Reduced forces for a shape acceleration, from all velocities of the robot.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,): one that the lift admits, or
+            one that was measured.
+        sdot : array_like
+            Rates of the shape velocities, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            H^T B u, shape (ns,).
+        """
+        horizontal, _ = self.lift(q)
+        acceleration = horizontal @ sdot + self.velocity_drift(q, v)
+        return horizontal.T @ self.robot.inverse_dynamics(q, v, acceleration)
 
     @evaluated("(nq)->(ns,nu)")
     def input_matrix(self, q: Array) -> Array:
@@ -272,7 +286,7 @@ class ReducedModel(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->()")
     def hamiltonian(self, q: Array, p: Array) -> Array:
-        """Reduced Hamiltonian: kinetic and potential energy at reduced momentum, (4.3.26).
+        """Reduced Hamiltonian: energy at reduced momentum, (3.3.42) and (4.3.26).
 
         Parameters
         ----------
@@ -285,15 +299,18 @@ class ReducedModel(EvaluatedMethods):
             Energy, J.
         """
         s = solve_positive_definite(self.mass_matrix(q), p)
-        return ca.dot(p, s) / 2 + self.robot.potential_energy(q)
+        _, drift = self.lift(q)
+        carried = ca.bilin(self.robot.mass_matrix(q), drift, drift)
+        return (ca.dot(p, s) + carried) / 2 + self.robot.potential_energy(q)
 
     @evaluated("(nq),(ns)->(ns,ns)")
     def two_form(self, q: Array, p: Array) -> Array:
-        """Curvature two-form of the reduced equations, Xi = <J, B> of (4.3.27).
+        """Curvature two-form of the reduced equations: <J, B> of (4.3.27), <Pi, B> of (3.3.47).
 
-        With horizontal fields X_a (columns of H) and shape structure constants c,
-        ``Xi_ab = c^d_ab p_d - <M H s, [X_a, X_b]>``, which is <J, B_ab> for a Chaplygin
-        system and holds for wheels without the symmetry too.
+        With horizontal fields X_a (columns of H), shape structure constants c and the velocity
+        v = H s + h, ``Xi_ab = c^d_ab p_d - <M v, [X_a, X_b]>``. This is <J, B_ab> for a Chaplygin
+        system and holds for wheels without the symmetry too; for a floating robot it is
+        <Pi, B_ab> with the body momentum Pi.
 
         Parameters
         ----------
@@ -305,9 +322,9 @@ class ReducedModel(EvaluatedMethods):
         numpy.ndarray or casadi.SX
             Antisymmetric, shape (ns, ns).
         """
-        horizontal, _ = self.lift(q)
+        horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
-        momentum = self.robot.mass_matrix(q) @ (horizontal @ s)
+        momentum = self.robot.mass_matrix(q) @ (horizontal @ s + drift)
         fields = [horizontal[:, a] for a in range(self.ns)]
         changes = [
             along(lambda x: self.lift(x)[0], q, self.robot.rate(q, field)) for field in fields
@@ -344,7 +361,7 @@ class ReducedModel(EvaluatedMethods):
         pdot : numpy.ndarray or casadi.SX
             Rate of the reduced momentum, shape (ns,).
         """
-        horizontal, _ = self.lift(q)
+        horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
         slopes = gradient(lambda x: self.hamiltonian(x, p), q)
         form = self.two_form(q, p)
@@ -355,7 +372,14 @@ class ReducedModel(EvaluatedMethods):
             unit = _embed(ca.SX(1), [shape[b]], self.nv)
             turned = self.robot.bracket(_embed(s, shape, self.nv), unit)
             rates.append(-slope + ca.dot(p, turned[shape]) - ca.dot(form[:, b], s))
-        return horizontal @ s, ca.vertcat(*rates) + self.input_matrix(q) @ u
+        return horizontal @ s + drift, ca.vertcat(*rates) + self.input_matrix(q) @ u
+
+    def _on_shape(self) -> Array:
+        """Lift without the dependent velocities: the identity in the rows of the shape."""
+        horizontal = ca.SX(self.nv, self.ns)
+        for column, row in enumerate(self.shape):
+            horizontal[row, column] = 1.0
+        return horizontal
 
     def audit(self, outputs: Iterable[Any] | None = None) -> Audit:
         """Check the assumptions CON1-CON9 and NHR1-NHR3 at sampled configurations.
@@ -372,15 +396,6 @@ class ReducedModel(EvaluatedMethods):
             One row per condition: holds, fails or not checked, and why.
         """
         return audit(self, None if outputs is None else tuple(outputs))
-
-
-def _solve_rows(own: Array, right: Array) -> Array:
-    """Solve for the dependent velocities; in numbers when the wheels' geometry is constant."""
-    if own.is_constant() and right.is_constant():
-        solution = np.linalg.solve(np.array(ca.DM(own)), np.array(ca.DM(right)))
-        solution[np.abs(solution) < 1e-15 * np.abs(solution).max(initial=0.0)] = 0.0
-        return constant(solution)
-    return ca.solve(own, right)
 
 
 def _embed(s: Array, rows: list[int], size: int) -> Array:

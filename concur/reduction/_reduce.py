@@ -12,6 +12,7 @@ from concur.mechanism.joints import Fixed
 from concur.multibody import Mechanism
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
+from concur.reduction._wheels import WheelReduction
 
 SAMPLES = 12
 """Random configurations at which a choice of dependent velocities is judged."""
@@ -82,7 +83,7 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
     )
 
 
-def _by_wheels(robot: Mechanism) -> ReducedModel:
+def _by_wheels(robot: Mechanism) -> WheelReduction:
     rng = np.random.default_rng(2)
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
     dependent = choose_dependents(robot, samples)
@@ -93,7 +94,7 @@ def _by_wheels(robot: Mechanism) -> ReducedModel:
     if not symmetric:
         reason += ", but depend on them: no symmetry group, the lift is used without it"
     kind = "chaplygin" if symmetric else "constrained"
-    model = ReducedModel(robot, kind, shape, dependent, reason)
+    model = WheelReduction(robot, kind, shape, dependent, reason)
     stuck = _stuck(model, samples)
     if stuck:
         model = replace(model, reason=f"{reason}; the wheels forbid {stuck} altogether")

@@ -1,0 +1,64 @@
+"""Reduction by wheels: rolling constraints give the base's velocity from the shape's."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, evaluated
+from concur.kinematics import constant
+from concur.reduction._dependents import spin_scales
+from concur.reduction._derivative import along
+from concur.reduction._model import ReducedModel
+
+
+@dataclass(frozen=True)
+class WheelReduction(ReducedModel):
+    """A rolling robot in its shape velocities: Chaplygin's lift, (4.3.25).
+
+    Made by `reduce`. The rolling constraints C v = 0 give the dependent velocities:
+    ``H = [-C_d^-1 C_s; 1]``, ``h = 0``.
+
+    See Also
+    --------
+    reduce : makes one.
+    """
+
+    @evaluated("(nq)->(nv,ns),(nv)")
+    def lift(self, q: Array) -> tuple[Array, Array]:
+        horizontal = self._on_shape()
+        constraints = self.robot.constraints(q)
+        own, shape = constraints[:, list(self.dependent)], constraints[:, list(self.shape)]
+        horizontal[list(self.dependent), :] = -_solve_rows(own, shape)
+        return horizontal, ca.SX(self.nv, 1)
+
+    @evaluated("(nq)->()")
+    def regularity(self, q: Array) -> Array:
+        # Smallest over largest pivot of the dependent columns, wheel spins counted in metres.
+        columns = self.robot.constraints(q)[:, list(self.dependent)]
+        if columns.is_constant():
+            return ca.SX(1)
+        scales = spin_scales(self.robot)[list(self.dependent)]
+        upper = ca.qr_sparse(ca.mtimes(columns, ca.diag(ca.SX(ca.DM(scales)))))[1]
+        pivots = ca.fabs(ca.diag(upper))
+        return ca.mmin(pivots) / ca.mmax(pivots)
+
+    @evaluated("(nq),(nv)->(nv)")
+    def velocity_drift(self, q: Array, v: Array) -> Array:
+        acceleration = ca.SX(self.nv, 1)
+        constraints = self.robot.constraints(q)
+        turning = along(self.robot.constraints, q, self.robot.rate(q, v)) @ v
+        own = constraints[:, list(self.dependent)]
+        acceleration[list(self.dependent)] = -_solve_rows(own, turning)
+        return ca.sparsify(acceleration)
+
+
+def _solve_rows(own: Array, right: Array) -> Array:
+    """Solve for the dependent velocities; in numbers when the wheels' geometry is constant."""
+    if own.is_constant() and right.is_constant():
+        solution = np.linalg.solve(np.array(ca.DM(own)), np.array(ca.DM(right)))
+        solution[np.abs(solution) < 1e-15 * np.abs(solution).max(initial=0.0)] = 0.0
+        return constant(solution)
+    return ca.solve(own, right)
