@@ -3,6 +3,7 @@
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
+from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
 from concur.reduction._wheels import WheelReduction
 
@@ -11,6 +12,7 @@ __all__ = [
     "Audit",
     "AuditRow",
     "AuditStatus",
+    "MomentumReduction",
     "ReducedModel",
     "WheelReduction",
     "along",

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from concur.codegen import Array, EvaluatedMethods, evaluated
 from concur.dynamics import solve_positive_definite

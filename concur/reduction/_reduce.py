@@ -7,11 +7,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.errors import ReductionError
+from concur.groups import classify
 from concur.mechanism.joints import Fixed
 from concur.multibody import Mechanism
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
+from concur.reduction._momentum import MomentumReduction
 from concur.reduction._wheels import WheelReduction
 
 SAMPLES = 12
@@ -23,25 +26,30 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
 
     A robot with wheels is reduced by its rolling constraints (Chaplygin, theorem 4.2.4):
     the base's velocity, and the spin of wheels left over, follow from the driven ones. A
-    robot on a fixed base is taken as it is.
+    robot that floats, its base driven by nobody, is reduced by its constant momentum
+    (symplectic, theorem 3.3.6). A robot on a fixed base is taken as it is.
 
     Parameters
     ----------
     robot : Mechanism
         The robot.
     momentum : array_like, optional
-        Constant spatial momentum of a robot that floats freely, shape (6,); this version
-        reduces robots with wheels or with a fixed base, which have none.
+        Constant spatial momentum of a robot that floats freely, about the inertial origin,
+        [linear; angular], kg m/s and kg m^2/s, shape (6,); default zero.
 
     Returns
     -------
     ReducedModel
-        The reduced model; `kind` and `reason` say which reduction was taken and why.
+        The reduced model; `kind` and `reason` say which reduction was taken and why. That of a
+        floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`.
 
     Raises
     ------
     ReductionError
-        If the base is free and the wheels do not determine its motion.
+        If there are wheels that do not determine the motion of the base, a momentum for a robot
+        that does not keep it, or gravity along a base that floats.
+    ShapeError, NonFiniteError
+        If the momentum is not six finite numbers.
 
     Examples
     --------
@@ -57,16 +65,11 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
             came=f"{type(robot).__name__} {robot!r:.40}",
             cure="Load one with concur.load(path), or take one of concur.robots.",
         )
-    if momentum is not None:
-        raise ReductionError(
-            f"robot `{robot.name}`, `momentum`",
-            expected="no momentum for a robot with wheels or a fixed base",
-            came=f"{momentum}",
-            cure="Leave it out: contact forces change the momentum of this robot.",
-        )
     if robot.wheels:
+        _no_momentum(robot, momentum, "contact forces change the momentum of this robot")
         return _by_wheels(robot)
     if isinstance(robot.base.joint, Fixed) or robot.base.name in (robot.actuated or ()):
+        _no_momentum(robot, momentum, "the forces on the base change the momentum of this robot")
         return ReducedModel(
             robot,
             "unreduced",
@@ -74,13 +77,61 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
             (),
             "the base is fixed or driven: every velocity is a shape velocity",
         )
-    raise ReductionError(
-        f"robot `{robot.name}`, base `{robot.base.name}`",
-        expected="wheels that determine the motion of the base, or a fixed base",
-        came=f"an undriven {type(robot.base.joint).__name__} joint and no wheels",
-        cure="Add the wheels; or, if the base is fixed or driven, give it a Fixed joint or name it "
-        "in `actuated`. Floating bases (reduction by momentum) are not part of this version.",
+    return _by_momentum(robot, momentum)
+
+
+def _no_momentum(robot: Mechanism, momentum: ArrayLike | None, why: str) -> None:
+    if momentum is not None:
+        raise ReductionError(
+            f"robot `{robot.name}`, `momentum`",
+            expected="no momentum for a robot with wheels or a fixed or driven base",
+            came=f"{momentum}",
+            cure=f"Leave it out: {why}.",
+        )
+
+
+def _by_momentum(robot: Mechanism, momentum: ArrayLike | None) -> MomentumReduction:
+    where = f"robot `{robot.name}`, `momentum`"
+    value = np.zeros(6) if momentum is None else as_floats(momentum, where)
+    if value.shape != (6,):
+        raise shape_error(where, (6,), value.shape)
+    if not np.isfinite(value).all():
+        raise nonfinite_error(where, value)
+    nb = robot.base.joint.nv
+    _check_gravity(robot, nb)
+    group = classify(robot.base.joint.basis).name
+    reason = f"nobody drives the base `{robot.base.name}`, which moves in {group}: the momentum "
+    if momentum is None:
+        reason += "is constant, and taken as zero since none was given"
+    else:
+        linear, angular = (np.linalg.norm(part) for part in (value[:3], value[3:]))
+        reason += f"is constant, {linear:.4g} kg m/s and {angular:.4g} kg m^2/s about the origin"
+    return MomentumReduction(
+        robot,
+        "symplectic",
+        tuple(range(nb, robot.nv)),
+        tuple(range(nb)),
+        reason,
+        tuple(float(x) for x in value),
     )
+
+
+def _check_gravity(robot: Mechanism, nb: int) -> None:
+    """Demand that gravity does not push along the base: else no momentum is conserved."""
+    rng = np.random.default_rng(8)
+    still = np.zeros(robot.nv)
+    for q in (robot.random(rng) for _ in range(SAMPLES)):
+        push = np.abs(robot.bias(q, still)[:nb]) / max(1.0, robot.total_mass)
+        if push.max(initial=0.0) > 1e-9:
+            name = robot.freedom_names[int(push.argmax())]
+            raise ReductionError(
+                f"robot `{robot.name}`, `gravity`",
+                expected=f"no gravity along the undriven base `{robot.base.name}`",
+                came=f"{robot.gravity} m/s^2, which pushes along {name}",
+                cure="The momentum would not stay constant. Set gravity to zero (in orbit), let "
+                "the base move across it only, add wheels that hold the base, or give it a Fixed "
+                "joint or name it in `actuated`.",
+            )
 
 
 def _by_wheels(robot: Mechanism) -> WheelReduction:

@@ -83,9 +83,15 @@ def test_momentum_of_a_rolling_robot_is_refused() -> None:
         reduce(rover(), momentum=[0, 0, 0, 0, 0, 1])
 
 
-def test_undriven_base_without_wheels_is_refused() -> None:
-    with pytest.raises(ReductionError, match="Planar joint and no wheels"):
-        reduce(_arm(joints.Planar()))
+def test_gravity_along_a_floating_base_is_refused() -> None:
+    with pytest.raises(ReductionError, match=r"pushes along base\["):
+        reduce(_arm(joints.Free()))
+
+
+def test_gravity_across_a_floating_base_is_none_of_its_business() -> None:
+    model = reduce(_arm(joints.Planar()), momentum=[1.0, 2.0, 0, 0, 0, 3.0])
+    assert model.kind == "symplectic"
+    assert "SE(2)" in model.reason
 
 
 def test_one_wheel_does_not_hold_a_base() -> None:

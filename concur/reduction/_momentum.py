@@ -1,0 +1,361 @@
+"""Reduction by momentum: a floating robot in its shape velocities, at any constant momentum.
+
+Everything is global: the base keeps its configuration, and its body momentum
+``Pi = Ad*_q1 mu`` takes the place of a chart of the coadjoint orbit (`MomentumChart` has
+one). In left-trivialised velocities the mass matrix depends on the shape only, in blocks
+``M = [[M11, M12], [M21, M22]]``, base first, and
+
+    connection         A = M11^-1 M12                   v1 = a - A s
+    locked velocity    a = M11^-1 Pi                    H = [-A; 1],  h = [a; 0]
+    reduced metric     Mhat = M22 - M21 A               phat = Mhat s
+    curvature          B(u, w) = (D_u A) w - (D_w A) u - A [u, w] - [A u, A w]
+
+    Pidot = ad*_v1 Pi + f1
+    phatdot = -D Hhat + ad*_s phat - <Pi, B(s, .)> - A^T ad*_a Pi + u - A^T f1
+
+with the left-trivialised derivative D along the shape, at Pi and phat fixed.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, evaluated
+from concur.dynamics import solve_positive_definite
+from concur.kinematics import constant, joint_bases, joint_poses
+from concur.reduction._derivative import along, gradient
+from concur.reduction._model import ReducedModel
+
+
+@dataclass(frozen=True)
+class MomentumReduction(ReducedModel):
+    """A floating robot in its shape velocities: symplectic reduction, theorem 3.3.6.
+
+    Made by `reduce`. The base, whose joint is a displacement subgroup G, is not driven; the
+    spatial momentum mu is constant and need not be zero.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    kind : str
+        "symplectic".
+    shape, dependent : tuple of int
+        Indices in v of the shape velocities and of the base's.
+    reason : str
+        Why this reduction was taken.
+    momentum : tuple of float
+        Spatial momentum about the inertial origin, [linear; angular], kg m/s and kg m^2/s,
+        shape (6,). Only its part on the algebra of G matters.
+
+    See Also
+    --------
+    reduce : makes one.
+    """
+
+    momentum: tuple[float, ...] = (0.0,) * 6
+
+    @property
+    def nb(self) -> int:
+        """Number of velocities of the base: dimension of the group G."""
+        return self.robot.base.joint.nv
+
+    @property
+    def nz(self) -> int:
+        """Number of velocities, momenta and body momenta of `poisson_tensor`."""
+        return self.nb + 2 * self.ns
+
+    @property
+    def centre_velocity(self) -> np.ndarray:
+        """Velocity at which the centre of mass drifts, inertial axes, shape (3,), m/s.
+
+        It is what the base's group lets through of linear momentum over total mass; a group
+        without translations, whose base turns about a fixed point, has none.
+        """
+        turn, _ = joint_poses(self.robot, constant(self.robot.neutral()))[0]
+        axes = np.array(ca.DM(turn)) @ self.robot.base.joint.basis[:3]
+        axes = axes[:, np.linalg.norm(self.robot.base.joint.basis[3:], axis=0) == 0.0]
+        onto = axes @ np.linalg.pinv(axes) if axes.size else np.zeros((3, 3))
+        return np.asarray(onto @ np.array(self.momentum[:3]) / self.robot.total_mass)
+
+    @evaluated("(nq)->(nv,ns),(nv)")
+    def lift(self, q: Array) -> tuple[Array, Array]:
+        horizontal, drift = self._on_shape(), ca.SX(self.nv, 1)
+        own, coupling, _ = self._blocks(q)
+        solved = solve_positive_definite(own, ca.horzcat(coupling, self.body_momentum(q)))
+        horizontal[: self.nb, :] = -solved[:, : self.ns]
+        drift[: self.nb] = solved[:, self.ns]
+        return horizontal, ca.sparsify(drift)
+
+    @evaluated("(nq),(nv)->(nv)")
+    def velocity_drift(self, q: Array, v: Array) -> Array:
+        own, _, _ = self._blocks(q)
+        acceleration = ca.SX(self.nv, 1)
+        acceleration[: self.nb] = -solve_positive_definite(own, self.robot.bias(q, v)[: self.nb])
+        return ca.sparsify(acceleration)
+
+    @evaluated("(nq)->(ns,ns)")
+    def mass_matrix(self, q: Array) -> Array:
+        own, coupling, shape = self._blocks(q)
+        reduced = shape - coupling.T @ solve_positive_definite(own, coupling)
+        return ca.triu2symm(ca.triu(reduced))
+
+    @evaluated("(nq),(nv),(ns)->(ns)")
+    def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
+        # The base's rows of the forces are zero by the choice of its acceleration.
+        horizontal, _ = self.lift(q)
+        acceleration = horizontal @ sdot + self.velocity_drift(q, v)
+        return self.robot.inverse_dynamics(q, v, acceleration)[list(self.shape)]
+
+    @evaluated("(nq)->(nb,ns)")
+    def connection(self, q: Array) -> Array:
+        """Mechanical connection on the shape: A = M11^-1 M12, (3.3.37).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            A, shape (nb, ns): at zero momentum the base moves with -A s, in its own basis.
+        """
+        own, coupling, _ = self._blocks(q)
+        return solve_positive_definite(own, coupling)
+
+    @evaluated("(nq)->(nb,nb)")
+    def locked_inertia(self, q: Array) -> Array:
+        """Inertia of the robot with its joints locked, in the base's frame: M11, (3.3.36).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nb, nb), in the basis of the base's joint; that of (3.2.20) is its transform
+            Ad*_(q1^-1) M11 Ad_(q1^-1) to the inertial frame.
+        """
+        return self._blocks(q)[0]
+
+    @evaluated("(nq)->(nb)")
+    def body_momentum(self, q: Array) -> Array:
+        """Momentum in the base's frame at the constant spatial momentum: Pi = Ad*_q1 mu.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Pi, shape (nb,), dual to the base's velocity.
+        """
+        rotation, translation = joint_poses(self.robot, q)[0]
+        linear, angular = constant(self.momentum[:3]), constant(self.momentum[3:])
+        basis = joint_bases(self.robot)[0]
+        force = rotation.T @ linear
+        torque = rotation.T @ (angular - ca.cross(translation, linear))
+        return basis[0].T @ force + basis[1].T @ torque
+
+    @evaluated("(nq)->(nb)")
+    def locked_velocity(self, q: Array) -> Array:
+        """Velocity the base would have if the joints locked: a = M11^-1 Pi.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            a, shape (nb,), in the basis of the base's joint.
+        """
+        return solve_positive_definite(self.locked_inertia(q), self.body_momentum(q))
+
+    @evaluated("(nq),(ns),(ns)->(nb)")
+    def curvature(self, q: Array, first: Array, second: Array) -> Array:
+        """Curvature of the mechanical connection for two shape velocities, (3.2.24).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        first, second : array_like
+            Shape velocities u and w, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            B(u, w) = (D_u A) w - (D_w A) u - A [u, w] - [A u, A w], shape (nb,): a small loop
+            spanned by the shape displacements u and w turns the base by -B(u, w).
+        """
+        form = self.connection(q)
+        turned = self.robot.bracket(
+            ca.vertcat(form @ first, first), ca.vertcat(form @ second, second)
+        )
+        return (
+            self._along(q, first) @ second
+            - self._along(q, second) @ first
+            - form @ turned[self.nb :]
+            - turned[: self.nb]
+        )
+
+    @evaluated("(nq),(ns)->()")
+    def hamiltonian(self, q: Array, p: Array) -> Array:
+        s = solve_positive_definite(self.mass_matrix(q), p)
+        carried = ca.dot(self.body_momentum(q), self.locked_velocity(q))
+        return (ca.dot(p, s) + carried) / 2 + self.robot.potential_energy(q)
+
+    @evaluated("(nq),(ns)->(ns,ns)")
+    def two_form(self, q: Array, p: Array) -> Array:
+        return self.curvature_form(q, self.body_momentum(q))
+
+    @evaluated("(nq),(nb)->(ns,ns)")
+    def curvature_form(self, q: Array, body_momentum: Array) -> Array:
+        """Curvature paired with a body momentum: <Pi, B>, (3.3.47).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body_momentum : array_like
+            Pi, shape (nb,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Antisymmetric, shape (ns, ns).
+        """
+        unit = ca.SX.eye(self.ns)
+        along_each = [self._along(q, unit[:, a]).T @ body_momentum for a in range(self.ns)]
+        connection = self.connection(q)
+        fields = ca.vertcat(connection, unit)
+        weights = ca.vertcat(body_momentum, connection.T @ body_momentum)
+        form = ca.SX(self.ns, self.ns)
+        for a in range(self.ns):
+            for b in range(a + 1, self.ns):
+                turned = self.robot.bracket(fields[:, a], fields[:, b])
+                form[a, b] = along_each[a][b] - along_each[b][a] - ca.dot(weights, turned)
+                form[b, a] = -form[a, b]
+        return ca.sparsify(form)
+
+    @evaluated("(nq),(ns),(nu)->(nv),(ns)")
+    def vector_field(self, q: Array, p: Array, u: Array) -> tuple[Array, Array]:
+        still = ca.SX(self.nb, 1)
+        v, _, pdot = self.hamilton_poincare(q, self.body_momentum(q), p, u, still)
+        return v, pdot
+
+    @evaluated("(nq),(nb),(ns),(nu),(nb)->(nv),(nb),(ns)")
+    def hamilton_poincare(
+        self, q: Array, body_momentum: Array, p: Array, u: Array, wrench: Array
+    ) -> tuple[Array, Array, Array]:
+        """Reduced equations with the body momentum as a state: global, without a chart.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body_momentum : array_like
+            Pi, shape (nb,).
+        p : array_like
+            Reduced momentum phat = Mhat s, shape (ns,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+        wrench : array_like
+            Force on the base f1 in the basis of its joint, shape (nb,): thrusters, contact; zero
+            for a robot that floats freely. It changes the spatial momentum by Ad*_(q1^-1) f1.
+
+        Returns
+        -------
+        v : numpy.ndarray or casadi.SX
+            Velocity of the robot, shape (nv,); `robot.rate` makes qdot of it.
+        body_momentum_rate : numpy.ndarray or casadi.SX
+            Pidot = ad*_v1 Pi + f1, shape (nb,).
+        pdot : numpy.ndarray or casadi.SX
+            Rate of the reduced momentum, shape (ns,).
+        """
+        robot, nb = self.robot, self.nb
+        connection = self.connection(q)
+        s = solve_positive_definite(self.mass_matrix(q), p)
+        locked = solve_positive_definite(self.locked_inertia(q), body_momentum)
+        v = ca.vertcat(locked - connection @ s, s)
+        momentum = ca.vertcat(body_momentum, p + connection.T @ body_momentum)
+
+        # No curvature tensor is formed: its terms are in the rate of A along the motion.
+        turned = self._coadjoint(v, momentum)
+        body_rate = turned[:nb] + wrench
+        frozen = ca.SX.sym("v", self.nv)
+        energy = gradient(
+            lambda x: (
+                ca.bilin(robot.mass_matrix(x), frozen, frozen) / 2 - robot.potential_energy(x)
+            ),
+            q,
+        )
+        slopes = self._on_algebra(q, ca.substitute(energy, frozen, v))[nb:]
+        rate = along(self.connection, q, robot.rate(q, v))
+        pdot = turned[nb:] + slopes - rate.T @ body_momentum - connection.T @ body_rate
+        return v, body_rate, pdot + self.input_matrix(q) @ u
+
+    @evaluated("(nq),(nb),(ns)->(nz,nz)")
+    def poisson_tensor(self, q: Array, body_momentum: Array, p: Array) -> Array:
+        """Poisson tensor of the reduced space in (Pi, shape, phat).
+
+        The free motion is ``xdot = tensor @ dh`` with ``dh = (a, D Hhat, s)``.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+        body_momentum, p : array_like
+            Pi and phat, shapes (nb,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Antisymmetric, shape (nb + 2 ns, nb + 2 ns); the coadjoint invariants of Pi are its
+            Casimir functions.
+        """
+        nb, ns = self.nb, self.ns
+        padded = ca.vertcat(body_momentum, p)
+        unit = ca.SX.eye(self.nv)
+        brackets = ca.horzcat(*[self._coadjoint(unit[:, k], padded) for k in range(self.nv)]).T
+        orbit, shape = brackets[:nb, :nb], brackets[nb:, nb:]
+        connection = self.connection(q)
+        curved = self.curvature_form(q, body_momentum)
+        coupling = orbit @ connection
+        return ca.blockcat(
+            [
+                [-orbit, ca.SX(nb, ns), coupling],
+                [ca.SX(ns, nb), ca.SX(ns, ns), ca.SX.eye(ns)],
+                [-coupling.T, -ca.SX.eye(ns), curved - shape],
+            ]
+        )
+
+    def _blocks(self, q: Array) -> tuple[Array, Array, Array]:
+        """Mass matrix in blocks: base, base against shape, shape."""
+        mass, nb = self.robot.mass_matrix(q), self.nb
+        return mass[:nb, :nb], mass[:nb, nb:], mass[nb:, nb:]
+
+    def _along(self, q: Array, s: Array) -> Array:
+        """Derivative of the connection along a shape velocity."""
+        still = ca.SX(self.nb, 1)
+        return along(self.connection, q, self.robot.rate(q, ca.vertcat(still, s)))
+
+    def _on_algebra(self, q: Array, slopes: Array) -> Array:
+        """Gradient in coordinates to left-trivialised derivatives, shape (nv,)."""
+        v = ca.SX.sym("v", self.nv)
+        return ca.gradient(ca.dot(self.robot.rate(q, v), slopes), v)
+
+    def _coadjoint(self, v: Array, momentum: Array) -> Array:
+        """ad*_v P with <ad*_v P, y> = <P, [v, y]>, on the product of the joint groups."""
+        y = ca.SX.sym("y", self.nv)
+        return ca.gradient(ca.dot(momentum, self.robot.bracket(v, y)), y)
