@@ -15,15 +15,20 @@ from typing import Any as _Any
 
 from concur import errors
 from concur.control import (
+    Gains,
     InverseKinematics,
     InverseKinematicsSolver,
+    LoopMargins,
     Output,
     ReferenceSample,
     Servo,
     SingularityPath,
     SingularityReport,
     Tick,
+    design_gains,
     inverse_kinematics,
+    linear_loop,
+    loop_margins,
     references,
     singularities,
 )
@@ -40,9 +45,11 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Body",
+    "Gains",
     "Inertia",
     "InverseKinematics",
     "InverseKinematicsSolver",
+    "LoopMargins",
     "Mechanism",
     "Output",
     "Plant",
@@ -56,12 +63,15 @@ __all__ = [
     "Tick",
     "Tolerances",
     "Wheel",
+    "design_gains",
     "errors",
     "helical_plane",
     "inverse_kinematics",
     "joints",
+    "linear_loop",
     "load",
     "load_task",
+    "loop_margins",
     "reduce",
     "references",
     "robots",

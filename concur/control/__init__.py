@@ -1,12 +1,21 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
 from concur.control import references
+from concur.control._design import Gains, design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
     inverse_kinematics,
+)
+from concur.control._iosystem import (
+    LoopMargins,
+    LoopResponse,
+    linear_loop,
+    loop_margins,
+    loop_response,
+    to_iosystem,
 )
 from concur.control._output import Output
 from concur.control._sample import ReferenceSample
@@ -23,8 +32,11 @@ from concur.control.references import Reference
 __all__ = [
     "ErrorDynamics",
     "Feasibility",
+    "Gains",
     "InverseKinematics",
     "InverseKinematicsSolver",
+    "LoopMargins",
+    "LoopResponse",
     "Output",
     "Reference",
     "ReferenceSample",
@@ -33,9 +45,14 @@ __all__ = [
     "SingularityReport",
     "Tick",
     "TickBuffers",
+    "design_gains",
     "inverse_kinematics",
+    "linear_loop",
+    "loop_margins",
+    "loop_response",
     "lost_direction",
     "references",
     "singular_error",
     "singularities",
+    "to_iosystem",
 ]
