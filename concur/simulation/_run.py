@@ -13,9 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur.control import Servo
-from concur.errors import ConcurError, DescriptionError
 from concur.multibody import Mechanism
 from concur.simulation._findings import Finding, Tolerances, findings
+from concur.simulation._hdf5 import (
+    MOMENTUM_COLUMNS,
+    coordinate_columns,
+    velocity_columns,
+    write,
+)
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -196,26 +201,12 @@ class Run:
         DescriptionError
             If the file cannot be written.
         """
-        import h5py
-
-        path = Path(path)
-        try:
-            with h5py.File(path, "w") as file:
-                own = self._columns()
-                for name, unit in UNITS.items():
-                    columns = own[name] if unit is None else [(name, unit)]
-                    data = file.create_dataset(
-                        name, data=getattr(self, name), compression="gzip", compression_opts=1
-                    )
-                    names, units = zip(*columns, strict=True)
-                    data.attrs["unit"] = ", ".join(dict.fromkeys(units))
-                    if getattr(self, name).ndim > 1:
-                        data.attrs["columns"], data.attrs["units"] = list(names), list(units)
-                for name, value in {**self._facts(), **(facts or {})}.items():
-                    file.attrs[name] = value
-        except OSError as error:
-            raise _unwritable(path, error) from None
-        return path
+        own = self._columns()
+        arrays = {
+            name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
+            for name, unit in UNITS.items()
+        }
+        return write(path, arrays, {**self._facts(), **(facts or {})})
 
     def plot(self) -> Figure:
         """Draw an overview of the run.
@@ -232,15 +223,7 @@ class Run:
     def _columns(self) -> dict[str, list[tuple[str, str]]]:
         """Name and unit of each column of the arrays whose units depend on the robot."""
         robot, model, outputs = self.robot, self.servo.model, self.servo.outputs
-        q = [
-            (f"{body.name}.{name}", unit)
-            for body in robot.bodies
-            for name, unit in zip(
-                body.joint.coordinate_names, body.joint.coordinate_units, strict=True
-            )
-        ]
-        rates = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
-        v = list(zip(robot.freedom_names, rates, strict=True))
+        v = velocity_columns(robot)
         errors = [
             (f"{output.name}.{name}", unit)
             for output in outputs
@@ -253,7 +236,7 @@ class Run:
         ]
         squares = dict.fromkeys(f"{unit}^2/s^2" for _, unit in errors)
         return {
-            "q": q,
+            "q": coordinate_columns(robot),
             "v": v,
             "s": [v[i] for i in model.shape],
             "u": list(zip(model.control_names, self.control_units, strict=True)),
@@ -261,8 +244,7 @@ class Run:
             "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
             "ideal": errors,
             "lyapunov": [("lyapunov", ", ".join(squares))],
-            "momentum": [(f"p{axis}", "kg m/s") for axis in "xyz"]
-            + [(f"l{axis}", "kg m^2/s") for axis in "xyz"],
+            "momentum": list(MOMENTUM_COLUMNS),
             "pose": pose,
             "reference": pose,
         }
@@ -288,12 +270,3 @@ class Run:
             "hold": 0.0 if self.hold is None else self.hold,
             "seconds": self.seconds,
         }
-
-
-def _unwritable(path: Path, error: OSError) -> ConcurError:
-    return DescriptionError(
-        str(path),
-        expected="a file that can be written",
-        came=error.strerror or str(error).splitlines()[0],
-        cure="Create the folder, or name another file.",
-    )

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from concur.codegen import Evaluator, as_floats, shape_error
+from concur.codegen import Evaluator
 from concur.control import Reference, ReferenceSample, Servo, Tick, lost_direction, singular_error
 from concur.control._fitting import fitting
 from concur.errors import ConcurError, SimulationError
@@ -21,13 +21,11 @@ from concur.simulation._plant import Plant
 from concur.simulation._progress import track
 from concur.simulation._record import Recorder
 from concur.simulation._run import Run
+from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._step import FIXED_STEP, closed_loop, step_function
 
 ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
 METHODS = (*FIXED_STEP, *ADAPTIVE)
-FASTEST = 1e6
-"""Velocity, m/s or rad/s, beyond which a run has diverged."""
-
 CHECK_EVERY = 200
 """Steps between two looks at the margin of the decoupling matrix."""
 
@@ -89,11 +87,11 @@ def simulate(
     moving = _plant(robot, servo, plant)
     where = f"simulation of `{moving.name}`"
     demand = fitting(reference, servo.outputs, where)
-    steps, per_hold = _grid(where, duration, dt, hold)
+    steps, per_hold = grid(where, duration, dt, hold)
     if method not in METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, METHODS)
     q = moving.robot.check_configuration(q0, "`q0`")
-    s = _shape_start(where, servo, s0)
+    s = shape_start(where, servo.model, s0)
     v = _start_velocity(servo, moving, q, s)
     loop = _FixedStep if method in FIXED_STEP else _Adaptive
     advance = loop(servo, moving, demand, method, dt, steps, per_hold)
@@ -300,42 +298,6 @@ def _start_velocity(servo: Servo, plant: Plant, q: np.ndarray, s: np.ndarray) ->
     if plant.robot.wheels != model.robot.wheels or plant.robot.bodies != model.robot.bodies:
         model = replace(model, robot=plant.robot)
     return np.asarray(model.velocity(q, s))
-
-
-def _grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[int, int | None]:
-    for name, value in (("duration", duration), ("dt", dt), ("hold", hold)):
-        if value is None:
-            continue
-        number = as_floats(value, f"{where}, `{name}`")
-        if number.shape != () or not (np.isfinite(number) and number > 0.0):
-            raise SimulationError(
-                f"{where}, `{name}`",
-                expected="a time above zero, s",
-                came=str(value),
-                cure="Give seconds.",
-            )
-    steps = round(duration / dt)
-    per_hold = None if hold is None else round(hold / dt)
-    for name, whole, count in (("duration", duration, steps), ("hold", hold, per_hold)):
-        if whole is None or count is None:
-            continue
-        if count < 1 or abs(count * dt - whole) > 1e-9 * max(1.0, whole):
-            raise SimulationError(
-                f"{where}, `{name}`",
-                expected=f"a whole number of steps of dt = {dt} s",
-                came=f"{whole} s",
-                cure="Change one of the two.",
-            )
-    return steps, per_hold
-
-
-def _shape_start(where: str, servo: Servo, s0: ArrayLike) -> np.ndarray:
-    s = as_floats(s0, f"{where}, `s0`")
-    if s.shape != (servo.ns,):
-        raise shape_error(
-            f"{where}, `s0` ({', '.join(servo.model.shape_names)})", (servo.ns,), s.shape
-        )
-    return s
 
 
 def _diverged(where: str, servo: Servo, states: _States, done: int, dt: float) -> ConcurError:

@@ -8,16 +8,16 @@ exact inverse differential of exp, so that configurations stay on their groups b
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 
 import casadi as ca
 
 from concur.codegen import Array, Evaluator
 from concur.control import Servo
 from concur.simulation._plant import Plant
+from concur.simulation._runge_kutta import runge_kutta
 
 FIXED_STEP = ("rk4", "rkmk4")
-_NODES = (0.0, 0.5, 0.5, 1.0)
-_WEIGHTS = (1 / 6, 1 / 3, 1 / 3, 1 / 6)
 
 
 def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
@@ -94,15 +94,18 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
         sizes = (("pose", servo.pose_size), ("twist", servo.size), ("acceleration", servo.size))
         command = [ca.MX.sym(name, size, 3) for name, size in sizes]
 
-    def forces(node: float, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    pivots = [ca.MX(1)]
+
+    def forces(node: float, q: Array, v: Array) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
         vdot, power, pivot, _ = rates(q, v, *(part[:, column] for part in command))
-        return vdot, power, pivot
+        pivots.append(pivot)
+        return vdot, power
 
     if method == "rk4":
         rate = _function(robot.rate, "rate", robot.nq, robot.nv)
         normalize = _function(robot.normalize, "normalize", robot.nq)
-        (end, v_next, work_next), pivot = _runge_kutta(
+        end, v_next, work_next = runge_kutta(
             lambda node, q, v, _: (rate(q, v), *forces(node, q, v)), [q, v, work], h
         )
         q_next = normalize(end)
@@ -110,7 +113,7 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
         integrate = _function(robot.integrate, "integrate", robot.nq, robot.nv)
         inverse = _function(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
         still = ca.MX.zeros(robot.nv)
-        (moved, v_next, work_next), pivot = _runge_kutta(
+        moved, v_next, work_next = runge_kutta(
             lambda node, d, v, _: (inverse(d, v), *forces(node, integrate(q, d), v)),
             [still, v, work],
             h,
@@ -119,26 +122,12 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
     function = ca.Function(
         f"step_{method}",
         [q, v, work, h, *command],
-        [q_next, v_next, work_next, pivot],
+        [q_next, v_next, work_next, reduce(ca.fmin, pivots)],
         ["q", "v", "work", "h", *(["u"] if held else ["pose", "twist", "acceleration"])],
         ["q_next", "v_next", "work_next", "pivot"],
     )
     shapes = [(servo.nq,), (plant.nv,), (), ()]
     return Evaluator(function, shapes, f"step of `{plant.name}`")
-
-
-def _runge_kutta(
-    slope: Callable[..., tuple[Array, ...]], start: list[Array], h: Array
-) -> tuple[list[Array], Array]:
-    """Classic fourth-order step; `slope(node, *state)` gives the rates and a pivot."""
-    stage, total, least = start, [ca.MX(0)] * len(start), ca.MX(1)
-    for k, (node, weight) in enumerate(zip(_NODES, _WEIGHTS, strict=True)):
-        *rates, pivot = slope(node, *stage)
-        total = [t + weight * r for t, r in zip(total, rates, strict=True)]
-        least = ca.fmin(least, pivot)
-        if k + 1 < len(_NODES):
-            stage = [x + _NODES[k + 1] * h * r for x, r in zip(start, rates, strict=True)]
-    return [x + h * t for x, t in zip(start, total, strict=True)], least
 
 
 def _function(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:

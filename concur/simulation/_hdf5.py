@@ -1,0 +1,113 @@
+"""Arrays with the names and units of their columns, in an HDF5 file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from concur.errors import ConcurError, DescriptionError
+from concur.multibody import Mechanism
+
+Columns: TypeAlias = Sequence[tuple[str, str]]
+"""Name and unit of each column of an array."""
+
+MOMENTUM_COLUMNS: Columns = [(f"p{axis}", "kg m/s") for axis in "xyz"] + [
+    (f"l{axis}", "kg m^2/s") for axis in "xyz"
+]
+
+
+def coordinate_columns(robot: Mechanism) -> list[tuple[str, str]]:
+    """Name and unit of each configuration coordinate.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+
+    Returns
+    -------
+    list of tuple of str
+        One pair for each entry of q.
+    """
+    return [
+        (f"{body.name}.{name}", unit)
+        for body in robot.bodies
+        for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
+    ]
+
+
+def velocity_columns(robot: Mechanism) -> list[tuple[str, str]]:
+    """Name and unit of each velocity.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+
+    Returns
+    -------
+    list of tuple of str
+        One pair for each entry of v.
+    """
+    rates = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    return list(zip(robot.freedom_names, rates, strict=True))
+
+
+def write(
+    path: str | PathLike[str],
+    arrays: Mapping[str, tuple[np.ndarray, Columns]],
+    facts: Mapping[str, Any],
+) -> Path:
+    """Write arrays to a file.
+
+    Parameters
+    ----------
+    path : str or path-like
+        File to write; an existing one is replaced.
+    arrays : mapping of str to (numpy.ndarray, Columns)
+        Datasets by name. One with several columns has their names and units in the attributes
+        `columns` and `units`; `unit` lists the units that occur.
+    facts : mapping of str to any
+        Attributes of the file.
+
+    Returns
+    -------
+    pathlib.Path
+        The file.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be written.
+    """
+    import h5py
+
+    path = Path(path)
+    try:
+        with h5py.File(path, "w") as file:
+            for name, (values, columns) in arrays.items():
+                data = file.create_dataset(
+                    name, data=values, compression="gzip", compression_opts=1
+                )
+                data.attrs["unit"] = ", ".join(dict.fromkeys(unit for _, unit in columns))
+                if values.ndim > 1:
+                    data.attrs["columns"] = [name for name, _ in columns]
+                    data.attrs["units"] = [unit for _, unit in columns]
+            for name, value in facts.items():
+                file.attrs[name] = value
+    except OSError as error:
+        raise _unwritable(path, error) from None
+    return path
+
+
+def _unwritable(path: Path, error: OSError) -> ConcurError:
+    return DescriptionError(
+        str(path),
+        expected="a file that can be written",
+        came=error.strerror or str(error).splitlines()[0],
+        cure="Create the folder, or name another file.",
+    )

@@ -1,0 +1,91 @@
+"""What simulations check before they start: times and shape velocities."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import as_floats, shape_error
+from concur.errors import SimulationError
+from concur.reduction import ReducedModel
+
+FASTEST = 1e6
+"""Velocity, m/s or rad/s, beyond which a run has diverged."""
+
+
+def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[int, int | None]:
+    """Count the steps of a run.
+
+    Parameters
+    ----------
+    where : str
+        Place named in errors.
+    duration, dt : float
+        Length of the run and of a step, s.
+    hold : float or None
+        Period of a sampled law, s.
+
+    Returns
+    -------
+    steps : int
+        Steps in the run.
+    per_hold : int or None
+        Steps in a period.
+
+    Raises
+    ------
+    SimulationError
+        If a time is not above zero, or no whole number of steps.
+    """
+    for name, value in (("duration", duration), ("dt", dt), ("hold", hold)):
+        if value is None:
+            continue
+        number = as_floats(value, f"{where}, `{name}`")
+        if number.shape != () or not (np.isfinite(number) and number > 0.0):
+            raise SimulationError(
+                f"{where}, `{name}`",
+                expected="a time above zero, s",
+                came=str(value),
+                cure="Give seconds.",
+            )
+    steps = round(duration / dt)
+    per_hold = None if hold is None else round(hold / dt)
+    for name, whole, count in (("duration", duration, steps), ("hold", hold, per_hold)):
+        if whole is None or count is None:
+            continue
+        if count < 1 or abs(count * dt - whole) > 1e-9 * max(1.0, whole):
+            raise SimulationError(
+                f"{where}, `{name}`",
+                expected=f"a whole number of steps of dt = {dt} s",
+                came=f"{whole} s",
+                cure="Change one of the two.",
+            )
+    return steps, per_hold
+
+
+def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
+    """Check the number of shape velocities at the start.
+
+    Parameters
+    ----------
+    where : str
+        Place named in errors.
+    model : ReducedModel
+        The reduced model.
+    s0 : array_like
+        Shape velocities, shape (ns,).
+
+    Returns
+    -------
+    numpy.ndarray
+        The same as floats.
+
+    Raises
+    ------
+    ShapeError
+        If the shape is another one.
+    """
+    s = as_floats(s0, f"{where}, `s0`")
+    if s.shape != (model.ns,):
+        raise shape_error(f"{where}, `s0` ({', '.join(model.shape_names)})", (model.ns,), s.shape)
+    return s
