@@ -12,7 +12,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen._evaluator import Evaluator, as_floats, nonfinite_error, shape_error
-from concur.errors import ShapeError
+from concur.errors import ConcurError, ShapeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -38,7 +38,8 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
 
     The decorated function receives and returns SX only. Its graph is built at the first
     call and kept: called with SX it is expanded into the caller's expression, called with
-    numbers it is evaluated through buffers.
+    numbers it is evaluated through buffers. It may return a `casadi.Function` of its arguments
+    instead, when SX cannot hold what it computes: that one is called with numbers or MX.
 
     Parameters
     ----------
@@ -113,6 +114,8 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 for shape, name in zip(shapes_in, names[first:last], strict=True)
             ]
             results: Any = function(*args[:first], *symbols, *static)  # type: ignore[call-arg]
+            if isinstance(results, ca.Function):
+                return results
             results = results if isinstance(results, tuple) else (results,)
             return ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
@@ -156,6 +159,13 @@ class _Entry:
         self.evaluator: Evaluator | None = None
 
     def expand(self, expressions: list[ca.SX]) -> Any:
+        if not self._graph.is_a("SXFunction"):
+            raise ConcurError(
+                f"function `{self._graph.name()}`",
+                expected="numbers or MX expressions",
+                came="SX expressions",
+                cure="It solves a programme inside, which SX cannot hold: call it with MX.",
+            )
         # Zeros that the graph folds to for these arguments become structural again.
         results = tuple(ca.sparsify(r) for r in self._graph.call(expressions))
         return results if len(results) != 1 else results[0]

@@ -17,7 +17,9 @@ from concur.control._iosystem import (
     loop_response,
     to_iosystem,
 )
+from concur.control._mismatch import MomentumMismatch
 from concur.control._output import Output
+from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control._servo import Servo
 from concur.control._singularities import (
@@ -37,7 +39,9 @@ __all__ = [
     "InverseKinematicsSolver",
     "LoopMargins",
     "LoopResponse",
+    "MomentumMismatch",
     "Output",
+    "Redundancy",
     "Reference",
     "ReferenceSample",
     "Servo",

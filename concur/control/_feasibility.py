@@ -70,7 +70,7 @@ class Feasibility:
 
 
 def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) -> Feasibility:
-    """Move along a reference with zero error: s = (J H)^-1 gamma^-1 gammadot.
+    """Move along a reference with zero error: s = (J H)^+ (gamma^-1 gammadot - J h).
 
     Parameters
     ----------
@@ -90,21 +90,27 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     """
     times = np.linspace(0.0, duration, max(2, int(np.ceil(duration / STEP)) + 1))
     poses, twists, _ = reference.sample(times)
-    group = servo.error_dynamics.group
     robot = servo.model.robot
-    zero = np.zeros(servo.ns)
+    lifted = servo.unmeasured
+    still = np.zeros(servo.ns)
 
     def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
         return np.asarray(np.linalg.lstsq(servo.decoupling(q), rate, rcond=1e-12)[0])
 
-    def moved(q: np.ndarray, step: np.ndarray) -> np.ndarray:
-        return np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
+    def speed(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        # What momentum alone makes the outputs do is not up to the shape.
+        return solve(q, rate - lifted.output_motion(q, still)[0])
+
+    def moved(q: np.ndarray, s: np.ndarray, time: float) -> np.ndarray:
+        return np.asarray(robot.integrate(q, servo.model.velocity(q, s) * time))
 
     def rest(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
-        return np.asarray(servo.errors(q, zero, pose, np.zeros(group.dim))[0])
+        return np.asarray(servo.pose_error(q, pose))
 
     def orientation(q: np.ndarray) -> float:
-        return float(np.sign(np.linalg.det(servo.decoupling(q))))
+        decoupling = servo.decoupling(q)
+        square = decoupling.shape[0] == decoupling.shape[1]
+        return float(np.sign(np.linalg.det(decoupling))) if square else 1.0
 
     def corrected(q: np.ndarray, pose: np.ndarray, tries: int, longest: float) -> np.ndarray:
         for _ in range(tries):
@@ -112,7 +118,8 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
             if np.abs(error).max() < 1e-11:
                 break
             step = solve(q, error)
-            q = moved(q, step * min(1.0, longest / max(np.abs(step).max(), 1e-300)))
+            step *= min(1.0, longest / max(np.abs(step).max(), 1e-300))
+            q = np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
         return q
 
     path: list[np.ndarray] = []
@@ -123,8 +130,8 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     for k, time in enumerate(times):
         if k:
             half = (time - times[k - 1]) / 2
-            middle = moved(q, solve(q, twists[k - 1]) * half)
-            q = corrected(moved(q, solve(middle, twists[k - 1]) * 2 * half), poses[k], 12, 0.3)
+            middle = moved(q, speed(q, twists[k - 1]), half)
+            q = corrected(moved(q, speed(middle, twists[k - 1]), 2 * half), poses[k], 12, 0.3)
         error = rest(q, poses[k])
         margin, crossed = servo.margin(q), orientation(q) != start
         if crossed:
@@ -150,7 +157,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
                 np.array(speeds).reshape(k, servo.ns),
             )
         path.append(q)
-        speeds.append(solve(q, twists[k]))
+        speeds.append(speed(q, twists[k]))
     fastest = np.abs(np.array(speeds)).max(axis=0)
     shown = ", ".join(
         f"{name} {x:.3g}" for name, x in zip(servo.model.shape_names, fastest, strict=True)

@@ -11,7 +11,7 @@ from concur.reduction import ReducedModel
 
 
 def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
-    """Demand one control per shape velocity, and one output coordinate per control.
+    """Demand one control per shape velocity, and no more output coordinates than controls.
 
     Parameters
     ----------
@@ -28,7 +28,7 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
     Raises
     ------
     OutputError
-        If the kinds are others, the numbers differ, names repeat, or a planar output sits on
+        If the kinds are others, the numbers do not fit, names repeat, or a planar output sits on
         a body that tilts.
     UnknownNameError
         If an output's body does not exist.
@@ -50,19 +50,14 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
             cure="Set `actuated` of the robot to as many joints.",
         )
     wanted = sum(output.dim for output in checked)
-    if wanted != model.nu:
+    if wanted > model.nu:
         sizes = ", ".join(f"{o.name} {o.group} {o.dim}" for o in checked)
-        cure = (
-            "Remove outputs or drive more joints."
-            if wanted > model.nu
-            else "Add outputs: every control needs one."
-        )
         raise OutputError(
             f"{where}, `outputs`",
-            expected=f"{model.nu} output coordinates, one per control "
+            expected=f"at most {model.nu} output coordinates, one per control "
             f"({', '.join(model.control_names)})",
             came=f"{wanted} ({sizes})",
-            cure=cure,
+            cure="Remove outputs or drive more joints.",
             outputs=wanted,
             controls=model.nu,
         )

@@ -1,28 +1,28 @@
 """The servo: input-output linearization with feed-forward and proportional-derivative action.
 
-``nu = I^-1 (B^T KP x - KD ve) + Ad gammaddot_body - ad_(r^-1 rdot) Ad gammadot_body`` is the
-wanted rate of the output velocity (5.4.30)-(5.4.33); the law solves ``J H sdot = nu - b`` for
-the shape acceleration and takes the torque from one Newton-Euler pass. The sign of u is that
-of a physical force, the opposite of the thesis's.
+What it computes is in `_law.py`; here is what a user holds in hand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, cast
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.control._conditions import consistency, invertibility, matching_counts
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, follow
 from concur.control._fitting import fitting
 from concur.control._gains import read_gain
+from concur.control._law import law, limited_law
 from concur.control._matching import matching_outputs
+from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
 from concur.control._output_groups import Product
 from concur.control._output_kinematics import (
@@ -30,23 +30,18 @@ from concur.control._output_kinematics import (
     output_jacobian,
     output_poses,
 )
+from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import (
     SINGULAR,
     check_decoupling,
     decoupling_scale,
-    lost_direction,
     singular_error,
 )
 from concur.control._tick import Tick
 from concur.control.references import Reference
-from concur.errors import InfeasibleReferenceError, NonFiniteError, ShapeError
-from concur.kinematics import (
-    body_accelerations,
-    body_twists,
-    constant,
-    joint_poses,
-)
+from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
+from concur.kinematics import body_accelerations, body_twists, joint_poses
 from concur.mechanism import scalar
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 
@@ -60,7 +55,7 @@ class Servo(EvaluatedMethods):
     model : ReducedModel
         The reduced robot, from `reduce`.
     outputs : sequence of Output
-        What is to follow a reference; as many coordinates as there are controls.
+        What is to follow a reference; at most as many coordinates as there are controls.
     stiffness, damping : float, sequence or array_like
         KP and KD on the outputs' algebra: a number, one entry per output (each a number or
         one number per coordinate), or a symmetric positive definite matrix.
@@ -68,12 +63,26 @@ class Servo(EvaluatedMethods):
         Metric I of the error dynamics, given in the same ways; default the identity.
     singular_margin : float
         Margin of the decoupling matrix below which no torque is given out.
+    redundancy : Redundancy, optional
+        Rule for the internal motion when there are more controls than output coordinates;
+        default `Redundancy()`: least acceleration energy, and coming to rest.
+    damped_below : float, optional
+        Margin below which the equation is solved with damping instead of being refused; what
+        is given up of the demand is reported as `missed`. Default: refused below
+        `singular_margin`.
+    torque_limits : float, sequence or mapping, optional
+        Limits of the controls, N and N m: a number, one per control, or pairs of lower and
+        upper limit; also by name of the control. The demand is scaled down, in its own
+        direction, to what they allow. Default: none.
+    measured : bool
+        Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
+        the shape velocities s: the momentum then is the one measured, not the model's.
 
     Raises
     ------
     OutputError
-        If the outputs do not match the controls, the gains are not positive definite, or the
-        decoupling matrix is singular everywhere.
+        If there are more output coordinates than controls, the gains are not positive
+        definite, or the decoupling matrix is singular everywhere.
     UnknownNameError
         If an output's body does not exist.
 
@@ -94,6 +103,10 @@ class Servo(EvaluatedMethods):
     damping: Any
     inertia: Any = None
     singular_margin: float = SINGULAR
+    redundancy: Redundancy | None = None
+    damped_below: float | None = None
+    torque_limits: Any = None
+    measured: bool = False
     error_dynamics: ErrorDynamics = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -108,9 +121,44 @@ class Servo(EvaluatedMethods):
         }
         for name, matrix in gains.items():
             object.__setattr__(self, name, matrix)
+        self._check_options(where)
         dynamics = ErrorDynamics(Product([output.lie for output in outputs]), **gains)
         object.__setattr__(self, "error_dynamics", dynamics)
         check_decoupling(self)
+
+    def _check_options(self, where: str) -> None:
+        size = sum(output.dim for output in self.outputs)
+        rule = self.redundancy
+        if rule is not None and not isinstance(rule, Redundancy):
+            raise OutputError(
+                f"{where}, `redundancy`",
+                expected="a Redundancy",
+                came=f"{type(rule).__name__} {rule!r:.40}",
+                cure='Write for example Redundancy(objective="rest").',
+            )
+        if size == self.nu:
+            # Nothing is left over for a rule to act on.
+            object.__setattr__(self, "redundancy", None)
+        else:
+            rule = (rule or Redundancy()).checked(f"{where}, `redundancy`", self.model)
+            object.__setattr__(self, "redundancy", rule)
+        if self.damped_below is not None:
+            zone = scalar(self.damped_below, f"{where}, `damped_below`")
+            if not zone > 0.0:
+                raise OutputError(
+                    f"{where}, `damped_below`",
+                    expected="a margin above zero",
+                    came=str(zone),
+                    cure="About 0.05 is usual; leave it out to refuse singular configurations.",
+                )
+            object.__setattr__(self, "damped_below", zone)
+        if self.torque_limits is not None:
+            from concur.control._allocation import read_limits
+
+            names = self.model.control_names
+            limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
+            limits.setflags(write=False)
+            object.__setattr__(self, "torque_limits", limits)
 
     @property
     def name(self) -> str:
@@ -131,6 +179,35 @@ class Servo(EvaluatedMethods):
     def nu(self) -> int:
         """Number of controls."""
         return self.model.nu
+
+    @property
+    def nw(self) -> int:
+        """Number of velocities that the law takes: ns, or nv when they are measured."""
+        return self.model.nv if self.measured else self.model.ns
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Name of each velocity that the law takes."""
+        names = self.model.robot.freedom_names
+        return names if self.measured else self.model.shape_names
+
+    def taken(self, v: Array) -> Array:
+        """Pick from all velocities of the robot those that the law takes.
+
+        Parameters
+        ----------
+        v : numpy.ndarray or casadi.SX
+            Velocities of the robot, shape (nv,) or (k, nv).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v itself when they are measured, else the shape velocities.
+        """
+        if self.measured:
+            return v
+        shape = list(self.model.shape)
+        return v[..., shape] if isinstance(v, np.ndarray) else v[shape]
 
     @property
     def size(self) -> int:
@@ -174,14 +251,30 @@ class Servo(EvaluatedMethods):
         """
         return output_jacobian(self.model.robot, self.outputs, q) @ self.model.lift(q)[0]
 
-    @evaluated("(nq),(ns)->(size),(size)")
+    @evaluated("(nq),(nw)->(nv)")
+    def velocity(self, q: Array, s: Array) -> Array:
+        """All velocities of the robot, from those that the law takes.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v, shape (nv,).
+        """
+        return s if self.measured else self.model.velocity(q, s)
+
+    @evaluated("(nq),(nw)->(size),(size)")
     def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
         """Output velocity and its rate at zero shape acceleration.
 
         Parameters
         ----------
         q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
 
         Returns
         -------
@@ -192,9 +285,9 @@ class Servo(EvaluatedMethods):
         """
         robot = self.model.robot
         relative = joint_poses(robot, q)
-        v = self.model.velocity(q, s)
+        v = self.velocity(q, s)
         twists = body_twists(robot, relative, v)
-        rates = body_accelerations(robot, relative, twists, v, self.model.drift_acceleration(q, s))
+        rates = body_accelerations(robot, relative, twists, v, self.model.velocity_drift(q, v))
         velocities, drifts = [], []
         placed = output_poses(robot, self.outputs, q)
         for output, pose in zip(self.outputs, placed, strict=True):
@@ -204,14 +297,30 @@ class Servo(EvaluatedMethods):
             drifts.append(output.lie.acceleration(pose, twist, rate))
         return ca.vertcat(*velocities), ca.vertcat(*drifts)
 
-    @evaluated("(nq),(ns),(pose_size),(size)->(size),(size)")
+    @evaluated("(nq),(pose_size)->(size)")
+    def pose_error(self, q: Array, pose: Array) -> Array:
+        """Pose error for flat output coordinates.
+
+        Parameters
+        ----------
+        q, pose : array_like
+            Configuration and demanded flat coordinates, shapes (nq,) and (pose_size,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            x = log(r^-1 gamma), shape (size,).
+        """
+        return self.error_dynamics.group.error(self.output(q), pose)
+
+    @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
     def errors(self, q: Array, s: Array, pose: Array, twist: Array) -> tuple[Array, Array]:
         """Pose and velocity error for a flat reference.
 
         Parameters
         ----------
         q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         pose, twist : array_like
             Demanded flat coordinates and velocity, shapes (pose_size,) and (size,).
 
@@ -220,20 +329,20 @@ class Servo(EvaluatedMethods):
         x, ve : numpy.ndarray or casadi.SX
             log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,).
         """
-        group = self.error_dynamics.group
-        x = group.error(self.output(q), pose)
-        return x, self.output_motion(q, s)[0] - group.transport(x) @ twist
+        x = self.pose_error(q, pose)
+        carried = self.error_dynamics.group.transport(x) @ twist
+        return x, self.output_motion(q, s)[0] - carried
 
-    @evaluated("(nq),(ns),(pose_size),(size),(size)->(nu),()")
+    @evaluated("(nq),(nw),(pose_size),(size),(size)->(nu),(),(size),()")
     def law(
         self, q: Array, s: Array, pose: Array, twist: Array, acceleration: Array
-    ) -> tuple[Array, Array]:
+    ) -> tuple[Array, Array, Array, Array]:
         """The whole law on flat arrays: what is compiled, simulated and exported.
 
         Parameters
         ----------
         q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         pose, twist, acceleration : array_like
             Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,)
             and (size,).
@@ -245,27 +354,15 @@ class Servo(EvaluatedMethods):
         pivot : float or casadi.SX
             Smallest pivot met when the scaled decoupling matrix, the rolling constraints and
             H^T B are factored, without unit: zero where one of them is singular.
+        missed : numpy.ndarray or casadi.SX
+            Output acceleration given up by damping or to torque limits, shape (size,).
+        scale : float or casadi.SX
+            Size to which torque limits scaled the demand: 1 when they are not active.
         """
-        group = self.error_dynamics.group
-        x = group.error(self.output(q), pose)
-        velocity, drift = self.output_motion(q, s)
-        transport = group.transport(x)
-        carried = transport @ twist
-        command = (
-            self.error_dynamics.feedback(x, velocity - carried)
-            + transport @ acceleration
-            - group.ad(velocity) @ carried
-        )
-        rows, columns = (constant(scale) for scale in self.scales)
-        scaled = ca.diag(rows) @ self.decoupling(q) @ ca.diag(1 / columns)
-        solution, pivots = _solve_square(scaled, rows * (command - drift))
-        pivot = ca.fmin(ca.mmin(pivots), self.model.regularity(q))
-        force = self.model.inverse_dynamics(q, s, solution / columns)
-        actuation = self.model.input_matrix(q)
-        if actuation.is_constant() and ca.DM(actuation).is_eye():
-            return force, pivot
-        torque, pivots = _solve_square(actuation, force)
-        return torque, ca.fmin(pivot, ca.mmin(pivots) / ca.mmax(pivots))
+        if self.torque_limits is not None:
+            # The programme inside makes it a function of MX, which is called as it is.
+            return cast("tuple[Array, Array, Array, Array]", limited_law(self))
+        return law(self, q, s, pose, twist, acceleration)
 
     def torque(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
         """Control forces and torques for a state and a reference.
@@ -273,7 +370,7 @@ class Servo(EvaluatedMethods):
         Parameters
         ----------
         q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
             Demanded pose, twist and acceleration of all outputs.
 
@@ -292,9 +389,11 @@ class Servo(EvaluatedMethods):
         pose, twist, acceleration = self.flat(sample)
         if not isinstance(q, (ca.SX, ca.MX)):
             q = self.model.robot.check_configuration(q, "argument `q`")
-        u, _ = self.law(q, s, pose, twist, acceleration)
+        u, pivot, _, _ = self.law(q, s, pose, twist, acceleration)
         if isinstance(u, np.ndarray):
-            margin = self.margin(q)
+            # The pivot tells of wheels, actuation and a failed programme as well.
+            margin = self.margin(q) if self.damped_below is None else pivot
+            margin = margin if self.torque_limits is None else min(margin, pivot)
             if margin < self.singular_margin:
                 raise singular_error(self, q, margin)
             if not np.isfinite(u).all():
@@ -312,7 +411,7 @@ class Servo(EvaluatedMethods):
         Parameters
         ----------
         q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
             Demanded pose, twist and acceleration of all outputs.
 
@@ -331,7 +430,7 @@ class Servo(EvaluatedMethods):
         Parameters
         ----------
         q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
             Demanded pose, twist and acceleration of all outputs.
 
@@ -414,32 +513,11 @@ class Servo(EvaluatedMethods):
                 )
             )
         if q0 is not None:
-            rows.append(_consistency(self.model, self.model.robot.check_configuration(q0)))
-        rows.append(self._invertibility(path, q0))
+            rows.append(consistency(self.model, self.model.robot.check_configuration(q0)))
+        if self.redundancy is not None:
+            rows.append(matching_counts(self))
+        rows.append(invertibility(self, path, q0))
         return self.model.audit(self.outputs).replace(*rows)
-
-    def _invertibility(self, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:
-        """DYN: the law itself exists."""
-        statement = "the decoupling matrix is invertible"
-        margins = {}
-        if q0 is not None:
-            margins["at the start"] = self.margin(q0)
-        if path is not None:
-            margins["along the reference"] = path.margin
-        if not margins:
-            why = "no configuration was given"
-            return AuditRow("DYN", statement, AuditStatus.NOT_CHECKED, why)
-        least = min(margins.values())
-        why = ", ".join(f"smallest margin {margin:.3g} {at}" for at, margin in margins.items())
-        if q0 is not None and margins["at the start"] < self.singular_margin:
-            why += f": {lost_direction(self, np.asarray(q0, dtype=float))}"
-        return AuditRow(
-            "DYN",
-            statement,
-            AuditStatus.HOLDS if least > self.singular_margin else AuditStatus.FAILS,
-            why,
-            {"margin": least},
-        )
 
     def feasibility(
         self, reference: Reference, duration: float, q0: ArrayLike | None = None
@@ -472,6 +550,41 @@ class Servo(EvaluatedMethods):
                 cure="Say how long the reference is to be followed.",
             )
         return follow(self, demand, length, self.model.robot.check_configuration(start))
+
+    @property
+    def refused_below(self) -> float:
+        """Margin below which the law gives out no torque: none when it is damped there."""
+        return self.singular_margin if self.damped_below is None else 0.0
+
+    @cached_property
+    def as_measured(self) -> Servo:
+        """The same servo with a law that takes all measured velocities."""
+        return self if self.measured else replace(self, measured=True)
+
+    @cached_property
+    def unmeasured(self) -> Servo:
+        """The same servo with a law that takes shape velocities."""
+        return replace(self, measured=False) if self.measured else self
+
+    def mismatch(self, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
+        """Compare the momentum that the law assumes with that of a measured state.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Measured configuration and velocity, the base's included, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        MomentumMismatch
+            Both momenta, and what their difference does to the law.
+
+        Raises
+        ------
+        ReductionError
+            If the robot's reduction does not rest on a momentum.
+        """
+        return momentum_mismatch(self, q, v)
 
     def compile(self) -> Tick:
         """Make the law ready to be called at a high rate.
@@ -530,26 +643,3 @@ class Servo(EvaluatedMethods):
             if values.shape[0] != size:
                 raise shape_error(f"{where}, `{part}`", (size,), values.shape)
         return pose, sample.twist, sample.acceleration
-
-
-def _consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
-    """CON7: velocities come from the lift, so the wheels' rows vanish on them."""
-    if not model.dependent:
-        return AuditRow(
-            "CON7", "the initial state obeys the wheels", AuditStatus.HOLDS, "no wheels"
-        )
-    rest = float(np.abs(model.robot.constraints(q0) @ model.lift(q0)[0]).max())
-    return AuditRow(
-        "CON7",
-        "the initial state obeys the wheels",
-        AuditStatus.HOLDS if rest < 1e-9 else AuditStatus.FAILS,
-        f"by construction: velocities are lifted; constraint residual {rest:.1e}",
-        {"residual": rest},
-    )
-
-
-def _solve_square(matrix: Array, right: Array) -> tuple[Array, Array]:
-    """Solve by Householder QR; the pivots tell how near to singular the matrix is."""
-    reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
-    solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
-    return solution, ca.fabs(ca.diag(upper))

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_error
+from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import singular_error
 
@@ -23,11 +23,16 @@ class TickBuffers:
     Parameters
     ----------
     q, s, pose, twist, acceleration : numpy.ndarray
-        Inputs: state and flat reference, to be filled before a call.
+        Inputs: state and flat reference, to be filled before a call; s holds all velocities
+        when the servo measures them.
     u : numpy.ndarray
         Output: control forces and torques, shape (nu,).
     pivot : numpy.ndarray
         Output: relative pivot of the decoupling matrix, shape (1,).
+    missed : numpy.ndarray
+        Output: output acceleration given up by damping or to torque limits, shape (size,).
+    scale : numpy.ndarray
+        Output: size to which torque limits scaled the demand, shape (1,); 1: not active.
     """
 
     q: np.ndarray
@@ -37,6 +42,8 @@ class TickBuffers:
     acceleration: np.ndarray
     u: np.ndarray
     pivot: np.ndarray
+    missed: np.ndarray
+    scale: np.ndarray
 
 
 class Tick:
@@ -85,7 +92,7 @@ class Tick:
         Parameters
         ----------
         q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
             Demanded pose, twist and acceleration of all outputs.
 
@@ -122,7 +129,7 @@ class Tick:
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"tick of `{self.servo.name}`, argument `{name}`", values)
         q = self.buffers.q.copy()
-        raise singular_error(self.servo, q, min(self.servo.margin(q), self.buffers.pivot[0]))
+        raise singular_error(self.servo, q, min(self.servo.margin(q), float(self.buffers.pivot[0])))
 
 
 def evaluator_of(servo: Servo) -> Evaluator:
@@ -136,16 +143,7 @@ def evaluator_of(servo: Servo) -> Evaluator:
     Returns
     -------
     Evaluator
-        Inputs q, s, pose, twist, acceleration; outputs u and pivot.
+        Inputs q, w, pose, twist, acceleration; outputs u, pivot, missed and scale.
     """
-    sizes = {
-        "q": servo.nq,
-        "s": servo.ns,
-        "pose": servo.pose_size,
-        "twist": servo.size,
-        "acceleration": servo.size,
-    }
-    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-    results = [ca.densify(result) for result in servo.law(*symbols)]
-    function = ca.Function("law", symbols, results, list(sizes), ["u", "pivot"], {"cse": True})
-    return Evaluator(function, [(servo.nu,), ()], f"tick of `{servo.name}`")
+    shapes = [(servo.nu,), (), (servo.size,), ()]
+    return Evaluator(law_function(servo), shapes, f"tick of `{servo.name}`")

@@ -186,7 +186,8 @@ def _invariance(
         moved = robot.integrate(q, displacement)
         scale = np.abs(robot.mass_matrix(q)).max()
         mass = max(mass, np.abs(robot.mass_matrix(moved) - robot.mass_matrix(q)).max() / scale)
-        rows = max(rows, np.abs(robot.constraints(moved) - robot.constraints(q)).max())
+        turned = np.abs(robot.constraints(moved) - robot.constraints(q))
+        rows = max(rows, turned.max(initial=0.0))
         gravity = robot.bias(q, np.zeros(robot.nv))[list(model.dependent)]
         push = max(push, np.abs(gravity).max() / max(1.0, robot.total_mass))
     worst = max(mass, rows, push)

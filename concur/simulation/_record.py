@@ -6,6 +6,7 @@ import casadi as ca
 import numpy as np
 
 from concur.control import Servo
+from concur.control._law import law_function
 from concur.simulation._plant import Plant
 
 
@@ -26,11 +27,10 @@ class Recorder:
         q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
         pose = ca.SX.sym("pose", servo.pose_size)
         twist, acceleration = ca.SX.sym("twist", servo.size), ca.SX.sym("acc", servo.size)
-        s = v[list(servo.model.shape)]
+        s = servo.taken(v)
         x, ve = servo.errors(q, s, pose, twist)
         residual = robot.constraints(q) @ v
         results = {
-            "u": servo.law(q, s, pose, twist, acceleration)[0],
             "error": x,
             "velocity_error": ve,
             "lyapunov": servo.error_dynamics.lyapunov(x, ve),
@@ -40,6 +40,7 @@ class Recorder:
             "pose": servo.output(q),
         }
         self._names = tuple(results)
+        self._law = law_function(servo)
         self._function = ca.Function(
             "record",
             [q, v, pose, twist, acceleration],
@@ -76,7 +77,10 @@ class Recorder:
         """
         values = self._function(q.T, v.T, *(part.T for part in reference))
         rows = {n: np.array(x).T for n, x in zip(self._names, values, strict=True)}
-        for name in ("lyapunov", "constraint_residual", "energy"):
+        taken = self._servo.taken(v)
+        u, _, missed, scale = self._law(q.T, taken.T, *(part.T for part in reference))
+        rows |= {"u": np.array(u).T, "missed": np.array(missed).T, "scale": np.array(scale).T}
+        for name in ("lyapunov", "constraint_residual", "energy", "scale"):
             rows[name] = rows[name][:, 0]
         return rows
 
@@ -104,4 +108,5 @@ class Recorder:
         least = np.linalg.svd(solved, compute_uv=False)[:, -1]
         regular = np.array(regularity)[0]
         margins = np.where(regular == 1.0, least, np.minimum(least, regular))
-        return margins, np.sign(np.linalg.det(scaled))
+        square = size == ns
+        return margins, np.sign(np.linalg.det(scaled)) if square else np.ones(k)

@@ -36,6 +36,8 @@ UNITS = {
     "velocity_error": None,
     "ideal": None,
     "lyapunov": None,
+    "missed": None,
+    "scale": "1",
     "margin": "1",
     "constraint_residual": "m/s",
     "energy": "J",
@@ -71,6 +73,10 @@ class Run:
         The exact error dynamics started from the first error, shape (k, size).
     lyapunov : numpy.ndarray
         Lyapunov function, shape (k,).
+    missed : numpy.ndarray
+        Output acceleration given up by damping or to torque limits, shape (k, size).
+    scale : numpy.ndarray
+        Size to which torque limits scaled the demand, shape (k,); 1: not active.
     margin : numpy.ndarray
         Margin of the decoupling matrix, shape (k,).
     constraint_residual : numpy.ndarray
@@ -100,6 +106,8 @@ class Run:
     velocity_error: np.ndarray
     ideal: np.ndarray
     lyapunov: np.ndarray
+    missed: np.ndarray
+    scale: np.ndarray
     margin: np.ndarray
     constraint_residual: np.ndarray
     energy: np.ndarray
@@ -243,6 +251,7 @@ class Run:
             "error": errors,
             "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
             "ideal": errors,
+            "missed": [(name, f"{unit}/s^2") for name, unit in errors],
             "lyapunov": [("lyapunov", ", ".join(squares))],
             "momentum": list(MOMENTUM_COLUMNS),
             "pose": pose,

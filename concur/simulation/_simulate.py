@@ -97,7 +97,7 @@ def simulate(
     advance = loop(servo, moving, demand, method, dt, steps, per_hold)
     recorder = Recorder(servo, moving)
     margin = servo.margin(q)
-    if margin < servo.singular_margin:
+    if margin < servo.refused_below:
         raise singular_error(servo, q, margin)
 
     states = _States(q, v, steps)
@@ -241,7 +241,7 @@ class _Held:
 
     def __init__(self, servo: Servo, reference: Reference, dt: float, per_hold: int) -> None:
         self._tick: Tick = servo.compile()
-        self._shape = list(servo.model.shape)
+        self._servo = servo
         self._reference, self._dt, self._per_hold = reference, dt, per_hold
 
     def __call__(self, k: int, states: _States) -> bool:
@@ -249,7 +249,7 @@ class _Held:
             states.u.append(states.u[-1])
             return True
         buffers = self._tick.buffers
-        buffers.q[:], buffers.s[:] = states.q[k], states.v[k][self._shape]
+        buffers.q[:], buffers.s[:] = states.q[k], self._servo.taken(states.v[k])
         sample = self._reference.sample(np.array([k * self._dt]))
         buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = (part[0] for part in sample)
         sound = self._tick.update()
@@ -319,8 +319,9 @@ def _singular(
 ) -> ConcurError | None:
     first = max(0, done - CHECK_EVERY)
     margins, orientations = recorder.margins(states.q[first : states.finite(done)])
-    crossed = orientations != orientations[0]
-    low = np.flatnonzero((margins < servo.singular_margin) | crossed)
+    # A damped law passes through singular configurations.
+    crossed = (orientations != orientations[0]) & (servo.damped_below is None)
+    low = np.flatnonzero((margins < servo.refused_below) | crossed)
     if not low.size:
         return None
     k = first + int(low[0]) - int(crossed[low[0]])

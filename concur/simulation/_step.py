@@ -38,18 +38,20 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
         (q, v, command...) to (vdot, power, pivot, u); the command is u when held, else the
         flat reference (pose, twist, acceleration).
     """
-    q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
+    # A law with torque limits solves a programme, which only MX can hold.
+    kind = ca.SX if held or servo.torque_limits is None else ca.MX
+    q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
     if held:
-        u = ca.SX.sym("u", servo.nu)
-        command, pivot = [u], ca.SX(1)
+        u = kind.sym("u", servo.nu)
+        command, pivot = [u], kind(1)
         torque = u
     else:
         command = [
-            ca.SX.sym("pose", servo.pose_size),
-            ca.SX.sym("twist", servo.size),
-            ca.SX.sym("acceleration", servo.size),
+            kind.sym("pose", servo.pose_size),
+            kind.sym("twist", servo.size),
+            kind.sym("acceleration", servo.size),
         ]
-        torque, pivot = servo.law(q, v[list(servo.model.shape)], *command)
+        torque, pivot, _, _ = servo.law(q, servo.taken(v), *command)
     vdot, _ = plant.acceleration(q, v, torque)
     power = ca.dot(torque, v[list(plant.robot.actuated_freedoms)])
     names = ["u"] if held else ["pose", "twist", "acceleration"]
@@ -59,7 +61,7 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
         [ca.densify(vdot), power, pivot, ca.densify(torque)],
         ["q", "v", *names],
         ["vdot", "power", "pivot", "torque"],
-        {"cse": True},
+        {"cse": kind is ca.SX},
     )
 
 

@@ -168,18 +168,6 @@ def test_tick_refuses_a_sample_of_another_size() -> None:
 # Outputs
 
 
-def test_too_few_outputs() -> None:
-    error = refused(
-        OutputError,
-        lambda: servo([HAND]),
-        where="servo of `rover`, `outputs`",
-        expected="5 output coordinates, one per control (left, right, turret, upper, fore)",
-        came="3 (hand R3 3)",
-        cure="Add outputs",
-    )
-    assert (error.outputs, error.controls) == (3, 5)
-
-
 def test_too_many_outputs() -> None:
     more = [BASE, HAND, Output("height", "turret", "R", axes="z")]
     error = refused(

@@ -118,6 +118,24 @@ CASES = {
     "rover: hand, chassis fixed": Case(cc.robots.rover_arm, (HAND,), ("chassis",)),
     "crawler: poses of both tips": Case(cc.robots.orbital_crawler, (LEFT, RIGHT)),
     "crawler: one tip, spacecraft fixed": Case(cc.robots.orbital_crawler, (LEFT,), ("spacecraft",)),
+    "two hands: left one, spacecraft fixed": Case(
+        cc.robots.two_handed_spacecraft, (cc.Output("hand", "left_hand", "R3"),), ("spacecraft",)
+    ),
+    "planar floater: tip, base fixed": Case(
+        cc.robots.planar_floater, (cc.Output("tip", "forearm", "R2", point=(0.4, 0, 0)),), ("base",)
+    ),
+    "free flyer: tool": Case(cc.robots.free_flyer, (cc.Output("tool", "tool", "R3xSO3"),)),
+    "station arm: tip, station fixed": Case(
+        cc.robots.station_arm, (cc.Output("tip", "tip", "R3xSO3"),), ("station",)
+    ),
+    "servicer: both hands, satellite fixed": Case(
+        cc.robots.servicer,
+        tuple(cc.Output(side, f"{side}_hand", "R3xSO3") for side in ("left", "right")),
+        ("satellite",),
+    ),
+    "wheel satellite: attitude": Case(
+        cc.robots.wheel_satellite, (cc.Output("attitude", "satellite", "SO3"),)
+    ),
     "arm: R3xSO3": Case(arm, (cc.Output("hand", "hand", "R3xSO3", point=(0.1, 0, 0)),)),
     "arm: SE3": Case(arm, (cc.Output("hand", "hand", "SE3", point=(0.1, 0, 0)),)),
     "arm: other axes": Case(lambda: arm("zyyxyz"), (cc.Output("hand", "hand", "SE3"),)),

@@ -1,0 +1,264 @@
+"""The law as one graph: from state and reference to torques.
+
+``nu = I^-1 (B^T KP x - KD ve) + Ad gammaddot_body - ad_(r^-1 rdot) Ad gammadot_body`` is the
+wanted rate of the output velocity (5.4.30)-(5.4.33); the law solves ``J H sdot = nu - b`` for
+the shape acceleration and takes the torque from one Newton-Euler pass. The sign of u is that
+of a physical force, the opposite of the thesis's.
+
+How the equation is solved depends on what the servo was asked for: exactly, when there are as
+many controls as outputs; with a rule for what is left over, when there are more; damped near
+singular configurations; and within torque limits.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.dynamics import solve_positive_definite
+from concur.kinematics import constant
+
+if TYPE_CHECKING:
+    from concur.control._servo import Servo
+
+OUTPUTS = ("u", "pivot", "missed", "scale")
+"""Results of the law: torques; smallest pivot met; output acceleration given up; size to which
+torque limits scaled the demand."""
+
+
+class Demand(NamedTuple):
+    """What the law asks of the shape at one instant.
+
+    Parameters
+    ----------
+    decoupling : casadi.SX
+        J H, shape (size, ns).
+    residual : casadi.SX
+        nu - b: output acceleration that the shape acceleration has to make, shape (size,).
+    shape_acceleration : casadi.SX
+        sdot that makes it, shape (ns,).
+    pivot : casadi.SX
+        Smallest pivot met, a number without unit.
+    metric : casadi.SX
+        Metric in which sdot was chosen, shape (ns, ns).
+    """
+
+    decoupling: Array
+    residual: Array
+    shape_acceleration: Array
+    pivot: Array
+    metric: Array
+
+
+def demand(
+    servo: Servo, q: Array, w: Array, pose: Array, twist: Array, acceleration: Array
+) -> Demand:
+    """Linearize: the shape acceleration for a state and a reference.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q, w : casadi.SX
+        Configuration and velocities that the servo takes, shapes (nq,) and (nw,).
+    pose, twist, acceleration : casadi.SX
+        Flat reference.
+
+    Returns
+    -------
+    Demand
+        Shape acceleration and what it was computed from.
+    """
+    group = servo.error_dynamics.group
+    x = group.error(servo.output(q), pose)
+    velocity, drift = servo.output_motion(q, w)
+    transport = group.transport(x)
+    carried = transport @ twist
+    command = (
+        servo.error_dynamics.feedback(x, velocity - carried)
+        + transport @ acceleration
+        - group.ad(velocity) @ carried
+    )
+    residual, decoupling = command - drift, servo.decoupling(q)
+    regularity = servo.model.regularity(q)
+    rows, columns = (constant(scale) for scale in servo.scales)
+    mass = servo.model.mass_matrix(q)
+    if servo.redundancy is None and servo.damped_below is None:
+        scaled = ca.diag(rows) @ decoupling @ ca.diag(1 / columns)
+        solution, pivots = solve_square(scaled, rows * residual)
+        pivot = ca.fmin(ca.mmin(pivots), regularity)
+        return Demand(decoupling, residual, solution / columns, pivot, mass)
+
+    metric, pull = mass, ca.SX(servo.ns, 1)
+    if servo.redundancy is not None:
+        v = servo.velocity(q, w)
+        metric, pull = servo.redundancy.aim(servo.model, q, v)
+    scaled = ca.diag(rows) @ decoupling
+    pivot = _least_pivot(scaled @ solve_positive_definite(mass, scaled.T))
+    spread = solve_positive_definite(metric, scaled.T)
+    square = scaled @ spread
+    if servo.damped_below is not None:
+        lack = ca.fmax(0.0, 1.0 - (pivot / servo.damped_below) ** 2)
+        typical = ca.trace(square) / servo.size
+        square += servo.damped_below**2 * lack * typical * ca.SX.eye(servo.size)
+        pivot = ca.SX(1)
+    right = rows * (residual - decoupling @ pull)
+    solution = pull + spread @ solve_positive_definite(square, right)
+    return Demand(decoupling, residual, solution, ca.fmin(pivot, regularity), metric)
+
+
+def law(
+    servo: Servo, q: Array, w: Array, pose: Array, twist: Array, acceleration: Array
+) -> tuple[Array, Array, Array, Array]:
+    """Torques for a state and a reference, without torque limits.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q, w : casadi.SX
+        Configuration and velocities that the servo takes, shapes (nq,) and (nw,).
+    pose, twist, acceleration : casadi.SX
+        Flat reference.
+
+    Returns
+    -------
+    tuple of casadi.SX
+        As named in `OUTPUTS`.
+    """
+    found = demand(servo, q, w, pose, twist, acceleration)
+    v = servo.velocity(q, w)
+    force = servo.model.shape_forces(q, v, found.shape_acceleration)
+    torque, pivot = _torques(servo, q, force)
+    missed = ca.SX(servo.size, 1)
+    if servo.damped_below is not None:
+        missed = found.residual - found.decoupling @ found.shape_acceleration
+    return torque, ca.fmin(found.pivot, pivot), missed, ca.SX(1)
+
+
+def limited_law(servo: Servo) -> ca.Function:
+    """Torques within the servo's limits: the law with a small quadratic programme behind it.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo, with `torque_limits`.
+
+    Returns
+    -------
+    casadi.Function
+        Over MX: (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`.
+    """
+    from concur.control._allocation import allocation
+
+    sizes = law_sizes(servo)
+    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+    q, w = symbols[:2]
+    found = demand(servo, *symbols)
+    v = servo.velocity(q, w)
+    still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
+    both, pivot = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
+    parts = [
+        found.decoupling,
+        found.residual,
+        found.shape_acceleration,
+        both[:, : servo.ns],
+        both[:, servo.ns],
+        found.metric,
+    ]
+    linear = ca.Function(
+        "linearization",
+        symbols,
+        [*map(ca.densify, parts), ca.fmin(found.pivot, pivot)],
+        {"cse": True},
+    )
+    inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
+    *given, least = linear(*inputs)
+    rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
+    solve = allocation(servo.size, servo.ns, servo.nu)
+    sdot, u, scale, _, status = solve(*given, ca.DM(rows), ca.DM(limits[:, 0]), ca.DM(limits[:, 1]))
+    missed = given[1] - given[0] @ sdot
+    # A failed programme counts as singular: no torque leaves.
+    results = [u, ca.if_else(status > 0, least, 0.0), missed, scale]
+    return ca.Function("limited_law", inputs, results, list(sizes), list(OUTPUTS))
+
+
+def law_function(servo: Servo) -> ca.Function:
+    """The law as a function of flat arrays, with torque limits if the servo has any.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Returns
+    -------
+    casadi.Function
+        (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`.
+    """
+    if servo.torque_limits is not None:
+        return limited_law(servo)
+    sizes = law_sizes(servo)
+    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+    results = [ca.densify(result) for result in servo.law(*symbols)]
+    return ca.Function("law", symbols, results, list(sizes), list(OUTPUTS), {"cse": True})
+
+
+def law_sizes(servo: Servo) -> dict[str, int]:
+    """Inputs of the law and their lengths.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Returns
+    -------
+    dict of str to int
+        Length by name, in order.
+    """
+    return {
+        "q": servo.nq,
+        "w": servo.nw,
+        "pose": servo.pose_size,
+        "twist": servo.size,
+        "acceleration": servo.size,
+    }
+
+
+def solve_square(matrix: Array, right: Array) -> tuple[Array, Array]:
+    """Solve by Householder QR; the pivots tell how near to singular the matrix is.
+
+    Parameters
+    ----------
+    matrix : casadi.SX
+        Shape (n, n).
+    right : casadi.SX
+        Shape (n, k).
+
+    Returns
+    -------
+    solution, pivots : casadi.SX
+        Shapes (n, k) and (n,).
+    """
+    reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
+    solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
+    return solution, ca.fabs(ca.diag(upper))
+
+
+def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:
+    """Controls that make forces on the shape, and the pivot of H^T B."""
+    actuation = servo.model.input_matrix(q)
+    if actuation.is_constant() and ca.DM(actuation).is_eye():
+        return forces, ca.SX(1)
+    torques, pivots = solve_square(actuation, forces)
+    return torques, ca.mmin(pivots) / ca.mmax(pivots)
+
+
+def _least_pivot(square: Array) -> Array:
+    """Smallest pivot of the factor of a positive definite matrix: at least its least root."""
+    pivots, _, _ = ca.ldl(ca.triu2symm(ca.triu(square)))
+    return ca.sqrt(ca.fmax(0.0, ca.mmin(pivots)))

@@ -1,0 +1,161 @@
+"""The momentum a law assumes against the one a robot has."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.errors import ReductionError
+from concur.reduction import MomentumReduction
+
+if TYPE_CHECKING:
+    from concur.control._servo import Servo
+
+
+@dataclass(frozen=True, eq=False)
+class MomentumMismatch:
+    """Difference between the assumed and the measured momentum, and what it does.
+
+    Parameters
+    ----------
+    assumed, measured : numpy.ndarray
+        Spatial momenta about the inertial origin, [linear; angular], shape (6,), kg m/s and
+        kg m^2/s, as far as the base's group feels them.
+    base_velocity : numpy.ndarray
+        Error of the base's velocity that the law reconstructs, in the basis of the base's joint,
+        shape (nb,).
+    output_velocity : numpy.ndarray
+        Error of the output velocity that the law sees, shape (size,).
+    disturbance : numpy.ndarray
+        Output acceleration by which the closed loop differs from the ideal one, shape (size,).
+    offset : numpy.ndarray
+        Error at which this disturbance, if it stayed, would balance the stiffness: a first
+        estimate of the tracking error, shape (size,), m and rad.
+    coordinate_names : tuple of str
+        Names of the outputs' coordinates.
+    coordinate_units : tuple of str
+        Their units.
+    used : bool
+        Whether the law uses the assumed momentum; one that measures its velocities does not.
+    """
+
+    assumed: np.ndarray
+    measured: np.ndarray
+    base_velocity: np.ndarray
+    output_velocity: np.ndarray
+    disturbance: np.ndarray
+    offset: np.ndarray
+    coordinate_names: tuple[str, ...]
+    coordinate_units: tuple[str, ...]
+    used: bool
+
+    @property
+    def difference(self) -> np.ndarray:
+        """Measured minus assumed momentum, shape (6,)."""
+        return np.asarray(self.measured - self.assumed)
+
+    @property
+    def relative(self) -> float:
+        """Largest of the linear and the angular difference, each relative to its size."""
+        worst = 0.0
+        for part in (slice(0, 3), slice(3, 6)):
+            size = max(np.linalg.norm(self.assumed[part]), np.linalg.norm(self.measured[part]))
+            if size > 0.0:
+                worst = max(worst, float(np.linalg.norm(self.difference[part]) / size))
+        return worst
+
+    def __str__(self) -> str:
+        lines = [
+            f"{name:<9} linear {_numbers(mu[:3])} kg m/s, angular {_numbers(mu[3:])} kg m^2/s"
+            for name, mu in (
+                ("assumed", self.assumed),
+                ("measured", self.measured),
+                ("wrong by", self.difference),
+            )
+        ]
+        lines.append(f"base velocity wrong by {_numbers(self.base_velocity)}")
+        rows = zip(
+            self.coordinate_names,
+            self.coordinate_units,
+            self.output_velocity,
+            self.disturbance,
+            self.offset,
+            strict=True,
+        )
+        lines += [
+            f"{name}: velocity wrong by {rate:.3g} {unit}/s, disturbance {push:.3g} {unit}/s^2, "
+            f"offset about {off:.3g} {unit}"
+            for name, unit, rate, push, off in rows
+        ]
+        if not self.used:
+            lines.append("the law measures its velocities: none of this enters it")
+        return "\n".join(lines)
+
+
+def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
+    """Compare the momentum of a measured state with the model's.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo of a floating robot.
+    q, v : array_like
+        Measured configuration and velocity, shapes (nq,) and (nv,).
+
+    Returns
+    -------
+    MomentumMismatch
+        The comparison.
+
+    Raises
+    ------
+    ReductionError
+        If the robot's reduction does not rest on a momentum.
+    """
+    model, robot = servo.model, servo.model.robot
+    if not isinstance(model, MomentumReduction):
+        raise ReductionError(
+            f"servo of `{servo.name}`, `mismatch`",
+            expected="a floating robot, reduced by its momentum",
+            came=f"{model.kind} reduction",
+            cure="Wheels and a fixed base leave no momentum to be wrong about.",
+        )
+    where = f"servo of `{servo.name}`, `mismatch`"
+    q = robot.check_configuration(q, f"{where}, `q`")
+    v = as_floats(v, f"{where}, `v`")
+    if v.shape != (robot.nv,):
+        raise shape_error(f"{where}, `v`", (robot.nv,), v.shape)
+    if not np.isfinite(v).all():
+        raise nonfinite_error(f"{where}, `v`", v)
+    lifted = model.velocity(q, v[list(model.shape)])
+    # What the law sees is the lifted velocity; what happens follows the measured one.
+    wrong = lifted - v
+    pair = servo.unmeasured.output_motion(q, v[list(model.shape)])
+    true = servo.as_measured.output_motion(q, v)
+    rate, drift = (np.asarray(a - b) for a, b in zip(pair, true, strict=True))
+    scale = np.linalg.inv(servo.inertia)
+    push = -scale @ servo.damping @ rate - drift
+    offset = np.linalg.solve(scale @ servo.stiffness, push)
+    return MomentumMismatch(
+        assumed=robot.momentum(q, lifted),
+        measured=robot.momentum(q, v),
+        base_velocity=wrong[: model.nb],
+        output_velocity=rate,
+        disturbance=push,
+        offset=offset,
+        coordinate_names=tuple(
+            f"{output.name}.{name}" for output in servo.outputs for name in output.coordinate_names
+        ),
+        coordinate_units=tuple(
+            unit for output in servo.outputs for unit in output.coordinate_units
+        ),
+        used=not servo.measured,
+    )
+
+
+def _numbers(values: np.ndarray) -> str:
+    return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"

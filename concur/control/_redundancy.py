@@ -1,0 +1,268 @@
+"""More controls than outputs: which of the many shape accelerations to take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array, as_floats, nonfinite_error, shape_error
+from concur.dynamics import solve_positive_definite
+from concur.errors import OutputError
+from concur.kinematics import constant
+from concur.mechanism import scalar, unknown_name
+from concur.reduction import ReducedModel, gradient
+
+WEIGHTS = ("energy", "torque")
+OBJECTIVES = ("rest", "posture", "base_rotation")
+
+
+@dataclass(frozen=True, eq=False)
+class Redundancy:
+    """Rule for the internal motion that the outputs leave free (section 3.5, remark 5.3.1).
+
+    Of all shape accelerations that give the wanted output acceleration, the law takes the one
+    nearest to a pull in a metric: ``sdot = J#(nu - b) + (1 - J# J) pull`` with the weighted
+    pseudo-inverse ``J# = W^-1 J^T (J W^-1 J^T)^-1``, J the decoupling matrix. The outputs
+    follow exactly, whatever the rule.
+
+    Parameters
+    ----------
+    weight : str or array_like
+        Metric W: "energy" (the reduced mass matrix: least acceleration energy), "torque" (its
+        square, in the controls: least torque), one positive number per shape velocity, or a
+        symmetric positive definite matrix (ns, ns).
+    objective : str or callable
+        What the internal motion is for. "rest": it comes to rest. "posture": it seeks the
+        configuration `posture`. "base_rotation": it turns the base as little as it can.
+        A callable takes q as a CasADi SX expression, shape (nq,), and returns a scalar
+        expression, which it makes small.
+    stiffness : float
+        Pull towards the posture, 1/s^2; or factor of the callable's gradient.
+    damping : float
+        Rate at which internal motion dies away, 1/s; with "base_rotation" that of the base's
+        turning too. Above zero: without it the internal motion is not stable.
+    posture : array_like, optional
+        Configuration for "posture", shape (nq,); only the shape joints' part counts.
+    importance : float
+        For "base_rotation": cost of turning the base, against that of moving the shape, in
+        units of the base's rotational inertia.
+
+    Raises
+    ------
+    UnknownNameError
+        If the weight or the objective does not exist.
+    OutputError
+        If a number is out of range, or "posture" has no posture.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> rule = cc.Redundancy(objective="base_rotation")
+    >>> rule.damping
+    2.0
+    """
+
+    weight: Any = "energy"
+    objective: str | Callable[[Array], Array] = "rest"
+    stiffness: float = 1.0
+    damping: float = 2.0
+    posture: ArrayLike | None = None
+    importance: float = 100.0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.weight, str) and self.weight not in WEIGHTS:
+            raise unknown_name("redundancy, `weight`", "weight", self.weight, WEIGHTS)
+        if isinstance(self.objective, str) and self.objective not in OBJECTIVES:
+            raise unknown_name("redundancy, `objective`", "objective", self.objective, OBJECTIVES)
+        if not isinstance(self.objective, str) and not callable(self.objective):
+            raise OutputError(
+                "redundancy, `objective`",
+                expected=f"one of {', '.join(OBJECTIVES)}, or a function of q",
+                came=f"{type(self.objective).__name__} {self.objective!r:.40}",
+                cure='Write for example objective="rest".',
+            )
+        for name, least in (("stiffness", 0.0), ("damping", 0.0), ("importance", 0.0)):
+            value = scalar(getattr(self, name), f"redundancy, `{name}`")
+            if not value > least:
+                raise OutputError(
+                    f"redundancy, `{name}`",
+                    expected="a number above zero",
+                    came=str(value),
+                    cure="Internal motion that nothing damps would not come to rest."
+                    if name == "damping"
+                    else "Leave it out for the default.",
+                )
+            object.__setattr__(self, name, value)
+        if self.objective == "posture" and self.posture is None:
+            raise OutputError(
+                "redundancy, `posture`",
+                expected='a configuration, for objective "posture"',
+                came="none",
+                cure="Give posture=q, shape (nq,).",
+            )
+
+    def __str__(self) -> str:
+        weight = self.weight if isinstance(self.weight, str) else "own weights"
+        aim = self.objective if isinstance(self.objective, str) else "own objective"
+        return f"weight: {weight}, objective: {aim}, damping {self.damping:g} /s"
+
+    def checked(self, where: str, model: ReducedModel) -> Redundancy:
+        """Copy whose arrays are known to fit a model.
+
+        Parameters
+        ----------
+        where : str
+            Place named in errors.
+        model : ReducedModel
+            The reduced robot.
+
+        Returns
+        -------
+        Redundancy
+            The copy.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If weight or posture do not fit.
+        OutputError
+            If the weight is not positive definite, the base does not turn, or the objective
+            is no scalar function.
+        """
+        robot = model.robot
+        posture = self.posture
+        if posture is not None:
+            posture = robot.check_configuration(posture, f"{where}, `posture`")
+        weight = self.weight
+        if not isinstance(weight, str):
+            weight = _matrix(f"{where}, `weight`", weight, model)
+        if self.objective == "base_rotation" and not np.any(robot.base.joint.basis[3:]):
+            raise OutputError(
+                f"{where}, `objective`",
+                expected='a base that turns, for "base_rotation"',
+                came=f"a {type(robot.base.joint).__name__} joint",
+                cure='Take "rest" or "posture".',
+            )
+        if callable(self.objective):
+            _try(where, self.objective, model)
+        return Redundancy(
+            weight, self.objective, self.stiffness, self.damping, posture, self.importance
+        )
+
+    def metric(self, model: ReducedModel, q: Array) -> Array:
+        """Metric W before what the objective adds.
+
+        Parameters
+        ----------
+        model : ReducedModel
+            The reduced robot.
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            Symmetric positive definite, shape (ns, ns).
+        """
+        if not isinstance(self.weight, str):
+            return constant(self.weight)
+        mass = model.mass_matrix(q)
+        if self.weight == "energy":
+            return mass
+        effort = ca.solve(model.input_matrix(q), mass)
+        return effort.T @ effort
+
+    def aim(self, model: ReducedModel, q: Array, v: Array) -> tuple[Array, Array]:
+        """Metric and pull of the internal motion.
+
+        Parameters
+        ----------
+        model : ReducedModel
+            The reduced robot.
+        q, v : casadi.SX
+            Configuration and velocity, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        metric, pull : casadi.SX
+            W with the objective's part, (ns, ns), and the shape acceleration it is to be near
+            to, (ns,).
+        """
+        shape, metric = list(model.shape), self.metric(model, q)
+        pull = -self.damping * v[shape]
+        if self.objective == "posture":
+            away = model.robot.difference(q, constant(self.posture))[shape]
+            pull += self.stiffness * away
+        elif callable(self.objective):
+            horizontal, _ = model.lift(q)
+            s = ca.SX.sym("s", model.ns)
+            slopes = gradient(self.objective, q)
+            rise = ca.dot(slopes, model.robot.rate(q, horizontal @ s))
+            pull -= self.stiffness * solve_positive_definite(metric, ca.gradient(rise, s))
+        elif self.objective == "base_rotation":
+            rows, base = _turning(model)
+            horizontal, _ = model.lift(q)
+            turning = rows @ horizontal[base, :]
+            wanted = -rows @ (model.velocity_drift(q, v)[base] + self.damping * v[base])
+            cost = self.importance * _rotational_inertia(model)
+            whole = ca.triu2symm(ca.triu(metric + cost * (turning.T @ turning)))
+            right = metric @ pull + cost * (turning.T @ wanted)
+            return whole, solve_positive_definite(whole, right)
+        return metric, pull
+
+
+def _turning(model: ReducedModel) -> tuple[Array, slice]:
+    """Map from the base's velocity to its angular velocity, and where that velocity is in v."""
+    joint = model.robot.base.joint
+    return constant(joint.basis[3:]), slice(0, joint.nv)
+
+
+def _rotational_inertia(model: ReducedModel) -> float:
+    robot = model.robot
+    base = slice(0, robot.base.joint.nv)
+    turning = robot.base.joint.basis[3:]
+    inertia = turning @ robot.mass_matrix(robot.neutral())[base, base] @ turning.T
+    return float(np.trace(inertia) / np.linalg.matrix_rank(turning))
+
+
+def _matrix(where: str, weight: Any, model: ReducedModel) -> np.ndarray:
+    numbers = as_floats(weight, where)
+    if not np.isfinite(numbers).all():
+        raise nonfinite_error(where, numbers)
+    if numbers.shape == (model.ns,):
+        numbers = np.diag(numbers)
+    if numbers.shape != (model.ns, model.ns):
+        raise shape_error(where, (model.ns,), numbers.shape)
+    symmetric = np.abs(numbers - numbers.T).max() <= 1e-12 * np.abs(numbers).max()
+    lowest = float(np.linalg.eigvalsh(numbers)[0]) if symmetric else float("nan")
+    if not lowest > 0.0:
+        raise OutputError(
+            where,
+            expected="positive numbers or a symmetric positive definite matrix",
+            came=f"smallest eigenvalue {lowest:.6g}" if symmetric else "an unsymmetric matrix",
+            cure="Give each shape velocity a weight above zero.",
+        )
+    return numbers
+
+
+def _try(where: str, objective: Callable[[Array], Array], model: ReducedModel) -> None:
+    q = ca.SX.sym("q", model.nq)
+    try:
+        value = ca.SX(objective(q))
+    except Exception as error:
+        came = f"{type(error).__name__}: {error}".splitlines()[0]
+    else:
+        if value.shape == (1, 1):
+            return
+        came = f"shape {value.shape}"
+    raise OutputError(
+        f"{where}, `objective`",
+        expected=f"a scalar function of q as a CasADi SX expression, shape ({model.nq},)",
+        came=came,
+        cure="Use CasADi's functions (casadi.cos, robot.pose(q, body), ...) and return one number.",
+    )
