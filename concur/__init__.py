@@ -35,7 +35,15 @@ from concur.control import (
 from concur.mechanism import Body, Inertia, Pose, Wheel, helical_plane, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
-from concur.simulation import Plant, Run, Tolerances, simulate
+from concur.simulation import (
+    Motion,
+    Plant,
+    Run,
+    Tolerances,
+    forced_motion,
+    reconstruct,
+    simulate,
+)
 
 if _TYPE_CHECKING:
     from concur import robots
@@ -51,6 +59,7 @@ __all__ = [
     "InverseKinematicsSolver",
     "LoopMargins",
     "Mechanism",
+    "Motion",
     "Output",
     "Plant",
     "Pose",
@@ -65,6 +74,7 @@ __all__ = [
     "Wheel",
     "design_gains",
     "errors",
+    "forced_motion",
     "helical_plane",
     "inverse_kinematics",
     "joints",
@@ -72,6 +82,7 @@ __all__ = [
     "load",
     "load_task",
     "loop_margins",
+    "reconstruct",
     "reduce",
     "references",
     "robots",

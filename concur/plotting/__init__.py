@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concur.plotting.animation import animate
     from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
+    from concur.plotting.motion import motion_figure
     from concur.plotting.overview import plot_run, save_figures
     from concur.plotting.path import path_figure
     from concur.plotting.report import write_report
@@ -25,6 +26,7 @@ _MODULES = {
     "error_figure": "errors",
     "health_figure": "errors",
     "lyapunov_figure": "errors",
+    "motion_figure": "motion",
     "new_figure": "style",
     "path_figure": "path",
     "plot_run": "overview",
@@ -42,6 +44,7 @@ __all__ = [
     "error_figure",
     "health_figure",
     "lyapunov_figure",
+    "motion_figure",
     "new_figure",
     "path_figure",
     "plot_run",

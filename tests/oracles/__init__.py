@@ -5,7 +5,9 @@ Pinocchio, NumPy, SciPy and formulas written by hand.
 """
 
 from tests.oracles._close import assert_close, difference_quotient
+from tests.oracles._floating import BASES, Excitation, excitation, full_order, random_floater
 from tests.oracles._kkt import Constrained, crane_rows, rover_rows
+from tests.oracles._mujoco import Mujoco, mjcf
 from tests.oracles._pinocchio import Pinocchio
 from tests.oracles._random import RandomRover, random_rover, random_tree, random_velocity
 from tests.oracles._robots import (
@@ -18,9 +20,12 @@ from tests.oracles._robots import (
 )
 
 __all__ = [
+    "BASES",
     "CASE_STUDY",
     "Constrained",
     "CraneNumbers",
+    "Excitation",
+    "Mujoco",
     "Pinocchio",
     "RandomRover",
     "RoverNumbers",
@@ -28,6 +33,10 @@ __all__ = [
     "crane",
     "crane_rows",
     "difference_quotient",
+    "excitation",
+    "full_order",
+    "mjcf",
+    "random_floater",
     "random_rover",
     "random_tree",
     "random_velocity",

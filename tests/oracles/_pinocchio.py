@@ -175,6 +175,18 @@ class Pinocchio:
             )
         )
 
+    def forward_dynamics(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """Acceleration by the articulated-body algorithm."""
+        return self._back(
+            pin.aba(
+                self.model,
+                self.data,
+                self.configuration(q),
+                self.velocity(v),
+                self.velocity(tau),
+            )
+        )
+
     def pose(self, q: np.ndarray, body: str) -> np.ndarray:
         pin.forwardKinematics(self.model, self.data, self.configuration(q))
         return (self.data.oMi[self._joint[body]] * self._offset[body]).homogeneous

@@ -1,0 +1,282 @@
+"""The reduced integrator: configuration and shape velocities under given torques.
+
+The base, or what else depends on the shape velocities, follows by the lift v = H s + h: at no
+time can the motion leave the constraints or the level set of the momentum.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import DOP853
+
+from concur.codegen import Array, Evaluator, as_floats
+from concur.errors import ConcurError, SimulationError
+from concur.mechanism import unknown_name
+from concur.reduction import ReducedModel
+from concur.simulation._motion import Motion
+from concur.simulation._progress import track
+from concur.simulation._runge_kutta import runge_kutta
+from concur.simulation._start import FASTEST, grid, shape_start
+from concur.simulation._torque import Drive, Torque
+
+MOTION_METHODS = ("dop853", "rkmk4")
+
+
+def forced_motion(
+    model: ReducedModel,
+    torque: Torque,
+    duration: float,
+    q0: ArrayLike,
+    s0: ArrayLike,
+    dt: float = 1e-2,
+    method: str = "dop853",
+    rtol: float = 1e-12,
+    atol: float = 1e-13,
+    progress: bool | Callable[[float], Any] = False,
+) -> Motion:
+    """Let a reduced model move under torques.
+
+    A floating robot keeps its momentum, and wheels roll without slip, to round-off: their
+    velocities are lifted from the shape velocities, (3.3.38) and (4.3.25), not integrated.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced model, by momentum, by wheels or unreduced.
+    torque : callable, array_like or None
+        Control forces and torques, shape (nu,), N and N m: a function u(t) or u(t, q, s),
+        constants, or none for a free motion.
+    duration : float
+        How long, s; a whole number of steps.
+    q0, s0 : array_like
+        Configuration and shape velocities at the start, shapes (nq,) and (ns,).
+    dt : float
+        Step of the record, s; with "rkmk4" of the integration too.
+    method : str
+        "dop853" (adaptive, of order eight; quaternions are brought back to unit norm between
+        the steps of the record), or "rkmk4" (Munthe-Kaas of order four on the groups of the
+        joints, with fixed steps).
+    rtol, atol : float
+        Relative and absolute (m, rad, m/s, rad/s) tolerance of "dop853" within a step.
+    progress : bool or callable
+        Show a progress bar, or call with the fraction done.
+
+    Returns
+    -------
+    Motion
+        The record.
+
+    Raises
+    ------
+    SimulationError
+        If the model is none, a time or tolerance is not above zero, or the state leaves the
+        finite numbers: the motion up to there is the error's attribute `run`.
+    ShapeError, NonFiniteError
+        If the start or the torques are not finite numbers of the right shape.
+    UnknownNameError
+        If there is no such method.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.orbital_crawler(), momentum=[0, 0, 0, 0, 0, 30.0])
+    >>> q0 = model.robot.neutral()
+    >>> motion = cc.forced_motion(model, None, 1.0, q0, [0.1] * model.ns, dt=0.1)
+    >>> bool(motion.momentum_drift.max() < 1e-12)
+    True
+    """
+    started = time.perf_counter()
+    if not isinstance(model, ReducedModel):
+        raise SimulationError(
+            "forced_motion, `model`",
+            expected="a reduced model",
+            came=f"{type(model).__name__} {model!r:.40}",
+            cure="Make one of a robot with concur.reduce(robot).",
+        )
+    where = f"motion of `{model.name}`"
+    steps, _ = grid(where, duration, dt, None)
+    _check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
+    _check_tolerance(where, "atol", atol, 0.0)
+    if method not in MOTION_METHODS:
+        raise unknown_name(f"{where}, `method`", "method", method, MOTION_METHODS)
+    q = model.robot.check_configuration(q0, "`q0`")
+    s = shape_start(where, model, s0)
+    drive = Drive(model, torque, where)
+    model.velocity(q, s)  # refuses a start that is not finite
+    advance: Callable[[float, float, _State], _State]
+    if method == "dop853":
+        advance = _Adaptive(model, drive, q, rtol, atol)
+    else:
+        advance = _MuntheKaas(model, drive)
+
+    states: list[_State] = [(q, s, 0.0)]
+    fault: ConcurError | None = None
+    with track(progress, f"moving {model.name}", steps) as report:
+        for k in range(steps):
+            try:
+                states.append(advance(k * dt, (k + 1) * dt, states[-1]))
+            except _DivergedError as error:
+                fault = _diverged(where, error, k * dt)
+                break
+            report(k + 1)
+    times = np.arange(len(states)) * dt
+    motion = Motion(
+        model=model,
+        t=times,
+        q=np.array([q for q, _, _ in states]),
+        s=np.array([s for _, s, _ in states]),
+        u=np.array([drive(t, q, s) for t, (q, s, _) in zip(times, states, strict=True)]),
+        work=np.array([work for _, _, work in states]),
+        method=method,
+        seconds=time.perf_counter() - started,
+    )
+    if fault is not None:
+        fault.data["run"] = motion
+        raise fault
+    return motion
+
+
+_State = tuple[np.ndarray, np.ndarray, float]
+
+
+class _DivergedError(Exception):
+    """The state is none that a robot can have."""
+
+
+class _Rates:
+    """Rates of the state, in buffers: of the coordinates, or of displacements from a start.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The model.
+    drive : Drive
+        Its controls.
+    on_groups : bool
+        Whether configurations are given as displacements from one.
+    """
+
+    def __init__(self, model: ReducedModel, drive: Drive, on_groups: bool) -> None:
+        robot = model.robot
+        start, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
+        moved, u = ca.SX.sym("moved", model.nv), ca.SX.sym("u", model.nu)
+        q: Array = robot.integrate(start, moved) if on_groups else start
+        v = model.velocity(q, s)
+        rate = robot.dexp_inverse(moved, v) if on_groups else robot.rate(q, v)
+        power = ca.dot(u, v[list(robot.actuated_freedoms)])
+        rates = [rate, model.acceleration(q, s, u), power]
+        function = ca.Function(
+            "rates",
+            [start, moved, s, u],
+            [ca.densify(ca.SX(r)) for r in rates],
+            ["q", "moved", "s", "u"],
+            ["rate", "sdot", "power"],
+            {"cse": True},
+        )
+        self._evaluator = Evaluator(
+            function, [(rate.shape[0],), (model.ns,), ()], f"motion of `{model.name}`"
+        )
+        self._robot, self._drive, self._on_groups = robot, drive, on_groups
+
+    def __call__(
+        self, t: float, start: np.ndarray, moved: np.ndarray | None, s: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        inputs, outputs = self._evaluator.inputs, self._evaluator.outputs
+        # Written so that a NaN is refused too.
+        if not np.abs(s).max(initial=0.0) < FASTEST:
+            raise _DivergedError
+        q = start
+        if moved is not None:
+            inputs[1][:, 0] = moved
+            if self._drive.needs_state:
+                q = self._robot.integrate(start, moved)
+        inputs[0][:, 0], inputs[2][:, 0] = start, s
+        inputs[3][:, 0] = self._drive(t, q, s)
+        self._evaluator.trigger()
+        rate, sdot, power = outputs
+        if not (np.isfinite(rate).all() and np.isfinite(sdot).all()):
+            raise _DivergedError
+        return rate[:, 0].copy(), sdot[:, 0].copy(), power[0].copy()
+
+
+class _Adaptive:
+    """Dormand and Prince's method of order eight from one row of the record to the next."""
+
+    def __init__(
+        self, model: ReducedModel, drive: Drive, q: np.ndarray, rtol: float, atol: float
+    ) -> None:
+        self._robot, self._nq = model.robot, model.nq
+        self._rates = _Rates(model, drive, on_groups=False)
+        # Work is measured against the energy at velocities of one, or heavy robots would go slow.
+        energy = max(1.0, float(np.trace(model.mass_matrix(q))))
+        self._rtol, self._atol = rtol, np.full(model.nq + model.ns + 1, atol)
+        self._atol[-1] *= energy
+        self._step: float | None = None
+
+    def __call__(self, start: float, end: float, state: _State) -> _State:
+        nq = self._nq
+
+        def slope(t: float, z: np.ndarray) -> np.ndarray:
+            return np.concatenate(self._rates(t, z[:nq], None, z[nq:-1]))
+
+        first = None if self._step is None else min(self._step, end - start)
+        q, s, work = state
+        z0 = np.concatenate([q, s, [work]])
+        solver = DOP853(slope, start, z0, end, first_step=first, rtol=self._rtol, atol=self._atol)
+        while solver.status == "running":
+            solver.step()
+        if solver.status == "failed":
+            raise _DivergedError
+        self._step = solver.h_abs
+        z = solver.y
+        return self._robot.normalize(z[:nq]), z[nq:-1].copy(), float(z[-1])
+
+
+class _MuntheKaas:
+    """Classic Runge-Kutta step on the algebra of the joint groups."""
+
+    def __init__(self, model: ReducedModel, drive: Drive) -> None:
+        self._robot = model.robot
+        self._rates = _Rates(model, drive, on_groups=True)
+
+    def __call__(self, start: float, end: float, state: _State) -> _State:
+        q, s, work = state
+        h = end - start
+        moved, s_next, work_next = runge_kutta(
+            lambda node, moved, s, _: self._rates(start + node * h, q, moved, s),
+            [np.zeros(self._robot.nv), s, np.array([work])],
+            h,
+        )
+        if not np.abs(s_next).max(initial=0.0) < FASTEST:
+            raise _DivergedError
+        return self._robot.integrate(q, moved), s_next, float(work_next[0])
+
+
+def _check_tolerance(where: str, name: str, value: float, least: float) -> None:
+    number = as_floats(value, f"{where}, `{name}`")
+    if number.shape != () or not (np.isfinite(number) and number > 0.0 and number >= least):
+        raise SimulationError(
+            f"{where}, `{name}`",
+            expected=f"a tolerance above {least:.2g}" if least else "a tolerance above zero",
+            came=str(value),
+            cure="Leave it out, or give about 1e-10.",
+        )
+
+
+def _diverged(where: str, error: _DivergedError, t: float) -> ConcurError:
+    fault = SimulationError(
+        f"{where}, t = {t:.6g} s",
+        expected="a finite state after the step",
+        came=f"velocities beyond {FASTEST:g} or no number at all",
+        cure="Lower the torques, or take a shorter step. The motion up to here is in the attribute "
+        "`run`.",
+        time=t,
+    )
+    fault.__cause__ = error
+    return fault

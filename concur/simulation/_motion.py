@@ -1,0 +1,233 @@
+"""The record of a motion of a reduced model, and what it must have kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from concur.errors import SimulationError
+from concur.multibody import Mechanism
+from concur.reduction import MomentumReduction, ReducedModel
+from concur.simulation._hdf5 import (
+    MOMENTUM_COLUMNS,
+    Columns,
+    coordinate_columns,
+    velocity_columns,
+    write,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True, eq=False)
+class Motion:
+    """States and controls of a robot that was driven by torques, one row per time step.
+
+    Made by `forced_motion`.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced model that was integrated.
+    t : numpy.ndarray
+        Times, shape (k,), s.
+    q, s : numpy.ndarray
+        Configuration and shape velocities, shapes (k, nq) and (k, ns).
+    u : numpy.ndarray
+        Control forces and torques, shape (k, nu), N and N m.
+    work : numpy.ndarray
+        Work of the controls since the start, shape (k,), J, integrated along with the state.
+    method : str
+        Integration method.
+    seconds : float
+        Time the integration took, s.
+
+    See Also
+    --------
+    forced_motion : makes one.
+    """
+
+    model: ReducedModel
+    t: np.ndarray
+    q: np.ndarray
+    s: np.ndarray
+    u: np.ndarray
+    work: np.ndarray
+    method: str
+    seconds: float
+
+    @property
+    def robot(self) -> Mechanism:
+        """The robot that moved."""
+        return self.model.robot
+
+    @property
+    def dt(self) -> float:
+        """Step of the record, s; zero for a motion that holds its start only."""
+        return float(self.t[1] - self.t[0]) if self.t.size > 1 else 0.0
+
+    @property
+    def v(self) -> np.ndarray:
+        """Velocity of the robot, lifted from the shape velocities, shape (k, nv)."""
+        return self._derived["v"]
+
+    @property
+    def energy(self) -> np.ndarray:
+        """Kinetic and potential energy, shape (k,), J."""
+        return self._derived["energy"][:, 0]
+
+    @property
+    def momentum(self) -> np.ndarray:
+        """Spatial momentum about the inertial origin, [linear; angular], shape (k, 6)."""
+        return self._derived["momentum"]
+
+    @property
+    def energy_balance(self) -> np.ndarray:
+        """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
+        return np.asarray(self.energy - self.energy[0] - self.work)
+
+    @property
+    def keeps_momentum(self) -> bool:
+        """Whether the robot floats, so that its momentum is constant."""
+        return isinstance(self.model, MomentumReduction)
+
+    @cached_property
+    def momentum_drift(self) -> np.ndarray:
+        """Deviation from the momentum of the model, relative, shape (k,); for robots that float.
+
+        Only what is constant counts: the momentum along the motions of the base's group,
+        translations and the others apart. Each is divided by the larger of the momentum itself
+        and the largest momentum that the joints move inside the robot.
+        """
+        model = self.model
+        if not isinstance(model, MomentumReduction):
+            raise SimulationError(
+                f"motion of `{model.name}`, `momentum_drift`",
+                expected="a robot that floats freely",
+                came=f"a reduction of kind {model.kind}",
+                cure="Its momentum is not constant: look at `energy_balance` instead.",
+            )
+        motions = _base_motions(self.robot)
+        turning = np.linalg.norm(motions[3:], axis=0) > 0.0
+        drift = np.zeros(self.t.size)
+        for columns in (motions[:, ~turning], motions[:, turning]):
+            demanded = np.array(model.momentum) @ columns
+            inner = np.linalg.norm(self._derived["inner"] @ columns, axis=1).max(initial=0.0)
+            scale = max(float(np.linalg.norm(demanded)), float(inner))
+            apart = np.linalg.norm(self.momentum @ columns - demanded, axis=1)
+            if scale > 0.0:
+                drift = np.maximum(drift, apart / scale)
+        return drift
+
+    @property
+    def control_units(self) -> tuple[str, ...]:
+        """Unit of each control."""
+        return self.model.control_units
+
+    @property
+    def shape_units(self) -> tuple[str, ...]:
+        """Unit of each shape velocity."""
+        units = velocity_columns(self.robot)
+        return tuple(units[i][1] for i in self.model.shape)
+
+    def save(
+        self, path: str | PathLike[str], facts: Mapping[str, str | float] | None = None
+    ) -> Path:
+        """Write the motion to an HDF5 file.
+
+        Parameters
+        ----------
+        path : str or path-like
+            File to write; an existing one is replaced.
+        facts : mapping of str to str or float, optional
+            Further attributes of the file.
+
+        Returns
+        -------
+        pathlib.Path
+            The file. Arrays are datasets named as here, with the names and units of their
+            columns as attributes, as `Run.save` writes them; names of bodies and controls, the
+            reduction, its momentum, method and package version are attributes of the file.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be written.
+        """
+        model, robot = self.model, self.robot
+        velocities = velocity_columns(robot)
+        columns: dict[str, Columns] = {
+            "t": [("t", "s")],
+            "q": coordinate_columns(robot),
+            "v": velocities,
+            "s": [velocities[i] for i in model.shape],
+            "u": list(zip(model.control_names, model.control_units, strict=True)),
+            "energy": [("energy", "J")],
+            "work": [("work", "J")],
+            "momentum": MOMENTUM_COLUMNS,
+        }
+        known = {
+            "concur_version": version("concur"),
+            "robot": robot.name,
+            "bodies": [body.name for body in robot.bodies],
+            "reduction": model.kind,
+            "method": self.method,
+            "dt": self.dt,
+            "seconds": self.seconds,
+        }
+        if isinstance(model, MomentumReduction):
+            known["momentum"] = np.array(model.momentum)
+        arrays = {name: (getattr(self, name), own) for name, own in columns.items()}
+        return write(path, arrays, {**known, **(facts or {})})
+
+    def plot(self) -> Figure:
+        """Draw an overview of the motion.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            Shape velocities, controls, place and attitude of the base, energy and what must
+            stay zero.
+        """
+        from concur.plotting.motion import motion_figure
+
+        return motion_figure(self)
+
+    @cached_property
+    def _derived(self) -> dict[str, np.ndarray]:
+        """What follows from configurations and shape velocities, over all samples at once."""
+        model, robot = self.model, self.robot
+        q, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
+        v = model.velocity(q, s)
+        inner = ca.SX(model.nv, 1)
+        inner[list(model.shape)] = s
+        results = {
+            "v": v,
+            "energy": robot.kinetic_energy(q, v) + robot.potential_energy(q),
+            "momentum": robot.momentum(q, v),
+            "inner": robot.momentum(q, inner),
+        }
+        function = ca.Function(
+            "motion", [q, s], [ca.densify(ca.SX(r)) for r in results.values()], {"cse": True}
+        )
+        values = function(self.q.T, self.s.T)
+        return {name: np.array(x).T for name, x in zip(results, values, strict=True)}
+
+
+def _base_motions(robot: Mechanism) -> np.ndarray:
+    """Twists of the base's group in the inertial frame, shape (6, nb)."""
+    placement, basis = robot.base.placement, robot.base.joint.basis
+    turn = Rotation.from_quat(placement.rotation).as_matrix()
+    linear, angular = turn @ basis[:3], turn @ basis[3:]
+    shifted = np.cross(np.array(placement.translation), angular, axisa=0, axisb=0, axisc=0)
+    return np.vstack([linear + shifted, angular])
