@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import Array, as_floats, nonfinite_error, shape_error
 from concur.control._output_groups import (
     AXES,
     Angle,
@@ -19,17 +19,24 @@ from concur.control._output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import OutputError
+from concur.errors import OutputError, ShapeError
 from concur.kinematics import Placed, Twist, constant, cross
+from concur.mechanism import Pose as Frame
 from concur.mechanism import unknown_name
 
 GROUPS = ("R3xSO3", "SE3", "SO3", "R3", "SE2", "R2", "SO2", "R")
 _VECTORS = {"R": "x", "R2": "xy", "R3": "xyz"}
+_PLANAR = ("SE2", "SO2")
+_UPRIGHT, _UNTURNED = (0.0, 0.0, 1.0), (0.0, 0.0, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
 class Output:
     """A pose, or part of a pose, of a body that is to follow a reference.
+
+    What follows is a frame fixed to the body: the right translate r = q_body r0 of the body's
+    pose by the constant r0 = (point, orientation), a tool's frame for example. Errors and twists
+    are in the axes of that frame, so that they lie in Ad_(r0^-1) of the body's.
 
     Parameters
     ----------
@@ -40,18 +47,32 @@ class Output:
     group : str
         Lie group of the output: "R3xSO3" (full pose, recommended), "SE3", "SO3", "R3",
         "SE2", "R2", "SO2" or "R". The vector groups are components of the position in
-        inertial axes; "SE2" and "SO2" are the pose and heading in the x-y plane.
+        inertial axes; "SE2" and "SO2" are the pose and heading in a plane, see `normal`.
     point : sequence of float
         Point of the body, in its frame, shape (3,), m.
     axes : str, optional
         Inertial axes of a vector output, such as "xz" or "z"; default the first ones.
+    orientation : sequence of float
+        Orientation of the output's frame in the body: unit quaternion (x, y, z, w), shape (4,),
+        frame to body as in `Pose`; normalised here, within 1e-3 of unit norm. Vector outputs
+        have none.
+    normal : sequence of float
+        Normal of the plane of an "SE2" or "SO2" output, in inertial axes, shape (3,), of any
+        length but zero. The plane's axes are the inertial ones turned the shortest way that
+        takes z to the normal (about x for -z), as for the joint `Planar`: x and y for the
+        default. The heading is the angle, right-handed about the normal, from the first axis to
+        the x axis of the output's frame as it is seen in the plane.
 
     Raises
     ------
     UnknownNameError
         If the group does not exist.
+    ShapeError
+        If a shape is wrong, the quaternion is not of unit norm, or the normal is zero.
+    NonFiniteError
+        If a number is NaN or infinite.
     OutputError
-        If the axes do not fit the group.
+        If the axes, the orientation or the normal do not fit the group.
     """
 
     name: str
@@ -59,16 +80,14 @@ class Output:
     group: str
     point: Sequence[float] = (0.0, 0.0, 0.0)
     axes: str | None = None
+    orientation: Sequence[float] = _UNTURNED
+    normal: Sequence[float] = _UPRIGHT
 
     def __post_init__(self) -> None:
         where = f"output `{self.name}`"
         if self.group not in GROUPS:
             raise unknown_name(f"{where}, `group`", "group", self.group, GROUPS)
-        point = as_floats(self.point, f"{where}, `point`")
-        if point.shape != (3,):
-            raise shape_error(f"{where}, `point`", (3,), point.shape)
-        if not np.isfinite(point).all():
-            raise nonfinite_error(f"{where}, `point`", point)
+        point = _numbers(self.point, 3, f"{where}, `point`")
         object.__setattr__(self, "point", tuple(float(x) for x in point))
         default = _VECTORS.get(self.group)
         axes = default if self.axes is None else self.axes
@@ -87,6 +106,54 @@ class Output:
                 cure='For example axes="z" for an R output that is a height.',
             )
         object.__setattr__(self, "axes", axes)
+        object.__setattr__(self, "orientation", self._checked_orientation(where))
+        object.__setattr__(self, "normal", self._checked_normal(where))
+
+    def _checked_orientation(self, where: str) -> tuple[float, ...]:
+        place = f"{where}, `orientation`"
+        quaternion = _numbers(self.orientation, 4, place)
+        norm = float(np.linalg.norm(quaternion))
+        if abs(norm - 1.0) > 1e-3:
+            raise ShapeError(
+                place,
+                expected="a unit quaternion (x, y, z, w)",
+                came=f"{tuple(quaternion.tolist())} of norm {norm:.6g}",
+                cure="Normalise it; mind that the scalar part comes last.",
+            )
+        # A quaternion of unit norm stays as it was written.
+        quaternion = quaternion / norm if norm != 1.0 else quaternion
+        if not quaternion[:3].any():
+            return _UNTURNED
+        if self.group in _VECTORS:
+            raise OutputError(
+                place,
+                expected=f"none for group {self.group}, which is in inertial axes",
+                came=str(tuple(quaternion.tolist())),
+                cure="Remove it, or take a group with a rotation in it, such as R3xSO3.",
+            )
+        return tuple(float(x) for x in quaternion)
+
+    def _checked_normal(self, where: str) -> tuple[float, ...]:
+        place = f"{where}, `normal`"
+        direction = _numbers(self.normal, 3, place)
+        length = float(np.linalg.norm(direction))
+        if length < 1e-12:
+            raise ShapeError(
+                place,
+                expected="a direction (3-vector that is not zero)",
+                came=str(tuple(direction.tolist())),
+                cure="Give for example (0, 0, 1).",
+            )
+        normal = tuple(float(x) for x in direction / length)
+        if self.group not in _PLANAR and normal != _UPRIGHT:
+            raise OutputError(
+                place,
+                expected=f"none for group {self.group}: it is for {' and '.join(_PLANAR)}",
+                came=str(tuple(direction.tolist())),
+                cure="Remove it"
+                + ("; a vector output has `axes`." if self.group in _VECTORS else "."),
+            )
+        return normal
 
     @cached_property
     def lie(self) -> OutputGroup:
@@ -94,14 +161,19 @@ class Output:
         simple: dict[str, OutputGroup] = {
             "SE3": Pose(),
             "SO3": Rotation(),
-            "SE2": PlanarPose(),
-            "SO2": Angle(),
+            "SE2": PlanarPose(self.normal),
+            "SO2": Angle(self.normal),
         }
         if self.group in simple:
             return simple[self.group]
         if self.group == "R3xSO3":
             return Product([Vector("xyz"), Rotation()])
         return Vector(self.axes or "")
+
+    @cached_property
+    def frame(self) -> Frame:
+        """Output's frame in the body: the constant r0 of the right translate."""
+        return Frame(tuple(self.point), tuple(self.orientation))
 
     @property
     def dim(self) -> int:
@@ -134,7 +206,7 @@ class Output:
         return self.lie.closure_residual()
 
     def placed(self, pose: Placed) -> Placed:
-        """Pose of the output's frame: that of the body, moved to the point.
+        """Pose of the output's frame: that of the body, moved to the point and turned.
 
         Parameters
         ----------
@@ -146,10 +218,11 @@ class Output:
         tuple of casadi.SX
             Rotation and translation of the output's frame.
         """
-        return pose[0], pose[1] + pose[0] @ constant(self.point)
+        origin = pose[1] + pose[0] @ constant(self.point)
+        return (pose[0] if self._turn is None else pose[0] @ self._turn), origin
 
     def moved(self, twist: Twist) -> Twist:
-        """Body twist, or its rate, at the point.
+        """Twist of the output's frame, or its rate, from that of the body.
 
         Parameters
         ----------
@@ -159,6 +232,26 @@ class Output:
         Returns
         -------
         tuple of casadi.SX
-            The same motion, its linear part taken at the point.
+            The same motion, its linear part taken at the point, in the axes of the output's
+            frame.
         """
-        return twist[0] - cross(constant(self.point), twist[1]), twist[1]
+        linear = twist[0] - cross(constant(self.point), twist[1])
+        if self._turn is None:
+            return linear, twist[1]
+        return self._turn.T @ linear, self._turn.T @ twist[1]
+
+    @property
+    def _turn(self) -> Array | None:
+        """Rotation of the output's frame in the body; None where there is none to do."""
+        if self.orientation == _UNTURNED:
+            return None
+        return constant(self.frame.rotation_matrix)
+
+
+def _numbers(value: Sequence[float], size: int, where: str) -> np.ndarray:
+    array = as_floats(value, where)
+    if array.shape != (size,):
+        raise shape_error(where, (size,), array.shape)
+    if not np.isfinite(array).all():
+        raise nonfinite_error(where, array)
+    return array

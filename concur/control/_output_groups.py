@@ -13,10 +13,12 @@ from collections.abc import Callable, Sequence
 
 import casadi as ca
 import numpy as np
+from scipy.linalg import block_diag
 
 from concur.codegen import Array
 from concur.groups import quaternion, se2, se3, so3
 from concur.kinematics import Placed, Twist, constant, cross
+from concur.mechanism.joints import shortest_rotation
 
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
@@ -33,7 +35,7 @@ class OutputGroup(ABC):
     coordinate_names, error_names, error_units : tuple of str
         Names of the flat coordinates; names and units of the error's components.
     planar : bool
-        Whether the output means something only for a body that moves in the x-y plane.
+        Whether the output means something only for a body that moves in a plane.
     """
 
     dim: int
@@ -122,53 +124,76 @@ class Vector(OutputGroup):
         return desired - actual
 
 
-class Angle(OutputGroup):
-    """SO(2): heading of the body about the inertial z axis."""
+class _Planar(OutputGroup):
+    """What SO(2) and SE(2) share: the plane, with its axes.
+
+    Formulas are those of the x-y plane, for poses seen from the plane's frame: inertial axes
+    turned the shortest way that takes z to the normal.
+    """
+
+    planar = True
+
+    def __init__(self, normal: Sequence[float] = AXES["z"]) -> None:
+        self._upright = tuple(normal) == AXES["z"]
+        self._frame = np.eye(3) if self._upright else shortest_rotation(normal)
+
+    def _seen(self, pose: Placed) -> Placed:
+        if self._upright:
+            return pose
+        turn = constant(self._frame.T)
+        return turn @ pose[0], turn @ pose[1]
+
+    def _heading(self, rotation: Array) -> Array:
+        return ca.atan2(rotation[1, 0], rotation[0, 0])
+
+
+class Angle(_Planar):
+    """SO(2): heading of the output's frame in a plane, about its normal."""
 
     dim = pose_size = 1
     coordinate_names = error_names = ("heading",)
     error_units = ("rad",)
-    planar = True
 
     @property
     def basis(self) -> np.ndarray:
-        return np.eye(6)[:, 5:]
+        return np.concatenate([np.zeros(3), self._frame[:, 2]])[:, None]
 
     def coordinates(self, pose: Placed) -> Array:
-        return ca.atan2(pose[0][1, 0], pose[0][0, 0])
+        return self._heading(self._seen(pose)[0])
 
     def velocity(self, pose: Placed, twist: Twist) -> Array:
-        return pose[0][2, :] @ twist[1]
+        return self._seen(pose)[0][2, :] @ twist[1]
 
     def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
-        return pose[0][2, :] @ rate[1]
+        return self._seen(pose)[0][2, :] @ rate[1]
 
     def error(self, actual: Array, desired: Array) -> Array:
         return ca.atan2(ca.sin(desired - actual), ca.cos(desired - actual))
 
 
-class PlanarPose(OutputGroup):
-    """SE(2): position in the x-y plane and heading."""
+class PlanarPose(_Planar):
+    """SE(2): position in a plane, along its axes, and heading."""
 
     dim = pose_size = 3
     coordinate_names = ("x", "y", "heading")
     error_names = ("x", "y", "heading")
     error_units = ("m", "m", "rad")
-    planar = True
 
     @property
     def basis(self) -> np.ndarray:
-        return np.eye(6)[:, [0, 1, 5]]
+        return np.asarray(block_diag(self._frame, self._frame)[:, [0, 1, 5]])
 
     def coordinates(self, pose: Placed) -> Array:
-        return ca.vertcat(pose[1][:2], Angle().coordinates(pose))
+        rotation, place = self._seen(pose)
+        return ca.vertcat(place[:2], self._heading(rotation))
 
     def velocity(self, pose: Placed, twist: Twist) -> Array:
-        return self._in_plane(pose, twist[0], twist[1])
+        return self._in_plane(self._seen(pose)[0], twist[0], twist[1])
 
     def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
         own = self.velocity(pose, twist)
-        direct = self._in_plane(pose, rate[0] + cross(twist[1], twist[0]), rate[1])
+        rotation = self._seen(pose)[0]
+        direct = self._in_plane(rotation, rate[0] + cross(twist[1], twist[0]), rate[1])
         return direct + ca.vertcat(own[2] * own[1], -own[2] * own[0], 0.0)
 
     def error(self, actual: Array, desired: Array) -> Array:
@@ -183,19 +208,19 @@ class PlanarPose(OutputGroup):
     def error_map(self, x: Array) -> Array:
         return se2.dexp_spatial_inverse(x)
 
-    def _in_plane(self, pose: Placed, linear: Array, angular: Array) -> Array:
-        heading = Angle().coordinates(pose)
-        turned = pose[0] @ linear
+    def _in_plane(self, rotation: Array, linear: Array, angular: Array) -> Array:
+        heading = self._heading(rotation)
+        turned = rotation @ linear
         c, s = ca.cos(heading), ca.sin(heading)
         return ca.vertcat(
             c * turned[0, :] + s * turned[1, :],
             c * turned[1, :] - s * turned[0, :],
-            pose[0][2, :] @ angular,
+            rotation[2, :] @ angular,
         )
 
 
 class Rotation(OutputGroup):
-    """SO(3): orientation of the body, as a unit quaternion (x, y, z, w)."""
+    """SO(3): orientation of the output's frame, as a unit quaternion (x, y, z, w)."""
 
     dim, pose_size = 3, 4
     coordinate_names = ("qx", "qy", "qz", "qw")
@@ -229,7 +254,7 @@ class Rotation(OutputGroup):
 
 
 class Pose(OutputGroup):
-    """SE(3): pose of the body; position and orientation errors are coupled."""
+    """SE(3): pose of the output's frame; position and orientation errors are coupled."""
 
     dim, pose_size = 6, 7
     coordinate_names = ("x", "y", "z", "qx", "qy", "qz", "qw")

@@ -250,7 +250,9 @@ def twist_rows(output: Output, pose: Placed) -> Array:
 def check_planar(
     where: str, robot: Mechanism, output: Output, motions: Callable[[np.ndarray], np.ndarray]
 ) -> None:
-    """Refuse an output of the plane on a body that can tilt or has no heading.
+    """Refuse an output of a plane on a body that can tilt or has no heading.
+
+    The body may be mounted at any constant attitude, a right translate of the plane's group.
 
     Parameters
     ----------
@@ -259,27 +261,33 @@ def check_planar(
     robot : Mechanism
         The robot.
     output : Output
-        The output; one that is not of the plane passes.
+        The output; one that is not of a plane passes.
     motions : callable
         From a configuration (nq,) to the velocities that can occur there, (nv, k).
 
     Raises
     ------
     OutputError
-        If the body turns about another axis than the inertial z, or its x axis is along it.
+        If the body turns about another axis than the normal of the plane, or the x axis of the
+        output's frame is along the normal.
     """
     if not output.lie.planar:
         return
     rng = np.random.default_rng(4)
+    normal = np.array(output.normal)
+    forward = output.frame.rotation_matrix[:, 0]
     for _ in range(SAMPLES):
         q = robot.random(rng)
         axes = robot.pose(q, output.body)[:3, :3]
-        turning = axes[:2] @ robot.jacobian(q, output.body)[3:] @ motions(q)
-        if np.abs(turning).max() > 1e-9 or np.hypot(*axes[:2, 0]) < 1e-6:
+        tilting = np.cross(normal, (axes @ robot.jacobian(q, output.body)[3:] @ motions(q)).T)
+        if np.abs(tilting).max() > 1e-9 or np.linalg.norm(np.cross(normal, axes @ forward)) < 1e-6:
+            shown = ", ".join(f"{x:.6g}" for x in normal)
+            about = "z axis" if normal[2] == 1.0 else f"axis ({shown})"
             raise OutputError(
                 f"{where}, output `{output.name}`",
-                expected="a body that turns about the inertial z axis only, with its x axis not "
+                expected=f"a body that turns about the inertial {about} only, with its x axis not "
                 f"along it, for group {output.group}",
                 came=f"body `{output.body}`, which can tilt or has no heading",
-                cure='Take "SO3" or "R3xSO3".',
+                cure='Take "SO3" or "R3xSO3", another `normal`, or turn the output\'s frame in '
+                "the body with `orientation`.",
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import Field
 
 from concur.control import Output, references
@@ -16,6 +17,7 @@ from concur.formats._toml import (
     NumberOrList,
     Numbers,
     Positive,
+    Quaternion,
     Rows,
     Table,
     Text,
@@ -28,24 +30,33 @@ from concur.formats._toml import (
 )
 from concur.mechanism import Pose
 
+Numbers6 = Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")]
+Points = Annotated[list[NumberOrList], Field(description="a list of points, one for each time")]
 
-class _Hold(Table):
+
+class _Reference(Table):
+    """Fields of all references: what carries them along."""
+
     kind: str
+    drift: Vector3 | None = None
+    moving: Numbers6 | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        return {k: v for k, v in given(self).items() if k not in _Path.model_fields}
+
+
+class _Path(_Reference):
+    """Fields that paths in R^n share: they can be relative to each other."""
+
+    relative_to: Text | None = None
+    components: Annotated[list[int], Field(description="a list of whole numbers")] | None = None
+
+
+class _Hold(_Reference):
     point: NumberOrList
 
     def build(self, group: str) -> Reference:
         return references.hold(self.point, group)
-
-
-class _Path(Table):
-    """Fields that paths in R^n share: they can be relative to each other."""
-
-    kind: str
-    relative_to: Text | None = None
-    components: Annotated[list[int], Field(description="a list of whole numbers")] | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        return {k: v for k, v in given(self).items() if k not in _Path.model_fields}
 
 
 class _HoldPoint(_Path):
@@ -62,6 +73,14 @@ class _Polynomial(_Path):
         return references.polynomial(**self.arguments())
 
 
+class _PosePolynomial(_Reference):
+    coefficients: Rows
+    start: Numbers
+
+    def build(self, group: str) -> Reference:
+        return references.polynomial(**self.arguments(), group=group)
+
+
 class _RestToRest(_Path):
     start: Numbers
     end: Numbers
@@ -70,6 +89,16 @@ class _RestToRest(_Path):
 
     def build(self, group: str) -> Reference:
         return references.rest_to_rest(**self.arguments())
+
+
+class _PoseRestToRest(_Reference):
+    start: Numbers
+    end: Numbers
+    duration: Positive
+    begin: Number | None = None
+
+    def build(self, group: str) -> Reference:
+        return references.rest_to_rest(**self.arguments(), group=group)
 
 
 class _Circle(_Path):
@@ -83,23 +112,45 @@ class _Circle(_Path):
         return references.circle(**self.arguments())
 
 
+class _PoseCircle(_Reference):
+    center: Vector3
+    radius: Positive
+    period: Number
+    normal: Vector3 | None = None
+    phase: Number | None = None
+    attitude: Quaternion
+    turning: Annotated[bool, Field(description="true or false")] | None = None
+
+    def build(self, group: str) -> Reference:
+        return references.circle(**self.arguments(), group=group)
+
+
 class _Waypoints(_Path):
     times: Numbers
-    points: Annotated[list[NumberOrList], Field(description="a list of points, one for each time")]
+    points: Points
     rates: Rows | None = None
 
     def build(self, group: str) -> Reference:
         return references.waypoints(**self.arguments())
 
 
-class _Screw(Table):
-    kind: str
+class _PoseWaypoints(_Reference):
+    times: Numbers
+    points: Points
+    rates: Rows | None = None
+
+    def build(self, group: str) -> Reference:
+        return references.waypoints(**self.arguments(), group=group)
+
+
+class _Screw(_Reference):
     start_pose: PlacementTable
-    twist: Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")]
+    twist: Numbers6
+    frame: Text | None = None
 
     def build(self, group: str) -> Reference:
         pose = Pose(**given(self.start_pose))
-        return references.screw(pose.matrix, self.twist, group)
+        return references.screw(pose.matrix, self.twist, group, self.frame or "body")
 
 
 _PATHS: dict[str, type[_Path]] = {
@@ -109,11 +160,21 @@ _PATHS: dict[str, type[_Path]] = {
     "circle": _Circle,
     "waypoints": _Waypoints,
 }
+_ATTITUDES: dict[str, type[_Reference]] = {
+    "hold": _Hold,
+    "polynomial": _PosePolynomial,
+    "rest_to_rest": _PoseRestToRest,
+    "waypoints": _PoseWaypoints,
+    "screw": _Screw,
+}
+_POSES: dict[str, type[_Reference]] = {**_ATTITUDES, "circle": _PoseCircle}
+_MOVING = ("R3", "SO3", "SE3", "R3xSO3")
 REFERENCE_KINDS: dict[str, dict[str, type[Any]]] = {
-    **dict.fromkeys(("R", "R2", "R3", "SO2", "SE2"), _PATHS),
-    "SO3": {"hold": _Hold},
-    "SE3": {"hold": _Hold, "screw": _Screw},
-    "R3xSO3": {"hold": _Hold, "screw": _Screw},
+    **dict.fromkeys(("R", "R2", "SO2", "SE2"), _PATHS),
+    "R3": dict[str, type[Any]](_PATHS, screw=_Screw),
+    "SO3": _ATTITUDES,
+    "SE3": _POSES,
+    "R3xSO3": _POSES,
 }
 
 
@@ -200,7 +261,46 @@ def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Ref
             came=f"{reference.pose_size} coordinates",
             cure="Give each point as many numbers as the output has coordinates.",
         )
-    return references.planar(reference) if output.group == "SE2" else reference
+    carried = _carried(output, table, reference, path)
+    return references.planar(carried) if output.group == "SE2" else carried
+
+
+def _carried(
+    output: Output, table: Any, reference: Reference, path: str | PathLike[str]
+) -> Reference:
+    """Let a reference move with a frame, and drift."""
+    label = f"[reference.{output.name}]"
+    axes = output.axes or ""
+    if table.moving is not None:
+        if output.group not in _MOVING or (axes and axes != "xyz"):
+            raise fault(
+                path,
+                label,
+                "moving",
+                expected=f"an output in {', '.join(_MOVING)}, with axes x, y, z",
+                came=" ".join(filter(None, (output.group, axes))),
+                cure="Give the motion in inertial axes.",
+            )
+        with located(path, label, "moving"):
+            reference = references.moving(reference, table.moving)
+    if table.drift is not None:
+        if output.group in ("SO2", "SO3"):
+            raise fault(
+                path,
+                label,
+                "drift",
+                expected="an output with a position",
+                came=output.group,
+                cure="An orientation does not drift: remove it.",
+            )
+        velocity = np.array(table.drift)
+        if axes:
+            velocity = velocity[["xyz".index(axis) for axis in axes]]
+        elif output.group == "SE2":
+            velocity = np.append(output.lie.basis[:3, :2].T @ velocity, 0.0)
+        with located(path, label, "drift"):
+            reference = references.drifting(reference, velocity)
+    return reference
 
 
 def _total(

@@ -21,6 +21,7 @@ from concur.formats._toml import (
     Number,
     NumberOrList,
     Positive,
+    Quaternion,
     Table,
     Text,
     Vector3,
@@ -215,6 +216,8 @@ class _OutputTable(Table):
     group: Text
     point: Vector3 | None = None
     axes: Text | None = None
+    orientation: Quaternion | None = None
+    normal: Vector3 | None = None
     stiffness: NumberOrList
     damping: NumberOrList
 
@@ -428,7 +431,7 @@ def _output(
     if table.group not in REFERENCE_KINDS:
         raise unknown(path, label, "group", "a group", table.group, REFERENCE_KINDS)
     with located(path, label):
-        return Output(**given(table, {"name", "body", "group", "point", "axes"}))
+        return Output(**given(table, {field.name for field in fields(Output)}))
 
 
 def _gains(

@@ -1,8 +1,10 @@
-"""References: derivatives against differences, continuity, screws against expm, bad input."""
+"""References: derivatives against differences, continuity, motions against expm, bad input."""
 
 from __future__ import annotations
 
 import pickle
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 
 import casadi as ca
@@ -10,9 +12,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.linalg import expm
+from scipy.linalg import expm, logm
 from scipy.spatial.transform import Rotation
 
+from concur import robots
 from concur.control import Output, ReferenceSample, references
 from concur.control.references import Reference, as_reference, check
 from concur.errors import (
@@ -22,6 +25,10 @@ from concur.errors import (
     ShapeError,
     UnknownNameError,
 )
+from tests.groups.oracles import conjugation, twist_matrix, twist_of
+from tests.oracles import assert_close, difference_quotient
+
+Curve = Callable[[float], np.ndarray]
 
 TIMES = [0.0, 1.0, 2.5, 3.0, 5.0]
 POINTS = [[0.0, 1.0], [0.5, -1.0], [2.0, 0.0], [1.0, 0.3], [0.0, 0.0]]
@@ -327,6 +334,363 @@ def test_parts_of_a_sample_may_be_numbers_and_expressions() -> None:
     assert not ReferenceSample(np.zeros(7), twist, np.zeros(6)).is_matrix
 
 
+# Motions of poses: what is demanded is written as products of matrix exponentials, and its
+# velocities are differences of these.
+
+X1 = np.array([0.1, -0.05, 0.08, 0.4, 0.3, -0.5])
+X2 = np.array([0.03, -0.03, 0.02, -0.2, 0.5, 0.6])
+POSE = expm(twist_matrix(np.array([0.3, -0.2, 0.5, 0.8, -0.6, 0.2])))
+GOAL = expm(twist_matrix(np.array([-0.4, 0.1, 0.2, -0.3, 1.2, 0.9])))
+GROUPS = ["R3xSO3", "SE3", "SO3", "R3"]
+CURVED = GROUPS[:3]
+
+
+def exponential(twist: np.ndarray) -> np.ndarray:
+    return expm(twist_matrix(np.asarray(twist, dtype=float)))
+
+
+def flat(group: str, pose: np.ndarray) -> np.ndarray:
+    numbers = np.concatenate([pose[:3, 3], Rotation.from_matrix(pose[:3, :3]).as_quat()])
+    return numbers[{"R3": slice(0, 3), "SO3": slice(3, 7)}.get(group, slice(0, 7))]
+
+
+def velocity(group: str, curve: Curve, t: float, step: float = 2e-3) -> np.ndarray:
+    """Left-trivialised velocity of a curve of matrices on a group, by differences."""
+    rate = difference_quotient(lambda h: curve(t + h), step)
+    twist = twist_of(np.linalg.inv(curve(t)) @ rate)
+    parts = {
+        "SE3": twist,
+        "SO3": twist[3:],
+        "R3": rate[:3, 3],
+        "R3xSO3": np.array([*rate[:3, 3], *twist[3:]]),
+    }
+    return parts[group]
+
+
+def assert_follows(
+    reference: Reference, group: str, curve: Curve, times: tuple[float, ...] = (-0.4, 0.3, 1.1, 2.3)
+) -> None:
+    """Fail unless a reference is the motion that a curve of 4x4 matrices is."""
+    check(reference, [Output("it", "body", group)], "here")
+    poses, twists, accelerations = reference.sample(times)
+    for i, t in enumerate(times):
+        wanted = flat(group, curve(t))
+        if group != "R3":
+            q, other = poses[i, -4:], wanted[-4:]
+            assert abs(np.linalg.norm(q) - 1.0) < 1e-12
+            wanted[-4:] = other * np.sign(other @ q)
+        assert_close(poses[i], wanted, 1e-12, name=f"pose at {t}")
+        assert_close(twists[i], velocity(group, curve, t), 1e-9, name=f"twist at {t}")
+        change = difference_quotient(lambda h, t=t: velocity(group, curve, t + h), 2e-2)
+        assert_close(accelerations[i], change, 1e-6, name=f"acceleration at {t}")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("twist", [X1, X1 * [1, 1, 1, 0, 0, 0], X1 * [0, 0, 0, 8, 8, 8]])
+def test_screws_in_the_body_and_in_space(group: str, twist: np.ndarray) -> None:
+    def body(t: float) -> np.ndarray:
+        return POSE @ exponential(twist * t)
+
+    def spatial(t: float) -> np.ndarray:
+        return exponential(twist * t) @ POSE
+
+    assert_follows(references.screw(POSE, twist, group), group, body)
+    assert_follows(references.screw(POSE, twist, group, frame="spatial"), group, spatial)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_screw_goes_as_its_progress_says(group: str) -> None:
+    progress = references.from_function(
+        lambda t: ReferenceSample([np.sin(t)], [np.cos(t)], [-np.sin(t)]), 1, 1
+    )
+    reference = references.screw(POSE, X2, group, progress=progress)
+    assert_follows(reference, group, lambda t: POSE @ exponential(X2 * np.sin(t)))
+
+
+def subgroup(group: str, start: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """start exp(x) on a group, as a matrix."""
+    if group == "SE3":
+        return start @ exponential(x)
+    moved = start @ exponential([0, 0, 0, *x[-3:]])
+    if group == "R3xSO3":
+        moved[:3, 3] += x[:3]
+    return moved
+
+
+@pytest.mark.parametrize("group", CURVED)
+def test_polynomials_of_poses(group: str) -> None:
+    coefficients = np.array([0.5 * X2, X1, X2, -0.3 * X1[::-1]])
+    if group == "SO3":
+        coefficients = coefficients[:, 3:]
+
+    def curve(t: float) -> np.ndarray:
+        return subgroup(group, POSE, coefficients.T @ t ** np.arange(4.0))
+
+    for start in (POSE, flat(group, POSE)):
+        assert_follows(references.polynomial(coefficients, start=start, group=group), group, curve)
+
+
+@pytest.mark.parametrize("group", CURVED)
+def test_rest_to_rest_between_poses(group: str) -> None:
+    way = twist_of(logm(np.linalg.inv(POSE) @ GOAL).real)
+    if group == "R3xSO3":
+        way[:3] = GOAL[:3, 3] - POSE[:3, 3]
+    way = way[-3:] if group == "SO3" else way
+
+    def curve(t: float) -> np.ndarray:
+        x = np.clip((t - 0.5) / 3.0, 0.0, 1.0)
+        return subgroup(group, POSE, way * (10 * x**3 - 15 * x**4 + 6 * x**5))
+
+    reference = references.rest_to_rest(POSE, flat(group, GOAL), 3.0, begin=0.5, group=group)
+    assert_follows(reference, group, curve, (0.0, 0.8, 1.7, 3.1, 4.0))
+    for t, pose in ((-1.0, POSE), (0.5, POSE), (3.5, GOAL), (9.0, GOAL)):
+        wanted = flat(group, pose)
+        q = reference(t).pose
+        wanted[-4:] *= np.sign(wanted[-4:] @ q[-4:])
+        assert_close(q, wanted, 1e-12)
+        assert np.abs(reference(t).twist).max() < 1e-12
+        assert np.abs(reference(t).acceleration).max() < 1e-12
+
+
+def test_poses_go_the_shorter_way_round() -> None:
+    start, end = Rotation.from_rotvec([0, 0, 3.0]), Rotation.from_rotvec([0, 0, -3.0])
+    reference = references.rest_to_rest(start.as_quat(), -end.as_quat(), 2.0, group="SO3")
+    middle = Rotation.from_quat(reference(1.0).pose)
+    assert (middle.inv() * Rotation.from_rotvec([0, 0, np.pi])).magnitude() < 1e-12
+
+
+@pytest.mark.parametrize("group", ["R3xSO3", "SE3"])
+@pytest.mark.parametrize("turning", [False, True])
+def test_circles_with_an_attitude(group: str, turning: bool) -> None:
+    center, normal = np.array([1.0, 2.0, 3.0]), np.array([1.0, 2.0, -0.5])
+    attitude = Rotation.from_rotvec([0.4, -1.2, 0.7])
+    reference = references.circle(
+        center, 0.5, -3.0, normal, 0.3, attitude.as_quat(), turning=turning, group=group
+    )
+    arm = references.circle(center, 0.5, -3.0, normal, 0.3)(0.0).pose - center
+
+    def curve(t: float) -> np.ndarray:
+        turn = Rotation.from_rotvec(normal / np.linalg.norm(normal) * 2 * np.pi * t / -3.0)
+        pose = np.eye(4)
+        pose[:3, :3] = ((turn if turning else Rotation.identity()) * attitude).as_matrix()
+        pose[:3, 3] = center + turn.apply(arm)
+        return pose
+
+    assert_follows(reference, group, curve)
+
+
+def test_circles_of_poses_are_in_r3_x_so3_by_default() -> None:
+    reference = references.circle([0, 0, 0], 1.0, 4.0, attitude=[0, 0, 0, 1])
+    assert reference.groups == ((7, 6, "R3xSO3"),)
+
+
+POSES = [POSE, GOAL, GOAL @ exponential(X1), POSE @ exponential(2 * X2), POSE]
+
+
+@pytest.mark.parametrize("group", CURVED)
+@pytest.mark.parametrize("ends", [False, True])
+def test_waypoints_of_poses_are_met_twice_differentiably(group: str, ends: bool) -> None:
+    size = 3 if group == "SO3" else 6
+    rates = np.array([X1, X2])[:, -size:]
+    reference = references.waypoints(TIMES, POSES, rates if ends else None, group=group)
+    tiny = 1e-7
+    for t, pose in zip(TIMES, POSES, strict=True):
+        found, wanted = reference(t).pose, flat(group, pose)
+        wanted[-4:] *= np.sign(wanted[-4:] @ found[-4:])
+        assert_close(found, wanted, 1e-12)
+        left, right = reference(t - tiny), reference(t + tiny)
+        sign = np.sign(left.pose[-4:] @ right.pose[-4:])
+        jump = right.pose - np.append(left.pose[:-4], sign * left.pose[-4:])
+        assert np.abs(jump).max() < 1e-5
+        assert np.abs(right.twist - left.twist).max() < 1e-5
+        assert np.abs(right.acceleration - left.acceleration).max() < 1e-4
+    for t, rate in ((TIMES[0], rates[0]), (TIMES[-1], rates[1])):
+        assert_close(reference(t).twist, rate * ends, 1e-12)
+        assert np.abs(reference(t).acceleration).max() < 1e-12
+    outside = {
+        -1.5: (POSES[0], -1.5 - TIMES[0], rates[0]),
+        7.0: (POSES[-1], 7 - TIMES[-1], rates[1]),
+    }
+    for t, (pose, elapsed, rate) in outside.items():
+        wanted = flat(group, subgroup(group, pose, elapsed * rate * ends))
+        found = reference(t).pose
+        wanted[-4:] *= np.sign(wanted[-4:] @ found[-4:])
+        assert_close(found, wanted, 1e-12)
+        assert_close(reference(t).twist, rate * ends, 1e-12)
+
+
+def as_matrix(group: str, numbers: np.ndarray) -> np.ndarray:
+    pose = np.eye(4)
+    if group != "SO3":
+        pose[:3, 3] = numbers[:3]
+    if group != "R3":
+        pose[:3, :3] = Rotation.from_quat(numbers[-4:]).as_matrix()
+    return pose
+
+
+@pytest.mark.parametrize("group", CURVED)
+def test_waypoints_of_poses_give_the_derivatives_of_their_poses(group: str) -> None:
+    points = [flat(group, pose) for pose in POSES]
+    reference = references.waypoints(TIMES, points, group=group)
+    curve = partial(_matrix_at, reference, group)
+    assert_follows(reference, group, curve, (-0.5, 0.31, 1.2, 1.9, 2.72, 3.6, 4.5, 6.0))
+
+
+def _matrix_at(reference: Reference, group: str, t: float) -> np.ndarray:
+    return as_matrix(group, reference(t).pose)
+
+
+@pytest.mark.parametrize("group", CURVED)
+def test_waypoints_on_a_screw_stay_on_it(group: str) -> None:
+    # Poses of a uniform motion: between them the motion is that one again.
+    way = np.array([0.2, -0.1, 0.3, 0.5, 0.9, -0.4])[-3 if group == "SO3" else 0 :]
+    times = np.array([0.0, 1.0, 1.7, 3.0])
+    poses = [subgroup(group, POSE, way * t) for t in times]
+    reference = references.waypoints(times, poses, [way, way], group=group)
+    assert_follows(reference, group, lambda t: subgroup(group, POSE, way * t))
+    assert np.abs(reference.sample(times + 0.3)[2]).max() < 1e-11
+
+
+def inner_motions() -> dict[str, tuple[Reference, Curve]]:
+    """A reference for each group of motions in space, and the motion as matrices."""
+
+    def place(t: float) -> np.ndarray:
+        pose = np.eye(4)
+        pose[:3, 3] = [1.0 + 0.2 * t, -0.5 * t**2, 0.3]
+        return pose
+
+    path = references.polynomial([[1.0, 0.0, 0.3], [0.2, 0.0, 0.0], [0.0, -0.5, 0.0]])
+    turn = references.polynomial([0 * X1[3:], X1[3:], X2[3:]], start=[0, 0, 0, 1], group="SO3")
+
+    def turned(t: float) -> np.ndarray:
+        return exponential([0, 0, 0, *(X1[3:] * t + X2[3:] * t**2)])
+
+    return {
+        "R3": (path, place),
+        "SO3": (turn, turned),
+        "R3xSO3": (references.stack(path, turn), lambda t: place(t) @ turned(t)),
+        "SE3": (references.screw(POSE, X1, "SE3"), lambda t: POSE @ exponential(X1 * t)),
+    }
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("twist", [2 * X2, X2 * [1, 1, 1, 0, 0, 0]])
+@pytest.mark.parametrize("start", [0.0, 0.7])
+def test_moving_is_the_product_with_the_frame(group: str, twist: np.ndarray, start: float) -> None:
+    inner, curve = inner_motions()[group]
+    reference = references.moving(inner, twist, start)
+    assert_follows(reference, group, lambda t: exponential(twist * (t - start)) @ curve(t))
+
+
+@pytest.mark.parametrize("group", ["R3", "R3xSO3", "SE3"])
+@pytest.mark.parametrize("start", [0.0, 0.7])
+def test_drifting_moves_the_place_only(group: str, start: float) -> None:
+    inner, curve = inner_motions()[group]
+    drift = np.array([0.3, -0.2, 0.1])
+
+    def carried(t: float) -> np.ndarray:
+        return exponential([*(drift * (t - start)), 0, 0, 0]) @ curve(t)
+
+    assert_follows(references.drifting(inner, drift, start), group, carried)
+
+
+def test_drifting_of_coordinates_and_of_what_is_relative_to_them() -> None:
+    path = references.drifting(references.hold([1.0, 2.0]), [0.1, -0.2])
+    np.testing.assert_allclose(path(3.0).pose, [1.3, 1.4], atol=1e-15)
+    np.testing.assert_allclose(path(3.0).twist, [0.1, -0.2])
+    total = references.relative(references.hold([1.0, 1.0, 1.0]), path)
+    np.testing.assert_allclose(total(3.0).pose, [2.3, 2.4, 1.0], atol=1e-15)
+    constant = np.ones((1, 1))
+    references.drifting(_Constant(constant), [5.0])(2.0)
+    assert constant[0, 0] == 1.0
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_motions_compose(group: str) -> None:
+    motions = inner_motions()
+    parts = [motions[name] for name in ("R3", "SE3", "SO3", "R3xSO3")]
+
+    def product(t: float) -> np.ndarray:
+        return np.linalg.multi_dot([curve(t) for _, curve in parts])
+
+    reference = references.composed(*(part for part, _ in parts), group=group)
+    assert_follows(reference, group, product)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_single_motion_is_read_in_any_group(group: str) -> None:
+    for part, curve in inner_motions().values():
+        assert_follows(references.composed(part, group=group), group, curve)
+
+
+def wave(value: Curve, rate: Curve, second: Curve) -> Reference:
+    return references.from_function(
+        lambda t: ReferenceSample([value(t)], [rate(t)], [second(t)]), 1, 1
+    )
+
+
+def test_reference_of_the_free_flyer() -> None:
+    # Check A: gamma = T(mu_lin t / m) gam0 exp(x1 sin .8 t) exp(x2 (1 - cos t)), and the velocity
+    # error at the start as it was computed elsewhere.
+    robot = robots.free_flyer()
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    base = exponential([0.1, -0.2, 0.3, 0.1, 0.2, -0.1])
+    q[:7] = flat("SE3", base)
+    q[7:] = [0.1, 1.0, -1.35, 0.1, 1.0, -1.5]
+    v[:6] = [0.02, -0.01, 0.015, 0.03, 0.02, -0.03]
+    v[6:] = [0.05, -0.04, 0.03, 0.02, -0.03, 0.04]
+    mu_linear = np.array([1.954790558, -1.255431220, 0.406422957])
+    x0 = np.array([-0.08, 0.06, 0.07, 0.3, -0.22, 0.25])
+    x1, x2 = np.array([0, 0, 0, 0.1, 0.05, -0.08]), np.array([0.03, -0.03, 0.02, 0, 0, 0])
+    start = robot.pose(q, "tool") @ exponential(x0)
+    drift = mu_linear / 85.5
+    sway = wave(
+        lambda t: np.sin(0.8 * t),
+        lambda t: 0.8 * np.cos(0.8 * t),
+        lambda t: -0.64 * np.sin(0.8 * t),
+    )
+    swell = wave(lambda t: 1 - np.cos(t), np.sin, np.cos)
+
+    def curve(t: float) -> np.ndarray:
+        turn = exponential(x1 * np.sin(0.8 * t)) @ exponential(x2 * (1 - np.cos(t)))
+        return exponential([*(drift * t), 0, 0, 0]) @ start @ turn
+
+    for group in ("SE3", "R3xSO3"):
+        still = references.composed(
+            references.screw(start, x1, "SE3", progress=sway),
+            references.screw(np.eye(4), x2, "SE3", progress=swell),
+            group=group,
+        )
+        assert_follows(references.drifting(still, drift), group, curve, (0.0, 0.7, 2.9, 5.0))
+
+    reference = references.drifting(
+        references.composed(
+            references.screw(start, x1, progress=sway),
+            references.screw(np.eye(4), x2, progress=swell),
+            group="SE3",
+        ),
+        drift,
+    )
+    error = robot.twist(q, v, "tool") - conjugation(exponential(x0)) @ reference(0.0).twist
+    printed = [0.021961835, -0.009029227, 0.038907410, -0.011256206, -0.127117792, 0.010521825]
+    assert_close(error, printed, 2e-9)
+
+
+def test_motions_at_many_times_are_those_at_each() -> None:
+    for reference in (
+        references.moving(references.waypoints(TIMES, POSES, group="SE3"), X1),
+        references.screw(POSE, X1),
+    ):
+        times = np.linspace(-1.0, 7.0, 131)
+        together = reference.sample(times)
+        for i in (0, 63, 64, 65, 127, 128, 130):
+            for whole, part in zip(together, reference.sample(times[i : i + 1]), strict=True):
+                np.testing.assert_allclose(whole[i], part[0], rtol=0, atol=1e-15)
+        assert [len(part) for part in reference.sample([])] == [0, 0, 0]
+        copy = pickle.loads(pickle.dumps(reference))
+        np.testing.assert_array_equal(copy(1.7).acceleration, reference(1.7).acceleration)
+
+
 def rest(pose: list[float], size: int) -> Reference:
     sample = ReferenceSample(pose, np.zeros(size), np.zeros(size))
     return references.from_function(lambda t: sample, len(pose), size)
@@ -563,9 +927,183 @@ BAD = {
     "screw shape": (lambda: references.screw(np.eye(3), np.zeros(6)), ShapeError, "start_pose"),
     "screw twist": (lambda: references.screw(np.eye(4), np.zeros(3)), ShapeError, "twist"),
     "screw group": (
-        lambda: references.screw(np.eye(4), np.zeros(6), "SO3"),
+        lambda: references.screw(np.eye(4), np.zeros(6), "SE2"),
         UnknownNameError,
         "R3xSO3",
+    ),
+    "screw frame": (
+        lambda: references.screw(np.eye(4), np.zeros(6), frame="spacial"),
+        UnknownNameError,
+        "Did you mean 'spatial'",
+    ),
+    "screw progress": (
+        lambda: references.screw(np.eye(4), np.zeros(6), progress=references.hold([0.0, 1.0])),
+        ConcurError,
+        "progress: expected a reference in R, got one with 2",
+    ),
+    "screw progress number": (
+        lambda: references.screw(np.eye(4), np.zeros(6), progress=0.5),
+        ConcurError,
+        "screw, progress: expected references",
+    ),
+    "pose polynomial start": (
+        lambda: references.polynomial([[0.0] * 3], start=[0, 0, 0, 1]),
+        ConcurError,
+        "`start` alone",
+    ),
+    "pose polynomial group": (
+        lambda: references.polynomial([[0.0] * 3], group="SO3"),
+        ConcurError,
+        "`group` alone",
+    ),
+    "pose polynomial in R3": (
+        lambda: references.polynomial([[0.0] * 3], start=[0, 0, 0], group="R3"),
+        UnknownNameError,
+        "SO3",
+    ),
+    "pose polynomial rows": (
+        lambda: references.polynomial([[0.0] * 6], start=[0, 0, 0, 1], group="SO3"),
+        ShapeError,
+        "rows of 3 numbers for an output in SO3, got rows of 6",
+    ),
+    "pose travel quaternion": (
+        lambda: references.rest_to_rest([0, 0, 0, 2], [0, 0, 0, 1], 1.0, group="SO3"),
+        ShapeError,
+        "rest_to_rest, start: expected a unit quaternion",
+    ),
+    "pose travel size": (
+        lambda: references.rest_to_rest(np.eye(4), [0, 0, 0, 1], 1.0, group="SE3"),
+        ShapeError,
+        r"rest_to_rest, end: expected 7 numbers .* got an array of shape \(4,\)",
+    ),
+    "pose travel time": (
+        lambda: references.rest_to_rest(np.eye(4), np.eye(4), 0.0, group="SE3"),
+        ConcurError,
+        "duration: expected a positive",
+    ),
+    "pose circle in the plane": (
+        lambda: references.circle([0.0, 0.0], 1.0, 1.0, attitude=[0, 0, 0, 1]),
+        ShapeError,
+        "three numbers for a pose",
+    ),
+    "pose circle attitude": (
+        lambda: references.circle([0, 0, 0], 1.0, 1.0, attitude=[0, 0, 0]),
+        ShapeError,
+        "circle, attitude: expected 4 numbers",
+    ),
+    "pose circle turning": (
+        lambda: references.circle([0, 0, 0], 1.0, 1.0, turning=True),
+        ConcurError,
+        "circle, attitude: expected an orientation",
+    ),
+    "pose circle group": (
+        lambda: references.circle([0, 0, 0], 1.0, 1.0, attitude=[0, 0, 0, 1], group="SO3"),
+        UnknownNameError,
+        "R3xSO3",
+    ),
+    "pose waypoints half a turn": (
+        lambda: references.waypoints([0, 1], [[0, 0, 0, 1], [1, 0, 0, 0]], group="SO3"),
+        ConcurError,
+        "entry 1: expected an orientation less than half a turn",
+    ),
+    "pose waypoints entry": (
+        lambda: references.waypoints([0, 1], [[0, 0, 0, 1], [1, 1, 0, 0]], group="SO3"),
+        ShapeError,
+        "entry 1: expected a unit quaternion",
+    ),
+    "pose waypoints rates": (
+        lambda: references.waypoints(
+            [0, 1], [[0, 0, 0, 1], [0.6, 0, 0, 0.8]], np.zeros((2, 4)), "SO3"
+        ),
+        ShapeError,
+        r"rates: expected shape \(2, 3\)",
+    ),
+    "pose waypoints matrices": (
+        lambda: references.waypoints([0, 1], [np.eye(4), np.eye(4)]),
+        ShapeError,
+        "points",
+    ),
+    "drifting velocity": (
+        lambda: references.drifting(references.hold([1.0, 2.0, 3.0]), [1.0, 2.0]),
+        ShapeError,
+        r"drifting, velocity: expected shape \(3,\)",
+    ),
+    "drifting pose velocity": (
+        lambda: references.drifting(references.hold(np.eye(4), "SE3"), [0.0] * 6),
+        ShapeError,
+        r"drifting, velocity: expected shape \(3,\)",
+    ),
+    "drifting NaN": (
+        lambda: references.drifting(references.hold([1.0]), [NAN]),
+        NonFiniteError,
+        "velocity",
+    ),
+    "drifting start": (
+        lambda: references.drifting(references.hold([1.0]), [1.0], [0.0]),
+        ShapeError,
+        "start: expected one number",
+    ),
+    "drifting orientation": (
+        lambda: references.drifting(references.hold([0, 0, 0, 1], "SO3"), [1, 2, 3]),
+        ConcurError,
+        "An orientation does not drift",
+    ),
+    "drifting heading": (
+        lambda: references.drifting(references.hold([0.3], "SO2"), [1.0]),
+        ConcurError,
+        "got one in SO2",
+    ),
+    "drifting planar": (
+        lambda: references.drifting(references.planar(references.hold([1, 2, 3])), [1, 2]),
+        ConcurError,
+        "then use `planar`",
+    ),
+    "drifting any group": (
+        lambda: references.drifting(references.hold(np.eye(4)), [1, 2, 3]),
+        ConcurError,
+        "Name its group",
+    ),
+    "drifting several": (
+        lambda: references.drifting(
+            references.stack(references.hold(np.eye(4), "SE3"), references.hold([1.0])), [1, 2, 3]
+        ),
+        ConcurError,
+        "the reference of one output",
+    ),
+    "drifting function": (
+        lambda: references.drifting(lambda t: t, [1, 2, 3]),
+        ConcurError,
+        "from_function",
+    ),
+    "moving twist": (
+        lambda: references.moving(references.hold([1.0, 2.0, 3.0]), [1.0, 2.0, 3.0]),
+        ShapeError,
+        r"moving, twist: expected shape \(6,\)",
+    ),
+    "moving plane": (
+        lambda: references.moving(references.hold([1.0, 2.0]), np.zeros(6)),
+        ConcurError,
+        "motions in space: references in R3xSO3, SE3, SO3, R3, got one in R2",
+    ),
+    "moving start": (
+        lambda: references.moving(references.hold([1.0, 2.0, 3.0]), np.zeros(6), NAN),
+        NonFiniteError,
+        "moving, start",
+    ),
+    "composed group": (
+        lambda: references.composed(references.hold([1, 2, 3]), group="SE2"),
+        UnknownNameError,
+        "R3xSO3",
+    ),
+    "composed plane": (
+        lambda: references.composed(references.hold([1, 2, 3]), references.hold([1.0])),
+        ConcurError,
+        "motions in space",
+    ),
+    "composed number": (
+        lambda: references.composed(references.hold([1, 2, 3]), 3.0),
+        ConcurError,
+        "from_function",
     ),
     "planar size": (lambda: references.planar(references.hold([1.0])), ShapeError, "theta"),
     "stack none": (lambda: references.stack(), ConcurError, "at least one"),

@@ -188,6 +188,162 @@ def test_poses_move_on_screws(tmp_path: Path) -> None:
         np.testing.assert_array_equal(reference(0.7).twist, expected.twist)
 
 
+START, END = [1.0, 2.0, 3.0, 0.0, 0.0, 0.0, 1.0], [1.0, 0.0, 0.0, 0.0, 0.6, 0.0, 0.8]
+POSES = {
+    "polynomial": (
+        f'kind = "polynomial"\nstart = {START}\ncoefficients = [{[0] * 6}, {[1, 2, 3, 1, 0, 2]}]',
+        lambda group: references.polynomial([[0] * 6, [1, 2, 3, 1, 0, 2]], START, group),
+    ),
+    "rest_to_rest": (
+        f'kind = "rest_to_rest"\nstart = {START}\nend = {END}\nduration = 3\nbegin = 0.2',
+        lambda group: references.rest_to_rest(START, END, 3.0, 0.2, group),
+    ),
+    "waypoints": (
+        f'kind = "waypoints"\ntimes = [0, 2]\npoints = [{START}, {END}]\n'
+        f"rates = [{[0] * 6}, {[1, 0, 0, 0, 0, 1]}]",
+        lambda group: references.waypoints(
+            [0, 2], [START, END], [[0] * 6, [1, 0, 0, 0, 0, 1]], group
+        ),
+    ),
+    "circle": (
+        'kind = "circle"\ncenter = [0, 0, 1]\nradius = 2\nperiod = 5\nphase = 0.1\n'
+        "normal = [0, 1, 1]\nattitude = [0, 0.6, 0, 0.8]\nturning = true",
+        lambda group: references.circle(
+            [0, 0, 1], 2, 5, [0, 1, 1], 0.1, [0, 0.6, 0, 0.8], True, group
+        ),
+    ),
+    "screw": (
+        'kind = "screw"\nstart_pose = { translation = [1, 2, 3] }\ntwist = [1, 0, 0, 0, 0, 2]\n'
+        'frame = "spatial"',
+        lambda group: references.screw(
+            [[1, 0, 0, 1], [0, 1, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]],
+            [1, 0, 0, 0, 0, 2],
+            group,
+            "spatial",
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", POSES)
+@pytest.mark.parametrize("group", ["SE3", "R3xSO3"])
+def test_poses_take_these_kinds(tmp_path: Path, kind: str, group: str) -> None:
+    text, build = POSES[kind]
+    reference = load_task(write(tmp_path, one_output(group, text))).reference
+    assert reference.groups == ((7, 6, group),)
+    for found, wanted in zip(reference.sample([0.7]), build(group).sample([0.7]), strict=True):
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_orientations_take_these_kinds(tmp_path: Path) -> None:
+    turn = [[0, 0, 0, 1], [0, 0.6, 0, 0.8]]
+    texts = {
+        f'kind = "rest_to_rest"\nstart = {turn[0]}\nend = {turn[1]}\nduration = 2': (
+            references.rest_to_rest(*turn, 2.0, group="SO3")
+        ),
+        f'kind = "waypoints"\ntimes = [0, 2]\npoints = {turn}': references.waypoints(
+            [0, 2], turn, group="SO3"
+        ),
+        f'kind = "polynomial"\nstart = {turn[1]}\ncoefficients = [[0, 0, 0], [1, 2, 3]]': (
+            references.polynomial([[0, 0, 0], [1, 2, 3]], turn[1], "SO3")
+        ),
+        'kind = "screw"\nstart_pose = {}\ntwist = [0, 0, 0, 1, 2, 3]': references.screw(
+            np.eye(4), [0, 0, 0, 1, 2, 3], "SO3"
+        ),
+    }
+    for text, wanted in texts.items():
+        reference = load_task(write(tmp_path, one_output("SO3", text))).reference
+        np.testing.assert_array_equal(reference(0.7).pose, wanted(0.7).pose)
+        np.testing.assert_array_equal(reference(0.7).twist, wanted(0.7).twist)
+
+
+def test_a_place_on_a_screw_is_an_output_in_space(tmp_path: Path) -> None:
+    text = 'kind = "screw"\nstart_pose = { translation = [1, 0, 0] }\ntwist = [0, 0, 1, 0, 0, 2]'
+    reference = load_task(write(tmp_path, one_output("R3", text))).reference
+    np.testing.assert_allclose(reference(0.5).pose, [1.0, 0.0, 0.5], atol=1e-15)
+
+
+def test_an_output_has_a_frame_and_a_plane(tmp_path: Path) -> None:
+    text = one_output("SE3", 'kind = "hold"\npoint = [0, 0, 0, 0, 0, 0, 1]')
+    text = altered('group = "SE3"', 'group = "SE3"\norientation = [0, 0.6, 0, 0.8]', text)
+    assert load_task(write(tmp_path, text)).outputs[0].orientation == (0, 0.6, 0, 0.8)
+    text = one_output("SE2", 'kind = "hold"\npoint = [0, 0, 0]')
+    text = altered('group = "SE2"', 'group = "SE2"\nnormal = [0, 2, 0]', text)
+    assert load_task(write(tmp_path, text)).outputs[0].normal == (0, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("group", "field"), [("R3", "orientation = [0, 0.6, 0, 0.8]"), ("SO3", "normal = [1, 0, 0]")]
+)
+def test_frames_that_do_not_fit_the_group(tmp_path: Path, group: str, field: str) -> None:
+    text = one_output(group, 'kind = "hold"\npoint = [0, 0, 0]')
+    path = write(tmp_path, altered("stiffness = 4.0", f"stiffness = 4.0\n{field}", text))
+    with pytest.raises(ConcurError, match=f"none for group {group}") as caught:
+        load_task(path)
+    assert (caught.value.table, caught.value.field) == ('[[outputs]] "it"', field.split()[0])
+
+
+SCREW = 'kind = "screw"\nstart_pose = { translation = [1, 2, 3] }\ntwist = [1, 0, 0, 0, 1, 2]\n'
+DRIFT, TWIST = [0.1, -0.2, 0.3], [0.0, 0.1, 0.2, 0.3, -0.1, 0.4]
+PLACED = np.array([[1, 0, 0, 1], [0, 1, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]])
+
+
+@pytest.mark.parametrize("group", ["R3", "SE3", "R3xSO3"])
+def test_references_are_carried_along(tmp_path: Path, group: str) -> None:
+    own = references.screw(PLACED, [1, 0, 0, 0, 1, 2], group)
+    texts = {
+        f"drift = {DRIFT}": references.drifting(own, DRIFT),
+        f"moving = {TWIST}": references.moving(own, TWIST),
+        f"drift = {DRIFT}\nmoving = {TWIST}": references.drifting(
+            references.moving(own, TWIST), DRIFT
+        ),
+    }
+    for fields, wanted in texts.items():
+        reference = load_task(write(tmp_path, one_output(group, SCREW + fields))).reference
+        for found, right in zip(reference.sample([0.7]), wanted.sample([0.7]), strict=True):
+            np.testing.assert_array_equal(found, right)
+
+
+def test_orientations_move_but_do_not_drift(tmp_path: Path) -> None:
+    text = one_output("SO3", f"{SCREW}moving = {TWIST}")
+    wanted = references.moving(references.screw(PLACED, [1, 0, 0, 0, 1, 2], "SO3"), TWIST)
+    reference = load_task(write(tmp_path, text)).reference
+    np.testing.assert_array_equal(reference(0.7).twist, wanted(0.7).twist)
+    for group, point in (("SO3", [0, 0, 0, 1]), ("SO2", 1.0)):
+        text = one_output(group, f'kind = "hold"\npoint = {point}\ndrift = {DRIFT}')
+        with pytest.raises(DescriptionError, match="does not drift") as caught:
+            load_task(write(tmp_path, text))
+        assert (caught.value.table, caught.value.field) == ("[reference.it]", "drift")
+
+
+def test_drift_is_taken_along_the_axes_of_the_output(tmp_path: Path) -> None:
+    text = altered('group = "R2"', 'group = "R2"\naxes = "zx"')
+    text = altered(POLYNOMIAL, f"{POLYNOMIAL}\ndrift = {DRIFT}", text)
+    reference = load_task(write(tmp_path, text)).reference
+    twist = reference(2.0).twist
+    np.testing.assert_allclose(twist[:2], [0.3 + DRIFT[2], DRIFT[0]], atol=1e-15)
+    # The hand is relative to the base: it drifts with it, and not along the third axis.
+    circle = references.circle([0.15, 0.75, 0.15], 0.07, 10.0)
+    np.testing.assert_allclose(twist[2:], circle(2.0).twist + np.array([0.1, 0.0, 0.6]), atol=1e-15)
+
+
+def test_drift_of_a_planar_pose_is_in_its_plane(tmp_path: Path) -> None:
+    text = one_output("SE2", f'kind = "hold"\npoint = [1, 2, {np.pi / 2}]\ndrift = {DRIFT}')
+    text = altered('group = "SE2"', 'group = "SE2"\nnormal = [0, 1, 0]', text)
+    sample = load_task(write(tmp_path, text)).reference(10.0)
+    # The shortest turn from z to y takes x to x and y to -z.
+    np.testing.assert_allclose(sample.pose[:2], [1.0 + 1.0, 2.0 - 3.0], atol=1e-14)
+    np.testing.assert_allclose(sample.twist, [-0.3, -0.1, 0.0], atol=1e-15)
+
+
+def test_a_moving_frame_needs_all_axes_in_order(tmp_path: Path) -> None:
+    text = one_output("R3", f'kind = "hold"\npoint = [1, 2, 3]\nmoving = {TWIST}')
+    path = write(tmp_path, altered('group = "R3"', 'group = "R3"\naxes = "zxy"', text))
+    with pytest.raises(DescriptionError, match="got R3 zxy") as caught:
+        load_task(path)
+    assert caught.value.field == "moving"
+
+
 def test_orientations_are_held(tmp_path: Path) -> None:
     text = one_output("SO3", 'kind = "hold"\npoint = [0.6, 0, 0, 0.8]')
     reference = load_task(write(tmp_path, text)).reference
@@ -237,7 +393,17 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "nothing"]),
     "kind unknown": ('"circle"', '"circel"', HAND, "kind", ["Did you mean `circle`?"]),
     "kind number": ('"circle"', "3", HAND, "kind", ["polynomial", "got 3"]),
-    "kind of a pose": ('"circle"', '"screw"', HAND, "kind", ["an output in R3"]),
+    "kind of a pose": ('"polynomial"', '"screw"', BASE, "kind", ["an output in R2"]),
+    "drift count": (POLYNOMIAL, POLYNOMIAL + "\ndrift = [1, 2]", BASE, "drift", ["3 numbers"]),
+    "moving count": (POLYNOMIAL, POLYNOMIAL + "\nmoving = [1]", BASE, "moving", ["6 numbers"]),
+    "moving in a plane": (POLYNOMIAL, POLYNOMIAL + "\nmoving = [0, 0, 0, 0, 0, 1]", BASE, "moving",
+        ["an output in R3, SO3, SE3, R3xSO3", "got R2 xy"]),
+    "drift misspelt": ("radius = 0.07", "radius = 0.07\ndrif = [1, 2, 3]", HAND, "drif",
+        ["`drift`?"]),
+    "orientation count": ('group = "R3"', 'group = "R3xSO3"\norientation = [0, 0, 1]', OUT_HAND,
+        "orientation", ["4 numbers: x, y, z, w"]),
+    "normal text": ('group = "R3"', 'group = "SE2"\nnormal = "y"', OUT_HAND, "normal",
+        ["3 numbers", '"y"']),
     "reference field": ("radius = 0.07", "radus = 0.07", HAND, "radus", ["`radius`?"]),
     "reference radius": ("radius = 0.07", "radius = 0", HAND, "radius", ["above zero"]),
     "reference incomplete": ("period = 10.0", "", HAND, "period", ["Add the field `period`"]),

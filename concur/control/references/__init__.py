@@ -1,12 +1,15 @@
 """References: what the outputs shall do, as functions of time.
 
 A `Reference` gives pose, twist and acceleration at any time. The constructors here make the
-usual ones; `stack` puts the references of several outputs into one, in output order. For the
-functions that take a reference, `as_reference` and `check` see to what came.
+usual ones; `stack` puts the references of several outputs into one, in output order. For robots
+that float, `drifting` and `moving` carry a reference along, and `composed` multiplies motions.
+For the functions that take a reference, `as_reference` and `check` see to what came.
 """
 
+from concur.control.references._carried import drifting, moving
 from concur.control.references._circle import circle
 from concur.control.references._combined import relative, stack
+from concur.control.references._composed import composed
 from concur.control.references._function import as_reference as as_reference
 from concur.control.references._function import from_function
 from concur.control.references._hold import hold
@@ -20,8 +23,11 @@ from concur.control.references._waypoints import waypoints
 __all__ = [
     "Reference",
     "circle",
+    "composed",
+    "drifting",
     "from_function",
     "hold",
+    "moving",
     "planar",
     "polynomial",
     "relative",

@@ -7,9 +7,13 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.control.references._along import Along, Straight
+from concur.control.references._composed import Composed
 from concur.control.references._inputs import number, numbers, positive
+from concur.control.references._poses import Read, check_group, flat_pose
 from concur.control.references._reference import Floats, Path, Reference, Samples
 from concur.errors import ConcurError, ShapeError
+from concur.groups import quaternion
 
 
 def circle(
@@ -18,6 +22,9 @@ def circle(
     period: float,
     normal: ArrayLike = (0.0, 0.0, 1.0),
     phase: float = 0.0,
+    attitude: ArrayLike | None = None,
+    turning: bool = False,
+    group: str | None = None,
 ) -> Reference:
     """Run round a circle at constant speed, counter-clockwise about its normal.
 
@@ -37,18 +44,30 @@ def circle(
         default.
     phase : float, default 0.0
         Angle at t = 0 (rad).
+    attitude : array_like, shape (4,), optional
+        Orientation at t = 0: unit quaternion x, y, z, w, body to world. With it the reference is
+        one of a pose, about a centre in space.
+    turning : bool, default False
+        Whether the orientation turns with the circle, so that the same side always faces the
+        centre, or stays as it is.
+    group : {"R3xSO3", "SE3"}, optional
+        Group of a pose; "R3xSO3" if not given.
 
     Returns
     -------
     Reference
-        Reference in R^2 or R^3, as the centre.
+        Reference in R^2 or R^3, as the centre, or of a pose.
 
     Raises
     ------
     ShapeError, NonFiniteError
-        If the centre is not of two or three finite numbers, or the normal not of three.
+        If the centre is not of two or three finite numbers, the normal not of three, or the
+        attitude no unit quaternion.
+    UnknownNameError
+        If `group` is another one.
     ConcurError
-        If the radius is not positive, the period or the normal zero.
+        If the radius is not positive, the period or the normal zero, or `turning` or `group` are
+        given without `attitude`.
 
     Examples
     --------
@@ -95,7 +114,30 @@ def circle(
         first = along - (along @ up) * up
         first /= np.linalg.norm(first)
         axes = np.array([first, np.cross(up, first)])
-    return _Circle(middle, size * axes, 2.0 * math.pi / turn, number(phase, "circle, phase"))
+    speed = 2.0 * math.pi / turn
+    place = _Circle(middle, size * axes, speed, number(phase, "circle, phase"))
+    if attitude is None:
+        if turning or group is not None:
+            raise ConcurError(
+                "reference circle, attitude",
+                expected="an orientation at t = 0",
+                came="nothing, but `turning` or `group`",
+                cure="Give a unit quaternion x, y, z, w, or leave these out.",
+            )
+        return place
+    named = check_group(group or "R3xSO3", "circle", ("R3xSO3", "SE3"))
+    if middle.size == 2:
+        raise ShapeError(
+            "reference circle, center",
+            expected="three numbers for a pose",
+            came="2 numbers",
+            cure="Give the height of the centre too.",
+        )
+    first = flat_pose(attitude, "SO3", "circle, attitude")
+    # A turn about the normal is a constant rate in the axes of the body too.
+    inside = quaternion.rotate(quaternion.conjugate(first), up)
+    turned = Along(first, Straight(float(turning) * speed * np.asarray(inside)), "SO3")
+    return Read(Composed((place, turned), ["R3", "SO3"]), named)
 
 
 class _Circle(Path):

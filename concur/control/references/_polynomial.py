@@ -5,66 +5,115 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.control.references._along import Along, Straight
 from concur.control.references._inputs import number, numbers, positive
+from concur.control.references._poses import LIE, check_group, flat_pose, logarithm
 from concur.control.references._reference import Floats, Path, Reference, Samples
-from concur.errors import ShapeError
+from concur.errors import ConcurError, ShapeError
 
 
-def polynomial(coefficients: ArrayLike) -> Reference:
+def polynomial(
+    coefficients: ArrayLike, start: ArrayLike | None = None, group: str | None = None
+) -> Reference:
     """Move along a polynomial in time.
+
+    Poses move along its exponential, start exp(c0 + c1 t + c2 t^2 + ...) on their group: on
+    "R3xSO3" the position along a polynomial in inertial axes and the orientation by itself, on
+    "SE3" both together.
 
     Parameters
     ----------
     coefficients : array_like, shape (degree + 1, n)
-        Row i is the factor of t^i (m/s^i): the first row is the place at t = 0, the second the
-        velocity there.
+        Row i is the factor of t^i (m/s^i, rad/s^i): the first row is the place at t = 0, the
+        second the velocity there.
+    start : array_like, shape (np,) or (4, 4), optional
+        For poses: the pose from which the polynomial counts, as numbers (see `ReferenceSample`)
+        or as a homogeneous matrix (m).
+    group : {"R3xSO3", "SE3", "SO3"}, optional
+        Group of a pose.
 
     Returns
     -------
     Reference
-        Reference in R^n.
+        Reference in R^n, or in the group.
 
     Raises
     ------
     ShapeError, NonFiniteError
-        If `coefficients` is no table of finite numbers with at least one row.
+        If `coefficients` is no table of finite numbers with at least one row, or does not fit
+        the group, or `start` is no pose of it.
+    UnknownNameError
+        If `group` is another one.
+    ConcurError
+        If only one of `start` and `group` is given.
 
     Examples
     --------
     >>> polynomial([[1.0, 0.0], [0.5, 0.2]])(2.0).pose
     array([2. , 0.4])
     """
-    return _Polynomial(numbers(coefficients, "polynomial, coefficients", ndim=2))
+    path = _Polynomial(numbers(coefficients, "polynomial, coefficients", ndim=2))
+    if start is None and group is None:
+        return path
+    if start is None or group is None:
+        raise ConcurError(
+            "reference polynomial",
+            expected="`start` and `group` for a pose, or neither",
+            came="`group` alone" if start is None else "`start` alone",
+            cure='For example polynomial(..., start=pose, group="R3xSO3").',
+        )
+    check_group(group, "polynomial")
+    if path.size != LIE[group].dim:
+        raise ShapeError(
+            "reference polynomial, coefficients",
+            expected=f"rows of {LIE[group].dim} numbers for an output in {group}",
+            came=f"rows of {path.size}",
+            cure="Give the linear, then the angular coefficients of each power.",
+        )
+    return Along(flat_pose(start, group, "polynomial, start"), path, group)
 
 
 def rest_to_rest(
-    start: ArrayLike, end: ArrayLike, duration: float, begin: float = 0.0
+    start: ArrayLike,
+    end: ArrayLike,
+    duration: float,
+    begin: float = 0.0,
+    group: str | None = None,
 ) -> Reference:
     """Go straight from one place to another, at rest before and after.
+
+    Poses go along the one-parameter subgroup between them, start exp(x log(start^-1 end)), the
+    shorter way round: on "R3xSO3" along a straight line and about a fixed axis, on "SE3" along
+    a screw.
 
     The path parameter is 10 x^3 - 15 x^4 + 6 x^5, so velocity and acceleration vanish at both
     ends and the acceleration is continuous everywhere.
 
     Parameters
     ----------
-    start : array_like, shape (n,)
-        Place until `begin` (m).
-    end : array_like, shape (n,)
-        Place from `begin` + `duration` on (m).
+    start : array_like, shape (n,) or (4, 4)
+        Place until `begin` (m); for a group of poses its numbers, see `ReferenceSample`, or a
+        homogeneous matrix.
+    end : array_like, shape (n,) or (4, 4)
+        Place from `begin` + `duration` on (m), likewise.
     duration : float
         Time of travel (s), positive.
     begin : float, default 0.0
         Time of departure (s).
+    group : {"R3xSO3", "SE3", "SO3"}, optional
+        Group of poses.
 
     Returns
     -------
     Reference
-        Reference in R^n.
+        Reference in R^n, or in the group.
 
     Raises
     ------
     ShapeError, NonFiniteError
-        If the places differ in length, or a number is not finite.
+        If the places differ in length, are no poses of the group, or a number is not finite.
+    UnknownNameError
+        If `group` is another one.
     ConcurError
         If `duration` is not positive.
 
@@ -73,6 +122,15 @@ def rest_to_rest(
     >>> rest_to_rest([0.0], [2.0], duration=4.0)(2.0).pose
     array([1.])
     """
+    if group is not None:
+        check_group(group, "rest_to_rest")
+        travel = positive(duration, "rest_to_rest, duration", "s")
+        pose = flat_pose(start, group, "rest_to_rest, start")
+        goal = flat_pose(end, group, "rest_to_rest, end")
+        way = logarithm(pose[None], goal[None], group)[0]
+        begins = number(begin, "rest_to_rest, begin")
+        progress = _RestToRest(np.zeros(1), np.ones(1), travel, begins)
+        return Along(pose, Straight(way, progress), group)
     first = np.atleast_1d(numbers(start, "rest_to_rest, start"))
     last = np.atleast_1d(numbers(end, "rest_to_rest, end"))
     if first.ndim != 1 or first.shape != last.shape:

@@ -152,7 +152,7 @@ def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
             came=f"{reference.pose_size} and {reference.size}: {came}",
             cure="Stack one reference for each output, in output order.",
         )
-    atoms = [(i, atom) for i, part in enumerate(wanted) for atom in _factors(part)]
+    atoms = [(i, atom) for i, part in enumerate(wanted) for atom in factors(part)]
     start = 0
     for part in reference.groups:
         stop, fits = _covered(part, [atom for _, atom in atoms[start:]])
@@ -178,7 +178,7 @@ def _covered(part: Part, atoms: list[Part]) -> tuple[int, bool]:
             count += 1
         fits = (pose_size, size) == part[:2]
         return (count, True) if fits else (0, False)
-    own, plain = _factors(part), part[2] != "R"
+    own, plain = factors(part), part[2] != "R"
     for i, atom in enumerate(own):
         angle = plain and i < len(atoms) and atom == _LINE and atoms[i][2] == "SO2"
         if not angle and (i >= len(atoms) or atom != atoms[i]):
@@ -186,7 +186,19 @@ def _covered(part: Part, atoms: list[Part]) -> tuple[int, bool]:
     return len(own), True
 
 
-def _factors(part: Part) -> list[Part]:
+def factors(part: Part) -> list[Part]:
+    """Split a part into the factors of its group.
+
+    Parameters
+    ----------
+    part : tuple
+        Pose coordinates, twist coordinates, group.
+
+    Returns
+    -------
+    list of tuple
+        Its factors: lines for R^n, lines and "SO3" for "R3xSO3", else the part itself.
+    """
     name = part[2] or ""
     if name.startswith("R") and name[1:].isdigit():
         return [_LINE] * int(name[1:])

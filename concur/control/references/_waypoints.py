@@ -8,38 +8,55 @@ from scipy.interpolate import CubicSpline
 
 from concur.codegen import shape_error
 from concur.control.references._inputs import numbers
+from concur.control.references._pose_waypoints import PoseWaypoints
+from concur.control.references._poses import LIE, check_group, flat_pose
 from concur.control.references._reference import Floats, Path, Reference, Samples
 from concur.errors import ConcurError, ShapeError
 
 
-def waypoints(times: ArrayLike, points: ArrayLike, rates: ArrayLike | None = None) -> Reference:
+def waypoints(
+    times: ArrayLike,
+    points: ArrayLike,
+    rates: ArrayLike | None = None,
+    group: str | None = None,
+) -> Reference:
     """Pass through given points at given times, on cubic splines.
 
-    Between the first and the last time position, velocity and acceleration are continuous.
-    Outside, the motion goes on at the constant rate of its end, which by default is rest; the
-    velocity is continuous there too, while the acceleration jumps to zero. Where this jump
-    matters (it is a step in torque), let the outer points lie beyond the time of the run.
+    Poses are joined by quintics in the logarithms from each to the next, the shorter way round,
+    with the velocity and acceleration at each that the parabola through it and its neighbours
+    has. Everything is continuous up to the acceleration there, at the ends too, where it is zero.
+
+    Of points in R^n, position, velocity and acceleration are continuous between the first and
+    the last time. Outside, the motion goes on at the constant rate of its end, which by default
+    is rest; the velocity is continuous there too, while the acceleration jumps to zero. Where
+    this jump matters (it is a step in torque), let the outer points lie beyond the time of the
+    run.
 
     Parameters
     ----------
     times : array_like, shape (k,)
         Times (s), increasing, at least two.
-    points : array_like, shape (k, n)
-        Points (m). A flat array of k numbers is taken as n = 1.
+    points : array_like, shape (k, n) or (k, 4, 4)
+        Points (m). A flat array of k numbers is taken as n = 1. For a group of poses their
+        numbers, see `ReferenceSample`, or homogeneous matrices.
     rates : array_like, shape (2, n), optional
-        Velocity at the first and the last time (m/s). Zero if not given.
+        Velocity at the first and the last time (m/s), of poses the twist. Zero if not given.
+    group : {"R3xSO3", "SE3", "SO3"}, optional
+        Group of poses.
 
     Returns
     -------
     Reference
-        Reference in R^n.
+        Reference in R^n, or in the group.
 
     Raises
     ------
     ShapeError, NonFiniteError
-        If the arrays do not fit each other, or a number is not finite.
+        If the arrays do not fit each other, are no poses of the group, or a number is not finite.
+    UnknownNameError
+        If `group` is another one.
     ConcurError
-        If the times do not increase.
+        If the times do not increase, or a pose is half a turn from the next.
 
     Examples
     --------
@@ -57,7 +74,11 @@ def waypoints(times: ArrayLike, points: ArrayLike, rates: ArrayLike | None = Non
             came=str(knots.size),
             cure="To stay at one point use `hold`.",
         )
-    if table.ndim != 2 or len(table) != knots.size or table.shape[1] == 0:
+    width = table.shape[-1]
+    if group is not None:
+        width = LIE[check_group(group, "waypoints")].dim
+    matrices = group is not None and table.ndim == 3
+    if table.ndim != 2 + matrices or len(table) != knots.size or width == 0:
         raise ShapeError(
             "reference waypoints, points",
             expected=f"one row for each of the {knots.size} times",
@@ -74,11 +95,14 @@ def waypoints(times: ArrayLike, points: ArrayLike, rates: ArrayLike | None = Non
             cure="Sort the points by time and remove doubles.",
             row=row,
         )
-    ends = np.zeros((2, table.shape[1]))
+    ends = np.zeros((2, width))
     if rates is not None:
         ends = numbers(rates, "waypoints, rates")
-        if ends.shape != (2, table.shape[1]):
-            raise shape_error("reference waypoints, rates", (2, table.shape[1]), ends.shape)
+        if ends.shape != (2, width):
+            raise shape_error("reference waypoints, rates", (2, width), ends.shape)
+    if group is not None:
+        poses = [flat_pose(p, group, f"waypoints, points, entry {i}") for i, p in enumerate(table)]
+        return PoseWaypoints(knots, np.array(poses), ends, group)
     return _Waypoints(knots, table, ends)
 
 

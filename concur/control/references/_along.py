@@ -1,0 +1,121 @@
+"""Poses that move along the exponential of a path: start exp(x(t)) on the group of the output."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.control.references._columns import Columns
+from concur.control.references._poses import LIE
+from concur.control.references._reference import Floats, Part, Path, Reference, Samples
+from concur.groups import quaternion, se3, so3
+
+
+class Along(Reference):
+    """start exp(x(t)) on a group of poses.
+
+    Parameters
+    ----------
+    start : ndarray, shape (n,)
+        Coordinates of the pose from which x counts.
+    path : Reference
+        The path x(t) in the logarithms, with its rates as twists.
+    group : str
+        "R3xSO3", "SE3" or "SO3".
+    """
+
+    def __init__(self, start: Floats, path: Reference, group: str) -> None:
+        self.pose_size, self.size = LIE[group].pose_size, LIE[group].dim
+        self._start, self._path, self._group = start, path, group
+
+    @property
+    def groups(self) -> tuple[Part, ...]:
+        """One part, in the group."""
+        return ((self.pose_size, self.size, self._group),)
+
+    def _evaluate(self, times: Floats) -> Samples:
+        starts = np.tile(self._start, (times.size, 1))
+        way, rate, second = self._path._evaluate(times)
+        poses, twists, changes = exponential(starts, (way, rate, second), self._group)
+        if isinstance(self._path, Straight):
+            return poses, rate, second  # Along a one-parameter subgroup these are exact.
+        return poses, twists, changes
+
+
+class Straight(Path):
+    """A fixed direction times the time, or times a reference in R.
+
+    Parameters
+    ----------
+    direction : ndarray, shape (n,)
+        The direction.
+    progress : Reference, optional
+        What stands in place of the time.
+    """
+
+    def __init__(self, direction: Floats, progress: Reference | None = None) -> None:
+        self.pose_size = self.size = direction.size
+        self._direction, self._progress = direction, progress
+
+    def _evaluate(self, times: Floats) -> Samples:
+        if self._progress is None:
+            parts: Samples = (times, np.ones_like(times), np.zeros_like(times))
+        else:
+            parts = self._progress._evaluate(times)
+        way, rate, second = (np.multiply.outer(part.ravel(), self._direction) for part in parts)
+        return way, rate, second
+
+
+def exponential(starts: Floats, path: Samples, group: str) -> Samples:
+    """Poses start exp(x) with twist D(x) xdot (2.1.4) and its time derivative.
+
+    Parameters
+    ----------
+    starts : ndarray, shape (k, n)
+        Coordinates of the poses from which x counts.
+    path : tuple of ndarray, shape (k, dim)
+        x, its rate and its second rate.
+    group : str
+        "R3xSO3", "SE3" or "SO3".
+
+    Returns
+    -------
+    tuple of ndarray
+        Poses, twists and accelerations of the group.
+    """
+    poses, twists, changes = _exponential(group)(starts, *path)
+    return poses, twists, changes
+
+
+@cache
+def _exponential(group: str) -> Columns:
+    lie = LIE[group]
+
+    def along(start: Array, x: Array, rate: Array, second: Array) -> Any:
+        twist = _differential(group, x) @ rate
+        symbols, changes = ca.vertcat(x, rate), ca.vertcat(rate, second)
+        return _moved(group, start, x), twist, ca.jtimes(twist, symbols, changes)
+
+    return Columns(f"exponential_{group}", along, (lie.pose_size, *[lie.dim] * 3))
+
+
+def _moved(group: str, start: Array, x: Array) -> Array:
+    if group == "SO3":
+        return quaternion.multiply(start, quaternion.exp(x))
+    attitude = quaternion.multiply(start[3:], quaternion.exp(x[3:]))
+    if group == "R3xSO3":
+        return ca.vertcat(start[:3] + x[:3], attitude)
+    offset = quaternion.rotate(start[3:], so3.dexp_spatial(x[3:]) @ x[:3])
+    return ca.vertcat(start[:3] + offset, attitude)
+
+
+def _differential(group: str, x: Array) -> Array:
+    if group == "SO3":
+        return so3.dexp_body(x)
+    if group == "R3xSO3":
+        return ca.diagcat(ca.SX.eye(3), so3.dexp_body(x[3:]))
+    return se3.dexp_body(x)

@@ -1,0 +1,68 @@
+"""Functions over SX, evaluated at many points in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Evaluator
+from concur.control.references._reference import Floats
+
+CHUNK = 64
+"""Rows evaluated at once; what is left over is filled up to as many."""
+
+
+class Columns:
+    """A function over SX columns that takes and gives tables, one row for each time.
+
+    Parameters
+    ----------
+    name : str
+        Name of the graph.
+    function : callable
+        Maps SX columns to a tuple of SX columns.
+    sizes : tuple of int
+        Lengths of its arguments.
+    """
+
+    def __init__(self, name: str, function: Callable[..., Any], sizes: tuple[int, ...]) -> None:
+        symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
+        results = [ca.densify(result) for result in function(*symbols)]
+        graph = ca.Function(name, symbols, results, {"cse": True})
+        self._widths = [result.shape[0] for result in results]
+        self._one, self._many = (
+            Evaluator(graph.map(count), [(width, count) for width in self._widths], name)
+            for count in (1, CHUNK)
+        )
+
+    def __call__(self, *tables: Floats) -> tuple[Floats, ...]:
+        """Evaluate row by row.
+
+        Parameters
+        ----------
+        *tables : ndarray, shape (k, size)
+            One row for each time.
+
+        Returns
+        -------
+        tuple of ndarray, shape (k, width)
+            The results.
+        """
+        count = len(tables[0])
+        if count == 1:
+            return self._evaluated(self._one, tables)
+        results = tuple(np.empty((count, width)) for width in self._widths)
+        for start in range(0, count, CHUNK):
+            rows = np.arange(start, start + CHUNK).clip(max=count - 1)
+            part = self._evaluated(self._many, tuple(table[rows] for table in tables))
+            for result, values in zip(results, part, strict=True):
+                result[start : start + CHUNK] = values[: count - start]
+        return results
+
+    def _evaluated(self, evaluator: Evaluator, tables: tuple[Floats, ...]) -> tuple[Floats, ...]:
+        found = evaluator(*[table.T for table in tables])
+        found = found if isinstance(found, tuple) else (found,)
+        return tuple(values.T for values in found)

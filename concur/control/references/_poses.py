@@ -1,0 +1,282 @@
+"""Groups of poses as references see them: places and quaternions, in the axes of each group.
+
+References of poses are put together in SE(3), with body twists, and read off in the group of
+the output: `from_body` and `to_body` turn samples from the one into the other.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array
+from concur.control._output_groups import OutputGroup, Pose, Product, Rotation, Vector
+from concur.control._sample import pose_numbers
+from concur.control.references._columns import Columns
+from concur.control.references._inputs import homogeneous, numbers
+from concur.control.references._reference import Floats, Part, Reference, Samples, factors
+from concur.errors import ConcurError, ShapeError
+from concur.groups import quaternion
+from concur.kinematics import cross
+from concur.mechanism import unknown_name
+
+LIE: dict[str, OutputGroup] = {
+    "R3xSO3": Product([Vector("xyz"), Rotation()]),
+    "SE3": Pose(),
+    "SO3": Rotation(),
+    "R3": Vector("xyz"),
+}
+"""The groups of which a motion in SE(3) gives a reference."""
+
+CURVED = ("R3xSO3", "SE3", "SO3")
+"""Those with a rotation in them."""
+
+_COLUMNS = {"R3": slice(0, 3), "SO3": slice(3, 7), "SE3": slice(0, 7), "R3xSO3": slice(0, 7)}
+
+
+def check_group(group: object, where: str, known: tuple[str, ...] = CURVED) -> str:
+    """Refuse the name of a group that does not exist or does not apply.
+
+    Parameters
+    ----------
+    group : str
+        What came.
+    where : str
+        Constructor.
+    known : tuple of str
+        Groups that apply.
+
+    Returns
+    -------
+    str
+        The name.
+
+    Raises
+    ------
+    UnknownNameError
+        If it is none of these.
+    """
+    if not isinstance(group, str) or group not in known:
+        raise unknown_name(f"reference {where}, group", "group", str(group), known)
+    return group
+
+
+def flat_pose(value: ArrayLike, group: str, where: str) -> Floats:
+    """Read one pose of a group.
+
+    Parameters
+    ----------
+    value : array_like, shape (n,) or (4, 4)
+        Its coordinates, see `ReferenceSample`, or a homogeneous matrix (m).
+    group : str
+        "SO3", "SE3" or "R3xSO3"; of a matrix "SO3" takes the rotation.
+    where : str
+        Constructor and argument.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        Coordinates, with a quaternion of unit length.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If the shape is another one, or there is no rotation in it.
+    """
+    array = numbers(value, where)
+    if array.shape == (4, 4):
+        return pose_numbers(homogeneous(array, where))[_COLUMNS[group]]
+    size = LIE[group].pose_size
+    if array.shape != (size,):
+        raise ShapeError(
+            f"reference {where}",
+            expected=f"{size} numbers for an output in {group}, or a (4, 4) homogeneous matrix",
+            came=f"an array of shape {array.shape}",
+            cure="See `ReferenceSample` for the coordinates of each group.",
+        )
+    length = np.linalg.norm(array[-4:])
+    if abs(length - 1.0) > 1e-6:
+        raise ShapeError(
+            f"reference {where}",
+            expected="a unit quaternion x, y, z, w",
+            came=f"one of length {length:.9g}",
+            cure="Divide it by its length; check that the scalar part comes last.",
+        )
+    array[-4:] /= length
+    return array
+
+
+def group_of(reference: Reference, where: str) -> str:
+    """Group of the one output that a reference is made for.
+
+    Parameters
+    ----------
+    reference : Reference
+        The reference.
+    where : str
+        Constructor, named in errors.
+
+    Returns
+    -------
+    str
+        "R1", "R2", ... for coordinates in R^n, else the name of the group; a place and an
+        orientation, stacked, are in "R3xSO3".
+
+    Raises
+    ------
+    ConcurError
+        If it is the reference of several outputs, or could be in SE3 as well as in R3xSO3.
+    """
+    parts = reference.groups
+    atoms = [atom for part in parts for atom in _line_factors(part)]
+    if all(atom == (1, 1, "R") for atom in atoms):
+        return f"R{len(atoms)}"
+    if [atom[2] for atom in atoms] == ["R", "R", "R", "SO3"]:
+        return "R3xSO3"
+    if len(atoms) == 1 and atoms[0][2] is not None:
+        return atoms[0][2]
+    came = ", ".join(f"{part[2] or 'any group'} ({part[0]} coordinates)" for part in parts)
+    raise ConcurError(
+        f"reference {where}",
+        expected="the reference of one output, of a known group",
+        came=f"one in {came}",
+        cure='Name its group (`group="R3xSO3"`); put outputs together with `stack` afterwards.',
+    )
+
+
+def _line_factors(part: Part) -> list[Part]:
+    if part[2] is None and part[0] == part[1]:
+        return [(1, 1, "R")] * part[1]
+    return factors(part)
+
+
+def logarithm(poses: Floats, others: Floats, group: str) -> Floats:
+    """log(pose^-1 other), the shorter way round.
+
+    Parameters
+    ----------
+    poses, others : ndarray, shape (k, n)
+        Coordinates of poses.
+    group : str
+        Their group.
+
+    Returns
+    -------
+    ndarray, shape (k, dim)
+        Logarithms (m, rad).
+    """
+    return _logarithm(group)(poses, others)[0]
+
+
+def to_body(samples: Samples, group: str) -> Samples:
+    """Turn samples of a group into poses with body twists.
+
+    Parameters
+    ----------
+    samples : tuple of ndarray
+        Poses, twists and accelerations of the group.
+    group : str
+        "SE3", "R3xSO3", "SO3" (at the origin) or "R3" (unturned).
+
+    Returns
+    -------
+    tuple of ndarray
+        Those of the group "SE3".
+    """
+    if group == "SE3":
+        return samples
+    poses, twists, changes = _to_body(group)(*samples)
+    return poses, twists, changes
+
+
+def from_body(samples: Samples, group: str) -> Samples:
+    """Read poses with body twists in a group.
+
+    Parameters
+    ----------
+    samples : tuple of ndarray
+        Poses, twists and accelerations of the group "SE3".
+    group : str
+        "SE3", "R3xSO3", "SO3" or "R3".
+
+    Returns
+    -------
+    tuple of ndarray
+        Poses, twists and accelerations of the group.
+    """
+    if group == "SE3":
+        return samples
+    twists, changes = _from_body(group)(*samples)
+    return samples[0][:, _COLUMNS[group]], twists, changes
+
+
+class Read(Reference):
+    """A reference in SE(3), read in another group.
+
+    Parameters
+    ----------
+    reference : Reference
+        Reference in the group "SE3".
+    group : str
+        "SE3", "R3xSO3", "SO3" or "R3".
+    """
+
+    def __init__(self, reference: Reference, group: str) -> None:
+        self.pose_size, self.size = LIE[group].pose_size, LIE[group].dim
+        self._reference, self._group = reference, group
+
+    @property
+    def groups(self) -> tuple[Part, ...]:
+        """One part, in the group."""
+        return ((self.pose_size, self.size, self._group),)
+
+    def _evaluate(self, times: Floats) -> Samples:
+        return from_body(self._reference._evaluate(times), self._group)
+
+
+@cache
+def _logarithm(group: str) -> Columns:
+    lie = LIE[group]
+    size = lie.pose_size
+    return Columns(f"logarithm_{group}", lambda a, b: (lie.error(a, b),), (size, size))
+
+
+@cache
+def _from_body(group: str) -> Columns:
+    lie = LIE[group]
+
+    def read(pose: Array, twist: Array, change: Array) -> tuple[Array, Array]:
+        placed = (quaternion.to_matrix(pose[3:]), pose[:3])
+        own, rate = (twist[:3], twist[3:]), (change[:3], change[3:])
+        return lie.velocity(placed, own), lie.acceleration(placed, own, rate)
+
+    return Columns(f"from_body_{group}", read, (7, 6, 6))
+
+
+@cache
+def _to_body(group: str) -> Columns:
+    def turn(pose: Array, twist: Array, change: Array) -> Any:
+        place, attitude = _split(group, pose, ca.SX([0, 0, 0, 1]))
+        linear, angular = _split(group, twist, ca.SX(3, 1))
+        push, spin = _split(group, change, ca.SX(3, 1))
+        back = quaternion.to_matrix(attitude).T
+        own = back @ linear
+        return (
+            ca.vertcat(place, attitude),
+            ca.vertcat(own, angular),
+            ca.vertcat(back @ push - cross(angular, own), spin),
+        )
+
+    lie = LIE[group]
+    return Columns(f"to_body_{group}", turn, (lie.pose_size, lie.dim, lie.dim))
+
+
+def _split(group: str, column: Array, unturned: Array) -> tuple[Array, Array]:
+    """Linear and angular part, with rest or the identity for what the group leaves out."""
+    if group == "R3":
+        return column, unturned
+    return (ca.SX(3, 1), column) if group == "SO3" else (column[:3], column[3:])
