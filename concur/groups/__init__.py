@@ -35,5 +35,16 @@ Equation numbers are those of R. Chhabra's PhD thesis, Toronto 2014.
 
 from concur.groups import quaternion, se2, se3, so3
 from concur.groups._classify import Subgroup, classify
+from concur.groups._isotropy import Isotropy, isotropy, isotropy_table
 
-__all__ = ["Subgroup", "classify", "quaternion", "se2", "se3", "so3"]
+__all__ = [
+    "Isotropy",
+    "Subgroup",
+    "classify",
+    "isotropy",
+    "isotropy_table",
+    "quaternion",
+    "se2",
+    "se3",
+    "so3",
+]
