@@ -7,7 +7,7 @@ acceleration that the law commands it is ``L(s) = I^-1 (KD s + KP) / s^2``, for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from scipy.optimize import brentq, minimize_scalar
 from concur.codegen import Evaluator
 from concur.control._design import BAND, time_to_settle
 from concur.control._error_dynamics import ErrorDynamics
+from concur.control._law import law_function, law_sizes
 from concur.control._singularity import singular_error
+from concur.control._tick import evaluator_of
 from concur.errors import OutputError
 from concur.mechanism import scalar
 
@@ -35,8 +37,9 @@ _PER_DECADE = 100
 def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOSystem:
     """Wrap the law, or the reduced closed loop, as a system of python-control.
 
-    Signals carry the names of the model. Inputs of the law, in order: ``q[...]`` and ``s[...]``,
-    configuration and shape velocities (m, rad, quaternions without unit; m/s, rad/s);
+    Signals carry the names of the model, with "_" for ".". Inputs of the law, in order:
+    ``q[...]`` and ``s[...]``, configuration and shape velocities (m, rad, quaternions without
+    unit; m/s, rad/s), with ``v[...]``, all velocities, if the servo takes measured ones;
     ``pose[...]``, ``twist[...]`` and ``acceleration[...]``, the flat reference as in
     `ReferenceSample` (m, rad; m/s, rad/s; m/s^2, rad/s^2). Outputs of the law: ``u[...]``, the
     controls (N, N m). It has no states.
@@ -57,7 +60,9 @@ def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOS
     -------
     control.NonlinearIOSystem
         The system, in continuous time. Evaluating it raises SingularConfigurationError where
-        the law gives no torque, and NonFiniteError for numbers that are not finite.
+        the law gives no torque, and NonFiniteError for numbers that are not finite. Only the law
+        with q and velocities of exactly zero gives zero instead: `control.interconnect` asks for
+        that before it knows the state.
 
     Examples
     --------
@@ -81,27 +86,30 @@ def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOS
 
     names = _signals(servo)
     reference = [*names["pose"], *names["twist"], *names["acceleration"]]
-    graph = _closed_loop_graph(servo)
-    sizes = [graph.size1_out(i) for i in range(graph.n_out())]
-    evaluator = Evaluator(graph, [(size,) for size in sizes], f"servo of `{servo.name}`")
-    ends = np.cumsum([servo.nq, servo.ns, servo.pose_size, servo.size])
-
-    def evaluate(state: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        *results, u, pivot = evaluator(*np.split(np.concatenate([state, inputs]), ends))
-        if not (np.isfinite(u).all() and pivot[0] >= servo.singular_margin):
-            q = np.array(state[: servo.nq] if state.size else inputs[: servo.nq])
-            raise singular_error(servo, q, min(servo.margin(q), float(pivot[0])))
-        rates, outputs = results
-        return rates, np.concatenate([outputs, u])
-
     if not closed_loop:
+        law = evaluator_of(servo)
+        ends = np.cumsum(list(law_sizes(servo).values()))[:-1]
+
+        def torques(t: float, x: np.ndarray, inputs: np.ndarray, params: Any) -> np.ndarray:
+            u, pivot, *_ = law(*np.split(inputs, ends))
+            if not (inputs[: ends[1]].any() or _sound(servo, u, pivot)):
+                return np.zeros(servo.nu)
+            return _checked(servo, inputs[: servo.nq], u, pivot)
+
         return control.nlsys(
             None,
-            lambda t, x, u, params: evaluate(np.empty(0), u)[1][-servo.nu :],
-            inputs=[*names["q"], *names["s"], *reference],
+            torques,
+            inputs=[*names["q"], *names["velocity"], *reference],
             outputs=names["u"],
             name="law",
         )
+    loop = _closed_loop(servo)
+    ends = np.cumsum([servo.nq, servo.ns, servo.pose_size, servo.size])
+
+    def evaluate(state: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rates, outputs, u, pivot = loop(*np.split(np.concatenate([state, inputs]), ends))
+        return rates, np.concatenate([outputs, _checked(servo, state[: servo.nq], u, pivot)])
+
     return control.nlsys(
         lambda t, x, u, params: evaluate(x, u)[0],
         lambda t, x, u, params: evaluate(x, u)[1],
@@ -138,15 +146,15 @@ def linear_loop(servo: Servo | ErrorDynamics, broken: bool = False) -> control.S
     stiffness, damping = _feedback(dynamics)
     n = len(names)
     zero, one = np.zeros((n, n)), np.eye(n)
-    states = [f"{kind}[{name}]" for kind in ("error", "velocity_error") for name in names]
+    states = [*_labels("error", names), *_labels("velocity_error", names)]
     if broken:
         return control.ss(
             _error_matrix(zero, zero),
             np.vstack([zero, one]),
             np.hstack([-stiffness, damping]),
             zero,
-            inputs=[f"command[{name}]" for name in names],
-            outputs=[f"demand[{name}]" for name in names],
+            inputs=_labels("command", names),
+            outputs=_labels("demand", names),
             states=states,
             name="broken_loop",
         )
@@ -155,7 +163,7 @@ def linear_loop(servo: Servo | ErrorDynamics, broken: bool = False) -> control.S
         np.vstack([zero, one]),
         np.eye(2 * n),
         np.zeros((2 * n, n)),
-        inputs=[f"disturbance[{name}]" for name in names],
+        inputs=_labels("disturbance", names),
         outputs=states,
         states=states,
         name="error_dynamics",
@@ -367,32 +375,44 @@ def loop_response(servo: Servo | ErrorDynamics, duration: float | None = None) -
     )
 
 
-def _closed_loop_graph(servo: Servo) -> ca.Function:
-    """Everything that the systems need: rates of the state, outputs, controls, pivot."""
-    model = servo.model
-    sizes = {
-        "q": servo.nq,
-        "s": servo.ns,
-        "pose": servo.pose_size,
-        "twist": servo.size,
-        "acceleration": servo.size,
-    }
-    q, s, pose, twist, acceleration = (ca.SX.sym(name, size) for name, size in sizes.items())
-    u, pivot = servo.law(q, s, pose, twist, acceleration)[:2]
-    x, ve = servo.errors(q, s, pose, twist)
-    rates = ca.vertcat(
-        model.robot.rate(q, model.velocity(q, s)),
-        model.acceleration(q, s, u),
+def _sound(servo: Servo, u: np.ndarray, pivot: float) -> bool:
+    return bool(np.isfinite(u).all() and pivot >= servo.singular_margin)
+
+
+def _checked(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
+    """Controls, if the law vouches for them."""
+    if not _sound(servo, u, pivot):
+        raise singular_error(servo, q, min(servo.margin(q), pivot))
+    return u
+
+
+def _closed_loop(servo: Servo) -> Evaluator:
+    """Rates of the state, outputs, controls and pivot from state and reference."""
+    model, sizes = servo.model, {**law_sizes(servo), "s": servo.ns, "u": servo.nu}
+    symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
+    q, s, pose, twist, u = (symbols[name] for name in ("q", "s", "pose", "twist", "u"))
+    v = model.velocity(q, s)
+    w = servo.taken(v)
+    motion = ca.Function(
+        "motion", [q, s, u], [ca.vertcat(model.robot.rate(q, v), model.acceleration(q, s, u))]
     )
-    outputs = ca.vertcat(servo.output(q), x, ve)
-    return ca.Function(
+    outputs = ca.vertcat(servo.output(q), *servo.errors(q, w, pose, twist))
+    seen = ca.Function("seen", [q, s, pose, twist], [w, outputs])
+    # Over MX, since torque limits make the law a function that cannot be expanded.
+    names = ("q", "s", "pose", "twist", "acceleration")
+    inputs = [ca.MX.sym(name, sizes[name]) for name in names]
+    taken, shown = seen(*inputs[:4])
+    torque, pivot, *_ = law_function(servo)(inputs[0], taken, *inputs[2:])
+    results = [motion(*inputs[:2], torque), shown, torque, pivot]
+    graph = ca.Function(
         "closed_loop",
-        [q, s, pose, twist, acceleration],
-        [ca.densify(result) for result in (rates, outputs, u, pivot)],
-        [*sizes],
+        inputs,
+        [*map(ca.densify, results)],
+        [*names],
         ["rates", "outputs", "u", "pivot"],
-        {"cse": True},
     )
+    shapes: list[tuple[int, ...]] = [(int(result.numel()),) for result in results[:3]]
+    return Evaluator(graph, [*shapes, ()], f"closed loop of `{servo.name}`")
 
 
 def _signals(servo: Servo) -> dict[str, list[str]]:
@@ -418,7 +438,14 @@ def _signals(servo: Servo) -> dict[str, list[str]]:
         "velocity_error": errors,
         "u": servo.model.control_names,
     }
-    return {kind: [f"{kind}[{name}]" for name in names] for kind, names in named.items()}
+    signals = {kind: _labels(kind, names) for kind, names in named.items()}
+    signals["velocity"] = _labels("v" if servo.measured else "s", servo.velocity_names)
+    return signals
+
+
+def _labels(kind: str, names: Sequence[str]) -> list[str]:
+    """Names of signals; python-control keeps the point for a system and its signal."""
+    return [f"{kind}[{name}]".replace(".", "_") for name in names]
 
 
 def _loop(servo: Any) -> tuple[tuple[str, ...], ErrorDynamics]:

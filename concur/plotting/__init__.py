@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concur.plotting.animation import animate
     from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
+    from concur.plotting.loop import margin_figure, step_figure
     from concur.plotting.motion import motion_figure
     from concur.plotting.overview import plot_run, save_figures
     from concur.plotting.path import path_figure
@@ -26,12 +27,14 @@ _MODULES = {
     "error_figure": "errors",
     "health_figure": "errors",
     "lyapunov_figure": "errors",
+    "margin_figure": "loop",
     "motion_figure": "motion",
     "new_figure": "style",
     "path_figure": "path",
     "plot_run": "overview",
     "robot_figure": "robot",
     "save_figures": "overview",
+    "step_figure": "loop",
     "styled": "style",
     "torque_figure": "errors",
     "write_report": "report",
@@ -44,12 +47,14 @@ __all__ = [
     "error_figure",
     "health_figure",
     "lyapunov_figure",
+    "margin_figure",
     "motion_figure",
     "new_figure",
     "path_figure",
     "plot_run",
     "robot_figure",
     "save_figures",
+    "step_figure",
     "styled",
     "torque_figure",
     "write_report",

@@ -1,0 +1,284 @@
+"""Gains against step responses of SciPy, python-control and formulas written by hand."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import control
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import signal
+
+from concur.control import Gains, Output, Servo, design_gains
+from concur.control._design import time_to_settle
+from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
+from tests.control._cases import case_study, refused
+
+BASE = Output("base", "chassis", "R2", point=(0.25, 0.0, 0.0))
+HAND = Output("hand", "fore", "R3", point=(0.0, 0.2, 0.0))
+OUTPUTS = [BASE, HAND]
+DIMS = (2, 3)
+
+
+def measured_settling(kp: float, kd: float) -> float:
+    """Last time at which SciPy's step response is more than 2 % from its end."""
+    poles = np.roots([1.0, kd, kp])
+    times = np.linspace(0.0, 8.0 / np.abs(poles.real).min(), 40001)
+    _, response = signal.step(([kp], [1.0, kd, kp]), T=times)
+    last = np.nonzero(np.abs(response - 1.0) > 0.02)[0][-1]
+    before, after = np.abs(response[last : last + 2] - 1.0) - 0.02
+    return float(times[last] + before / (before - after) * times[1])
+
+
+def per_output(gains: Gains) -> tuple[np.ndarray, np.ndarray]:
+    """Stiffness and damping of each output over the metric, which must be equal inside it."""
+    channels = []
+    for matrix in (gains.stiffness, gains.damping):
+        ratio = np.linalg.solve(gains.inertia, matrix)
+        assert np.count_nonzero(ratio - np.diag(ratio.diagonal())) == 0
+        starts = np.cumsum([0, *DIMS])
+        parts = [ratio.diagonal()[a:b] for a, b in pairwise(starts)]
+        for part in parts:
+            assert_allclose(part, part[0], rtol=1e-14)
+        channels.append(np.array([part[0] for part in parts]))
+    return channels[0], channels[1]
+
+
+@pytest.mark.parametrize(
+    "zeta", [0.05, 0.2, 0.45, 0.6, 0.7, 0.779, 0.7797, 0.78, 0.8, 0.95, 1.0, 1.05, 1.5, 4.0, 20.0]
+)
+def test_settling_time_is_that_of_the_step_response(zeta: float) -> None:
+    frequency = 3.0
+    expected = measured_settling(frequency**2, 2 * zeta * frequency)
+    assert time_to_settle(frequency, zeta) == pytest.approx(expected, rel=3e-6)
+
+
+def test_settling_time_of_the_tables() -> None:
+    assert time_to_settle(1.0, 1.0) == pytest.approx(5.83, abs=0.005)
+    assert time_to_settle(1.0, 0.7) == pytest.approx(5.98, abs=0.005)
+
+
+def test_settling_time_has_no_seam_where_two_poles_meet() -> None:
+    near = [time_to_settle(1.0, 1.0 + step) for step in (-1e-9, -1e-13, 0.0, 1e-13, 1e-9)]
+    assert_allclose(near, near[2], rtol=1e-8)
+
+
+def test_settling_time_of_one_slow_pole() -> None:
+    zeta = 1e4
+    slow = zeta + np.sqrt(zeta**2 - 1)
+    expected = slow * (np.log(50.0) + np.log(slow**2 / (slow**2 - 1)))
+    assert time_to_settle(1.0, zeta) == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("band", [0.05, 0.02, 0.001])
+def test_settling_within_another_band(band: float) -> None:
+    t = time_to_settle(2.0, 0.4, band)
+    times = np.linspace(t, t + 20.0, 4001)
+    beta = np.sqrt(1 - 0.4**2)
+    error = np.exp(-0.8 * times) * (
+        np.cos(2 * beta * times) + 0.4 / beta * np.sin(2 * beta * times)
+    )
+    assert abs(error[0]) == pytest.approx(band, rel=1e-9)
+    assert np.abs(error[1:]).max() < band
+
+
+@pytest.mark.parametrize(
+    ("times", "ratios"),
+    [(2.0, 0.7), ([3.0, 2.0], 0.8), (1.5, [0.5, 1.0]), ([0.2, 40.0], [0.3, 1.7]), (2.0, None)],
+)
+def test_settling_time_and_damping_asked_for_are_reached(times: object, ratios: object) -> None:
+    gains = design_gains(OUTPUTS, times, ratios)
+    kp, kd = per_output(gains)
+    expected = np.broadcast_to(times, 2)
+    assert_allclose([measured_settling(*pair) for pair in zip(kp, kd, strict=True)], expected, 3e-6)
+    assert_allclose(gains.settling_time, expected, rtol=1e-12)
+    wanted = np.broadcast_to(0.8 if ratios is None else ratios, 2)
+    assert_allclose(kd / (2 * np.sqrt(kp)), wanted, rtol=1e-12)
+    assert_allclose(gains.damping_ratio, wanted, rtol=1e-12)
+    assert_allclose(gains.natural_frequency, np.sqrt(kp), rtol=1e-12)
+
+
+def test_example_of_two_seconds() -> None:
+    kp, kd = per_output(design_gains(OUTPUTS, 2.0, 0.7))
+    assert_allclose(kp, 8.94, atol=5e-3)
+    assert_allclose(kd, 4.19, atol=5e-3)
+
+
+@pytest.mark.parametrize(
+    ("weights", "expected"),
+    [((16.0, 4.0, 1.0), (4.0, 3.4641)), ((100.0, 10.0, 0.5), (14.1421, 6.9487))],
+)
+def test_regulator_of_the_tables(weights: tuple, expected: tuple) -> None:
+    error, rate, effort = weights
+    gains = design_gains(
+        OUTPUTS, method="lqr", error_weight=error, rate_weight=rate, effort_weight=effort
+    )
+    kp, kd = per_output(gains)
+    assert_allclose(kp, expected[0], atol=5e-5)
+    assert_allclose(kd, expected[1], atol=5e-5)
+    assert (gains.damping_ratio > 1 / np.sqrt(2)).all()
+
+
+def test_regulator_has_the_closed_form_for_weights_of_any_size() -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        error, rate, effort = 10.0 ** rng.uniform(-5, 5, (3, 2))
+        gains = design_gains(
+            OUTPUTS, method="lqr", error_weight=error, rate_weight=rate, effort_weight=effort
+        )
+        kp, kd = per_output(gains)
+        assert_allclose(kp, np.sqrt(error / effort), rtol=1e-7)
+        assert_allclose(kd, np.sqrt(rate / effort + 2 * np.sqrt(error / effort)), rtol=1e-7)
+
+
+def test_regulator_without_rate_weight_is_a_butterworth_filter() -> None:
+    gains = design_gains(OUTPUTS, method="lqr", error_weight=[16.0, 81.0])
+    kp, _ = per_output(gains)
+    assert_allclose(kp, [4.0, 9.0], rtol=1e-10)
+    assert_allclose(gains.damping_ratio, 1 / np.sqrt(2), rtol=1e-10)
+
+
+def test_poles_are_placed() -> None:
+    poles = (-1.4 + 1.43j, -1.4 - 1.43j)
+    gains = design_gains(OUTPUTS, poles=poles)
+    kp, kd = per_output(gains)
+    assert_allclose(kp, 4.0049, rtol=1e-12)
+    assert_allclose(kd, 2.8, rtol=1e-12)
+    drift, command = np.array([[0.0, -1.0], [0.0, 0.0]]), np.array([[0.0], [1.0]])
+    assert_allclose([[-kp[0], kd[0]]], control.place(drift, command, poles), rtol=1e-12)
+    for pair in gains.poles:
+        assert_allclose(np.sort_complex(pair), np.sort_complex(poles), rtol=1e-12)
+
+
+def test_poles_of_each_output() -> None:
+    gains = design_gains(OUTPUTS, poles=[(-2.0, -2.0), (-1e-3, -50.0)])
+    kp, kd = per_output(gains)
+    assert_allclose(kp, [4.0, 0.05], rtol=1e-12)
+    assert_allclose(kd, [4.0, 50.001], rtol=1e-12)
+    assert_allclose(np.sort(gains.poles.real), [[-2.0, -2.0], [-50.0, -1e-3]], rtol=1e-12)
+    assert np.count_nonzero(gains.poles.imag) == 0
+
+
+def test_length_sets_the_metric_and_not_the_channels() -> None:
+    outputs = [BASE, Output("pose", "fore", "SE3")]
+    plain = design_gains(outputs, 2.0)
+    scaled = design_gains(outputs, 2.0, length=[1.0, 0.3])
+    assert_allclose(plain.inertia, np.eye(8))
+    metric = np.diag([1, 1, 1, 1, 1, 0.09, 0.09, 0.09])
+    assert_allclose(scaled.inertia, metric)
+    assert_allclose(scaled.stiffness, metric @ plain.stiffness)
+    assert_allclose(scaled.damping, metric @ plain.damping)
+
+
+def test_gains_unpack_into_a_servo_that_settles_in_time() -> None:
+    gains = design_gains(OUTPUTS, [3.0, 2.0], [0.9, 0.6])
+    servo = Servo(case_study().model, OUTPUTS, *gains)
+    for name in ("stiffness", "damping", "inertia"):
+        assert_allclose(getattr(servo, name), getattr(gains, name), rtol=0, atol=0)
+    start = np.array([0.3, -0.2, 0.1, 0.4, -0.5])
+    times = np.array([0.0, 2.0, 3.0])
+    errors = np.abs(servo.error_dynamics.solve(start, np.zeros(5), times) / start)
+    assert_allclose(errors[1, 2:], 0.02, rtol=1e-9)
+    assert_allclose(errors[2, :2], 0.02, rtol=1e-9)
+
+
+def test_text_shows_what_was_reached() -> None:
+    text = str(design_gains(OUTPUTS, [3.0, 2.0], [0.7, 1.0]))
+    head, columns, base, hand = text.splitlines()
+    assert "pole placement" in head
+    for word in ("1/s^2", "rad/s", "settling", "damping ratio"):
+        assert word in columns
+    assert base.split()[:6] == ["base", "3.9718", "2.7901", "1.9929", "0.7", "3"]
+    assert hand.split()[0] == "hand"
+    assert hand.endswith("-2.917, -2.917")
+    assert "-1.395 +- 1.423j" in base
+    assert "quadratic" in str(design_gains(OUTPUTS, method="lqr", error_weight=1.0))
+
+
+def test_one_output_needs_no_list() -> None:
+    assert design_gains(HAND, 2.0).stiffness.shape == (3, 3)
+
+
+def test_gains_are_frozen() -> None:
+    gains = design_gains(OUTPUTS, 2.0)
+    with pytest.raises(ValueError, match="read-only"):
+        gains.stiffness[0, 0] = 1.0
+    with pytest.raises(AttributeError):
+        gains.method = "lqr"  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("method", ["certified", "poles", "LQR", None])
+def test_unknown_method_names_the_known_ones(method: object) -> None:
+    error = refused(
+        UnknownNameError,
+        lambda: design_gains(OUTPUTS, 2.0, method=method),  # type: ignore[arg-type]
+        where="method",
+    )
+    assert "pole, lqr" in error.expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "where"),
+    [
+        ({"settling_time": 0.0}, "`settling_time`, output `base`"),
+        ({"settling_time": [2.0, -1.0]}, "`settling_time`, output `hand`"),
+        ({"settling_time": 2.0, "damping_ratio": 0.0}, "`damping_ratio`, output `base`"),
+        ({"settling_time": 2.0, "damping_ratio": [0.7, -0.7]}, "`damping_ratio`, output `hand`"),
+        ({"settling_time": 2.0, "length": 0.0}, "`length`"),
+        ({}, "gains"),
+        ({"settling_time": 2.0, "poles": (-1.0, -2.0)}, "gains"),
+        ({"poles": (-1.0, -2.0), "damping_ratio": 0.7}, "`damping_ratio`"),
+        ({"poles": (1.0, -2.0)}, "`poles`, output `base`"),
+        ({"poles": (0.0, -2.0)}, "`poles`, output `base`"),
+        ({"poles": [(-1.0, -2.0), (1j, -1j)]}, "`poles`, output `hand`"),
+        ({"poles": (-1.0 + 1j, -1.0 + 1j)}, "`poles`"),
+        ({"poles": (-1.0 + 1j, -2.0 - 1j)}, "`poles`"),
+        ({"method": "lqr"}, "`error_weight`"),
+        ({"method": "lqr", "error_weight": 0.0}, "`error_weight`, output `base`"),
+        ({"method": "lqr", "error_weight": 1.0, "rate_weight": -1.0}, "`rate_weight`"),
+        ({"method": "lqr", "error_weight": 1.0, "effort_weight": 0.0}, "`effort_weight`"),
+        ({"method": "lqr", "error_weight": 1.0, "settling_time": 2.0}, "`settling_time`"),
+        ({"method": "lqr", "error_weight": 1.0, "poles": (-1.0, -2.0)}, "`poles`"),
+        ({"settling_time": 2.0, "rate_weight": 1.0}, "`rate_weight`"),
+    ],
+)
+def test_numbers_out_of_range_are_refused(arguments: dict, where: str) -> None:
+    refused(OutputError, lambda: design_gains(OUTPUTS, **arguments), where=where)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"settling_time": [2.0, 2.0, 2.0]}, "base, hand"),
+        ({"settling_time": 2.0, "damping_ratio": [0.7]}, "base, hand"),
+        ({"settling_time": [[2.0, 2.0]]}, "base, hand"),
+        ({"poles": (-1.0, -2.0, -3.0)}, "base, hand"),
+        ({"poles": [(-1.0, -2.0)] * 3}, "base, hand"),
+        ({"poles": "fast"}, "complex"),
+        ({"poles": [(-1.0, -2.0), (-1.0,)]}, "complex"),
+        ({"settling_time": "soon"}, "numbers"),
+        ({"method": "lqr", "error_weight": [1.0, 2.0, 3.0]}, "base, hand"),
+    ],
+)
+def test_shapes_that_do_not_fit_are_refused(arguments: dict, expected: str) -> None:
+    refused(ShapeError, lambda: design_gains(OUTPUTS, **arguments), expected=expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        lambda bad: {"settling_time": [2.0, bad]},
+        lambda bad: {"settling_time": 2.0, "damping_ratio": bad},
+        lambda bad: {"poles": (-1.0, -bad)},
+        lambda bad: {"method": "lqr", "error_weight": bad},
+    ],
+)
+def test_numbers_that_are_not_finite_are_refused(bad: float, arguments) -> None:  # type: ignore[no-untyped-def]
+    refused(NonFiniteError, lambda: design_gains(OUTPUTS, **arguments(bad)), where="gains")
+
+
+@pytest.mark.parametrize("outputs", [[], None, ["hand"], 3])
+def test_what_is_no_output_is_refused(outputs: object) -> None:
+    refused(OutputError, lambda: design_gains(outputs, 2.0), where="outputs")  # type: ignore[arg-type]

@@ -1,0 +1,613 @@
+"""The servo as a system of python-control, and the margins of the linearised loop.
+
+Margins are held against python-control and against the eigenvalues of loops in which the gain,
+the delay or the hold has been put.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import control
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy import signal
+from scipy.linalg import expm
+
+from concur import robots
+from concur.control import (
+    ErrorDynamics,
+    Output,
+    Servo,
+    linear_loop,
+    loop_margins,
+    loop_response,
+    references,
+    to_iosystem,
+)
+from concur.control._output_groups import Product, Vector
+from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
+from concur.mechanism import Body, Inertia, joints
+from concur.multibody import Mechanism
+from concur.reduction import reduce
+from concur.simulation import simulate
+from tests.control._cases import (
+    ARM_Q0,
+    Q0,
+    S0,
+    arm,
+    arm_servo,
+    case_study,
+    case_study_reference,
+    case_study_sample,
+    gantry,
+    refused,
+)
+
+STRETCHED = np.array([*Q0[:5], 0.1, 0.0, 0.0])
+GANTRY_Q = np.array([0.1, -0.2, 0.3, *np.array([0.2, -0.1, 0.3, 0.9]) / np.sqrt(0.95)])
+
+
+@pytest.fixture(scope="module")
+def servo() -> Servo:
+    return case_study()
+
+
+def flat(sample) -> np.ndarray:  # type: ignore[no-untyped-def]
+    return np.concatenate([sample.flat_pose, sample.twist, sample.acceleration])
+
+
+def spd(rng: np.random.Generator, size: int, low: float, high: float) -> np.ndarray:
+    turn, _ = np.linalg.qr(rng.normal(size=(size, size)))
+    return turn @ np.diag(rng.uniform(low, high, size)) @ turn.T
+
+
+def plane(stiffness: object, damping: object, inertia: object = 1.0) -> ErrorDynamics:
+    """Error dynamics of two linear coordinates."""
+    matrices = [
+        np.eye(2) * gain if np.ndim(gain) == 0 else np.array(gain)
+        for gain in (stiffness, damping, inertia)
+    ]
+    return ErrorDynamics(Product([Vector("xy")]), *matrices)
+
+
+def coupled(seed: int, inertia: bool = False) -> ErrorDynamics:
+    rng = np.random.default_rng(seed)
+    metric = spd(rng, 2, 0.3, 3.0) if inertia else np.eye(2)
+    return plane(spd(rng, 2, 1.0, 20.0), spd(rng, 2, 0.5, 5.0), metric)
+
+
+def scalar_loop(kp: float, kd: float) -> control.TransferFunction:
+    return control.tf([kd, kp], [1.0, 0.0, 0.0])
+
+
+# --- nonlinear systems ------------------------------------------------------------------------
+
+
+def test_law_is_a_system_without_states(servo: Servo) -> None:
+    law = to_iosystem(servo)
+    assert (law.nstates, law.ninputs, law.noutputs) == (0, 8 + 5 + 15, 5)
+    assert law.input_labels[:4] == [
+        "q[chassis[x]]",
+        "q[chassis[y]]",
+        "q[chassis[heading]]",
+        "q[left]",
+    ]
+    assert law.input_labels[8] == "s[left]"
+    assert law.input_labels[13] == "pose[base[x]]"
+    assert law.input_labels[-1] == "acceleration[hand[z]]"
+    assert law.output_labels == ["u[left]", "u[right]", "u[turret]", "u[upper]", "u[fore]"]
+    rng = np.random.default_rng(0)
+    for t in (0.0, 1.3):
+        q, s = Q0 + 0.1 * rng.normal(size=8), S0 + rng.normal(size=5)
+        u = law.output(t, [], np.concatenate([q, s, flat(case_study_sample(t))]))
+        assert_allclose(u, servo.torque(q, s, case_study_sample(t)), rtol=0, atol=1e-10)
+
+
+def test_closed_loop_is_that_of_the_full_order_plant_and_of_the_error_dynamics(
+    servo: Servo,
+) -> None:
+    reference, dt = case_study_reference(), 2e-3
+    run = simulate(servo.model.robot, servo, reference, 1.0, Q0, S0, dt=dt)
+    # Inputs are taken as linear between the times given: these must lie close.
+    inputs = np.hstack(reference.sample(run.t)).T
+    response = control.input_output_response(
+        to_iosystem(servo, closed_loop=True),
+        run.t,
+        inputs,
+        [*Q0, *S0],
+        solve_ivp_method="DOP853",
+        solve_ivp_kwargs={"rtol": 1e-9, "atol": 1e-11, "max_step": 0.02},
+    )
+    assert_allclose(response.states[:8].T, run.q, rtol=0, atol=1e-6)
+    assert_allclose(response.states[8:].T, run.s, rtol=0, atol=1e-6)
+    assert_allclose(response.outputs[5:10].T, run.error, rtol=0, atol=1e-6)
+    assert_allclose(response.outputs[10:15].T, run.velocity_error, rtol=0, atol=1e-6)
+    assert_allclose(response.outputs[15:].T, run.u, rtol=0, atol=1e-4)
+    assert np.abs(run.error[0]).max() > 0.1
+    x, ve = servo.error(Q0, S0, case_study_sample(0.0))
+    ideal = servo.error_dynamics.solve(x, ve, run.t)
+    assert_allclose(response.outputs[5:10].T, ideal, rtol=0, atol=1e-6)
+    poses = np.array([servo.output(q) for q in response.states[:8].T[::100]])
+    assert_allclose(response.outputs[:5].T[::100], poses, rtol=0, atol=1e-12)
+
+
+def error_jacobian(servo: Servo, state: np.ndarray, pose: np.ndarray) -> np.ndarray:
+    """Derivative of (x, ve) with respect to (q, s) by central differences, reference at rest."""
+    still, step, columns = np.zeros(servo.size), 1e-5, []
+    for k in range(state.size):
+        ends = []
+        for sign in (1.0, -1.0):
+            moved = state.copy()
+            moved[k] += sign * step
+            errors = servo.errors(moved[: servo.nq], moved[servo.nq :], pose, still)
+            ends.append(np.concatenate(errors))
+        columns.append((ends[0] - ends[1]) / (2 * step))
+    return np.column_stack(columns)
+
+
+@pytest.mark.parametrize(
+    ("case", "q"),
+    [
+        (lambda: case_study(), Q0),
+        (lambda: arm_servo(arm(), "SE3", spd(np.random.default_rng(1), 6, 2, 9), 5.0), ARM_Q0),
+        (lambda: arm_servo(gantry(), "R3xSO3", [[4, 5, 6, 7, 8, 9]], 3.0), GANTRY_Q),
+    ],
+    ids=["rover", "arm", "ball joint"],
+)
+def test_linearised_closed_loop_carries_the_error_dynamics(case, q: np.ndarray) -> None:  # type: ignore[no-untyped-def]
+    servo = case()
+    n, state = servo.size, np.concatenate([q, np.zeros(servo.ns)])
+    pose = servo.output(q)
+    demand = np.concatenate([pose, np.zeros(2 * n)])
+    system = to_iosystem(servo, closed_loop=True)
+    assert_allclose(system.dynamics(0.0, state, demand), 0.0, atol=1e-11)
+    linear = system.linearize(state, demand, eps=1e-6)
+    errors = error_jacobian(servo, state, pose)
+    scale = np.linalg.inv(servo.inertia)
+    kp, kd = scale @ servo.stiffness, scale @ servo.damping
+    expected = np.block([[np.zeros((n, n)), -np.eye(n)], [kp, -kd]])
+    assert_allclose(errors @ linear.A, expected @ errors, rtol=0, atol=2e-4)
+    size = servo.pose_size
+    twist, acceleration = linear.B[:, size : size + n], linear.B[:, size + n :]
+    # d/dt (r^-1 rdot), the lower rows, answers the demand's twist by KD, its rate by one.
+    assert_allclose((errors @ twist)[n:], kd, rtol=0, atol=2e-4)
+    assert_allclose((errors @ acceleration)[n:], np.eye(n), rtol=0, atol=2e-4)
+    assert_allclose(linear.C[size : size + 2 * n], errors, rtol=0, atol=2e-4)
+    for pole in np.linalg.eigvals(expected):
+        assert np.abs(np.linalg.eigvals(linear.A) - pole).min() < 1e-3
+    assert_allclose(linear_loop(servo).A, expected, rtol=0, atol=1e-14)
+
+
+def test_operating_point_is_found_where_the_outputs_are_wanted() -> None:
+    servo = arm_servo(arm(), "R3xSO3")
+    wanted = servo.output(ARM_Q0 + 0.05)
+    demand = np.concatenate([wanted, np.zeros(12)])
+    system = to_iosystem(servo, closed_loop=True)
+    point = control.find_operating_point(system, [*ARM_Q0, *np.zeros(6)], demand)
+    assert_allclose(point.states, [*(ARM_Q0 + 0.05), *np.zeros(6)], rtol=0, atol=1e-6)
+    held = servo.model.bias(point.states[:6], np.zeros(6))
+    assert np.abs(held).max() > 1.0
+    assert_allclose(point.outputs[-6:], held, rtol=0, atol=1e-6)
+
+
+def test_law_connects_to_a_plant_by_the_names_of_its_signals(servo: Servo) -> None:
+    law, loop = to_iosystem(servo), to_iosystem(servo, closed_loop=True)
+    model = servo.model
+
+    def move(t, x, u, params):  # type: ignore[no-untyped-def]
+        q, s = x[:8], x[8:]
+        rate = model.robot.rate(q, model.velocity(q, s))
+        return np.concatenate([rate, model.acceleration(q, s, u)])
+
+    plant = control.nlsys(
+        move,
+        lambda t, x, u, params: x,
+        inputs=law.output_labels,
+        outputs=loop.state_labels,
+        states=13,
+    )
+    joined = control.interconnect([law, plant], inputs=loop.input_labels, outputs=law.output_labels)
+    state, demand = np.concatenate([Q0, S0]), flat(case_study_sample(0.4))
+    expected = loop.dynamics(0.4, state, demand)
+    assert np.abs(expected).max() > 1.0
+    assert_allclose(joined.dynamics(0.4, state, demand), expected, rtol=0, atol=1e-9)
+    u = joined.output(0.4, state, demand)
+    assert_allclose(loop.output(0.4, state, demand)[-5:], u, rtol=0, atol=1e-9)
+
+
+def test_closed_loop_of_a_measured_servo_moves_alike(servo: Servo) -> None:
+    measured = replace(servo, measured=True)
+    law = to_iosystem(measured)
+    assert law.input_labels[8:16] == [f"v[{name}]" for name in servo.model.robot.freedom_names]
+    demand = flat(case_study_sample(0.4))
+    v = servo.model.velocity(Q0, S0)
+    expected = to_iosystem(servo).output(0.4, [], np.concatenate([Q0, S0, demand]))
+    u = law.output(0.4, [], np.concatenate([Q0, v, demand]))
+    assert_allclose(u, expected, rtol=0, atol=1e-9)
+    state = np.concatenate([Q0, S0])
+    rates = [to_iosystem(each, True).dynamics(0.4, state, demand) for each in (servo, measured)]
+    assert_allclose(rates[0], rates[1], rtol=0, atol=1e-9)
+
+
+def test_closed_loop_of_a_floating_robot_with_momentum() -> None:
+    robot = robots.free_flyer()
+    q, s = robot.neutral(), np.array([0.05, -0.04, 0.03, 0.02, -0.03, 0.04])
+    q[7:] = ARM_Q0
+    model = reduce(robot, momentum=[1.95, -1.25, 0.4, 0.44, 0.58, -0.15])
+    servo = Servo(model, [Output("hand", "tool", "R3xSO3")], 9.0, 5.0)
+    place = servo.output(q) + np.array([0.02, 0.03, -0.01, 0.0, 0.0, 0.0, 0.0])
+    reference = references.hold(place, group="R3xSO3")
+    run = simulate(robot, servo, reference, 0.5, q, s, dt=1e-2)
+    inputs = np.hstack(reference.sample(run.t)).T
+    response = control.input_output_response(
+        to_iosystem(servo, closed_loop=True),
+        run.t,
+        inputs,
+        [*q, *s],
+        solve_ivp_kwargs={"rtol": 1e-9, "atol": 1e-11},
+    )
+    assert np.abs(run.q[-1, :7] - q[:7]).max() > 1e-3
+    assert_allclose(response.states[:13].T, run.q, rtol=0, atol=1e-7)
+    assert_allclose(response.outputs[7:13].T, run.error, rtol=0, atol=1e-7)
+
+
+def test_torque_limits_hold_in_both_systems(servo: Servo) -> None:
+    limited, sample = replace(servo, torque_limits=4.5), case_study_sample(0.0)
+    state, demand = np.concatenate([Q0, S0]), flat(sample)
+    free = to_iosystem(servo).output(0.0, [], np.concatenate([state, demand]))
+    assert np.abs(free).max() > 5.0
+    u = to_iosystem(limited).output(0.0, [], np.concatenate([state, demand]))
+    assert np.abs(u).max() <= 4.5
+    assert_allclose(u, limited.torque(Q0, S0, sample), rtol=0, atol=1e-9)
+    loop = to_iosystem(limited, closed_loop=True)
+    assert_allclose(loop.output(0.0, state, demand)[-5:], u, rtol=0, atol=1e-9)
+    expected = servo.model.acceleration(Q0, S0, u)
+    assert_allclose(loop.dynamics(0.0, state, demand)[8:], expected, rtol=0, atol=1e-6)
+
+
+def test_signals_of_a_body_with_a_point_in_its_name() -> None:
+    bodies = [
+        Body("floor", joints.Fixed()),
+        Body("a.b", joints.Prismatic((1, 0, 0)), "floor", inertia=Inertia(2.0)),
+    ]
+    model = reduce(Mechanism("slide", bodies))
+    system = to_iosystem(Servo(model, [Output("x.y", "a.b", "R")], 4.0, 2.8), closed_loop=True)
+    assert system.state_labels == ["q[a_b]", "s[a_b]"]
+    assert_allclose(system.dynamics(0.0, [0.1, 0.2], [0.4, 0.0, 0.5]), [0.2, 1.2 - 0.56 + 0.5])
+
+
+def test_no_torque_in_a_singular_configuration(servo: Servo) -> None:
+    demand = flat(case_study_sample(0.0))
+    law, loop = to_iosystem(servo), to_iosystem(servo, closed_loop=True)
+    refused(
+        SingularConfigurationError,
+        lambda: law.output(0.0, [], np.concatenate([STRETCHED, S0, demand])),
+    )
+    # Where python-control asks before it knows the state; this configuration is singular too.
+    assert servo.margin(np.zeros(8)) < servo.singular_margin
+    assert_allclose(law.output(0.0, [], np.concatenate([np.zeros(13), demand])), 0.0)
+    state = np.concatenate([STRETCHED, S0])
+    refused(SingularConfigurationError, lambda: loop.dynamics(0.0, state, demand))
+    state = np.concatenate([Q0, S0])
+    state[3] = np.nan
+    refused(NonFiniteError, lambda: loop.dynamics(0.0, state, demand))
+
+
+def test_python_control_is_imported_when_it_is_wanted() -> None:
+    program = (
+        "import sys, concur as cc\n"
+        "model = cc.reduce(cc.robots.rover_arm())\n"
+        "outputs = [cc.Output('base', 'chassis', 'R2', point=(0.25, 0, 0)),"
+        " cc.Output('hand', 'forearm', 'R3', point=(0, 0.2, 0))]\n"
+        "cc.loop_margins(cc.Servo(model, outputs, 4.0, 2.8))\n"
+        "assert 'control' not in sys.modules\n"
+        "cc.design_gains(outputs, 2.0)\n"
+        "assert 'control' in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+# --- linear loop ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_linear_loop_is_the_derivative_of_the_error_dynamics(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    gains = [spd(rng, 6, 0.5, 9.0) for _ in range(3)]
+    for group in ("SE3", "SO3+R3"):
+        base = arm_servo(arm(), group)
+        servo = Servo(base.model, base.outputs, *gains)
+        system = linear_loop(servo)
+        columns = []
+        for k in range(12):
+            ends = []
+            for sign in (1e-5, -1e-5):
+                z = np.zeros(12)
+                z[k] = sign
+                ends.append(np.concatenate(servo.error_dynamics.rate(z[:6], z[6:])))
+            columns.append((ends[0] - ends[1]) / 2e-5)
+        assert_allclose(system.A, np.column_stack(columns), rtol=0, atol=1e-8)
+        assert_allclose(system.B, np.vstack([np.zeros((6, 6)), np.eye(6)]))
+        assert_allclose(system.C, np.eye(12))
+        assert_allclose(linear_loop(servo.error_dynamics).A, system.A)
+        assert (
+            system.state_labels[0]
+            == f"error[{servo.outputs[0].name}[{'x' if group == 'SE3' else 'rx'}]]"
+        )
+
+
+def test_linear_loop_moves_like_the_error_dynamics(servo: Servo) -> None:
+    x, ve = servo.error(Q0, S0, case_study_sample(0.0))
+    times = np.linspace(0.0, 2.0, 41)
+    response = control.initial_response(linear_loop(servo), times, [*x, *ve])
+    ideal = servo.error_dynamics.solve(x, ve, times)
+    assert_allclose(response.outputs[:5].T, ideal, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_broken_loop_closes_to_the_closed_one(seed: int) -> None:
+    dynamics = coupled(seed, inertia=True)
+    opened, closed = linear_loop(dynamics, broken=True), linear_loop(dynamics)
+    assert np.abs(np.linalg.eigvals(opened.A)).max() == 0.0
+    assert_allclose(opened.A - opened.B @ opened.C, closed.A, rtol=0, atol=1e-14)
+    assert (opened.input_labels[0], opened.output_labels[0]) == ("command[0: x]", "demand[0: x]")
+
+
+def test_broken_loop_of_scalar_gains(servo: Servo) -> None:
+    opened = linear_loop(servo, broken=True)
+    for frequency in (0.1, 1.0, 30.0):
+        s = 1j * frequency
+        expected = np.diag([(4 * s + 4) / s**2] * 2 + [(6 * s + 9) / s**2] * 3)
+        assert_allclose(opened(s), expected, rtol=1e-12, atol=1e-12)
+
+
+# --- margins ----------------------------------------------------------------------------------
+
+
+def test_margins_of_the_tables() -> None:
+    margins = loop_margins(case_study(stiffness=4.0, damping=2.8))
+    assert margins.names == ("base[x]", "base[y]", "hand[x]", "hand[y]", "hand[z]")
+    assert_allclose(margins.crossover, 3.086, atol=5e-4)
+    assert_allclose(margins.phase_margin, 65.2, atol=0.05)
+    assert_allclose(margins.delay_margin, 0.3686, atol=5e-5)
+    assert margins.common_delay_margin == pytest.approx(0.3686, abs=5e-5)
+    assert margins.hold_limit == pytest.approx(0.7143, abs=5e-5)
+    assert np.isinf(margins.gain_margin).all()
+
+
+@pytest.mark.parametrize(
+    ("kp", "kd"), [(4.0, 2.8), (4.0, 4.0), (9.0, 0.3), (1e-4, 3.0), (2e5, 40.0), (0.3, 90.0)]
+)
+def test_margins_of_one_channel_are_those_of_python_control(kp: float, kd: float) -> None:
+    loop = scalar_loop(kp, kd)
+    gain, phase, _, _, crossover, _ = control.stability_margins(loop)
+    margins = loop_margins(plane(kp, kd))
+    assert np.isinf(gain)
+    assert np.isinf(margins.gain_margin).all()
+    assert_allclose(margins.crossover, crossover, rtol=1e-9)
+    assert_allclose(margins.phase_margin, phase, rtol=1e-9)
+    assert_allclose(margins.delay_margin, np.radians(phase) / crossover, rtol=1e-9)
+    assert margins.common_delay_margin == pytest.approx(np.radians(phase) / crossover, rel=1e-9)
+    grid = np.sqrt(kp) * np.logspace(-0.1, 0.1, 201)
+    disk, gain_of_disk, phase_of_disk = control.disk_margins(loop, grid)
+    assert margins.disk_margin == pytest.approx(disk, rel=1e-6)
+    assert 20 * np.log10(margins.disk_gain_margin) == pytest.approx(gain_of_disk, rel=1e-4)
+    assert margins.disk_phase_margin == pytest.approx(phase_of_disk, rel=1e-6)
+    assert margins.disk_margin == pytest.approx(2 / np.sqrt(1 + 4 * kp / kd**2), rel=1e-9)
+
+
+def test_margins_of_channels_far_apart_do_not_mix() -> None:
+    together = loop_margins(plane(np.diag([1e-4, 1e4]), np.diag([0.015, 120.0])))
+    for k, (kp, kd) in enumerate([(1e-4, 0.015), (1e4, 120.0)]):
+        _, phase, _, _, crossover, _ = control.stability_margins(scalar_loop(kp, kd))
+        assert together.crossover[k] == pytest.approx(crossover, rel=1e-9)
+        assert together.phase_margin[k] == pytest.approx(phase, rel=1e-9)
+    assert together.common_delay_margin == pytest.approx(together.delay_margin.min(), rel=1e-9)
+
+
+def opened_at(dynamics: ErrorDynamics, index: int) -> control.StateSpace:
+    """Loop of one coordinate with the other ones closed, by python-control alone."""
+    system = linear_loop(dynamics, broken=True)
+    others = np.eye(system.ninputs)
+    others[index, index] = 0.0
+    return control.ss(
+        system.A - system.B @ others @ system.C,
+        system.B[:, [index]],
+        system.C[[index], :],
+        [[0.0]],
+    )
+
+
+@pytest.mark.parametrize("inertia", [False, True])
+@pytest.mark.parametrize("seed", range(4))
+def test_margins_of_coupled_coordinates_are_those_of_python_control(
+    seed: int, inertia: bool
+) -> None:
+    dynamics = coupled(seed, inertia)
+    margins, response = loop_margins(dynamics), loop_response(dynamics)
+    for k in range(2):
+        loop = opened_at(dynamics, k)
+        _, phase, _, _, crossover, _ = control.stability_margins(loop)
+        assert margins.crossover[k] == pytest.approx(crossover, rel=1e-5)
+        assert margins.phase_margin[k] == pytest.approx(phase, rel=1e-5)
+        values = loop(1j * response.frequency)
+        assert_allclose(response.loop[:, k], values, rtol=1e-8)
+        assert control.disk_margins(loop, response.frequency)[0] > margins.disk_margin * (1 - 1e-9)
+
+
+def growth(dynamics: ErrorDynamics, factors: object) -> float:
+    """Largest real part of the closed loop's poles when commands are multiplied by factors."""
+    system = linear_loop(dynamics, broken=True)
+    closed = system.A - system.B @ np.diag(factors) @ system.C
+    return float(np.linalg.eigvals(closed).real.max())
+
+
+def test_gain_may_grow_without_end_where_the_metric_is_diagonal() -> None:
+    dynamics = coupled(2)
+    assert np.isinf(loop_margins(dynamics).gain_margin).all()
+    for factor in (1e-3, 1.0, 1e3, 1e5):
+        assert growth(dynamics, [factor, 1.0]) < 0.0
+        assert growth(dynamics, [1.0, factor]) < 0.0
+
+
+def test_gain_margin_of_an_oblique_metric() -> None:
+    # Slightly damped, so that the metric's coupling can make one loop's gain unstable.
+    dynamics = plane(
+        [[7.5, 1.4], [1.4, 2.3]], [[0.22, -0.04], [-0.04, 0.16]], [[16.5, 1.5], [1.5, 0.52]]
+    )
+    margins = loop_margins(dynamics)
+    limited = np.nonzero(np.isfinite(margins.gain_margin))[0]
+    assert limited.size
+    for k in limited:
+        for side, sign in ((1 - 1e-6, -1), (1 + 1e-6, 1)):
+            factors = np.ones(2)
+            factors[k] = margins.gain_margin[k] * side
+            assert np.sign(growth(dynamics, factors)) == sign
+
+
+def delayed_radius(dynamics: ErrorDynamics, delays: np.ndarray, count: int) -> float:
+    """Spectral radius of the loop with its commands delayed by whole numbers of short holds."""
+    period = delays.max() / count
+    n = delays.size
+    double = np.array([[1.0, -period, -(period**2) / 2], [0.0, 1.0, period]])
+    step = np.kron(double[:, :2], np.eye(n))
+    push = np.kron(double[:, 2:], np.eye(n))
+    feedback = -linear_loop(dynamics, broken=True).C
+    size = 2 * n + n * count
+    whole = np.zeros((size, size))
+    whole[: 2 * n, : 2 * n] = step
+    for k in range(n):
+        late = round(delays[k] / period)
+        if late == 0:
+            whole[: 2 * n, : 2 * n] += np.outer(push[:, k], feedback[k])
+        else:
+            whole[: 2 * n, 2 * n + n * (late - 1) + k] += push[:, k]
+    whole[2 * n : 3 * n, : 2 * n] = feedback
+    whole[3 * n :, 2 * n : -n] = np.eye(n * (count - 1))
+    return float(np.abs(np.linalg.eigvals(whole)).max())
+
+
+@pytest.mark.parametrize("dynamics", [plane(4.0, 2.8), coupled(0), coupled(3, inertia=True)])
+def test_delay_margins_are_where_a_delayed_loop_becomes_unstable(dynamics: ErrorDynamics) -> None:
+    margins, count = loop_margins(dynamics), 60
+    # The hold of the model counts as half a period more of delay.
+    held = count / (count + 0.5)
+    for delays in (
+        np.full(2, margins.common_delay_margin),
+        np.array([margins.delay_margin[0], 0.0]),
+        np.array([0.0, margins.delay_margin[1]]),
+    ):
+        assert delayed_radius(dynamics, 0.97 * held * delays, count) < 1.0
+        assert delayed_radius(dynamics, 1.03 * held * delays, count) > 1.0
+
+
+def held_radius(dynamics: ErrorDynamics, period: float) -> float:
+    system = linear_loop(dynamics, broken=True)
+    n = system.nstates
+    both = np.block([[system.A, system.B], [np.zeros((n // 2, n + n // 2))]])
+    exact = expm(both * period)
+    closed = exact[:n, :n] - exact[:n, n:] @ system.C
+    return float(np.abs(np.linalg.eigvals(closed)).max())
+
+
+@pytest.mark.parametrize(("kp", "kd"), [(4.0, 2.8), (4.0, 5.0), (9.0, 0.3), (1.0, 2.0)])
+def test_hold_limit_is_exact_for_scalar_gains(kp: float, kd: float) -> None:
+    dynamics = plane(kp, kd)
+    limit = loop_margins(dynamics).hold_limit
+    assert limit == pytest.approx(min(2 / kd, 2 * kd / kp), rel=1e-12)
+    assert held_radius(dynamics, 0.999 * limit) < 1.0
+    assert held_radius(dynamics, 1.001 * limit) > 1.0
+
+
+def test_hold_limit_is_safe_for_matrices() -> None:
+    for seed in range(30):
+        dynamics = coupled(seed, inertia=True)
+        limit = loop_margins(dynamics).hold_limit
+        for share in (0.2, 0.7, 0.999):
+            assert held_radius(dynamics, share * limit) < 1.0
+
+
+def test_disk_margin_bears_changes_of_all_gains_at_once() -> None:
+    rng = np.random.default_rng(4)
+    for seed in range(10):
+        dynamics = coupled(seed, inertia=True)
+        margins = loop_margins(dynamics)
+        most = margins.disk_gain_margin
+        assert most > 1.0
+        corners = [(most, 1 / most), (most, most), (1 / most, most), (1 / most, 1 / most)]
+        for factors in [*corners, *(most ** rng.uniform(-1, 1, (20, 2)))]:
+            assert growth(dynamics, factors) < 0.0
+        # A loss of phase is a factor exp(-j phi): its real form turns a doubled system.
+        turn = np.exp(1j * np.radians(margins.disk_phase_margin) * rng.uniform(-1, 1, (20, 2)))
+        system = linear_loop(dynamics, broken=True)
+        for factors in turn:
+            closed = system.A - system.B @ np.diag(factors) @ system.C
+            assert np.linalg.eigvals(closed).real.max() < 0.0
+
+
+def test_disk_margin_does_not_depend_on_units() -> None:
+    dynamics = coupled(5)
+    scale = np.diag([1.0, 100.0])
+    other = plane(*(scale @ m @ scale for m in (dynamics.stiffness, dynamics.damping, np.eye(2))))
+    expected = loop_margins(dynamics)
+    margins = loop_margins(other)
+    for name in ("crossover", "phase_margin", "delay_margin", "disk_margin", "hold_limit"):
+        assert_allclose(getattr(margins, name), getattr(expected, name), rtol=1e-7)
+
+
+def test_text_of_the_margins() -> None:
+    text = str(loop_margins(case_study(stiffness=4.0, damping=2.8)))
+    assert "crossover [rad/s]" in text
+    assert "held for less than 0.7143 s" in text
+    row = next(line for line in text.splitlines() if "hand[z]" in line)
+    assert row.split() == ["hand[z]", "3.086", "inf", "65.2", "0.3686"]
+
+
+def test_what_is_no_servo_is_refused() -> None:
+    for call in (linear_loop, loop_margins, loop_response):
+        refused(OutputError, lambda call=call: call(3.0), expected="Servo")
+
+
+# --- responses --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dynamics", [plane(np.diag([4.0, 9.0]), np.diag([1.2, 7.0])), coupled(1)])
+def test_step_response_is_that_of_scipy(dynamics: ErrorDynamics) -> None:
+    response = loop_response(dynamics)
+    kp, kd = dynamics.stiffness, dynamics.damping
+    matrix = np.block([[np.zeros((2, 2)), np.eye(2)], [-kp, -kd]])
+    for k in range(2):
+        system = signal.StateSpace(
+            matrix, np.vstack([np.zeros((2, 1)), kp[:, [k]]]), np.eye(4)[[k]], np.zeros((1, 1))
+        )
+        _, expected = signal.step(system, T=response.t)
+        assert_allclose(response.step[:, k], expected, rtol=0, atol=1e-10)
+        fine = np.linspace(0.0, response.t[-1], 20001)
+        _, value = signal.step(system, T=fine)
+        last = fine[np.nonzero(np.abs(value - 1.0) > response.band)[0][-1]]
+        assert last <= response.settling_time[k] <= last + fine[1]
+    assert response.settling_time.max() < response.t[-1]
+
+
+def test_settling_of_coupled_coordinates_joins_that_of_channels() -> None:
+    alone = loop_response(plane(4.0, 2.8)).settling_time
+    tilt = 1e-12 * np.array([[0.0, 1.0], [1.0, 0.0]])
+    joined = loop_response(plane(4.0 * np.eye(2) + tilt, 2.8)).settling_time
+    assert_allclose(joined, alone, rtol=1e-9)
+
+
+def test_responses_reach_as_far_as_asked(servo: Servo) -> None:
+    response = loop_response(servo, duration=0.5)
+    assert response.t[-1] == 0.5
+    assert response.step.shape == (response.t.size, 5)
+    assert response.loop.shape == (response.frequency.size, 5)
+    assert_allclose(response.settling_time, loop_response(servo).settling_time)
+    for bad in (0.0, -1.0):
+        refused(OutputError, lambda bad=bad: loop_response(servo, bad), where="duration")
