@@ -18,14 +18,17 @@ with the left-trivialised derivative D along the shape, at Pi and phat fixed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
-from concur.codegen import Array, evaluated
+from concur.codegen import Array, as_floats, evaluated, nonfinite_error, shape_error
 from concur.dynamics import solve_positive_definite
+from concur.groups import classify
 from concur.kinematics import constant, joint_bases, joint_poses
+from concur.multibody import Mechanism
 from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
 
@@ -80,6 +83,50 @@ class MomentumReduction(ReducedModel):
         axes = axes[:, np.linalg.norm(self.robot.base.joint.basis[3:], axis=0) == 0.0]
         onto = axes @ np.linalg.pinv(axes) if axes.size else np.zeros((3, 3))
         return np.asarray(onto @ np.array(self.momentum[:3]) / self.robot.total_mass)
+
+    def at_momentum(self, momentum: ArrayLike) -> MomentumReduction:
+        """The same robot with another momentum.
+
+        Parameters
+        ----------
+        momentum : array_like
+            Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
+
+        Returns
+        -------
+        MomentumReduction
+            The model; its functions are built anew.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If the momentum is not six finite numbers.
+        """
+        value = read_momentum(f"robot `{self.name}`, `momentum`", momentum)
+        return replace(self, momentum=value, reason=momentum_reason(self.robot, value))
+
+    @evaluated("(nq),(ns),(6)->(nv)")
+    def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
+        """Velocity of the robot for shape velocities, at a momentum given now.
+
+        For a momentum that is estimated while the robot runs: a servo that measures its
+        velocities takes the result.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        momentum : array_like
+            Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v, shape (nv,).
+        """
+        carried = self._carried(q, momentum)
+        locked = solve_positive_definite(self.locked_inertia(q), carried)
+        return ca.vertcat(locked - self.connection(q) @ s, s)
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
@@ -158,12 +205,7 @@ class MomentumReduction(ReducedModel):
         numpy.ndarray or casadi.SX
             Pi, shape (nb,), dual to the base's velocity.
         """
-        rotation, translation = joint_poses(self.robot, q)[0]
-        linear, angular = constant(self.momentum[:3]), constant(self.momentum[3:])
-        basis = joint_bases(self.robot)[0]
-        force = rotation.T @ linear
-        torque = rotation.T @ (angular - ca.cross(translation, linear))
-        return basis[0].T @ force + basis[1].T @ torque
+        return self._carried(q, constant(self.momentum))
 
     @evaluated("(nq)->(nb)")
     def locked_velocity(self, q: Array) -> Array:
@@ -340,6 +382,14 @@ class MomentumReduction(ReducedModel):
             ]
         )
 
+    def _carried(self, q: Array, momentum: Array) -> Array:
+        """Spatial momentum carried to the base's frame and basis: Ad*_q1 mu."""
+        rotation, translation = joint_poses(self.robot, q)[0]
+        basis = joint_bases(self.robot)[0]
+        force = rotation.T @ momentum[:3]
+        torque = rotation.T @ (momentum[3:] - ca.cross(translation, momentum[:3]))
+        return basis[0].T @ force + basis[1].T @ torque
+
     def _blocks(self, q: Array) -> tuple[Array, Array, Array]:
         """Mass matrix in blocks: base, base against shape, shape."""
         mass, nb = self.robot.mass_matrix(q), self.nb
@@ -359,3 +409,54 @@ class MomentumReduction(ReducedModel):
         """ad*_v P with <ad*_v P, y> = <P, [v, y]>, on the product of the joint groups."""
         y = ca.SX.sym("y", self.nv)
         return ca.gradient(ca.dot(momentum, self.robot.bracket(v, y)), y)
+
+
+def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:
+    """Read a momentum given by a user.
+
+    Parameters
+    ----------
+    where : str
+        Place named in errors.
+    momentum : array_like
+        Six numbers.
+
+    Returns
+    -------
+    tuple of float
+        The same.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If it is not six finite numbers.
+    """
+    value = as_floats(momentum, where)
+    if value.shape != (6,):
+        raise shape_error(where, (6,), value.shape)
+    if not np.isfinite(value).all():
+        raise nonfinite_error(where, value)
+    return tuple(float(x) for x in value)
+
+
+def momentum_reason(robot: Mechanism, momentum: tuple[float, ...] | None) -> str:
+    """Say why a robot is reduced by its momentum.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    momentum : tuple of float or None
+        Its spatial momentum, if it was given.
+
+    Returns
+    -------
+    str
+        The reason.
+    """
+    group = classify(robot.base.joint.basis).name
+    reason = f"nobody drives the base `{robot.base.name}`, which moves in {group}: the momentum "
+    if momentum is None:
+        return reason + "is constant, and taken as zero since none was given"
+    linear, angular = (np.linalg.norm(part) for part in (momentum[:3], momentum[3:]))
+    return reason + f"is constant, {linear:.4g} kg m/s and {angular:.4g} kg m^2/s about the origin"

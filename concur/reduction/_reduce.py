@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.errors import ReductionError
-from concur.groups import classify
 from concur.mechanism.joints import Fixed
 from concur.multibody import Mechanism
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
-from concur.reduction._momentum import MomentumReduction
+from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
 from concur.reduction._wheels import WheelReduction
 
 SAMPLES = 12
@@ -92,27 +90,16 @@ def _no_momentum(robot: Mechanism, momentum: ArrayLike | None, why: str) -> None
 
 def _by_momentum(robot: Mechanism, momentum: ArrayLike | None) -> MomentumReduction:
     where = f"robot `{robot.name}`, `momentum`"
-    value = np.zeros(6) if momentum is None else as_floats(momentum, where)
-    if value.shape != (6,):
-        raise shape_error(where, (6,), value.shape)
-    if not np.isfinite(value).all():
-        raise nonfinite_error(where, value)
+    value = read_momentum(where, np.zeros(6) if momentum is None else momentum)
     nb = robot.base.joint.nv
     _check_gravity(robot, nb)
-    group = classify(robot.base.joint.basis).name
-    reason = f"nobody drives the base `{robot.base.name}`, which moves in {group}: the momentum "
-    if momentum is None:
-        reason += "is constant, and taken as zero since none was given"
-    else:
-        linear, angular = (np.linalg.norm(part) for part in (value[:3], value[3:]))
-        reason += f"is constant, {linear:.4g} kg m/s and {angular:.4g} kg m^2/s about the origin"
     return MomentumReduction(
         robot,
         "symplectic",
         tuple(range(nb, robot.nv)),
         tuple(range(nb)),
-        reason,
-        tuple(float(x) for x in value),
+        momentum_reason(robot, None if momentum is None else value),
+        value,
     )
 
 

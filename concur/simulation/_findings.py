@@ -28,6 +28,8 @@ class Tolerances:
         Largest residual of the rolling constraints, m/s.
     margin : float
         Smallest admissible margin of the decoupling matrix.
+    momentum : float
+        Largest relative drift of a floating robot's momentum.
     """
 
     settling_time: float
@@ -35,6 +37,7 @@ class Tolerances:
     deviation: float = 1e-6
     constraint: float = 1e-9
     margin: float = 1e-3
+    momentum: float = 1e-8
 
 
 @dataclass(frozen=True)
@@ -98,8 +101,10 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     -------
     tuple of Finding
         Errors of each output, deviation from the ideal error dynamics, constraint residual,
-        energy balance, peak controls with their sign, margin and time taken. The deviation is
-        not judged when the torque is held or the plant differs from the servo's model.
+        momentum drift, energy balance, peak controls with their sign, what torque limits and
+        damping gave up, margin and time taken. The deviation is not judged where the law cannot
+        be ideal: when the torque is held or limited, the plant or its momentum differs from the
+        servo's model, or the solution is damped.
     """
     found = []
     settled = run.t >= min(tolerances.settling_time, run.t[-1])
@@ -123,6 +128,13 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
         reasons.append("the torque is held")
     if run.plant_differences:
         reasons.append("the plant differs from the servo's model")
+    wrong = run.mismatch
+    if wrong is not None and wrong.used and wrong.relative > 1e-9:
+        reasons.append("the momentum is not the one the servo assumes")
+    if run.scale.min() < 1.0:
+        reasons.append("torque limits were active")
+    elif np.abs(run.missed).max() > 0.0:
+        reasons.append("the solution was damped")
     units = (unit for output in run.servo.outputs for unit in output.coordinate_units)
     found.append(
         Finding(
@@ -136,17 +148,41 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     if run.robot.nf:
         residual = float(run.constraint_residual.max())
         found.append(Finding("constraint residual", residual, "m/s", tolerances.constraint))
+    if run.floats:
+        drift = float(run.momentum_drift.max())
+        found.append(Finding("relative drift of the momentum", drift, "", tolerances.momentum))
+    if wrong is not None and wrong.relative > 1e-9:
+        found.append(
+            Finding(
+                "momentum at the start, relative difference to the servo's",
+                wrong.relative,
+                note="" if wrong.used else "of no effect: the servo measures its velocities",
+            )
+        )
     found.append(Finding("energy balance", float(np.abs(run.energy_balance).max()), "J"))
     for k, name in enumerate(run.servo.model.control_names):
         peak = float(run.u[np.abs(run.u[:, k]).argmax(), k])
         found.append(Finding(f"peak of {name}", peak, run.control_units[k]))
+    if run.servo.torque_limits is not None:
+        share = float(np.mean(run.scale < 1.0))
+        found += [
+            Finding("smallest scale of the demand within torque limits", float(run.scale.min())),
+            Finding("share of the time in which torque limits were active", 100 * share, "%"),
+        ]
+    if run.servo.damped_below is not None:
+        units = (f"{unit}/s^2" for o in run.servo.outputs for unit in o.coordinate_units)
+        given_up = float(np.abs(run.missed).max())
+        label = "output acceleration given up, largest"
+        found.append(Finding(label, given_up, ", ".join(dict.fromkeys(units))))
+    damped = run.servo.damped_below is not None
     found.append(
         Finding(
             "smallest margin of the decoupling matrix",
             float(run.margin.min()),
             "",
-            tolerances.margin,
+            None if damped else tolerances.margin,
             at_least=True,
+            note="not judged: the solution is damped near singular configurations" * damped,
         )
     )
     found.append(Finding("time taken by the simulation", run.seconds, "s"))

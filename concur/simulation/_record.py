@@ -30,6 +30,8 @@ class Recorder:
         s = servo.taken(v)
         x, ve = servo.errors(q, s, pose, twist)
         residual = robot.constraints(q) @ v
+        moving = ca.SX(v)
+        moving[: robot.base.joint.nv] = 0.0
         results = {
             "error": x,
             "velocity_error": ve,
@@ -37,6 +39,7 @@ class Recorder:
             "constraint_residual": ca.norm_inf(residual) if plant.nf else ca.SX(0),
             "energy": robot.kinetic_energy(q, v) + robot.potential_energy(q),
             "momentum": robot.momentum(q, v),
+            "inner_momentum": robot.momentum(q, moving),
             "pose": servo.output(q),
         }
         self._names = tuple(results)

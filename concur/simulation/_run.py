@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from concur.control import Servo
+from concur.control import MomentumMismatch, Servo
 from concur.multibody import Mechanism
+from concur.reduction import MomentumReduction
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
@@ -21,6 +22,7 @@ from concur.simulation._hdf5 import (
     velocity_columns,
     write,
 )
+from concur.simulation._momentum import momentum_drift
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,6 +45,7 @@ UNITS = {
     "energy": "J",
     "work": "J",
     "momentum": None,
+    "inner_momentum": None,
     "pose": None,
     "reference": None,
 }
@@ -85,6 +88,8 @@ class Run:
         Energy of the robot and work of the drives since the start, shape (k,), J.
     momentum : numpy.ndarray
         Spatial momentum about the inertial origin, shape (k, 6).
+    inner_momentum : numpy.ndarray
+        The same of the joints' motion alone, the base at rest, shape (k, 6).
     pose, reference : numpy.ndarray
         Flat output coordinates, actual and demanded, shape (k, pose_size).
     method : str
@@ -113,6 +118,7 @@ class Run:
     energy: np.ndarray
     work: np.ndarray
     momentum: np.ndarray
+    inner_momentum: np.ndarray
     pose: np.ndarray
     reference: np.ndarray
     method: str
@@ -153,6 +159,25 @@ class Run:
     def energy_balance(self) -> np.ndarray:
         """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
         return np.asarray(self.energy - self.energy[0] - self.work)
+
+    @property
+    def floats(self) -> bool:
+        """Whether the robot floats freely, its momentum constant."""
+        return isinstance(self.servo.model, MomentumReduction)
+
+    @cached_property
+    def momentum_drift(self) -> np.ndarray:
+        """Deviation of a floating robot's momentum from that at the start, relative, (k,).
+
+        Zero up to round-off and the integrator's error; translations and rotations apart,
+        each against the momentum itself or what the joints move inside the robot.
+        """
+        return momentum_drift(self.robot, self.momentum, self.inner_momentum, self.momentum[0])
+
+    @cached_property
+    def mismatch(self) -> MomentumMismatch | None:
+        """Momentum that the servo assumes against that at the start; none unless it floats."""
+        return self.servo.mismatch(self.q[0], self.v[0]) if self.floats else None
 
     @property
     def control_units(self) -> tuple[str, ...]:
@@ -254,6 +279,7 @@ class Run:
             "missed": [(name, f"{unit}/s^2") for name, unit in errors],
             "lyapunov": [("lyapunov", ", ".join(squares))],
             "momentum": list(MOMENTUM_COLUMNS),
+            "inner_momentum": list(MOMENTUM_COLUMNS),
             "pose": pose,
             "reference": pose,
         }

@@ -17,6 +17,7 @@ from concur.control._fitting import fitting
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
+from concur.reduction import MomentumReduction
 from concur.simulation._plant import Plant
 from concur.simulation._progress import track
 from concur.simulation._record import Recorder
@@ -42,6 +43,7 @@ def simulate(
     method: str = "rk4",
     hold: float | None = None,
     progress: bool | Callable[[float], Any] = False,
+    momentum: ArrayLike | None = None,
 ) -> Run:
     """Simulate the servo on the full-order plant.
 
@@ -69,6 +71,9 @@ def simulate(
         without it the servo acts continuously.
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
+    momentum : array_like, optional
+        Spatial momentum that a floating robot really has, shape (6,), kg m/s and kg m^2/s, if
+        it is not the one the servo's model knows.
 
     Returns
     -------
@@ -92,7 +97,7 @@ def simulate(
         raise unknown_name(f"{where}, `method`", "method", method, METHODS)
     q = moving.robot.check_configuration(q0, "`q0`")
     s = shape_start(where, servo.model, s0)
-    v = _start_velocity(servo, moving, q, s)
+    v = _start_velocity(where, servo, moving, q, s, momentum)
     loop = _FixedStep if method in FIXED_STEP else _Adaptive
     advance = loop(servo, moving, demand, method, dt, steps, per_hold)
     recorder = Recorder(servo, moving)
@@ -292,9 +297,25 @@ def _plant(robot: Mechanism, servo: Servo, given: Mechanism | Plant | None) -> P
     return plant
 
 
-def _start_velocity(servo: Servo, plant: Plant, q: np.ndarray, s: np.ndarray) -> np.ndarray:
-    """Lift the shape velocities by the wheels of what moves: it must not start slipping."""
+def _start_velocity(
+    where: str,
+    servo: Servo,
+    plant: Plant,
+    q: np.ndarray,
+    s: np.ndarray,
+    momentum: ArrayLike | None,
+) -> np.ndarray:
+    """Lift the shape velocities as what moves does: without slip, at its own momentum."""
     model = servo.model
+    if momentum is not None:
+        if not isinstance(model, MomentumReduction):
+            raise SimulationError(
+                f"{where}, `momentum`",
+                expected="none, for a robot that does not float",
+                came=str(momentum),
+                cure="Leave it out.",
+            )
+        model = model.at_momentum(momentum)
     if plant.robot.wheels != model.robot.wheels or plant.robot.bodies != model.robot.bodies:
         model = replace(model, robot=plant.robot)
     return np.asarray(model.velocity(q, s))
