@@ -1,6 +1,7 @@
 """From a robot to its shape: the affine lift v = H s + h and the dynamics on it."""
 
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
+from concur.reduction._chart import MomentumChart
 from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction
@@ -12,6 +13,7 @@ __all__ = [
     "Audit",
     "AuditRow",
     "AuditStatus",
+    "MomentumChart",
     "MomentumReduction",
     "ReducedModel",
     "WheelReduction",

@@ -1,0 +1,811 @@
+"""The reduced equations in a chart of the coadjoint orbit: the thesis's form of the reduction.
+
+The base's configuration is q1 = h chi_mu(zeta): h in the isotropy group G_mu of the momentum,
+chi_mu a slice across it. What is left when G_mu is divided out is (zeta, shape, p) with the
+two-form Omega_can - Xi_mu, theorem 3.3.6. That two-form is had here as the exterior derivative
+of the shift alpha_mu = <mu, A>, with no bracket of the base's group and no curvature: an
+independent formulation of what `MomentumReduction` says without a chart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import solve_ivp
+
+from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.dynamics import solve_positive_definite
+from concur.errors import ReductionError
+from concur.groups import Isotropy, isotropy, se3
+from concur.kinematics import constant
+from concur.reduction._momentum import MomentumReduction
+
+Slice = Callable[[Array], Any]
+
+REGULAR = 1e-6
+"""Least `MomentumChart.regularity` at which the equations are solved."""
+
+_EVEN = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 2, 0), (2, 3, 0, 1))
+"""Even permutations of four, each pair first once."""
+
+STEPS = 32
+"""Steps in which `MomentumChart.split` walks from the identity to a configuration."""
+
+
+@dataclass(frozen=True)
+class MomentumChart(EvaluatedMethods):
+    """A floating robot in a chart of its coadjoint orbit, theorem 3.3.6 and corollary 3.3.7.
+
+    The chart is local: for simulation and control `MomentumReduction` is the better choice,
+    and this one is what it can be checked with.
+
+    Parameters
+    ----------
+    model : MomentumReduction
+        The floating robot with its momentum mu.
+    slice : callable, optional
+        The slice chi_mu: takes coordinates zeta (`casadi.SX`, shape (nc,)) and gives the pose of
+        the base's body in the frame of its joint, as a matrix (4, 4) or as rotation (3, 3) and
+        translation (3,). It is the identity at zeta = 0 and crosses the isotropy group there.
+        Default exp(S C zeta), with the basis S of the base's joint and the complement C of the
+        isotropy algebra.
+
+    Raises
+    ------
+    ReductionError
+        If the model is none at constant momentum, if the isotropy group of the momentum is in
+        doubt, or if the slice leaves the base's group, does not begin at the identity or does
+        not cross the isotropy group.
+
+    Attributes
+    ----------
+    isotropy : Isotropy
+        Isotropy group G_mu of the momentum, in the frame of the base's joint: its algebra N and
+        the complement C. Without complement (G_mu = G) there are no zeta, corollary 3.3.7.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.orbital_crawler(), momentum=[0, 20, 0, 0, 5, 0])
+    >>> chart = cc.reduction.MomentumChart(model)
+    >>> chart.isotropy.subgroup.name, chart.nc
+    ('SO(2)xR', 4)
+    """
+
+    model: MomentumReduction
+    slice: Slice | None = None
+    isotropy: Isotropy = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        where = "MomentumChart"
+        if not isinstance(self.model, MomentumReduction):
+            raise ReductionError(
+                f"{where}, `model`",
+                expected="a model at constant momentum",
+                came=f"{type(self.model).__name__}",
+                cure="Use concur.reduce on a robot with an undriven base and without wheels.",
+            )
+        robot = self.model.robot
+        where = f"{where} of `{robot.name}`"
+        found = isotropy(robot.base.joint.basis, self.model.body_momentum(robot.neutral()))
+        if found.doubt:
+            raise ReductionError(
+                f"{where}, momentum",
+                expected="a momentum whose isotropy group is clear",
+                came=f"{found}",
+                cure="A chart across one group or the other would be singular nearby. Use the "
+                "model itself: it has no chart.",
+                gap=found.gap,
+            )
+        object.__setattr__(self, "isotropy", found)
+        if self.slice is not None:
+            _check_slice(self, self.slice, f"{where}, `slice`")
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.model.name
+
+    @property
+    def nc(self) -> int:
+        """Number of coordinates zeta: dimension of the coadjoint orbit of the momentum."""
+        return self.isotropy.orbit_dimension
+
+    @property
+    def ni(self) -> int:
+        """Dimension of the isotropy group."""
+        return self.isotropy.dim
+
+    @property
+    def nb(self) -> int:
+        """Number of velocities of the base."""
+        return self.model.nb
+
+    @property
+    def ns(self) -> int:
+        """Number of shape velocities."""
+        return self.model.ns
+
+    @property
+    def nu(self) -> int:
+        """Number of controls."""
+        return self.model.nu
+
+    @property
+    def nh(self) -> int:
+        """Number of coordinates of the base's joint."""
+        return self.model.robot.base.joint.nq
+
+    @property
+    def nj(self) -> int:
+        """Number of coordinates of the other joints."""
+        return self.model.nq - self.nh
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates of the robot."""
+        return self.model.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates of the robot."""
+        return self.model.nv
+
+    @property
+    def no(self) -> int:
+        """Size of `two_form`: coordinates zeta and shape velocities."""
+        return self.nc + self.ns
+
+    @evaluated("(nc)->(4,4)")
+    def pose(self, zeta: Array) -> Array:
+        """Pose on the slice: chi_mu(zeta).
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Pose of the base's body in the frame of its joint, shape (4, 4), m.
+        """
+        if self.slice is not None:
+            given = self.slice(zeta)
+            return _as_pose(*given) if isinstance(given, tuple) else ca.SX(given)
+        joint = self.model.robot.base.joint
+        reached = joint.integrate(constant(joint.neutral), self._displacement(zeta))
+        return _as_pose(*joint.pose(reached))
+
+    @evaluated("(nc)->(nb,nc)")
+    def body_twists(self, zeta: Array) -> Array:
+        """Body twists of the slice for the rates of its coordinates: chi^-1 d chi.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            One column per coordinate, in the basis of the base's joint, shape (nb, nc).
+        """
+        twists = [self._onto_basis() @ twist for twist in self._slice_twists(zeta)]
+        return ca.sparsify(ca.horzcat(ca.SX(self.nb, 0), *twists))
+
+    @evaluated("(nc)->(nb,nb)")
+    def adjoint(self, zeta: Array) -> Array:
+        """Adjoint map Ad_chi on the algebra of the base's group.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            In the basis of the base's joint, shape (nb, nb).
+        """
+        basis = constant(self.model.robot.base.joint.basis)
+        return self._onto_basis() @ se3.adjoint(self.pose(zeta)) @ basis
+
+    @evaluated("(nc)->(nb,nc)")
+    def spatial_twists(self, zeta: Array) -> Array:
+        """Spatial twists of the slice: X1 = d chi chi^-1, the right-trivialised columns.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            One column per coordinate, in the basis of the base's joint, shape (nb, nc).
+        """
+        return self.adjoint(zeta) @ self.body_twists(zeta)
+
+    @evaluated("(nc)->(nb)")
+    def momentum(self, zeta: Array) -> Array:
+        """Momentum in the base's frame: Pi = Ad*_chi mu, whatever h.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Pi, shape (nb,), dual to the base's velocity.
+        """
+        return self.adjoint(zeta).T @ constant(self.isotropy.momentum)
+
+    @evaluated("(nc)->()")
+    def regularity(self, zeta: Array) -> Array:
+        """How far the chart is from breaking: where Xi_mu is regular on the slice.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Pfaffian of the orbit's two-form <mu, [X1, X1]> over that at zeta = 0: 1 there, 0
+            where the slice is along the isotropy group, the sign changing across it.
+        """
+        return _pfaffian(self._orbit_form(zeta)) / self._pfaffian_at_zero()
+
+    @evaluated("(nc),(nj)->(ni,ni)")
+    def locked_inertia(self, zeta: Array, joints: Array) -> Array:
+        """Locked inertia of the isotropy group at h = e: I^mu of (3.3.39).
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            In the basis `isotropy.algebra`, shape (ni, ni).
+        """
+        body = self._isotropy_in_body(zeta)
+        return body.T @ self.model.locked_inertia(self._at(joints)) @ body
+
+    @evaluated("(nc),(nj)->(ni,no)")
+    def connection(self, zeta: Array, joints: Array) -> Array:
+        """Mechanical connection of the isotropy group on the chart at h = e: A~ of (3.3.39).
+
+        The equations of motion do not need it: <mu, [eta, .]> is zero on the isotropy algebra.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            For the rates of zeta and the shape velocities, in the basis `isotropy.algebra`,
+            shape (ni, nc + ns).
+        """
+        q = self._at(joints)
+        moved = ca.horzcat(self.body_twists(zeta), self.model.connection(q))
+        onto = self._isotropy_in_body(zeta).T @ self.model.locked_inertia(q)
+        return solve_positive_definite(self.locked_inertia(zeta, joints), onto @ moved)
+
+    @evaluated("(nc),(nj)->(no,no)")
+    def two_form(self, zeta: Array, joints: Array) -> Array:
+        """Two-form of the momentum on the chart: Xi_mu of (3.3.43) and (3.3.47).
+
+        It is d alpha_mu on the slice h = e (lemma 3.2.6), with the shift alpha_mu of (3.3.40).
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Upsilon, for the coordinates zeta and the left-trivialised shape velocities,
+            antisymmetric, shape (nc + ns, nc + ns).
+        """
+        z, x = ca.SX.sym("zeta", self.nc), ca.SX.sym("joints", self.nj)
+        shift = self._shift(z, x)
+        frame = ca.diagcat(ca.SX.eye(self.nc), self._frame(x))
+        # slopes[i, j]: derivative of component i of the shift along the frame's field j.
+        slopes = ca.jacobian(ca.densify(shift), ca.vertcat(z, x)) @ frame
+        form = slopes.T - slopes
+        turned = ca.SX(self.no, self.no)
+        for a in range(self.ns):
+            for b in range(self.ns):
+                bracket = self._shape_bracket(_unit(self.ns, a), _unit(self.ns, b))
+                turned[self.nc + a, self.nc + b] = ca.dot(shift[self.nc :], bracket)
+        result = ca.sparsify(form - turned)
+        return ca.Function("two_form", [z, x], [result])(zeta, joints)
+
+    @evaluated("(nc),(nj),(ns)->()")
+    def hamiltonian(self, zeta: Array, joints: Array, p: Array) -> Array:
+        """Reduced Hamiltonian on the chart, (3.3.42): the robot's energy.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+        p : array_like
+            Reduced momentum, shape (ns,), in left-trivialised shape velocities.
+
+        Returns
+        -------
+        float or casadi.SX
+            Energy, J.
+        """
+        momenta = self._momenta(zeta, joints, p)
+        return ca.dot(momenta, self.velocity(zeta, joints, p)) / 2 + self._potential(joints)
+
+    @evaluated("(nc),(nj),(ns)->(nv)")
+    def velocity(self, zeta: Array, joints: Array, p: Array) -> Array:
+        """Velocity of the robot from the state on the chart: FL^-1 after the shift (3.3.41).
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+        p : array_like
+            Reduced momentum, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v, shape (nv,).
+        """
+        mass = self.model.robot.mass_matrix(self._at(joints))
+        return solve_positive_definite(mass, self._momenta(zeta, joints, p))
+
+    def vector_field(self, zeta: Array, joints: Array, p: Array, u: Array) -> tuple[Any, Any, Any]:
+        """Reduced Hamilton equations on the chart, (3.3.44).
+
+        ``Ups11 zetadot = dH/dzeta - Ups12 s`` and
+        ``pdot = -D H + ad*_s p + Ups21 zetadot + Ups22 s + u``.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+        p : array_like
+            Reduced momentum, shape (ns,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+
+        Returns
+        -------
+        zetadot : numpy.ndarray or casadi.SX
+            Rates of the slice's coordinates, shape (nc,).
+        s : numpy.ndarray or casadi.SX
+            Shape velocities, shape (ns,).
+        pdot : numpy.ndarray or casadi.SX
+            Rate of the reduced momentum, shape (ns,).
+
+        Raises
+        ------
+        ReductionError
+            If numbers are given for a place where the chart breaks.
+        """
+        zetadot, s, pdot, regular = self._vector_field(zeta, joints, p, u)
+        self._refuse_singular("vector_field", zeta, regular)
+        return zetadot, s, pdot
+
+    def reconstruction(self, zeta: Array, joints: Array, p: Array) -> Array:
+        """Velocity of h in the isotropy group: h^-1 hdot = eta.
+
+        It is what Ad_chi v1, with the velocity v1 of the base, leaves for the isotropy algebra
+        when it is split into that and the spatial twists of the slice.
+
+        Parameters
+        ----------
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+        p : array_like
+            Reduced momentum, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            eta, shape (nb,), in the basis of the base's joint.
+
+        Raises
+        ------
+        ReductionError
+            If numbers are given for a place where the chart breaks.
+        """
+        eta, regular = self._reconstruction(zeta, joints, p)
+        self._refuse_singular("reconstruction", zeta, regular)
+        return eta
+
+    @evaluated("(nh),(nc),(nj)->(nq)")
+    def configuration(self, h: Array, zeta: Array, joints: Array) -> Array:
+        """Configuration of the robot with its base at h chi(zeta).
+
+        Parameters
+        ----------
+        h : array_like
+            Element of the isotropy group as coordinates of the base's joint, shape (nh,).
+        zeta : array_like
+            Coordinates of the slice, shape (nc,).
+        joints : array_like
+            Coordinates of the joints after the base, shape (nj,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Configuration, shape (nq,).
+        """
+        base = self.model.robot.base.joint.integrate(h, self._displacement(zeta))
+        return ca.vertcat(base, joints)
+
+    def split(
+        self, q: ArrayLike, near: ArrayLike | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Chart coordinates of a configuration: inverse of `configuration`.
+
+        Since h keeps the momentum, zeta is where Ad*_chi(zeta) mu is the body momentum of the
+        configuration: found by Newton's method on the way from the identity, or from nearby.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration of the robot, shape (nq,).
+        near : array_like, optional
+            zeta of a place nearby, shape (nc,), to begin with; default: walk from the identity.
+
+        Returns
+        -------
+        h : numpy.ndarray
+            Element of the isotropy group as coordinates of the base's joint, shape (nh,).
+        zeta : numpy.ndarray
+            Coordinates of the slice, shape (nc,).
+        joints : numpy.ndarray
+            Coordinates of the joints after the base, shape (nj,).
+
+        Raises
+        ------
+        ReductionError
+            If the chart does not reach the configuration.
+        """
+        robot = self.model.robot
+        where = f"MomentumChart.split of `{self.name}`"
+        values = as_floats(q, f"{where}, `q`")
+        if values.shape != (self.nq,):
+            raise shape_error(f"{where}, `q`", (self.nq,), values.shape)
+        if near is None:
+            start = np.concatenate([robot.neutral()[: self.nh], values[self.nh :]])
+            way = robot.difference(start, values)
+            stations = [robot.integrate(start, k / STEPS * way) for k in range(1, STEPS + 1)]
+            zeta = np.zeros(self.nc)
+        else:
+            stations, zeta = [values], as_floats(near, f"{where}, `near`")
+            if zeta.shape != (self.nc,):
+                raise shape_error(f"{where}, `near`", (self.nc,), zeta.shape)
+        for station in stations:
+            zeta = self._newton(where, zeta, self.model.body_momentum(station))
+        # exp(-x) appended to h chi = q1 leaves h.
+        h = self._behind(values, zeta)
+        return h, zeta, values[self.nh :]
+
+    def reconstruct(
+        self,
+        motion: Callable[[float], tuple[ArrayLike, ArrayLike, ArrayLike]],
+        times: Sequence[float],
+        start: ArrayLike | None = None,
+        tolerance: float = 1e-11,
+    ) -> np.ndarray:
+        """Configurations of the robot along a motion on the chart: the base is h chi(zeta).
+
+        Parameters
+        ----------
+        motion : callable
+            Takes a time, s, and gives zeta, joints and p, for example from the dense output of
+            an integrator.
+        times : sequence of float
+            Increasing times, s, at which configurations are wanted; h starts at the first.
+        start : array_like, optional
+            h at the first time as coordinates of the base's joint, shape (nh,); default the
+            identity.
+        tolerance : float
+            Relative tolerance of the integration of hdot = h eta.
+
+        Returns
+        -------
+        numpy.ndarray
+            Configurations, shape (len(times), nq).
+
+        Raises
+        ------
+        ReductionError
+            If the motion passes a place where the chart breaks.
+        """
+        joint = self.model.robot.base.joint
+        h0 = joint.neutral if start is None else as_floats(start, "reconstruct, `start`")
+        if h0.shape != (self.nh,):
+            raise shape_error("reconstruct, `start`", (self.nh,), h0.shape)
+        solution = solve_ivp(
+            lambda t, h: self._rate_of_h(h, self.reconstruction(*motion(t))),
+            (times[0], times[-1]),
+            h0,
+            method="DOP853",
+            t_eval=times,
+            rtol=tolerance,
+            atol=1e-2 * tolerance,
+        )
+        if not solution.success:
+            raise ReductionError(
+                f"MomentumChart.reconstruct of `{self.name}`",
+                expected="a motion that can be integrated",
+                came=f"{solution.message}",
+                cure="Check the motion for jumps.",
+            )
+        rows = []
+        for t, h in zip(solution.t, solution.y.T, strict=True):
+            zeta, joints, _ = motion(t)
+            rows.append(self.configuration(self._normalized(h), zeta, joints))
+        return np.array(rows)
+
+    @evaluated("(nc),(nj),(ns),(nu)->(nc),(ns),(ns),()")
+    def _vector_field(self, zeta: Array, joints: Array, p: Array, u: Array) -> tuple[Array, ...]:
+        v = self.velocity(zeta, joints, p)
+        s = v[self.nb :]
+        by_zeta, by_shape = self._slopes(zeta, joints, p, v)
+        form = self.two_form(zeta, joints)
+        orbit, coupling = form[: self.nc, : self.nc], form[: self.nc, self.nc :]
+        zetadot = _solve_antisymmetric(orbit, by_zeta - coupling @ s)
+        turned = [ca.dot(p, self._shape_bracket(s, _unit(self.ns, b))) for b in range(self.ns)]
+        pdot = ca.vertcat(ca.SX(0, 1), *turned) - by_shape - coupling.T @ zetadot
+        pdot += form[self.nc :, self.nc :] @ s
+        pdot += self.model.input_matrix(self._at(joints)) @ u
+        return zetadot, s, pdot, self.regularity(zeta)
+
+    @evaluated("(nc),(nj),(ns)->(nb),()")
+    def _reconstruction(self, zeta: Array, joints: Array, p: Array) -> tuple[Array, Array]:
+        moved = self.adjoint(zeta) @ self.velocity(zeta, joints, p)[: self.nb]
+        across = self.spatial_twists(zeta)
+        # <mu, [X1, .]> does not see the isotropy algebra: it gives the rates of zeta.
+        onto = across.T @ constant(self.isotropy.form)
+        zetadot = _solve_antisymmetric(onto @ across, onto @ moved)
+        return moved - across @ zetadot, self.regularity(zeta)
+
+    @evaluated("(nh),(nb)->(nh)")
+    def _rate_of_h(self, h: Array, eta: Array) -> Array:
+        return self.model.robot.base.joint.rate(h, eta)
+
+    @evaluated("(nq),(nc)->(nh)")
+    def _behind(self, q: Array, zeta: Array) -> Array:
+        return self.model.robot.base.joint.integrate(q[: self.nh], -self._displacement(zeta))
+
+    @evaluated("(nc)->(nb),(nb,nc)")
+    def _momentum_and_slope(self, zeta: Array) -> tuple[Array, Array]:
+        momentum = self.momentum(zeta)
+        return momentum, ca.jacobian(ca.densify(momentum), zeta)
+
+    def _newton(self, where: str, zeta: np.ndarray, target: np.ndarray) -> np.ndarray:
+        """Newton's method for Pi(zeta) = target, least squares: it lies on the orbit."""
+        size = float(np.linalg.norm(target))
+        miss = 0.0
+        for _ in range(30):
+            momentum, slope = self._momentum_and_slope(zeta)
+            miss = float(np.linalg.norm(target - momentum))
+            if not np.isfinite(miss):
+                break
+            step = np.linalg.lstsq(slope, target - momentum, rcond=None)[0]
+            if np.linalg.norm(step) <= 1e-13 * (1.0 + np.linalg.norm(zeta)):
+                break
+            zeta = zeta + step
+        regular = abs(float(self.regularity(zeta))) if np.isfinite(zeta).all() else 0.0
+        if not miss <= 1e-9 * max(size, 1e-300) or regular < REGULAR:
+            raise ReductionError(
+                where,
+                expected="a configuration that the chart reaches",
+                came=f"one where body momentum and slice differ by {miss:.2g} of {size:.2g} and "
+                f"the regularity is {regular:.2g}",
+                cure="Give `near`, another slice, or use the model itself: it has no chart.",
+                regularity=regular,
+            )
+        return zeta
+
+    def _refuse_singular(self, method: str, zeta: Any, regular: Any) -> None:
+        if isinstance(regular, float) and not abs(regular) >= REGULAR:
+            raise ReductionError(
+                f"MomentumChart.{method} of `{self.name}`",
+                expected=f"a place where the regularity of the chart is at least {REGULAR:g}",
+                came=f"{regular:.2g} at zeta = {np.asarray(zeta, dtype=float)}",
+                cure="Choose another slice, or use the model itself: it has no chart.",
+                regularity=regular,
+            )
+
+    def _pfaffian_at_zero(self) -> float:
+        at_zero = self._orbit_form(ca.SX(self.nc, 1))
+        return float(ca.DM(_pfaffian(at_zero)))
+
+    def _orbit_form(self, zeta: Array) -> Array:
+        """Kirillov-Kostant-Souriau form on the slice: <mu, [X1, X1]>."""
+        across = self.spatial_twists(zeta)
+        return across.T @ constant(self.isotropy.form) @ across
+
+    def _slice_twists(self, zeta: Array) -> list[Array]:
+        """Body twists (6,) of the slice, one per coordinate."""
+        z = ca.SX.sym("zeta", self.nc)
+        pose = ca.densify(self.pose(z))
+        back = se3.inverse(pose)
+        twists = [
+            se3.vee(back @ ca.jtimes(pose, z, ca.densify(_unit(self.nc, i))))
+            for i in range(self.nc)
+        ]
+        return list(ca.Function("twists", [z], twists).call([zeta]))
+
+    def _onto_basis(self) -> Array:
+        """Coordinates in the basis of the base's joint of a twist in its algebra, (nb, 6)."""
+        return constant(np.linalg.pinv(self.model.robot.base.joint.basis))
+
+    def _displacement(self, zeta: Array) -> Array:
+        """Coordinates x with exp(S x) = chi(zeta)."""
+        if self.slice is None:
+            return constant(self.isotropy.complement) @ zeta
+        return self._onto_basis() @ se3.log(self.pose(zeta))
+
+    def _isotropy_in_body(self, zeta: Array) -> Array:
+        """Basis of the isotropy algebra, seen from the base's body: Ad_chi^-1 N."""
+        back = self._onto_basis() @ se3.adjoint(se3.inverse(self.pose(zeta)))
+        return back @ constant(self.isotropy.twists)
+
+    def _at(self, joints: Array) -> Array:
+        """Any configuration with these joints: what is asked there does not depend on the base."""
+        return ca.vertcat(constant(self.model.robot.base.joint.neutral), joints)
+
+    def _potential(self, joints: Array) -> Array:
+        return self.model.robot.potential_energy(self._at(joints))
+
+    def _frame(self, joints: Array) -> Array:
+        """Left-invariant fields of the joints in coordinates, shape (nj, ns)."""
+        v = ca.SX.sym("v", self.model.nv)
+        rate = self.model.robot.rate(self._at(joints), v)[self.nh :]
+        return ca.jacobian(rate, v)[:, self.nb :]
+
+    def _shape_bracket(self, first: Array, second: Array) -> Array:
+        """Bracket of two shape velocities."""
+        still = ca.SX(self.nb, 1)
+        whole = self.model.robot.bracket(ca.vertcat(still, first), ca.vertcat(still, second))
+        return whole[self.nb :]
+
+    def _shift(self, zeta: Array, joints: Array) -> Array:
+        """Shift alpha_mu of (3.3.40) on the slice h = e, for the fields of `two_form`."""
+        moved = ca.horzcat(self.body_twists(zeta), self.model.connection(self._at(joints)))
+        return moved.T @ self.momentum(zeta)
+
+    def _momenta(self, zeta: Array, joints: Array, p: Array) -> Array:
+        """Momenta of the robot: Pi of the base, p + A^T Pi of the shape, (3.3.41)."""
+        momentum = self.momentum(zeta)
+        carried = self.model.connection(self._at(joints)).T @ momentum
+        return ca.vertcat(momentum, p + carried)
+
+    def _slopes(self, zeta: Array, joints: Array, p: Array, v: Array) -> tuple[Array, Array]:
+        """Derivatives of the Hamiltonian along zeta and the shape, at fixed p.
+
+        H is the largest P v - v M v / 2 + V over v: the velocity can be held fixed.
+        """
+        z, x = ca.SX.sym("zeta", self.nc), ca.SX.sym("joints", self.nj)
+        own, frozen = ca.SX.sym("p", self.ns), ca.SX.sym("v", self.model.nv)
+        mass = self.model.robot.mass_matrix(self._at(x))
+        height = (
+            ca.dot(self._momenta(z, x, own), frozen)
+            - ca.bilin(mass, frozen, frozen) / 2
+            + self._potential(x)
+        )
+        slopes = [ca.gradient(height, z), self._frame(x).T @ ca.gradient(height, x)]
+        by_zeta, by_shape = ca.Function("slopes", [z, x, own, frozen], slopes)(zeta, joints, p, v)
+        return by_zeta, by_shape
+
+    def _normalized(self, h: np.ndarray) -> np.ndarray:
+        at = self.model.robot.base.joint.quaternion_at
+        if at is not None:
+            h = h.copy()
+            h[at : at + 4] /= np.linalg.norm(h[at : at + 4])
+        return h
+
+
+def _check_slice(chart: MomentumChart, chosen: Slice, where: str) -> None:
+    """Demand a slice through the identity, within the group, across the isotropy group."""
+    probe = ca.SX.sym("zeta", chart.nc)
+    given = chosen(probe)
+    parts = given if isinstance(given, tuple) else (given,)
+    shapes = tuple(tuple(ca.SX(part).shape) for part in parts)
+    if shapes not in {((4, 4),), ((3, 3), (3, 1))}:
+        raise ReductionError(
+            where,
+            expected="a pose (4, 4), or a rotation (3, 3) and a translation (3, 1)",
+            came=f"shapes {shapes}",
+            cure="Build it from the SX that the slice is called with.",
+        )
+    rng = np.random.default_rng(5)
+    basis = chart.model.robot.base.joint.basis
+    onto = basis @ np.linalg.pinv(basis)
+    twists = ca.Function("twists", [probe], [ca.horzcat(*chart._slice_twists(probe))])
+    for size in (0.0, 0.3, 0.3):
+        zeta = size * rng.uniform(-1.0, 1.0, chart.nc)
+        pose, columns = chart.pose(zeta), np.array(twists(zeta))
+        off = np.abs(columns - onto @ columns).max(initial=0.0)
+        rigid = np.abs(pose[:3, :3].T @ pose[:3, :3] - np.eye(3)).max()
+        start = np.abs(pose - np.eye(4)).max() if size == 0.0 else 0.0
+        if max(off, rigid, start) > 1e-9:
+            raise ReductionError(
+                where,
+                expected="poses of the base's group that begin with the identity at zeta = 0",
+                came=f"at zeta = {zeta} a pose off the identity by {start:.2g}, off a rotation by "
+                f"{rigid:.2g}, with twists off the algebra by {off:.2g}",
+                cure="Compose motions that the base's joint admits.",
+            )
+    both = np.hstack([chart.isotropy.algebra, chart.spatial_twists(np.zeros(chart.nc))])
+    weakest = float(np.linalg.svd(both, compute_uv=False).min(initial=1.0))
+    if weakest < REGULAR:
+        raise ReductionError(
+            where,
+            expected="a slice across the isotropy group",
+            came=f"one along it: {weakest:.2g} is the smallest singular value of [N, X1]",
+            cure=f"The isotropy group is {chart.isotropy.subgroup.name}: leave its motions out.",
+        )
+
+
+def _as_pose(rotation: Any, translation: Any) -> Array:
+    rows = ca.horzcat(ca.SX(rotation), ca.SX(translation))
+    return ca.vertcat(rows, ca.SX(ca.DM([[0, 0, 0, 1]])))
+
+
+def _unit(size: int, index: int) -> Array:
+    return ca.SX.eye(size)[:, index]
+
+
+def _pfaffian(form: Array) -> Array:
+    """Square root of the determinant of an antisymmetric matrix, with its sign.
+
+    Coadjoint orbits of displacement subgroups have dimension 0, 2 or 4.
+    """
+    if form.shape[0] == 0:
+        return ca.SX(1)
+    if form.shape[0] == 2:
+        return form[0, 1]
+    return form[0, 1] * form[2, 3] - form[0, 2] * form[1, 3] + form[0, 3] * form[1, 2]
+
+
+def _solve_antisymmetric(form: Array, right: Array) -> Array:
+    """Solve form @ x = right by the Pfaffian: no pivot can vanish in a regular form."""
+    if form.shape[0] == 0:
+        return ca.SX(0, 1)
+    if form.shape[0] == 2:
+        return ca.vertcat(-right[1], right[0]) / form[0, 1]
+    dual = ca.SX(4, 4)
+    for i, j, k, m in _EVEN:
+        dual[i, j], dual[j, i] = -form[k, m], form[k, m]
+    return dual @ right / _pfaffian(form)

@@ -1,0 +1,421 @@
+"""Reduction by momentum, without a chart: its equations against full order and by themselves.
+
+What is expected comes from Pinocchio's mass matrices and differences of them, put together
+in NumPy after the formulas; nothing of the package's dynamics is used for it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+from scipy.spatial.transform import Rotation
+
+from concur.mechanism import Body, Inertia, Pose
+from concur.multibody import Mechanism
+from concur.reduction import MomentumReduction
+from tests.oracles import assert_close, difference_quotient
+from tests.reduction._floaters import BASES, Formulas, FullOrder, adjoint, exp, floater, reduced
+
+MU = np.array([2.0, -1.5, 1.0, 0.8, 1.2, -0.6])
+
+
+@dataclass(frozen=True)
+class Case:
+    group: str
+    model: MomentumReduction
+    formulas: Formulas
+
+    @property
+    def full(self) -> FullOrder:
+        return self.formulas.full
+
+    def states(self, count: int) -> Iterator[tuple[np.ndarray, ...]]:
+        """Random configurations, shape velocities and torques."""
+        rng = np.random.default_rng(len(self.group) + 10 * self.model.nb)
+        for _ in range(count):
+            model = self.model
+            yield (
+                model.robot.random(rng),
+                rng.uniform(-1.0, 1.0, model.ns),
+                rng.uniform(-2.0, 2.0, model.nu),
+            )
+
+
+@functools.cache
+def _case(group: str) -> Case:
+    robot = floater(group)
+    return Case(group, reduced(robot, MU), Formulas(robot))
+
+
+@pytest.fixture(params=BASES)
+def case(request: pytest.FixtureRequest) -> Case:
+    return _case(request.param)
+
+
+TELLING = ("SE(3)", "SE(2)xR", "SE(2)", "SO(3)", "R^3")
+"""Groups for which the tests that build large graphs run always; for the others when slow."""
+
+
+@pytest.fixture(
+    params=[g if g in TELLING else pytest.param(g, marks=pytest.mark.slow) for g in BASES]
+)
+def thorough(request: pytest.FixtureRequest) -> Case:
+    return _case(request.param)
+
+
+# --- matrices ---------------------------------------------------------------------------------
+
+
+def test_blocks_are_those_of_the_mass_matrix(case: Case) -> None:
+    rng = np.random.default_rng(3)
+    for q, _, _ in case.states(5):
+        locked, connection, metric = case.full.blocks(q)
+        elsewhere = q.copy()  # nothing of it depends on where the base is
+        nh = case.model.robot.base.joint.nq
+        elsewhere[:nh] = case.model.robot.random(rng)[:nh]
+        for at in (q, elsewhere):
+            assert_close(case.model.locked_inertia(at), locked, 1e-12)
+            assert_close(case.model.connection(at), connection, 1e-11)
+            assert_close(case.model.mass_matrix(at), metric, 1e-11)
+        assert np.linalg.eigvalsh(case.model.mass_matrix(q))[0] > 0.0
+
+
+def test_lift_is_horizontal_and_carries_the_momentum(case: Case) -> None:
+    still = np.zeros(case.model.nv)
+    for q, s, _ in case.states(5):
+        horizontal, drift = case.model.lift(q)
+        mass = case.full.mass_matrix(q)
+        assert_close(case.full.momentum(q, horizontal @ s + still), np.zeros(case.model.nb), 1e-12)
+        assert_close(horizontal.T @ mass @ horizontal, case.model.mass_matrix(q), 1e-12)
+        expected = case.full.symmetry.T @ MU
+        assert_close(case.full.momentum(q, horizontal @ s + drift), expected, 1e-12)
+        assert_close(case.model.velocity(q, s), case.full.velocity(q, s, MU), 1e-11)
+
+
+def test_connection_is_that_of_the_locked_inertia_and_the_momentum_map(case: Case) -> None:
+    nb, nv = case.model.nb, case.model.nv
+    for q, _, _ in case.states(3):
+        # Moving the base by a spatial twist of the group: v1 = Ad_q1^-1 of it.
+        inward = np.linalg.pinv(case.full.basis) @ np.linalg.inv(adjoint(case.full.pose(q)))
+        inward = inward @ case.full.symmetry
+        infinitesimal = np.vstack([inward, np.zeros((nv - nb, nb))])
+        momentum_map = np.array([case.full.momentum(q, e) for e in np.eye(nv)]).T
+        locked = momentum_map @ infinitesimal
+        assert_close(inward.T @ case.model.locked_inertia(q) @ inward, locked, 1e-12)
+        # A_q = I^-1 M FL = Ad_q1 [1, A], and A_q phi_q = 1.
+        ours = np.linalg.solve(inward, np.hstack([np.eye(nb), case.model.connection(q)]))
+        assert_close(ours, np.linalg.solve(locked, momentum_map), 1e-11)
+        assert_close(ours @ infinitesimal, np.eye(nb), 1e-12)
+
+
+def test_curvature_is_that_of_differences(thorough: Case) -> None:
+    case = thorough
+    rng = np.random.default_rng(12)
+    nb = case.model.nb
+    for q, u, _ in case.states(3):
+        w = rng.uniform(-1.0, 1.0, case.model.ns)
+        connection = case.full.blocks(q)[1]
+        fields = [np.concatenate([connection @ x, x]) for x in (u, w)]
+        turned = case.formulas.brackets(*fields)
+        along = [case.formulas.slope(lambda x: case.full.blocks(x)[1], q, x) for x in (u, w)]
+        expected = along[0] @ w - along[1] @ u - connection @ turned[nb:] - turned[:nb]
+        ours = case.model.curvature(q, u, w)
+        assert_close(ours, expected, 1e-8)
+        assert_close(case.model.curvature(q, w, u), -ours, 1e-12)
+        pi = case.full.body_momentum(q, MU)
+        form = case.model.two_form(q, np.zeros(case.model.ns))
+        assert u @ form @ w == pytest.approx(pi @ ours, abs=1e-12 * (1 + np.abs(form).max()))
+        assert_close(form, -form.T, 1e-14)
+
+
+# --- accelerations and momentum rates ---------------------------------------------------------
+
+
+def _force(case: Case, u: np.ndarray, wrench: np.ndarray | None = None) -> np.ndarray:
+    base = np.zeros(case.model.nb) if wrench is None else wrench
+    return np.concatenate([base, u])
+
+
+def test_accelerations_are_those_of_the_full_order(case: Case) -> None:
+    for q, s, u in case.states(10):
+        v = case.full.velocity(q, s, MU)
+        expected = case.full.acceleration(q, v, _force(case, u))
+        ours = case.model.acceleration(q, s, u)
+        assert_close(ours, expected[case.model.nb :], 1e-10)
+        horizontal, _ = case.model.lift(q)
+        assert_close(horizontal @ ours + case.model.drift_acceleration(q, s), expected, 1e-10)
+        assert_close(case.model.inverse_dynamics(q, s, ours), u, 1e-10)
+
+
+def test_momentum_rates_of_five_formulations(thorough: Case) -> None:
+    case = thorough
+    for q, s, u in case.states(3):
+        pi, metric = case.full.body_momentum(q, MU), case.full.blocks(q)[2]
+        p, still = metric @ s, np.zeros(case.model.nb)
+        vdot = case.full.acceleration(q, case.full.velocity(q, s, MU), _force(case, u))
+        qdot = case.full.rate(q, case.full.velocity(q, s, MU))
+        turning = difference_quotient(
+            lambda h, q=q, qdot=qdot: case.full.blocks(q + h * qdot)[2], 2e-3
+        )
+        expected = turning @ s + metric @ vdot[case.model.nb :]
+
+        assert_close(sum(case.formulas.terms(q, pi, p).values()) + u, expected, 1e-8)
+        assert_close(case.formulas.without_curvature(q, pi, p) + u, expected, 1e-8)
+        velocity, body_rate, pdot = case.model.hamilton_poincare(q, pi, p, u, still)
+        assert_close(pdot, expected, 1e-8)
+        assert_close(case.model.vector_field(q, p, u)[1], pdot, 1e-11)
+        assert_close(velocity, case.full.velocity(q, s, MU), 1e-11)
+        assert_close(body_rate, case.formulas.body_rate(q, pi, p), 1e-11)
+        # The lift's own form knows neither body momentum nor connection.
+        general = super(MomentumReduction, case.model).vector_field(q, p, u)[1]
+        assert_close(general, pdot, 1e-10)
+
+
+def test_wrench_on_the_base(thorough: Case) -> None:
+    case = thorough
+    rng = np.random.default_rng(21)
+    for q, s, u in case.states(3):
+        wrench = rng.uniform(-2.0, 2.0, case.model.nb)
+        metric = case.full.blocks(q)[2]
+        pi, v = case.full.body_momentum(q, MU), case.full.velocity(q, s, MU)
+        vdot = case.full.acceleration(q, v, _force(case, u, wrench))
+        qdot = case.full.rate(q, v)
+
+        def momenta(h: float, q=q, v=v, qdot=qdot, vdot=vdot) -> np.ndarray:  # type: ignore[no-untyped-def]
+            mass = case.full.mass_matrix(q + h * qdot) @ (v + h * vdot)
+            base = mass[: case.model.nb]
+            return np.concatenate(
+                [base, mass[case.model.nb :] - case.full.blocks(q + h * qdot)[1].T @ base]
+            )
+
+        expected = difference_quotient(momenta, 2e-3)
+        _, body_rate, pdot = case.model.hamilton_poincare(q, pi, metric @ s, u, wrench)
+        assert_close(np.concatenate([body_rate, pdot]), expected, 1e-7)
+
+
+CASIMIRS: dict[str, Callable[[np.ndarray], list[np.ndarray]]] = {
+    # Gradients of the coadjoint invariants of Pi.
+    "SE(3)": lambda pi: [np.r_[2 * pi[:3], 0, 0, 0], np.r_[pi[3:], pi[:3]]],
+    "SE(2)xR": lambda pi: [np.r_[2 * pi[:2], 0, 0], np.r_[0, 0, 1, 0]],
+    "SE(2)": lambda pi: [np.r_[2 * pi[:2], 0]],
+    "SO(3)": lambda pi: [2 * pi],
+}
+
+
+def test_poisson_tensor(thorough: Case) -> None:
+    case = thorough
+    nb, ns = case.model.nb, case.model.ns
+    for q, s, _ in case.states(3):
+        pi, (locked, _, metric) = case.full.body_momentum(q, MU), case.full.blocks(q)
+        p = metric @ s
+        tensor = case.model.poisson_tensor(q, pi, p)
+        assert_close(tensor, -tensor.T, 1e-13)
+        terms = case.formulas.terms(q, pi, p)
+        height = -(terms["dM11"] + terms["dMhat"] + terms["DV"])
+        slopes = np.concatenate([np.linalg.solve(locked, pi), height, s])
+        still, free = np.zeros(nb), np.zeros(case.model.nu)
+        velocity, body_rate, pdot = case.model.hamilton_poincare(q, pi, p, free, still)
+        assert_close(tensor @ slopes, np.concatenate([body_rate, s, pdot]), 1e-8)
+        assert_close(velocity[nb:], s, 1e-11)
+        invariants = CASIMIRS.get(case.group, lambda pi: list(np.eye(len(pi))))(pi)
+        for invariant in invariants:
+            assert_close(tensor @ np.r_[invariant, np.zeros(2 * ns)], np.zeros(nb + 2 * ns), 1e-12)
+        # There are no others: the rank is what they leave.
+        assert np.linalg.matrix_rank(tensor, tol=1e-9) == nb + 2 * ns - len(invariants)
+
+
+def test_power_of_the_drives_is_the_rate_of_the_energy(thorough: Case) -> None:
+    case = thorough
+    for q, s, u in case.states(3):
+        v = case.full.velocity(q, s, MU)
+        pi, p = case.full.body_momentum(q, MU), case.full.blocks(q)[2] @ s
+        assert case.model.hamiltonian(q, p) == pytest.approx(case.full.energy(q, v), rel=1e-11)
+        _, pdot = case.model.vector_field(q, p, u)
+        qdot = case.full.rate(q, v)
+        energy = difference_quotient(
+            lambda h, q=q, p=p, qdot=qdot, pdot=pdot: case.model.hamiltonian(
+                q + h * qdot, p + h * pdot
+            ),
+            2e-3,
+        )
+        assert float(energy) == pytest.approx(u @ s, abs=1e-8 * (1 + np.abs(pi).max()) ** 2)
+
+
+# --- motions ----------------------------------------------------------------------------------
+
+
+def _run(rate, start: np.ndarray, duration: float) -> np.ndarray:  # type: ignore[no-untyped-def]
+    solution = solve_ivp(rate, (0.0, duration), start, method="DOP853", rtol=1e-11, atol=1e-12)
+    assert solution.success, solution.message
+    return solution.y[:, -1]
+
+
+def _torque(t: float, size: int) -> np.ndarray:
+    return 0.8 * np.sin((1.0 + np.arange(size)) * t + 0.5 * np.arange(size))
+
+
+def test_motion_with_torques_and_a_wrench_is_that_of_the_full_order(thorough: Case) -> None:
+    case = thorough
+    model, full = case.model, case.full
+    nq, nb, nu = model.nq, model.nb, model.nu
+    q0, s0, _ = next(case.states(1))
+
+    def wrench(t: float) -> np.ndarray:
+        return 0.5 * np.cos(2 * t + np.arange(nb))
+
+    def complete(t: float, x: np.ndarray) -> np.ndarray:
+        q, v, _ = np.split(x, [nq, nq + model.nv])
+        force = _force(case, _torque(t, nu), wrench(t))
+        # f1 changes the spatial momentum on the group's twists by Ad*_q1^-1 f1.
+        outward = np.linalg.pinv(full.basis) @ np.linalg.inv(adjoint(full.pose(q))) @ full.symmetry
+        return np.concatenate(
+            [full.rate(q, v), full.acceleration(q, v, force), outward.T @ wrench(t)]
+        )
+
+    def ours(t: float, x: np.ndarray) -> np.ndarray:
+        q, pi, p = np.split(x, [nq, nq + nb])
+        v, body_rate, pdot = model.hamilton_poincare(q, pi, p, _torque(t, nu), wrench(t))
+        return np.concatenate([model.robot.rate(q, v), body_rate, pdot])
+
+    v0 = full.velocity(q0, s0, MU)
+    end = _run(complete, np.concatenate([q0, v0, full.symmetry.T @ MU]), 0.5)
+    q, v, spatial = np.split(end, [nq, nq + model.nv])
+    start = np.concatenate([q0, full.body_momentum(q0, MU), model.mass_matrix(q0) @ s0])
+    q1, pi1, p1 = np.split(_run(ours, start, 0.5), [nq, nq + nb])
+    mass = full.mass_matrix(q) @ v
+    assert_close(q1, q, 1e-8)
+    assert_close(pi1, mass[:nb], 1e-8)
+    assert_close(p1, mass[nb:] - full.blocks(q)[1].T @ mass[:nb], 1e-8)
+    assert_close(full.momentum(q, v), spatial, 1e-9)
+    assert np.abs(spatial - full.symmetry.T @ MU).max() > 1e-2
+
+
+def test_momentum_stays_whatever_the_torques(thorough: Case) -> None:
+    case = thorough
+    model, full = case.model, case.full
+    nq, nu = model.nq, model.nu
+    q0, s0, _ = next(case.states(1))
+
+    def ours(t: float, x: np.ndarray) -> np.ndarray:
+        v, pdot = model.vector_field(x[:nq], x[nq:], _torque(t, nu))
+        return np.concatenate([model.robot.rate(x[:nq], v), pdot])
+
+    def complete(t: float, x: np.ndarray) -> np.ndarray:
+        q, v = x[:nq], x[nq:]
+        force = _force(case, _torque(t, nu))
+        return np.concatenate([full.rate(q, v), full.acceleration(q, v, force)])
+
+    x = _run(ours, np.concatenate([q0, model.mass_matrix(q0) @ s0]), 0.5)
+    q, p = x[:nq], x[nq:]
+    v = model.velocity(q, np.linalg.solve(model.mass_matrix(q), p))
+    expected = _run(complete, np.concatenate([q0, full.velocity(q0, s0, MU)]), 0.5)
+    assert_close(np.concatenate([q, v]), expected, 1e-8)
+    assert_close(full.momentum(q, v), full.symmetry.T @ MU, 1e-11)
+
+
+def test_free_motion_keeps_energy_and_casimirs() -> None:
+    model = reduced(floater("SE(3)"), MU)
+    full, nq = FullOrder(model.robot), model.nq
+    rng = np.random.default_rng(4)
+    q0, s0 = model.robot.random(rng), rng.uniform(-1.0, 1.0, model.ns)
+    still, free = np.zeros(6), np.zeros(model.nu)
+
+    def ours(t: float, x: np.ndarray) -> np.ndarray:
+        q, pi, p = np.split(x, [nq, nq + 6])
+        v, body_rate, pdot = model.hamilton_poincare(q, pi, p, free, still)
+        return np.concatenate([model.robot.rate(q, v), body_rate, pdot])
+
+    pi0 = full.body_momentum(q0, MU)
+    start = np.concatenate([q0, pi0, model.mass_matrix(q0) @ s0])
+    q, pi, p = np.split(_run(ours, start, 2.0), [nq, nq + 6])
+    assert pi[:3] @ pi[:3] == pytest.approx(MU[:3] @ MU[:3], rel=1e-10)
+    assert pi[:3] @ pi[3:] == pytest.approx(MU[:3] @ MU[3:], rel=1e-10)
+    energy = full.energy(q0, full.velocity(q0, s0, MU))
+    assert model.hamiltonian(q, p) == pytest.approx(energy, rel=1e-9)
+    assert np.linalg.norm(pi - pi0) > 0.1
+
+
+# --- frames -----------------------------------------------------------------------------------
+
+
+def test_other_inertial_frame_changes_nothing_inside() -> None:
+    robot = floater("SE(3)")
+    rng = np.random.default_rng(6)
+    shift = exp(np.array([0.5, -2.0, 1.0, 0.4, 0.9, -0.7]))
+    there = np.linalg.inv(adjoint(shift)).T @ MU  # Ad*_(g^-1) mu
+    here, moved = reduced(robot, MU), reduced(replace(robot, bodies=_carried(robot, shift)), there)
+    for _ in range(3):
+        q, p = robot.random(rng), rng.uniform(-1.0, 1.0, here.ns)
+        u = rng.uniform(-1.0, 1.0, here.nu)
+        assert_close(moved.body_momentum(q), here.body_momentum(q), 1e-13)
+        assert moved.hamiltonian(q, p) == pytest.approx(here.hamiltonian(q, p), rel=1e-12)
+        for ours, theirs in zip(
+            here.vector_field(q, p, u), moved.vector_field(q, p, u), strict=True
+        ):
+            assert_close(ours, theirs, 1e-12)
+    assert np.abs(there - MU).max() > 0.5
+
+
+def _carried(robot: Mechanism, shift: np.ndarray) -> tuple[Body, ...]:
+    """Bodies seen from another inertial frame: the base's joint frame is placed elsewhere."""
+    base = robot.base
+    return (replace(base, placement=_pose(shift @ base.placement.matrix)), *robot.bodies[1:])
+
+
+def _pose(matrix: np.ndarray) -> Pose:
+    return Pose(matrix[:3, 3], Rotation.from_matrix(matrix[:3, :3]).as_quat())
+
+
+def test_other_frame_of_the_base_changes_neither_energy_nor_reduced_momentum() -> None:
+    robot = floater("SE(3)")
+    offset = exp(np.array([0.2, -0.1, 0.3, 0.5, -0.4, 0.8]))  # new frame in the old one
+    inward = np.linalg.inv(offset)
+    base = robot.base
+    rotation = offset[:3, :3]
+    inertia = Inertia(
+        base.inertia.mass,
+        rotation.T @ (np.array(base.inertia.com) - offset[:3, 3]),
+        rotation.T @ np.array(base.inertia.moments) @ rotation,
+    )
+    bodies = [replace(base, inertia=inertia)]
+    for body in robot.bodies[1:]:
+        if body.parent == base.name:
+            body = replace(body, placement=_pose(inward @ body.placement.matrix))
+        bodies.append(body)
+    here, there = reduced(robot, MU), reduced(replace(robot, bodies=tuple(bodies)), MU)
+    rng = np.random.default_rng(9)
+    placed = base.placement.matrix
+    for _ in range(3):
+        q, p = robot.random(rng), rng.uniform(-1.0, 1.0, here.ns)
+        u = rng.uniform(-1.0, 1.0, here.nu)
+        pose = np.linalg.inv(placed) @ here.robot.pose(q, base.name) @ offset
+        other = np.concatenate([pose[:3, 3], Rotation.from_matrix(pose[:3, :3]).as_quat(), q[7:]])
+        assert_close(there.body_momentum(other), adjoint(offset).T @ here.body_momentum(q), 1e-12)
+        assert there.hamiltonian(other, p) == pytest.approx(here.hamiltonian(q, p), rel=1e-12)
+        assert_close(there.mass_matrix(other), here.mass_matrix(q), 1e-12)
+        ours, theirs = here.vector_field(q, p, u), there.vector_field(other, p, u)
+        assert_close(theirs[1], ours[1], 1e-11)
+        assert_close(theirs[0][:6], adjoint(inward) @ ours[0][:6], 1e-11)
+
+
+def test_zero_momentum_leaves_an_ordinary_system_on_the_shape() -> None:
+    model = reduced(floater("SE(3)"))
+    formulas = Formulas(model.robot)
+    rng = np.random.default_rng(13)
+    for _ in range(3):
+        q, s = model.robot.random(rng), rng.uniform(-1.0, 1.0, model.ns)
+        metric = formulas.full.blocks(q)[2]
+        p = metric @ s
+        assert model.hamiltonian(q, p) == pytest.approx(s @ metric @ s / 2, rel=1e-12)
+        assert_close(model.two_form(q, p), np.zeros((model.ns, model.ns)), 1e-15)
+        # Lagrange's equations with the reduced metric alone: no curvature, no coadjoint term.
+        shape = np.concatenate([np.zeros(6), s])
+        slopes = formulas.slopes(lambda x, s=s: s @ formulas.full.blocks(x)[2] @ s / 2, q)
+        momentum = np.concatenate([np.zeros(6), p])
+        expected = slopes + formulas.brackets.coadjoint(shape, momentum)[6:]
+        assert_close(model.vector_field(q, p, np.zeros(model.nu))[1], expected, 1e-8)
