@@ -108,12 +108,12 @@ def _draw_columns(
 ) -> None:
     for column, (name, unit) in enumerate(zip(names, units, strict=True)):
         axes.plot(t, values[:, column], label=f"{name} [{unit}]")
-    # A legend of a long arm would be higher than its panel.
+    # Beyond that a legend would be higher than its panel.
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(1.01, 1.0),
         borderaxespad=0.0,
-        ncols=1 + len(names) // 9,
+        ncols=1 + (len(names) - 1) // 15,
     )
 
 

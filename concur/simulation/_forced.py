@@ -223,10 +223,18 @@ class _Adaptive:
         nq = self._nq
 
         def slope(t: float, z: np.ndarray) -> np.ndarray:
-            return np.concatenate(self._rates(t, z[:nq], None, z[nq:-1]))
+            try:
+                return np.concatenate(self._rates(t, z[:nq], None, z[nq:-1]))
+            except _DivergedError:
+                # A stage of a trial step may overshoot: the method then takes a shorter one.
+                return np.full(z.size, np.nan)
 
-        first = None if self._step is None else min(self._step, end - start)
         q, s, work = state
+        first = None
+        if self._step is None:
+            self._rates(start, q, None, s)  # no step is short enough if the start is no good
+        else:
+            first = min(self._step, end - start)
         z0 = np.concatenate([q, s, [work]])
         solver = DOP853(slope, start, z0, end, first_step=first, rtol=self._rtol, atol=self._atol)
         while solver.status == "running":

@@ -113,7 +113,9 @@ class Excitation:
         return np.asarray((self.amplitude * np.sin(self.frequency * t + self.phase)).sum(axis=0))
 
 
-def excitation(robot: Mechanism, seed: int, speed: float = 0.02) -> Excitation:
+def excitation(
+    robot: Mechanism, seed: int, speed: float = 0.02, strength: float = 1.0
+) -> Excitation:
     """Draw a momentum, a start and torques for a robot that floats freely.
 
     Parameters
@@ -124,6 +126,8 @@ def excitation(robot: Mechanism, seed: int, speed: float = 0.02) -> Excitation:
         Of the random numbers.
     speed : float
         Size of the velocities of base and joints, m/s and rad/s.
+    strength : float
+        Size of the torques; at one they make velocities of the size of the others.
     """
     rng = np.random.default_rng(seed)
     oracle = Pinocchio(robot)
@@ -135,6 +139,6 @@ def excitation(robot: Mechanism, seed: int, speed: float = 0.02) -> Excitation:
     mobility = np.diag(np.linalg.inv(oracle.mass_matrix(q0)))[list(robot.actuated_freedoms)]
     shape = 2, len(mobility)
     frequency = rng.uniform(0.2, 1.0, shape)
-    amplitude = 0.5 * speed / mobility * frequency * rng.uniform(-1.0, 1.0, shape)
+    amplitude = 0.5 * strength * speed / mobility * frequency * rng.uniform(-1.0, 1.0, shape)
     phase = rng.uniform(0.0, 2 * np.pi, shape)
     return Excitation(q0, v0[nb:], momentum, amplitude, frequency, phase)

@@ -130,6 +130,9 @@ class Mujoco:
         self.robot = robot
         self.model = mujoco.MjModel.from_xml_string(mjcf(robot, dt))
         self.data = mujoco.MjData(self.model)
+        # Of the base, the only body that may float: the library counts from the inertial frame.
+        base = robot.base.placement
+        self._place = Rotation.from_quat(base.rotation), np.array(base.translation)
         self._spans: list[tuple[Body, slice, slice, slice, slice]] = []
         iq = iv = 0
         for body in robot.bodies:
@@ -155,7 +158,7 @@ class Mujoco:
         for body, ours_q, _, their_q, _ in self._spans:
             part = np.asarray(q, dtype=float)[ours_q]
             if isinstance(body.joint, joints.Free):
-                turn, place = _placement(body)
+                turn, place = self._place
                 attitude = (turn * Rotation.from_quat(part[3:])).as_quat()
                 part = np.concatenate([place + turn.apply(part[:3]), _scalar_first(attitude)])
             elif isinstance(body.joint, joints.Spherical):
@@ -169,7 +172,7 @@ class Mujoco:
         for body, ours_q, _, their_q, _ in self._spans:
             part = np.array(position[their_q])
             if isinstance(body.joint, joints.Free):
-                turn, place = _placement(body)
+                turn, place = self._place
                 attitude = (turn.inv() * Rotation.from_quat(_scalar_last(part[3:]))).as_quat()
                 part = np.concatenate([turn.inv().apply(part[:3] - place), attitude])
             elif isinstance(body.joint, joints.Spherical):
@@ -192,7 +195,7 @@ class Mujoco:
             source, target = (ours_v, their_v) if sign > 0 else (their_v, ours_v)
             part = np.array(given[source], dtype=float)
             if isinstance(body.joint, joints.Free):
-                turn = _placement(body)[0] * Rotation.from_quat(q[ours_q][3:])
+                turn = self._place[0] * Rotation.from_quat(q[ours_q][3:])
                 part[:3] = turn.apply(part[:3], inverse=sign < 0)
             elif isinstance(body.joint, joints.Planar):
                 angle = sign * q[ours_q][2]
@@ -204,14 +207,14 @@ class Mujoco:
     def simulate(
         self, q0: np.ndarray, v0: np.ndarray, law: Law, duration: float, every: int = 1
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Let the library take its steps; controls are held within each.
+        """Let the library take its steps; it asks for the controls in each stage of each step.
 
         Parameters
         ----------
         q0, v0 : numpy.ndarray
             State at time 0.
         law : callable
-            Controls (nu,) from (t, q, v), asked in the middle of each step.
+            Controls (nu,) from (t, q, v).
         duration : float
             How long, s.
         every : int
@@ -224,21 +227,39 @@ class Mujoco:
         """
         model, data, dt = self.model, self.data, self.model.opt.timestep
         rows = list(self.robot.actuated_freedoms)
+        tau = np.zeros(self.robot.nv)
+
+        def push(_: mujoco.MjModel, now: mujoco.MjData) -> None:
+            q = self.configuration(now.qpos)
+            tau[rows] = law(now.time, q, self.velocity(q, now.qvel))
+            now.qfrc_applied[:] = self.rates(q, tau)
+
         mujoco.mj_resetData(model, data)
         data.qpos[:], data.qvel[:] = self.position(q0), self.rates(q0, v0)
         t, q, v = [0.0], [np.asarray(q0, dtype=float)], [np.asarray(v0, dtype=float)]
-        for k in range(round(duration / dt)):
-            at = self.configuration(data.qpos)
-            tau = np.zeros(self.robot.nv)
-            tau[rows] = law((k + 0.5) * dt, at, self.velocity(at, data.qvel))
-            data.qfrc_applied[:] = self.rates(at, tau)
-            mujoco.mj_step(model, data)
-            if (k + 1) % every == 0:
-                q.append(self.configuration(data.qpos))
-                v.append(self.velocity(q[-1], data.qvel))
-                t.append((k + 1) * dt)
+        mujoco.set_mjcb_control(push)
+        try:
+            for k in range(1, round(duration / dt) + 1):
+                mujoco.mj_step(model, data)
+                if k % every == 0:
+                    q.append(self.configuration(data.qpos))
+                    v.append(self.velocity(q[-1], data.qvel))
+                    t.append(k * dt)
+        finally:
+            mujoco.set_mjcb_control(None)
         return np.array(t), np.array(q), np.array(v)
 
-
-def _placement(body: Body) -> tuple[Rotation, np.ndarray]:
-    return Rotation.from_quat(body.placement.rotation), np.array(body.placement.translation)
+    def acceleration(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
+        """Acceleration in our coordinates, by the library's forward dynamics."""
+        self.data.qpos[:], self.data.qvel[:] = self.position(q), self.rates(q, v)
+        self.data.qfrc_applied[:] = self.rates(q, tau)
+        mujoco.mj_forward(self.model, self.data)
+        turned = self.velocity(q, self.data.qacc)
+        # What turns with the body has a velocity of its own: R^T d(R v)/dt = vdot + w x v.
+        for body, _, ours_v, _, _ in self._spans:
+            own = np.asarray(v, dtype=float)[ours_v]
+            if isinstance(body.joint, joints.Free):
+                turned[ours_v][:3] -= np.cross(own[3:], own[:3])
+            elif isinstance(body.joint, joints.Planar):
+                turned[ours_v][:2] -= own[2] * np.array([-own[1], own[0]])
+        return turned
