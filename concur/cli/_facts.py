@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from concur.control import Servo
 from concur.formats import Task
+from concur.reduction import MomentumReduction
 
 
 def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
@@ -38,13 +40,45 @@ def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
             for kind, unit in (("stiffness", "1/s^2"), ("damping", "1/s"))
         )
         facts.append((f"Gains of {name}", ", ".join(values)))
-    if task.plant is None:
-        facts.append(("Plant", "the robot as the servo knows it"))
-    else:
+    facts += _options(servo)
+    plant = "the robot as the servo knows it"
+    if task.plant is not None:
+        plant = f"{task.plant.name} ({task.plant_file}), in place of the task's robot"
+    if task.plant_momentum is not None:
+        plant += f", with the momentum {_momentum(task.plant_momentum)}"
+    return [*facts, ("Plant", plant)]
+
+
+def _options(servo: Servo) -> list[tuple[str, str]]:
+    """What the law does beyond following its outputs."""
+    facts, model = [], servo.model
+    if isinstance(model, MomentumReduction):
+        known = f"{_momentum(model.momentum)} about the origin"
+        if servo.measured:
+            known = f"measured; {known} at the start"
+        drift = np.linalg.norm(model.centre_velocity)
+        facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
+    if servo.redundancy is not None:
+        left = servo.nu - servo.size
+        facts.append(("Internal motion", f"{left} freedoms, {servo.redundancy}"))
+    if servo.damped_below is not None:
         facts.append(
-            ("Plant", f"{task.plant.name} ({task.plant_file}), in place of the task's robot")
+            ("Singular configurations", f"damped below a margin of {servo.damped_below:g}")
         )
+    if servo.torque_limits is not None:
+        names = zip(model.control_names, servo.torque_limits, model.control_units, strict=True)
+        limited = [
+            f"{name} {low:g} to {high:g} {unit}"
+            for name, (low, high), unit in names
+            if np.isfinite([low, high]).any()
+        ]
+        facts.append(("Torque limits", ", ".join(limited)))
     return facts
+
+
+def _momentum(values: Sequence[float] | np.ndarray) -> str:
+    linear, angular = (", ".join(f"{x:.4g}" for x in part) for part in (values[:3], values[3:]))
+    return f"({linear}) kg m/s, ({angular}) kg m^2/s"
 
 
 def task_settings(task: Task, servo: Servo) -> dict[str, Any]:
@@ -71,6 +105,12 @@ def task_settings(task: Task, servo: Servo) -> dict[str, Any]:
         "hold": task.hold,
         "gains": _gains(task, servo),
         "tolerances": asdict(task.tolerances),
+        "momentum": None if task.momentum is None else task.momentum.tolist(),
+        "measured": servo.measured,
+        "redundancy": None if servo.redundancy is None else str(servo.redundancy),
+        "damped_below": servo.damped_below,
+        "torque_limits": _finite_pairs(servo.torque_limits),
+        "plant_momentum": None if task.plant_momentum is None else task.plant_momentum.tolist(),
         "plant": None if task.plant is None else task.plant.name,
         "plant_file": task.plant_file,
     }
@@ -96,6 +136,13 @@ def run_attributes(task: Task) -> dict[str, str | float]:
         "plant_file": task.plant_file or "",
         **limits,
     }
+
+
+def _finite_pairs(limits: Any) -> list[list[float | None]] | None:
+    """Pairs of limits for JSON, which knows no infinity."""
+    if limits is None:
+        return None
+    return [[float(x) if np.isfinite(x) else None for x in pair] for pair in limits]
 
 
 def _gains(task: Task, servo: Servo) -> dict[str, dict[str, list[float]]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +15,10 @@ from pydantic import AfterValidator, Field
 from concur.control import Output, Servo
 from concur.control.references import Reference
 from concur.errors import DescriptionError, SingularConfigurationError
+from concur.formats._configuration import read_configuration
 from concur.formats._reference import REFERENCE_KINDS, read_reference
 from concur.formats._robot import given, load, load_shipped, shipped_names
+from concur.formats._servo import ServoTable, read_servo
 from concur.formats._toml import (
     Number,
     NumberOrList,
@@ -79,6 +81,11 @@ class Task:
         Robot that is simulated, if it differs from the one the servo knows.
     plant_file : str or None
         File of the plant as the task names it.
+    plant_momentum : ndarray, shape (6,), or None
+        Spatial momentum that the simulated robot has, if it is not the one the servo knows
+        (kg m/s, kg m^2/s).
+    servo_options : dict of str to any
+        Further arguments of `Servo`: measured velocities, redundancy, damping, torque limits.
     """
 
     name: str
@@ -98,6 +105,8 @@ class Task:
     tolerances: Tolerances
     plant: Mechanism | None
     plant_file: str | None = None
+    plant_momentum: NDArray[np.float64] | None = None
+    servo_options: Mapping[str, Any] = field(default_factory=dict)
 
     def servo(self) -> Servo:
         """Reduce the robot and build its servo.
@@ -114,7 +123,7 @@ class Task:
             velocity that is no shape velocity.
         """
         model = reduce(self.robot, momentum=self.momentum)
-        servo = Servo(model, self.outputs, self.stiffness, self.damping)
+        servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
         self.shape_velocities(servo)
         return servo
 
@@ -198,6 +207,7 @@ class Task:
                 method=self.method,
                 hold=self.hold,
                 progress=progress,
+                momentum=self.plant_momentum,
             )
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):
@@ -208,6 +218,9 @@ def _known_method(name: str) -> str:
     if name not in METHODS:
         raise ValueError(f"one of {', '.join(METHODS)}")
     return name
+
+
+Vector6 = Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")]
 
 
 class _OutputTable(Table):
@@ -244,18 +257,18 @@ class _TolerancesTable(Table):
     constraint: Positive = Tolerances.constraint
     settling_time: Positive | None = None
     margin: Positive = Tolerances.margin
+    momentum: Positive = Tolerances.momentum
 
 
 class _PlantTable(Table):
-    file: Text
+    file: Text | None = None
+    momentum: Vector6 | None = None
 
 
 class _TaskTable(Table):
     name: Text
     robot: Text
-    momentum: (
-        Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")] | None
-    ) = None
+    momentum: Vector6 | None = None
     outputs: Annotated[
         list[_OutputTable], Field(min_length=1, description="at least one table [[outputs]]")
     ]
@@ -263,9 +276,10 @@ class _TaskTable(Table):
         dict[str, dict[str, Any]], Field(description="a table [reference.<output>] per output")
     ]
     initial: _InitialTable = _InitialTable()
+    servo: ServoTable = ServoTable()
     simulation: _SimulationTable
     tolerances: _TolerancesTable = _TolerancesTable()
-    plant: _PlantTable | None = None
+    plant: _PlantTable = _PlantTable()
 
 
 def load_task(path: str | PathLike[str]) -> Task:
@@ -281,9 +295,11 @@ def load_task(path: str | PathLike[str]) -> Task:
         constructor in `references`) and its arguments, and for outputs in R^n optionally
         ``relative_to``, the output whose reference it is added to; ``[initial.q]`` and
         ``[initial.s]`` with configurations by body and shape velocities by name, neutral and
-        zero where not given; ``[simulation]`` with ``duration``, ``dt``, ``method``, ``hold``;
+        zero where not given; ``[servo]`` with ``measured``, ``damped_below``,
+        ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with ``duration``,
+        ``dt``, ``method``, ``hold``;
         ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the ``file`` of
-        another robot to be simulated (optional).
+        another robot to be simulated and the ``momentum`` it has (both optional).
 
     Returns
     -------
@@ -312,6 +328,7 @@ def load_task(path: str | PathLike[str]) -> Task:
     _check_times(task, path)
     robot = _robot(task.robot, path)
     outputs = tuple(_output(table, robot, task.outputs, path) for table in task.outputs)
+    moving = task.plant
     return Task(
         name=task.name,
         path=Path(path),
@@ -321,22 +338,24 @@ def load_task(path: str | PathLike[str]) -> Task:
         stiffness=_gains(outputs, task.outputs, "stiffness", path),
         damping=_gains(outputs, task.outputs, "damping", path),
         reference=read_reference(outputs, task.reference, data, path),
-        q0=_initial_configuration(task.initial.q or {}, robot, path),
+        q0=read_configuration(task.initial.q or {}, robot, path, "[initial.q]"),
         s0=_initial_velocities(task.initial.s or {}, robot, path),
         duration=task.simulation.duration,
         dt=task.simulation.dt,
         method=task.simulation.method,
         hold=task.simulation.hold,
         tolerances=_tolerances(task),
-        plant=None if task.plant is None else _plant(task.plant.file, robot, path),
-        plant_file=None if task.plant is None else task.plant.file,
+        plant=None if moving.file is None else _plant(moving.file, robot, path),
+        plant_file=moving.file,
+        plant_momentum=None if moving.momentum is None else _frozen(moving.momentum),
+        servo_options=read_servo(task.servo, robot, path),
     )
 
 
 def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
     """Refuse times that do not fit each other, before anything is built."""
     run = task.simulation
-    for field, value in (("duration", run.duration), ("hold", run.hold)):
+    for name, value in (("duration", run.duration), ("hold", run.hold)):
         if value is None:
             continue
         steps = round(value / run.dt)
@@ -344,7 +363,7 @@ def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
             raise fault(
                 path,
                 "[simulation]",
-                field,
+                name,
                 expected=f"a whole number of steps of dt = {run.dt:g} s",
                 came=f"{value:g} s",
                 cure=f"Write {max(steps, 1) * run.dt:.10g}, or change `dt`.",
@@ -456,29 +475,6 @@ def _gains(
             )
         diagonal += numbers
     return _frozen(np.diag(diagonal))
-
-
-def _initial_configuration(
-    table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str]
-) -> NDArray[np.float64]:
-    q = np.array(robot.neutral(), dtype=float)
-    sizes = {body.name: body.joint.nq for body in robot.bodies}
-    for name, value in table.items():
-        if name not in sizes:
-            raise unknown(path, "[initial.q]", name, "a body", name, sizes)
-        numbers = [value] if is_number(value) else value
-        if len(numbers) != sizes[name]:
-            raise fault(
-                path,
-                "[initial.q]",
-                name,
-                expected=f"{sizes[name]} numbers" if sizes[name] != 1 else "one number",
-                came=show(value),
-                cure="Give as many numbers as the joint of this body has coordinates.",
-            )
-        q[robot.q_slice(name)] = numbers
-    with located(path, "[initial.q]"):
-        return _frozen(robot.check_configuration(q.tolist()))
 
 
 def _initial_velocities(

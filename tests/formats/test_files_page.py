@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from concur.control import Output
-from concur.formats import _reference, _robot, _task, load, load_task
+from concur.control import Output, Redundancy, Servo
+from concur.formats import _reference, _robot, _servo, _task, load, load_task
 from concur.mechanism import joints
 from concur.simulation import METHODS, Tolerances
 
@@ -92,10 +92,20 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Bodies", _robot._BodyTable),
         ("Simulation", _task._SimulationTable),
         ("Tolerances", _task._TolerancesTable),
+        ("Plant", _task._PlantTable),
     ],
 )
 def test_every_field_is_listed(heading: str, table: Any) -> None:
     assert sorted(table_after(heading)) == sorted(table.model_fields)
+
+
+def test_every_option_of_the_servo_is_listed() -> None:
+    own = {name for name in _servo.ServoTable.model_fields if name != "redundancy"}
+    rule = set(_servo.RedundancyTable.model_fields)
+    assert set(table_after("Servo")) == own | rule | {"[servo.redundancy]"}
+    assert rule == set(inspect.signature(Redundancy).parameters)
+    given = {"model", "outputs", "stiffness", "damping", "inertia", "singular_margin"}
+    assert own | given | {"redundancy"} == set(inspect.signature(Servo).parameters)
 
 
 def test_wheels_outputs_references_and_methods_are_listed() -> None:
@@ -103,19 +113,23 @@ def test_wheels_outputs_references_and_methods_are_listed() -> None:
     assert sorted(table_after("Wheels")) == sorted([*_robot._WheelTable.model_fields, *kinds])
     groups = list(_reference.REFERENCE_KINDS)
     assert sorted(table_after("Outputs")) == sorted([*_task._OutputTable.model_fields, *groups])
-    assert {"name", "body", "group", "point", "axes"} == set(inspect.signature(Output).parameters)
+    gains = {"stiffness", "damping"}
+    assert set(_task._OutputTable.model_fields) - gains == set(inspect.signature(Output).parameters)
     every = {kind for kinds in _reference.REFERENCE_KINDS.values() for kind in kinds}
     assert set(table_after("References")) == every
     for kind, table in (*_reference._PATHS.items(), ("screw", _reference._Screw)):
         row = next(r for r in PAGE.splitlines() if r.startswith(f"| `{kind}` | "))
-        for field in set(table.model_fields) - {"kind", "relative_to", "components"}:
+        for field in set(table.model_fields) - set(_reference._Path.model_fields):
             assert f"`{field}`" in row, (kind, field)
+    for field in _reference._Path.model_fields:
+        assert f"`{field}`" in PAGE
     for method in METHODS:
         assert f"`{method}`" in PAGE
 
 
 def test_defaults_of_tolerances_are_those_of_the_code() -> None:
-    for name in ("final_error", "deviation", "constraint", "margin"):
-        row = next(r for r in PAGE.splitlines() if r.startswith(f"| `{name}` |"))
+    for name in ("final_error", "deviation", "constraint", "margin", "momentum"):
+        section = PAGE[PAGE.index("### Tolerances") :]
+        row = next(r for r in section.splitlines() if r.startswith(f"| `{name}` |"))
         shown = re.findall(r"`([^`]+)`", row)[-1]
         assert float(shown) == getattr(Tolerances, name)

@@ -1,0 +1,61 @@
+"""Configurations by body, as files write them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from os import PathLike
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.formats._toml import fault, is_number, located, show, unknown
+from concur.multibody import Mechanism
+
+
+def read_configuration(
+    table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str], label: str
+) -> NDArray[np.float64]:
+    """Read a configuration: neutral where no body is named.
+
+    Parameters
+    ----------
+    table : mapping of str to number or list
+        Coordinates by body.
+    robot : Mechanism
+        The robot.
+    path : path
+        File named in errors.
+    label : str
+        Table named in errors.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (nq,), not writable.
+
+    Raises
+    ------
+    DescriptionError
+        If a body does not exist or its numbers do not fit.
+    """
+    q = np.array(robot.neutral(), dtype=float)
+    sizes = {body.name: body.joint.nq for body in robot.bodies}
+    for name, value in table.items():
+        if name not in sizes:
+            raise unknown(path, label, name, "a body", name, sizes)
+        numbers = [value] if is_number(value) else value
+        if len(numbers) != sizes[name]:
+            raise fault(
+                path,
+                label,
+                name,
+                expected=f"{sizes[name]} numbers" if sizes[name] != 1 else "one number",
+                came=show(value),
+                cure="Give as many numbers as the joint of this body has coordinates.",
+            )
+        q[robot.q_slice(name)] = numbers
+    with located(path, label):
+        checked = np.array(robot.check_configuration(q.tolist()), dtype=float)
+    checked.setflags(write=False)
+    return checked

@@ -1,0 +1,103 @@
+"""The table [servo] of a task: what the law does beyond following its outputs."""
+
+from __future__ import annotations
+
+from os import PathLike
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
+
+from concur.control import Redundancy
+from concur.formats._configuration import read_configuration
+from concur.formats._toml import NumberOrList, Positive, Table, Text, is_number, located
+from concur.multibody import Mechanism
+
+
+def _limit(value: Any) -> bool:
+    pair = isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+    return is_number(value) or pair
+
+
+def _limits(value: Any) -> Any:
+    entries = [value]
+    if isinstance(value, dict):
+        entries = list(value.values())
+    elif isinstance(value, list):
+        entries = value
+    if all(map(_limit, entries)):
+        return value
+    raise PydanticCustomError("limits", "limits expected")
+
+
+def _weight(value: Any) -> Any:
+    if isinstance(value, str) or (isinstance(value, list) and all(map(is_number, value))):
+        return value
+    raise PydanticCustomError("weight", "weight expected")
+
+
+class RedundancyTable(Table):
+    """Rule for the internal motion."""
+
+    weight: Annotated[
+        Any, AfterValidator(_weight), Field(description="a name or a list of numbers")
+    ] = None
+    objective: Text | None = None
+    stiffness: Positive | None = None
+    damping: Positive | None = None
+    posture: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = (
+        None
+    )
+    importance: Positive | None = None
+
+
+class ServoTable(Table):
+    """Options of the law."""
+
+    measured: Annotated[bool, Field(description="true or false")] = False
+    damped_below: Positive | None = None
+    torque_limits: Annotated[
+        Any,
+        AfterValidator(_limits),
+        Field(description="a number, one per control, or a table of controls"),
+    ] = None
+    redundancy: RedundancyTable | None = None
+
+
+def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -> dict[str, Any]:
+    """Read the options of the law.
+
+    Parameters
+    ----------
+    table : ServoTable
+        The table.
+    robot : Mechanism
+        The robot.
+    path : path
+        File named in errors.
+
+    Returns
+    -------
+    dict of str to any
+        Arguments of `Servo`.
+
+    Raises
+    ------
+    ConcurError
+        If the rule for internal motion is refused, with file and table named.
+    """
+    options: dict[str, Any] = {
+        "measured": table.measured,
+        "damped_below": table.damped_below,
+        "torque_limits": table.torque_limits,
+        "redundancy": None,
+    }
+    if table.redundancy is not None:
+        rule = {name: value for name, value in table.redundancy if value is not None}
+        if "posture" in rule:
+            rule["posture"] = read_configuration(
+                rule["posture"], robot, path, "[servo.redundancy.posture]"
+            )
+        with located(path, "[servo.redundancy]"):
+            options["redundancy"] = Redundancy(**rule)
+    return options
