@@ -9,13 +9,13 @@ from concur.control._inverse_kinematics import (
     InverseKinematicsSolver,
     inverse_kinematics,
 )
-from concur.control._iosystem import (
+from concur.control._iosystem import to_iosystem
+from concur.control._loop import (
     LoopMargins,
     LoopResponse,
     linear_loop,
     loop_margins,
     loop_response,
-    to_iosystem,
 )
 from concur.control._mismatch import MomentumMismatch
 from concur.control._output import Output

@@ -18,6 +18,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array
+from concur.control._allocation import allocation
 from concur.dynamics import solve_positive_definite
 from concur.kinematics import constant
 
@@ -152,8 +153,6 @@ def limited_law(servo: Servo) -> ca.Function:
     casadi.Function
         Over MX: (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`.
     """
-    from concur.control._allocation import allocation
-
     sizes = law_sizes(servo)
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
     q, w = symbols[:2]
@@ -161,9 +160,13 @@ def limited_law(servo: Servo) -> ca.Function:
     v = servo.velocity(q, w)
     still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
     both, pivot = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
+    # What damping has given up is none of the programme's business.
+    met = found.residual
+    if servo.damped_below is not None:
+        met = found.decoupling @ found.shape_acceleration
     parts = [
         found.decoupling,
-        found.residual,
+        met,
         found.shape_acceleration,
         both[:, : servo.ns],
         both[:, servo.ns],
@@ -172,15 +175,16 @@ def limited_law(servo: Servo) -> ca.Function:
     linear = ca.Function(
         "linearization",
         symbols,
-        [*map(ca.densify, parts), ca.fmin(found.pivot, pivot)],
+        [*map(ca.densify, parts), found.residual, ca.fmin(found.pivot, pivot)],
         {"cse": True},
     )
     inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
-    *given, least = linear(*inputs)
+    *given, residual, least = linear(*inputs)
     rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
-    solve = allocation(servo.size, servo.ns, servo.nu)
-    sdot, u, scale, _, status = solve(*given, ca.DM(rows), ca.DM(limits[:, 0]), ca.DM(limits[:, 1]))
-    missed = given[1] - given[0] @ sdot
+    solve = allocation(servo.size, servo.ns)
+    bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
+    sdot, u, scale, _, _, status = solve(*given, ca.DM(rows), *bounds)
+    missed = residual - given[0] @ sdot
     # A failed programme counts as singular: no torque leaves.
     results = [u, ca.if_else(status > 0, least, 0.0), missed, scale]
     return ca.Function("limited_law", inputs, results, list(sizes), list(OUTPUTS))

@@ -8,19 +8,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.control._allocation import read_limits
 from concur.control._conditions import consistency, invertibility, matching_counts
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility, follow
 from concur.control._fitting import fitting
 from concur.control._gains import read_gain
+from concur.control._iosystem import to_iosystem
 from concur.control._law import law, limited_law
+from concur.control._loop import loop_response
 from concur.control._matching import matching_outputs
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
@@ -44,6 +47,10 @@ from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError,
 from concur.kinematics import body_accelerations, body_twists, joint_poses
 from concur.mechanism import scalar
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
+
+if TYPE_CHECKING:
+    import control
+    from matplotlib.figure import Figure
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,8 +160,6 @@ class Servo(EvaluatedMethods):
                 )
             object.__setattr__(self, "damped_below", zone)
         if self.torque_limits is not None:
-            from concur.control._allocation import read_limits
-
             names = self.model.control_names
             limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
             limits.setflags(write=False)
@@ -585,6 +590,41 @@ class Servo(EvaluatedMethods):
             If the robot's reduction does not rest on a momentum.
         """
         return momentum_mismatch(self, q, v)
+
+    def to_iosystem(self, closed_loop: bool = False) -> control.NonlinearIOSystem:
+        """Wrap the law, or the reduced closed loop, as a system of python-control.
+
+        Parameters
+        ----------
+        closed_loop : bool
+            Whether the model comes with the law: then the states are (q, s), the inputs the
+            reference, and the outputs the robot's outputs, errors and controls.
+
+        Returns
+        -------
+        control.NonlinearIOSystem
+            A system without states, from state and reference to controls; or the closed loop.
+        """
+        return to_iosystem(self, closed_loop)
+
+    def plot_loop(self, duration: float | None = None) -> tuple[Figure, Figure]:
+        """Draw the linearised loop: how errors settle, and what margins there are.
+
+        Parameters
+        ----------
+        duration : float, optional
+            Time shown of the step response, s; default some settling times.
+
+        Returns
+        -------
+        step, margins : matplotlib.figure.Figure
+            Response of each coordinate to a step of its reference with the settling times; gain
+            and phase over frequency and the loop in the complex plane with its margins.
+        """
+        from concur.plotting import margin_figure, step_figure
+
+        response = loop_response(self, duration)
+        return step_figure(response), margin_figure(response)
 
     def compile(self) -> Tick:
         """Make the law ready to be called at a high rate.

@@ -21,6 +21,17 @@ class WheelReduction(ReducedModel):
     Made by `reduce`. The rolling constraints C v = 0 give the dependent velocities:
     ``H = [-C_d^-1 C_s; 1]``, ``h = 0``.
 
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    kind : str
+        "chaplygin", or "constrained" without the symmetry.
+    shape, dependent : tuple of int
+        Indices in v of the shape velocities and of those that the wheels give.
+    reason : str
+        Why this reduction was taken.
+
     See Also
     --------
     reduce : makes one.

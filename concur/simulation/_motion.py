@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
-from scipy.spatial.transform import Rotation
 
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
@@ -24,6 +23,7 @@ from concur.simulation._hdf5 import (
     velocity_columns,
     write,
 )
+from concur.simulation._momentum import momentum_drift
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -117,17 +117,8 @@ class Motion:
                 came=f"a reduction of kind {model.kind}",
                 cure="Its momentum is not constant: look at `energy_balance` instead.",
             )
-        motions = _base_motions(self.robot)
-        turning = np.linalg.norm(motions[3:], axis=0) > 0.0
-        drift = np.zeros(self.t.size)
-        for columns in (motions[:, ~turning], motions[:, turning]):
-            demanded = np.array(model.momentum) @ columns
-            inner = np.linalg.norm(self._derived["inner"] @ columns, axis=1).max(initial=0.0)
-            scale = max(float(np.linalg.norm(demanded)), float(inner))
-            apart = np.linalg.norm(self.momentum @ columns - demanded, axis=1)
-            if scale > 0.0:
-                drift = np.maximum(drift, apart / scale)
-        return drift
+        inner, demanded = self._derived["inner"], np.array(model.momentum)
+        return momentum_drift(self.robot, self.momentum, inner, demanded)
 
     @property
     def control_units(self) -> tuple[str, ...]:
@@ -222,12 +213,3 @@ class Motion:
         )
         values = function(self.q.T, self.s.T)
         return {name: np.array(x).T for name, x in zip(results, values, strict=True)}
-
-
-def _base_motions(robot: Mechanism) -> np.ndarray:
-    """Twists of the base's group in the inertial frame, shape (6, nb)."""
-    placement, basis = robot.base.placement, robot.base.joint.basis
-    turn = Rotation.from_quat(placement.rotation).as_matrix()
-    linear, angular = turn @ basis[:3], turn @ basis[3:]
-    shifted = np.cross(np.array(placement.translation), angular, axisa=0, axisb=0, axisc=0)
-    return np.vstack([linear + shifted, angular])

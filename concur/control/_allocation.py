@@ -1,0 +1,530 @@
+"""Torque limits: the demand scaled down, in its direction, until the controls can give it.
+
+Per instant, with decoupling matrix ``Jg``, command residual ``r = nu - b``, nominal shape
+acceleration ``sdot*`` (``Jg sdot* = r``) and torque ``u = G sdot + g``, wanted are ``sdot``, a
+scale ``alpha`` and a rest ``e`` with::
+
+    Jg sdot = alpha r + e,    lower <= G sdot + g <= upper,    0 <= alpha <= 1
+
+in this order of importance: ``e`` as small as can be in the metric ``D^2`` of the rows (zero
+wherever that is possible), then ``alpha`` as large as can be, then ``sdot`` near ``sdot*`` in
+the metric W. So the direction of the demand is kept wherever some scale has room for it.
+
+Weights of very different size in one quadratic programme would blur this order (a rest of
+1/rho where none is needed) and cost digits. The order is kept by cases instead, and only the
+case that applies is evaluated:
+
+1. The nominal torque is within limits: it is the answer, bit by bit.
+2. No redundancy: the torque is ``g + alpha G sdot*``, and the largest alpha within limits is a
+   minimum over rows.
+3. Redundancy: ``sdot = alpha s_p + N zeta`` with ``s_p`` the W-least solution for r and N
+   W-orthonormal in the null space of Jg. A programme in (zeta, alpha) maximises
+   ``alpha - eps |(zeta, alpha) - wanted|^2 / 2``; being linear in alpha, it gives up nothing
+   of alpha unless an extreme null motion is the price.
+4. No alpha has room (the drift g alone is out of reach): least squares for e over torques in
+   their box, then alpha as large as possible with that e. The direction is lost, and e says so.
+
+Variables and rows are scaled by limits, by D and by the size of the violation, so tolerances
+are relative. A result counts only if it passes its optimality conditions; otherwise, and on
+any NaN, the status is 0 and the torque is a closed-form one, clipped.
+
+The solver of cases 3 and 4 is DAQP, a dual active-set method, from CasADi's wheel. Compared on
+random problems of up to 14 controls with redundancy 1 to 3 (drift out of reach, infinite limits,
+zero demand, nearly singular Jg): DAQP and qpOASES solved all and told every infeasible one, in
+agreement to 2e-10; qpOASES takes longer, prints its licence to the console, and cannot be
+exported to C. qrqp failed on about 0.6 %, OSQP on some 2 %, ProxQP ran into its iteration limit
+on a third; PIQP failed on none but is good to 1e-6 only; HPIPM takes problems with stages only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import as_floats
+from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
+
+INPUTS = (
+    "decoupling",
+    "demand",
+    "nominal",
+    "torque_map",
+    "torque_offset",
+    "metric",
+    "row_scale",
+    "lower",
+    "upper",
+)
+"""Names of the inputs of `allocation`."""
+
+OUTPUTS = ("sdot", "u", "scale", "lost", "active", "status")
+"""Names of the outputs of `allocation`."""
+
+_LARGE = 1e20  # beyond this a number counts as infinite
+_TINY = 1e-300
+_WEAK = 1e-2  # effect of null motion on a control below which it is no way to relieve it
+_ROUNDING = 1e-12  # by how much, relative to its width, a limit may be missed before clipping
+_CLOSENESS = 1e-3  # weight of nearness to the nominal against the scale
+_SPREAD = 1e-9  # weight of a small change of torque against a small rest
+_ROUNDS = 3  # repetitions about the last solution, which take the effect of that weight away
+_ACCEPTED = 1e-6  # residual of optimality conditions above which a solution is refused
+
+# Programmes in the graph cannot raise: what they return is checked instead.
+_SOLVER = "daqp"
+_OPTIONS = {"error_on_fail": False, "daqp": {"primal_tol": 1e-12, "dual_tol": 1e-12}}
+
+
+def allocation(n: int, ns: int) -> ca.Function:
+    """Build the function that keeps torques within limits.
+
+    Parameters
+    ----------
+    n : int
+        Number of output coordinates.
+    ns : int
+        Number of shape velocities, which is the number of controls; at least n.
+
+    Returns
+    -------
+    casadi.Function
+        For use in an MX graph or through buffers; it never raises and prints nothing.
+
+        Inputs: `decoupling` Jg (n, ns); `demand` r = nu - b (n,); `nominal` sdot* (ns,) with
+        Jg sdot* = r; `torque_map` G (ns, ns), invertible, and `torque_offset` g (ns,), N and
+        N m, of u = G sdot + g; `metric` W (ns, ns), symmetric positive definite; `row_scale`
+        D (n,), positive, which takes the units from the rows; `lower` and `upper` (ns,),
+        N and N m, infinite where there is no limit.
+
+        Outputs: `sdot` (ns,); `u` (ns,), never outside the limits; `scale` alpha; `lost`
+        e = Jg sdot - alpha r (n,), exactly zero unless the direction could not be kept;
+        `active` 1 if the nominal was changed, else 0; `status` 1, or 0 if the input was not
+        finite or no solution passed its test: then u is a clipped fallback and the other
+        outputs say only what was tried.
+
+    Raises
+    ------
+    ShapeError
+        If there are more output coordinates than shape velocities, or none.
+    """
+    if not 1 <= n <= ns:
+        raise ShapeError(
+            "allocation",
+            expected="at least one output coordinate, and as many shape velocities or more",
+            came=f"{n} and {ns}",
+            cure="Remove outputs or drive more joints.",
+        )
+    data = _symbols(ca.SX, n, ns)
+    decoupling, demand, nominal, torque_map, offset, metric, row_scale, lower, upper = data
+    free = [decoupling, demand, nominal, torque_map, metric, row_scale]
+    torque = torque_map @ nominal + offset
+    usable = ca.logic_and(_finite(*free, offset, torque), _all(lower < upper))
+    within = ca.logic_and(_all(torque <= upper), _all(torque >= lower))
+    choice = ca.if_else(usable, 1 + within, 0)
+    choose = ca.Function("choose", data, [choice])
+
+    rest = ca.if_else(_finite(offset), _zero_unless_finite(offset), 0)
+    refused = _case(
+        "refused", data, (ca.SX(ns, 1), rest, ca.SX(0), ca.SX(n, 1), ca.SX(1), ca.SX(0))
+    )
+    kept = _case("kept", data, (nominal, torque, ca.SX(1), ca.SX(n, 1), ca.SX(0), ca.SX(1)))
+    limited = _limited(n, ns)
+
+    arguments = _symbols(ca.MX, n, ns)
+    switch = ca.Function.conditional("allocation_cases", [refused, limited], kept)
+    results = _guard(n, ns)(*switch(choose(*arguments), *arguments), *arguments[-2:])
+    return ca.Function("allocation", arguments, results, list(INPUTS), list(OUTPUTS))
+
+
+def largest_scale(base: Any, slope: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
+    """Largest alpha in [0, 1] with lower <= base + alpha slope <= upper.
+
+    Parameters
+    ----------
+    base, slope : casadi.SX
+        Torques at alpha = 0 and their change with alpha, shape (nu,).
+    lower, upper : casadi.SX
+        Limits, shape (nu,), possibly infinite.
+
+    Returns
+    -------
+    scale : casadi.SX
+        The largest alpha in [0, 1] that no row forbids from above.
+    possible : casadi.SX
+        1 if all rows are within limits there, up to rounding; else no alpha will do.
+    """
+    bound = ca.if_else(slope > 0, upper - base, base - lower)
+    room = ca.if_else(slope == 0, 1.0, bound / ca.fmax(ca.fabs(slope), _TINY))
+    scale = ca.fmax(0.0, ca.fmin(1.0, ca.mmin(room)))
+    torque = base + scale * slope
+    slack = _ROUNDING * _widths(lower, upper, ca.fabs(base) + ca.fabs(slope))
+    return scale, ca.logic_and(_all(torque <= upper + slack), _all(torque >= lower - slack))
+
+
+def _limited(n: int, ns: int) -> ca.Function:
+    """The nominal torque is out of limits: cases 2 to 4."""
+    scaled, lost = _scaled(n, ns) if n == ns else _redundant(n, ns), _lost(n, ns)
+    arguments = _symbols(ca.MX, n, ns)
+    *kept, solved = scaled(*arguments)
+    # With redundancy an unsolved programme can also be a failure: where the drift alone is
+    # within limits alpha = 0 has room, and the fallback of the case stands.
+    drift = ca.SX.sym("drift", ns), ca.SX.sym("lower", ns), ca.SX.sym("upper", ns)
+    room = ca.Function(
+        "room", drift, [ca.logic_and(_all(drift[0] <= drift[2]), _all(drift[0] >= drift[1]))]
+    )
+    keep = ca.fmax(solved, room(arguments[4], *arguments[-2:]))
+    values = [ca.MX.sym(f"kept{i}", *value.shape) for i, value in enumerate(kept)]
+    given = _symbols(ca.MX, n, ns)
+    keeping = ca.Function("keeping", [*values, *given], values)
+    losing = ca.Function("losing", [*values, *given], lost(*given))
+    switch = ca.Function.if_else("direction", keeping, losing)
+    return ca.Function("limited", arguments, switch(keep, *kept, *arguments))
+
+
+def _scaled(n: int, ns: int) -> ca.Function:
+    """Case 2, in closed form."""
+    data = _symbols(ca.SX, n, ns)
+    _, _, nominal, torque_map, offset, _, _, lower, upper = data
+    slope = torque_map @ nominal
+    scale, possible = largest_scale(offset, slope, lower, upper)
+    results = (scale * nominal, offset + scale * slope, scale, ca.SX(n, 1), ca.SX(1), possible)
+    return _case("scaled", data, (*results, possible))
+
+
+def _redundant(n: int, ns: int) -> ca.Function:
+    """Case 3: a programme in the null motion and the scale."""
+    k = ns - n
+    data = _symbols(ca.SX, n, ns)
+    decoupling, _, nominal, torque_map, offset, metric, row_scale, lower, upper = data
+    # Coordinates y = R sdot with W = R^T R: lengths in the metric are Euclidean.
+    root = ca.chol(metric)
+    rows = ca.solve(root.T, (ca.diag(row_scale) @ decoupling).T)
+    null = ca.nullspace(rows.T)
+    wanted = root @ nominal
+    particular = ca.solve(root, wanted - null @ (null.T @ wanted))
+    internal = ca.solve(root, null)
+    kept = nominal - particular
+    width = _widths(lower, upper, ca.fabs(offset) + ca.fabs(torque_map @ nominal))
+    slope = (torque_map @ particular) / width
+    across = ca.diag(1 / width) @ torque_map @ internal
+    # Units: a scale that moves torques by limits, and the null motion that is about needed.
+    # Controls without limits have no say in them.
+    bounded = ca.fmin(ca.fabs(lower), ca.fabs(upper)) < _LARGE
+    unit_slope = 1 / ca.fmax(_largest(bounded * slope), 1.0)
+    torque = offset + torque_map @ nominal
+    beyond = ca.fmax(ca.fmax(torque - upper, lower - torque) / width, 0)
+    effect = bounded * ca.sqrt(ca.sum2(across**2))
+    unit_internal = ca.mmax(beyond / ca.fmax(effect, ca.fmax(_WEAK * ca.mmax(effect), _TINY)))
+    drift = offset + torque_map @ kept
+    problem = [
+        ca.horzcat(across * unit_internal, slope * unit_slope),
+        (lower - drift) / width,
+        (upper - drift) / width,
+        unit_slope,
+    ]
+    posed = _posed(data, problem, (1, 2))
+
+    # x: null motion beside the nominal's, and scale, in their units.
+    x, multiplier, bound = ca.SX.sym("x", k + 1), ca.SX.sym("lam", ns), ca.SX.sym("mu", k + 1)
+    matrix, low, high, unit, sane = parts = [
+        ca.SX.sym(name, *posed.size_out(i))
+        for i, name in enumerate(["matrix", "low", "high", "unit", "sane"])
+    ]
+    linear = ca.vertcat(ca.DM.zeros(k), 1)
+    residual = _optimality(
+        _CLOSENESS * x - linear + matrix.T @ multiplier + bound,
+        ca.vertcat(matrix @ x, x[k]),
+        ca.vertcat(low, 0),
+        ca.vertcat(high, 1 / unit),
+        ca.vertcat(multiplier, bound[k]),
+    )
+    passed = ca.logic_and(sane, residual <= _ACCEPTED)
+    test = ca.Function("test", [x, multiplier, bound, *parts], [passed])
+
+    x, passed = ca.SX.sym("x", k + 1), ca.SX.sym("passed")
+    scale = ca.fmax(0.0, ca.fmin(1.0, unit_slope * x[k]))
+    sdot = scale * particular + kept + internal @ (unit_internal * x[:k])
+    # Should the programme fail: the nominal scaled as it is, in closed form.
+    plain, _ = largest_scale(offset, torque_map @ nominal, lower, upper)
+    scale = ca.if_else(passed, scale, plain)
+    sdot = ca.if_else(passed, sdot, plain * nominal)
+    u = offset + torque_map @ sdot
+    outside = ca.mmax(ca.fmax(u - upper, lower - u) / width)
+    solved = ca.logic_and(passed, ca.logic_and(outside <= _ACCEPTED, _finite(sdot, u)))
+    finish = ca.Function(
+        "finish",
+        [x, passed, *data],
+        [ca.densify(part) for part in (sdot, u, scale, solved)],
+    )
+
+    arguments = _symbols(ca.MX, n, ns)
+    matrix, low, high, unit, _ = parts = posed(*arguments)
+    solver = _programme(f"redundancy_{n}_{ns}", ca.Sparsity.diag(k + 1), ns)
+    answer = solver(
+        h=ca.MX(_CLOSENESS * ca.DM.eye(k + 1)),
+        g=ca.MX(-linear),
+        a=matrix,
+        lba=low,
+        uba=high,
+        lbx=ca.vertcat(-ca.DM.inf(k), 0),
+        ubx=ca.vertcat(ca.DM.inf(k), 1 / unit),
+    )
+    accepted = test(answer["x"], answer["lam_a"], answer["lam_x"], *parts)
+    sdot, u, scale, solved = finish(answer["x"], accepted, *arguments)
+    results = [sdot, u, scale, ca.MX(ca.DM.zeros(n, 1)), ca.MX(1), solved, solved]
+    return ca.Function("redundant", arguments, results)
+
+
+def _lost(n: int, ns: int) -> ca.Function:
+    """Case 4: least rest over torques within limits, then the largest scale with that rest."""
+    data = _symbols(ca.SX, n, ns)
+    decoupling, demand, nominal, torque_map, offset, _, row_scale, lower, upper = data
+    width = _widths(lower, upper, ca.fabs(offset) + ca.fabs(torque_map @ nominal))
+    factors = ca.qr_sparse(torque_map.T)
+    effect = ca.qr_solve(decoupling.T, *factors).T  # Jg G^-1: torque to output acceleration
+    effect = ca.diag(row_scale) @ effect @ ca.diag(width)
+    size = ca.fmax(ca.norm_fro(effect), _TINY)
+    effect /= size
+    needed = row_scale * demand / size
+    unit = 1 / ca.fmax(ca.norm_2(needed), 1.0)
+    needed *= unit
+    # Torques are measured from the clipped drift, in widths, and in the size of the violation.
+    clipped = ca.fmin(ca.fmax(offset, lower), upper)
+    violation = (clipped - offset) / width
+    extent = ca.fmax(ca.norm_2(violation), _TINY)
+    violation /= extent
+    jacobian = ca.densify(ca.horzcat(effect, -needed))
+    problem = [
+        jacobian.T @ jacobian,
+        jacobian.T @ (effect @ violation),
+        ca.vertcat((lower - clipped) / width / extent, 0),
+        ca.vertcat((upper - clipped) / width / extent, 1 / unit / extent),
+    ]
+    posed = _posed(data, problem, (2, 3))
+
+    x, centre = ca.SX.sym("x", ns + 1), ca.SX.sym("centre", ns + 1)
+    hessian, gradient, low, high, sane = parts = [
+        ca.SX.sym(name, *posed.size_out(i))
+        for i, name in enumerate(["hessian", "gradient", "low", "high", "sane"])
+    ]
+    inside = ca.fmin(ca.fmax(x, low), high)
+    slope = hessian @ inside + gradient + _SPREAD * (inside - centre)
+    moved = ca.fmin(ca.fmax(inside - slope, low), high) - inside
+    passed = ca.logic_and(sane, ca.logic_and(_finite(x), _largest(moved) <= _ACCEPTED))
+    test = ca.Function("test", [x, centre, *parts], [passed])
+
+    accepted = ca.SX.sym("accepted")
+    torque = clipped + ca.if_else(accepted, width * extent * x[:ns], 0)
+    torque = ca.fmin(ca.fmax(torque, lower), upper)
+    begun = ca.if_else(accepted, ca.fmax(0.0, ca.fmin(1.0, unit * extent * x[ns])), 0)
+    # Along the nominal motion the rest does not change.
+    ahead = (1 - begun) * (torque_map @ nominal)
+    more, _ = largest_scale(torque, ahead, lower, upper)
+    scale = begun + more * (1 - begun)
+    sdot = ca.qr_solve(torque - offset, *ca.qr_sparse(torque_map)) + more * (1 - begun) * nominal
+    rest = decoupling @ sdot - scale * demand
+    u = torque + more * ahead
+    sound = ca.logic_and(accepted, _finite(sdot, u, rest))
+    results = [sdot, u, scale, rest, ca.SX(1), sound]
+    finish = ca.Function("finish", [x, accepted, *data], [ca.densify(part) for part in results])
+
+    arguments = _symbols(ca.MX, n, ns)
+    hessian, gradient, low, high, _ = parts = posed(*arguments)
+    solver = _programme(f"rest_{n}_{ns}", ca.Sparsity.dense(ns + 1, ns + 1), 0)
+    point, spread = ca.MX(ca.DM.zeros(ns + 1, 1)), ca.MX(_SPREAD * ca.DM.eye(ns + 1))
+    for _ in range(_ROUNDS):
+        centre, start = point, gradient - _SPREAD * point
+        point = solver(h=hessian + spread, g=start, lbx=low, ubx=high)["x"]
+    accepted = test(point, centre, *parts)
+    return ca.Function("lost", arguments, finish(point, accepted, *arguments))
+
+
+def _posed(data: list[Any], problem: Sequence[Any], bounds: tuple[int, int]) -> ca.Function:
+    """Data of a programme, and whether it is sane.
+
+    CasADi raises on bounds that cross or are no numbers, so such data never reaches it: all
+    parts are then one, with bounds 0 and 1.
+    """
+    low, high = (problem[i] for i in bounds)
+    others = [part for i, part in enumerate(problem) if i not in bounds]
+    apart = ca.logic_and(_all(low <= high), ca.logic_and(_all(low < ca.inf), _all(high > -ca.inf)))
+    sane = ca.logic_and(_finite(*others), apart)
+    parts = [
+        ca.if_else(sane, ca.densify(part), 0.0 if i == bounds[0] else 1.0)
+        for i, part in enumerate(problem)
+    ]
+    return ca.Function("posed", data, [*parts, sane])
+
+
+def _optimality(gradient: Any, rows: Any, low: Any, high: Any, multiplier: Any) -> Any:
+    """Residual of the optimality conditions, infinite if anything is not finite."""
+    outside = ca.fmax(ca.fmax(rows - high, low - rows), 0)
+    # A multiplier is positive only at the upper and negative only at the lower bound; the
+    # smaller of gap and multiplier is what is wrong.
+    above = ca.fmin(ca.fabs(high - rows), ca.fmax(multiplier, 0))
+    below = ca.fmin(ca.fabs(rows - low), ca.fmax(-multiplier, 0))
+    residual = ca.mmax(ca.vertcat(ca.fabs(gradient), outside, above, below))
+    return ca.if_else(_finite(gradient, rows, multiplier), residual, ca.inf)
+
+
+def _programme(name: str, hessian: ca.Sparsity, rows: int) -> ca.Function:
+    shapes = {"h": hessian, "a": ca.Sparsity.dense(rows, hessian.size1())}
+    return ca.conic(name, _SOLVER, shapes, _OPTIONS)
+
+
+def _symbols(kind: Any, n: int, ns: int) -> list[Any]:
+    shapes = [(n, ns), (n,), (ns,), (ns, ns), (ns,), (ns, ns), (n,), (ns,), (ns,)]
+    return [kind.sym(name, *shape) for name, shape in zip(INPUTS, shapes, strict=True)]
+
+
+def _case(name: str, data: list[Any], results: Sequence[Any]) -> ca.Function:
+    return ca.Function(name, data, [ca.densify(result) for result in results], {"cse": True})
+
+
+def _guard(n: int, ns: int) -> ca.Function:
+    """Last guard: zero in place of what is not finite, and torques within limits."""
+    shapes = {"sdot": ns, "u": ns, "scale": 1, "lost": n, "active": 1, "status": 1}
+    sdot, u, scale, lost, active, status = given = [
+        ca.SX.sym(name, size) for name, size in shapes.items()
+    ]
+    lower, upper = ca.SX.sym("lower", ns), ca.SX.sym("upper", ns)
+    clipped = ca.fmin(ca.fmax(_zero_unless_finite(u), lower), upper)
+    values = [_zero_unless_finite(value) for value in (sdot, clipped, scale, lost)]
+    sound = ca.logic_and(status, _finite(sdot, u, scale, lost))
+    return ca.Function("guard", [*given, lower, upper], [*values, active, sound])
+
+
+def _widths(lower: Any, upper: Any, otherwise: Any) -> Any:
+    """Half the room between limits; without two limits the size of the torque at hand."""
+    half = (upper - lower) / 2
+    sizes = [ca.if_else(ca.fabs(limit) < _LARGE, ca.fabs(limit), 0) for limit in (lower, upper)]
+    fallback = ca.fmax(ca.fmax(*sizes), otherwise)
+    return ca.if_else(half < _LARGE, half, ca.if_else(fallback > _TINY, fallback, 1.0))
+
+
+def _finite(*values: Any) -> Any:
+    # `x == x` would be folded to true; a comparison with a NaN is false.
+    return _all(ca.vertcat(*(ca.fabs(ca.vec(ca.densify(value))) <= 1e300 for value in values)))
+
+
+def _zero_unless_finite(values: Any) -> Any:
+    return ca.if_else(ca.fabs(values) <= 1e300, values, 0)
+
+
+def _all(conditions: Any) -> Any:
+    return ca.mmin(ca.densify(conditions))
+
+
+def _largest(values: Any) -> Any:
+    return ca.mmax(ca.fabs(ca.vec(ca.densify(values))))
+
+
+def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndarray:
+    """Read torque limits as a user writes them.
+
+    Parameters
+    ----------
+    where : str
+        Place named in errors.
+    value : float, sequence, mapping or None
+        One limit for all controls; one per control; or a mapping from names of controls to
+        limits, where those not named have none. A limit is a number (the largest size in
+        both directions), a pair (lower, upper), or None or infinity where there is none.
+        N for forces, N m for torques.
+    control_names : sequence of str
+        The controls, in order.
+
+    Returns
+    -------
+    numpy.ndarray
+        Lower and upper limits, shape (nu, 2), not writable.
+
+    Raises
+    ------
+    ShapeError
+        If the entries do not fit the controls or are no numbers.
+    UnknownNameError
+        If a name is not that of a control.
+    NonFiniteError
+        If a number is NaN.
+    OutputError
+        If a lower limit is not below its upper one.
+    """
+    names = list(control_names)
+    if isinstance(value, Mapping):
+        unknown = [name for name in value if name not in names]
+        if unknown:
+            raise UnknownNameError(
+                where,
+                expected=f"names of controls ({', '.join(names)})",
+                came=f"`{unknown[0]}`",
+                cure="Correct the name or remove the entry.",
+                name=unknown[0],
+            )
+        entries = [value.get(name) for name in names]
+    elif value is None or not np.iterable(value) or isinstance(value, str):
+        entries = [value] * len(names)
+    else:
+        entries = list(value)
+        if len(entries) != len(names):
+            raise ShapeError(
+                where,
+                expected=f"{len(names)} limits, one per control ({', '.join(names)})",
+                came=f"{len(entries)}",
+                cure="Write a number or a pair [lower, upper] for each control, or name them.",
+            )
+    pairs = [
+        _read_limit(f"{where}, control `{name}`", entry)
+        for name, entry in zip(names, entries, strict=True)
+    ]
+    limits = np.array(pairs, dtype=float).reshape(-1, 2)
+    limits.setflags(write=False)
+    return limits
+
+
+def _read_limit(where: str, entry: Any) -> tuple[float, float]:
+    pair = np.iterable(entry) and not isinstance(entry, (str, Mapping))
+    parts = list(entry) if pair else [entry, entry]
+    if len(parts) != 2:
+        raise ShapeError(
+            where,
+            expected="a number or a pair (lower, upper)",
+            came=f"{len(parts)} numbers",
+            cure="Write for example 5.0 or [-2.0, 5.0].",
+        )
+    lower, upper = (_read_part(where, part) for part in parts)
+    lower = -np.inf if lower is None else lower if pair else -lower
+    upper = np.inf if upper is None else upper
+    if np.isnan([lower, upper]).any():
+        raise NonFiniteError(
+            where,
+            expected="limits that are numbers or infinite",
+            came=f"{entry!r:.60}",
+            cure="Write inf, or leave the control out, where there is no limit.",
+        )
+    if not lower < upper or lower == np.inf or upper == -np.inf:
+        raise OutputError(
+            where,
+            expected="a number above zero, or a lower limit below the upper one",
+            came=f"{entry!r:.60}",
+            cure="The control would have no room: correct the limits.",
+            lower=lower,
+            upper=upper,
+        )
+    return float(lower), float(upper)
+
+
+def _read_part(where: str, part: Any) -> float | None:
+    if part is None:
+        return None
+    number = as_floats(part, where)
+    if number.shape != ():
+        raise ShapeError(
+            where,
+            expected="a number or a pair (lower, upper)",
+            came=f"{part!r:.60}",
+            cure="Write for example 5.0 or [-2.0, 5.0].",
+        )
+    return float(number)
