@@ -20,18 +20,16 @@ from scipy.integrate import solve_ivp
 
 from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
 from concur.dynamics import solve_positive_definite
-from concur.errors import ReductionError
+from concur.errors import ReductionError, ShapeError
 from concur.groups import Isotropy, isotropy, se3
 from concur.kinematics import constant
+from concur.reduction._antisymmetric import pfaffian, solve_antisymmetric
 from concur.reduction._momentum import MomentumReduction
 
 Slice = Callable[[Array], Any]
 
 REGULAR = 1e-6
 """Least `MomentumChart.regularity` at which the equations are solved."""
-
-_EVEN = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 2, 0), (2, 3, 0, 1))
-"""Even permutations of four, each pair first once."""
 
 STEPS = 32
 """Steps in which `MomentumChart.split` walks from the identity to a configuration."""
@@ -263,7 +261,7 @@ class MomentumChart(EvaluatedMethods):
             Pfaffian of the orbit's two-form <mu, [X1, X1]> over that at zeta = 0: 1 there, 0
             where the slice is along the isotropy group, the sign changing across it.
         """
-        return _pfaffian(self._orbit_form(zeta)) / self._pfaffian_at_zero()
+        return pfaffian(self._orbit_form(zeta)) / self._pfaffian_at_zero()
 
     @evaluated("(nc),(nj)->(ni,ni)")
     def locked_inertia(self, zeta: Array, joints: Array) -> Array:
@@ -496,6 +494,8 @@ class MomentumChart(EvaluatedMethods):
         ------
         ReductionError
             If the chart does not reach the configuration.
+        ShapeError
+            If an array has another shape.
         """
         robot = self.model.robot
         where = f"MomentumChart.split of `{self.name}`"
@@ -548,29 +548,42 @@ class MomentumChart(EvaluatedMethods):
         ------
         ReductionError
             If the motion passes a place where the chart breaks.
+        ShapeError
+            If `start` has another shape, or the times do not increase.
         """
+        where = f"MomentumChart.reconstruct of `{self.name}`"
         joint = self.model.robot.base.joint
-        h0 = joint.neutral if start is None else as_floats(start, "reconstruct, `start`")
+        h0 = joint.neutral if start is None else as_floats(start, f"{where}, `start`")
         if h0.shape != (self.nh,):
-            raise shape_error("reconstruct, `start`", (self.nh,), h0.shape)
+            raise shape_error(f"{where}, `start`", (self.nh,), h0.shape)
+        wanted = as_floats(times, f"{where}, `times`")
+        if wanted.ndim != 1 or wanted.size == 0 or not np.all(np.diff(wanted) > 0.0):
+            raise ShapeError(
+                f"{where}, `times`",
+                expected="increasing times, at least one",
+                came=f"{times!r:.80}",
+                cure="Sort them and leave out repeated ones.",
+            )
         solution = solve_ivp(
             lambda t, h: self._rate_of_h(h, self.reconstruction(*motion(t))),
-            (times[0], times[-1]),
+            (wanted[0], wanted[-1]),
             h0,
             method="DOP853",
-            t_eval=times,
+            t_eval=wanted,
             rtol=tolerance,
             atol=1e-2 * tolerance,
         )
         if not solution.success:
             raise ReductionError(
-                f"MomentumChart.reconstruct of `{self.name}`",
+                where,
                 expected="a motion that can be integrated",
                 came=f"{solution.message}",
                 cure="Check the motion for jumps.",
             )
+        # Of one time, the integrator keeps nothing.
+        elements = solution.y.T if wanted.size > 1 else h0[None]
         rows = []
-        for t, h in zip(solution.t, solution.y.T, strict=True):
+        for t, h in zip(wanted, elements, strict=True):
             zeta, joints, _ = motion(t)
             rows.append(self.configuration(self._normalized(h), zeta, joints))
         return np.array(rows)
@@ -582,7 +595,7 @@ class MomentumChart(EvaluatedMethods):
         by_zeta, by_shape = self._slopes(zeta, joints, p, v)
         form = self.two_form(zeta, joints)
         orbit, coupling = form[: self.nc, : self.nc], form[: self.nc, self.nc :]
-        zetadot = _solve_antisymmetric(orbit, by_zeta - coupling @ s)
+        zetadot = solve_antisymmetric(orbit, by_zeta - coupling @ s)
         turned = [ca.dot(p, self._shape_bracket(s, _unit(self.ns, b))) for b in range(self.ns)]
         pdot = ca.vertcat(ca.SX(0, 1), *turned) - by_shape - coupling.T @ zetadot
         pdot += form[self.nc :, self.nc :] @ s
@@ -595,7 +608,7 @@ class MomentumChart(EvaluatedMethods):
         across = self.spatial_twists(zeta)
         # <mu, [X1, .]> does not see the isotropy algebra: it gives the rates of zeta.
         onto = across.T @ constant(self.isotropy.form)
-        zetadot = _solve_antisymmetric(onto @ across, onto @ moved)
+        zetadot = solve_antisymmetric(onto @ across, onto @ moved)
         return moved - across @ zetadot, self.regularity(zeta)
 
     @evaluated("(nh),(nb)->(nh)")
@@ -648,7 +661,7 @@ class MomentumChart(EvaluatedMethods):
 
     def _pfaffian_at_zero(self) -> float:
         at_zero = self._orbit_form(ca.SX(self.nc, 1))
-        return float(ca.DM(_pfaffian(at_zero)))
+        return float(ca.DM(pfaffian(at_zero)))
 
     def _orbit_form(self, zeta: Array) -> Array:
         """Kirillov-Kostant-Souriau form on the slice: <mu, [X1, X1]>."""
@@ -785,27 +798,3 @@ def _as_pose(rotation: Any, translation: Any) -> Array:
 
 def _unit(size: int, index: int) -> Array:
     return ca.SX.eye(size)[:, index]
-
-
-def _pfaffian(form: Array) -> Array:
-    """Square root of the determinant of an antisymmetric matrix, with its sign.
-
-    Coadjoint orbits of displacement subgroups have dimension 0, 2 or 4.
-    """
-    if form.shape[0] == 0:
-        return ca.SX(1)
-    if form.shape[0] == 2:
-        return form[0, 1]
-    return form[0, 1] * form[2, 3] - form[0, 2] * form[1, 3] + form[0, 3] * form[1, 2]
-
-
-def _solve_antisymmetric(form: Array, right: Array) -> Array:
-    """Solve form @ x = right by the Pfaffian: no pivot can vanish in a regular form."""
-    if form.shape[0] == 0:
-        return ca.SX(0, 1)
-    if form.shape[0] == 2:
-        return ca.vertcat(-right[1], right[0]) / form[0, 1]
-    dual = ca.SX(4, 4)
-    for i, j, k, m in _EVEN:
-        dual[i, j], dual[j, i] = -form[k, m], form[k, m]
-    return dual @ right / _pfaffian(form)

@@ -41,52 +41,51 @@ def _inertia(mass: float, com: tuple[float, ...], size: float) -> Inertia:
     return Inertia(mass, com, tensor)
 
 
-def floater(group: str) -> Mechanism:
+def floater(group: str, without: tuple[str, ...] = ()) -> Mechanism:
     """Build a robot that floats in a group: ball, plane, hinge, screw and slide, branched."""
     along = Rotation.from_quat(PLACEMENT.rotation).apply(AXIS)
     tilted = tuple(Rotation.from_rotvec([0.2, 0.5, -0.4]).as_quat())
-    return Mechanism(
-        f"floater in {group}",
-        [
-            Body("base", BASES[group], None, PLACEMENT, _inertia(5.0, (0.05, -0.1, 0.02), 0.3)),
-            Body(
-                "ball",
-                joints.Spherical(),
-                "base",
-                Pose((0.3, 0.1, -0.2), tilted),
-                _inertia(2.0, (0.1, 0.2, 0.05), 0.1),
-            ),
-            Body(
-                "plate",
-                joints.Planar((0.0, 0.6, 0.8)),
-                "ball",
-                Pose((0.1, 0.3, 0.0)),
-                _inertia(1.5, (-0.1, 0.05, 0.1), 0.1),
-            ),
-            Body(
-                "hinge",
-                joints.Revolute((1, 2, -1)),
-                "base",
-                Pose((-0.2, 0.2, 0.3), tilted),
-                _inertia(1.2, (0.2, -0.1, 0.1), 0.1),
-            ),
-            Body(
-                "screw",
-                joints.Helical((0, 1, 1), 0.15),
-                "ball",
-                Pose((0.0, -0.2, 0.2)),
-                _inertia(0.8, (0.05, 0.1, -0.2), 0.05),
-            ),
-            Body(
-                "slide",
-                joints.Prismatic((2, 0, 1)),
-                "hinge",
-                Pose((0.0, 0.1, 0.3)),
-                _inertia(0.7, (0.0, 0.1, 0.1), 0.05),
-            ),
-        ],
-        gravity=9.81 * GRAVITY.get(group, 0.0) * along,
-    )
+    bodies = [
+        Body("base", BASES[group], None, PLACEMENT, _inertia(5.0, (0.05, -0.1, 0.02), 0.3)),
+        Body(
+            "ball",
+            joints.Spherical(),
+            "base",
+            Pose((0.3, 0.1, -0.2), tilted),
+            _inertia(2.0, (0.1, 0.2, 0.05), 0.1),
+        ),
+        Body(
+            "plate",
+            joints.Planar((0.0, 0.6, 0.8)),
+            "ball",
+            Pose((0.1, 0.3, 0.0)),
+            _inertia(1.5, (-0.1, 0.05, 0.1), 0.1),
+        ),
+        Body(
+            "hinge",
+            joints.Revolute((1, 2, -1)),
+            "base",
+            Pose((-0.2, 0.2, 0.3), tilted),
+            _inertia(1.2, (0.2, -0.1, 0.1), 0.1),
+        ),
+        Body(
+            "screw",
+            joints.Helical((0, 1, 1), 0.15),
+            "ball",
+            Pose((0.0, -0.2, 0.2)),
+            _inertia(0.8, (0.05, 0.1, -0.2), 0.05),
+        ),
+        Body(
+            "slide",
+            joints.Prismatic((2, 0, 1)),
+            "hinge",
+            Pose((0.0, 0.1, 0.3)),
+            _inertia(0.7, (0.0, 0.1, 0.1), 0.05),
+        ),
+    ]
+    kept = [body for body in bodies if body.name not in without]
+    gravity = 9.81 * GRAVITY.get(group, 0.0) * along
+    return Mechanism(f"floater in {group}", kept, gravity=gravity)
 
 
 class FullOrder:
