@@ -36,7 +36,7 @@ from concur.control import (
 )
 from concur.mechanism import Body, Inertia, Pose, Wheel, helical_plane, joints
 from concur.multibody import Mechanism
-from concur.reduction import reduce
+from concur.reduction import MomentumChart, MomentumReduction, WheelReduction, reduce
 from concur.simulation import (
     Motion,
     Plant,
@@ -61,7 +61,9 @@ __all__ = [
     "InverseKinematicsSolver",
     "LoopMargins",
     "Mechanism",
+    "MomentumChart",
     "MomentumMismatch",
+    "MomentumReduction",
     "Motion",
     "Output",
     "Plant",
@@ -76,6 +78,7 @@ __all__ = [
     "Tick",
     "Tolerances",
     "Wheel",
+    "WheelReduction",
     "design_gains",
     "errors",
     "forced_motion",
