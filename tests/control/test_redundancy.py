@@ -1,0 +1,348 @@
+"""Joints left over: outputs stay exact, and the rule for the rest does what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.linalg import null_space
+from scipy.spatial.transform import Rotation
+
+from concur import robots
+from concur.control import Output, Redundancy, Servo
+from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError, UnknownNameError
+from concur.mechanism import Body, Inertia, joints
+from concur.multibody import Mechanism
+from concur.reduction import AuditStatus, reduce
+from concur.simulation import Run, simulate
+from tests.control._cases import refused
+from tests.control._floating_cases import (
+    CHECK_A_MOMENTUM,
+    CHECK_A_Q0,
+    SERVOS,
+    Chain,
+    OutputOracle,
+    Tumble,
+    build,
+    states,
+    steady,
+    swing,
+)
+from tests.oracles import Pinocchio, assert_close, difference_quotient
+
+STATION = "tip on the station"
+BENT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.3, 0.5, -0.6, 1.4, -0.7, 0.4, 0.2])
+"""The station arm away from singular configurations."""
+
+
+def spread(q: ca.SX) -> ca.SX:
+    """An objective of one's own: joints near zero."""
+    return 3.0 * ca.sumsqr(ca.sin(q[7:] / 2)) + ca.cos(q[8] - q[9])
+
+
+UNEQUAL = np.diag(np.arange(1.0, 8.0)) + 0.4
+RULES: dict[str, Redundancy] = {
+    "energy": Redundancy(),
+    "torque": Redundancy(weight="torque", damping=0.7),
+    "own weights": Redundancy(weight=np.arange(1.0, 8.0)),
+    "own metric": Redundancy(weight=UNEQUAL),
+    "posture": Redundancy(objective="posture", posture=BENT, stiffness=1.5),
+    "base": Redundancy(objective="base_rotation", importance=300.0, damping=1.3),
+    "base by torque": Redundancy(weight="torque", objective="base_rotation", importance=1e3),
+    "own objective": Redundancy(objective=spread, stiffness=50.0),
+    "own objective in own weights": Redundancy(weight=UNEQUAL, objective=spread, stiffness=2.0),
+}
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_outputs_are_exact_whatever_the_rule(rule: str) -> None:
+    servo, oracle = build(STATION, redundancy=RULES[rule])
+    assert (servo.nu, servo.size) == (7, 6)
+    rng = np.random.default_rng(1)
+    for q, s, v in states(servo, 4):
+        sample = oracle.sample(q, rng, angle=2.5, size=2.0)
+        made = oracle.acceleration(q, v, servo.torque(q, s, sample))
+        assert_close(made, oracle.command(servo, q, v, sample), 1e-11)
+
+
+class Chooser:
+    """Shape accelerations by constrained least squares, from Pinocchio's inertias."""
+
+    def __init__(self, servo: Servo, oracle: OutputOracle) -> None:
+        self.servo, self.oracle = servo, oracle
+        robot = servo.model.robot
+        locked = oracle.plant.mass_matrix(robot.neutral())[3:6, 3:6]
+        self.rotational = np.trace(locked) / 3
+
+    def rows(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Matrix and right side whose least residual the rule wants."""
+        rule, s = self.servo.redundancy, v[6:]
+        horizontal, still = self.lift(q, v)
+        mass = horizontal.T @ self.oracle.plant.mass_matrix(q) @ horizontal
+        metric = {"energy": mass, "torque": mass @ mass}.get(str(rule.weight), rule.weight)
+        metric = np.asarray(metric, dtype=float)
+        pull = -rule.damping * s
+        if rule.objective == "posture":
+            pull = pull + rule.stiffness * (rule.posture - q)[7:]
+        elif callable(rule.objective):
+            value = ca.Function("value", [x := ca.SX.sym("x", len(q))], [rule.objective(x)])
+            robot = self.servo.model.robot
+
+            def risen(h: float) -> np.ndarray:
+                moved = [robot.integrate(q, h * column) for column in horizontal.T]
+                return np.array([float(value(x)) for x in moved])
+
+            pull = pull - rule.stiffness * np.linalg.solve(metric, difference_quotient(risen))
+        root = np.linalg.cholesky(metric).T
+        matrix, right = root, root @ pull
+        if rule.objective == "base_rotation":
+            weight = np.sqrt(rule.importance * self.rotational)
+            slowed = -still[3:6] - rule.damping * v[3:6]
+            matrix = np.vstack([matrix, weight * horizontal[3:6]])
+            right = np.concatenate([right, weight * slowed])
+        return matrix, right
+
+    def lift(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """H and b in vdot = H sdot + b."""
+        plant = self.oracle.plant
+        mass, bias = plant.mass_matrix(q), plant.bias(q, v)
+        solved = np.linalg.solve(mass[:6, :6], np.column_stack([mass[:6, 6:], bias[:6]]))
+        n = self.servo.ns
+        return np.vstack([-solved[:, :n], np.eye(n)]), np.array([*-solved[:, n], *np.zeros(n)])
+
+    def best(self, q: np.ndarray, v: np.ndarray, wanted: np.ndarray) -> np.ndarray:
+        """Least residual among the accelerations that give the wanted output acceleration."""
+        horizontal, still = self.lift(q, v)
+        jacobian = self.oracle.jacobian(q)
+        rest = wanted - self.oracle.drift(q, v) - jacobian @ still
+        one = np.linalg.lstsq(jacobian @ horizontal, rest, rcond=None)[0]
+        free = null_space(jacobian @ horizontal)
+        matrix, right = self.rows(q, v)
+        return one + free @ np.linalg.lstsq(matrix @ free, right - matrix @ one, rcond=None)[0]
+
+
+def made(servo: Servo, oracle: OutputOracle, q: np.ndarray, v: np.ndarray, u: np.ndarray):  # type: ignore[no-untyped-def]
+    """Shape acceleration that Pinocchio finds."""
+    return oracle.plant.forward_dynamics(q, v, np.array([*np.zeros(6), *u]))[6:]
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_chosen_acceleration_is_the_one_the_rule_wants_most(rule: str) -> None:
+    servo, oracle = build(STATION, redundancy=RULES[rule])
+    chooser, rng = Chooser(servo, oracle), np.random.default_rng(2)
+    for q, s, v in states(servo, 3):
+        sample = oracle.sample(q, rng, size=2.0)
+        expected = chooser.best(q, v, oracle.command(servo, q, v, sample))
+        found = made(servo, oracle, q, v, servo.torque(q, s, sample))
+        assert_close(found, expected, 1e-8)
+        matrix, right = chooser.rows(q, v)
+        free = null_space(oracle.jacobian(q) @ chooser.lift(q, v)[0])[:, 0]
+        costs = [np.linalg.norm(matrix @ (found + h * free) - right) for h in (-1e-2, 0.0, 1e-2)]
+        assert min(costs) == costs[1]
+
+
+@pytest.mark.parametrize("rule", ["energy", "base", "own objective"])
+def test_several_joints_left_over(rule: str) -> None:
+    # Three of six joints of the free-flyer, and two of fourteen of the servicer.
+    options = RULES[rule]
+    for name, outputs in (
+        ("free_flyer", [Output("hand", "tool", "R3")]),
+        ("servicer", SERVOS["both hands of the servicer"][1]),
+    ):
+        robot = getattr(robots, name)()
+        momentum = np.array([5.0, -3.0, 2.0, 1.0, 4.0, -2.0])
+        servo = Servo(reduce(robot, momentum=momentum), outputs, 4.0, 3.0, redundancy=options)
+        oracle = OutputOracle(robot, outputs)
+        chooser, rng = Chooser(servo, oracle), np.random.default_rng(3)
+        for q, s, v in states(servo, 2):
+            sample = oracle.sample(q, rng)
+            wanted = oracle.command(servo, q, v, sample)
+            u = servo.torque(q, s, sample)
+            assert_close(oracle.acceleration(q, v, u), wanted, 1e-10)
+            assert_close(made(servo, oracle, q, v, u), chooser.best(q, v, wanted), 1e-8)
+
+
+def test_rules_choose_differently() -> None:
+    # Guards the tests above: what the rule says is seen in the torque.
+    torques = []
+    for rule in RULES.values():
+        servo, oracle = build(STATION, redundancy=rule)
+        q, s, _ = next(states(servo, 1))
+        sample = oracle.sample(q, np.random.default_rng(4))
+        torques.append(servo.torque(q, s, sample))
+    scale = np.abs(torques[0]).max()
+    for k, one in enumerate(torques):
+        for other in torques[:k]:
+            assert np.abs(one - other).max() > 1e-6 * scale
+
+
+def hold(rule: Redundancy, s0: Callable[[Servo], np.ndarray], duration: float) -> Run:
+    """Hold the tip of the station arm where it is, without momentum."""
+    robot = robots.station_arm()
+    servo = Servo(reduce(robot), SERVOS[STATION][1], 1.0, 1.6, redundancy=rule)
+    still = Chain([Pinocchio(robot).pose(BENT, "tip")], "SE3")
+    return simulate(robot, servo, still, duration, BENT, s0(servo), dt=2e-2)
+
+
+def test_internal_motion_dies_away_at_its_rate() -> None:
+    run = hold(Redundancy(damping=1.5), lambda servo: 0.1 * free_motion(servo, BENT), 4.0)
+    assert np.abs(run.error).max() < 1e-8  # the tip knows nothing of it
+    energy = np.array(
+        [s @ run.servo.model.mass_matrix(q) @ s for q, s in zip(run.q, run.s, strict=True)]
+    )
+    rates = np.diff(np.log(energy)) / (2 * np.diff(run.t))
+    assert_allclose(rates, -1.5, rtol=0.05)
+    assert_allclose(rates[-20:], -1.5, rtol=1e-3)  # at speeds so low that the arm stays as it is
+
+
+def free_motion(servo: Servo, q: np.ndarray) -> np.ndarray:
+    return null_space(servo.decoupling(q))[:, 0]
+
+
+def test_posture_is_sought_within_what_the_outputs_leave() -> None:
+    wanted = BENT.copy()
+    wanted[7:] += [0.3, -0.2, 0.1, 0.0, 0.1, 0.2, -0.3]
+    rule = Redundancy(objective="posture", posture=wanted, stiffness=1.0, damping=2.0)
+    run = hold(rule, lambda servo: np.zeros(7), 12.0)
+    assert np.abs(run.error).max() < 1e-8
+    assert np.abs(run.q[-1] - run.q[0]).max() > 0.05
+    # At the end what is left is across the internal motion, in the metric of the rule.
+    mass = run.servo.model.mass_matrix(run.q[-1])
+    last = free_motion(run.servo, run.q[-1])
+    pull = last @ mass @ (wanted - run.q[-1])[7:] / np.sqrt(last @ mass @ last)
+    first = free_motion(run.servo, BENT)
+    mass = run.servo.model.mass_matrix(BENT)
+    begun = first @ mass @ (wanted - BENT)[7:] / np.sqrt(first @ mass @ first)
+    assert abs(pull) < 2e-3 * abs(begun)
+    assert np.abs(run.s[-1]).max() < 1e-3
+
+
+def test_objective_of_ones_own_goes_down() -> None:
+    rule = Redundancy(objective=spread, stiffness=2000.0, damping=1.0)
+    run = hold(rule, lambda servo: np.zeros(7), 8.0)
+    value = ca.Function("value", [x := ca.SX.sym("x", 14)], [spread(x)])
+    values = [float(value(q)) for q in run.q[::50]]
+    assert np.abs(run.error).max() < 1e-8
+    assert values[-1] < values[0] - 1e-2
+    assert values[-1] == pytest.approx(min(values), abs=1e-4)
+
+
+def sway(rule: Redundancy, momentum: np.ndarray) -> tuple[float, Run]:
+    """Angle by which the free-flyer's base is turned at the end of six seconds of swaying."""
+    robot = robots.free_flyer()
+    outputs = [Output("hand", "tool", "R3")]
+    servo = Servo(reduce(robot, momentum=momentum), outputs, 4.0, 2.8, redundancy=rule)
+    drift = np.array([*momentum[:3] / robot.total_mass, 0.0, 0.0, 0.0])
+    start = Pinocchio(robot).pose(CHECK_A_Q0, "tool")
+    side = np.array([0.1, -0.1, 0.1, 0.0, 0.0, 0.0])
+    demand = Chain([(drift, steady), start, (side, swing(0.8))], "R3")
+    run = simulate(robot, servo, demand, 6.0, CHECK_A_Q0, np.zeros(6), dt=1e-2)
+    turned = Rotation.from_quat(run.q[0, 3:7]).inv() * Rotation.from_quat(run.q[-1, 3:7])
+    return float(turned.magnitude()), run
+
+
+def test_base_turns_less_when_that_is_asked_for() -> None:
+    keep = Redundancy(objective="base_rotation")
+    angle, run = sway(Redundancy(), np.zeros(6))
+    less, kept = sway(keep, np.zeros(6))
+    assert angle > 0.05  # rad; 0.0563 and 0.0038 when written
+    assert less < 0.1 * angle
+    for other in (run, kept):
+        assert np.abs(other.deviation).max() < 1e-7
+    # The momentum has to go somewhere: with it the base can be slowed, and the joints pay.
+    angle, run = sway(Redundancy(), CHECK_A_MOMENTUM)
+    less, kept = sway(keep, CHECK_A_MOMENTUM)
+    assert less < 0.6 * angle
+    assert np.abs(kept.s).max() > 5 * np.abs(run.s).max()
+
+
+def test_station_arm_tracks_a_pose_while_the_station_spins() -> None:
+    robot, outputs = robots.station_arm(), SERVOS[STATION][1]
+    tumble = Tumble(robot, BENT, rate=0.03)
+    servo = Servo(reduce(robot, momentum=tumble.momentum), outputs, 0.5, 1.2)
+    begin = BENT.copy()
+    begin[7:] += [0.2, -0.1, 0.1, 0.1, -0.1, 0.2, 2.0]
+    sway = np.array([0.3, -0.3, 0.2, 0.1, 0.05, -0.08])
+    tip = Pinocchio(robot).pose(BENT, "tip")
+    demand = tumble.carried([tip, (sway, swing(0.1))], "SE3")
+    run = simulate(robot, servo, demand, 30.0, begin, np.zeros(7), dt=2e-2)
+    assert np.linalg.norm(run.error[0]) > 2.0
+    assert np.abs(run.deviation).max() < 1e-7
+    assert np.linalg.norm(run.error[-1]) < 1e-6
+    assert np.abs(run.momentum - tumble.momentum).max() < 1e-9 * np.abs(tumble.momentum).max()
+
+
+def test_audit_names_the_rule() -> None:
+    servo, _ = build(STATION, redundancy=RULES["base"])
+    row = servo.audit()["CON9"]
+    assert row.status is AuditStatus.HOLDS
+    assert row.values["left"] == 1.0
+    assert "7 controls, 6 output coordinates: 1 left" in row.why
+    assert str(servo.redundancy) in row.why
+    assert "base_rotation" in row.why
+    # The reduced model alone knows of no rule.
+    assert servo.model.audit(servo.outputs)["CON9"].status is AuditStatus.FAILS
+    square, _ = build("hand of the free-flyer", redundancy=Redundancy(weight="torque"))
+    assert square.redundancy is None
+    assert "there are exactly as many" in square.audit()["CON9"].statement
+
+
+@pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
+@pytest.mark.parametrize("name", ["stiffness", "damping", "importance"])
+def test_numbers_of_a_rule_are_above_zero(name: str, value: float) -> None:
+    refused(ConcurError, lambda: Redundancy(**{name: value}), where=f"`{name}`")
+
+
+def test_names_of_a_rule_are_known() -> None:
+    refused(
+        UnknownNameError,
+        lambda: Redundancy(weight="torques"),
+        where="`weight`",
+        cure="Did you mean 'torque'?",
+    )
+    refused(UnknownNameError, lambda: Redundancy(objective="base"), where="`objective`")
+    refused(OutputError, lambda: Redundancy(objective=3), where="`objective`")  # type: ignore[arg-type]
+    refused(OutputError, lambda: Redundancy(objective="posture"), where="`posture`", came="none")
+
+
+@pytest.mark.parametrize(
+    ("rule", "kind", "where"),
+    [
+        (Redundancy(weight=[1.0, 2.0]), ShapeError, "`weight`"),
+        (Redundancy(weight=np.eye(6)), ShapeError, "`weight`"),
+        (Redundancy(weight=[1.0] * 6 + [0.0]), OutputError, "`weight`"),
+        (Redundancy(weight=np.eye(7) - np.eye(7, k=1)), OutputError, "`weight`"),
+        (Redundancy(weight=[1.0] * 6 + [np.nan]), NonFiniteError, "`weight`"),
+        (Redundancy(objective="posture", posture=np.zeros(7)), ShapeError, "`posture`"),
+        (Redundancy(objective=lambda q: q), OutputError, "`objective`"),
+        (Redundancy(objective=lambda q: q.no_such), OutputError, "`objective`"),
+        ("rest", OutputError, "`redundancy`"),
+    ],
+)
+def test_rule_that_does_not_fit_the_robot_is_refused(
+    rule: Redundancy, kind: type[ConcurError], where: str
+) -> None:
+    model = reduce(robots.station_arm())
+    refused(kind, lambda: Servo(model, SERVOS[STATION][1], 1.0, 1.0, redundancy=rule), where=where)
+
+
+def test_base_that_cannot_turn_is_not_kept_from_turning() -> None:
+    link = Inertia(1.0, (0.2, 0.0, 0.0), (0.01, 0.02, 0.02))
+    robot = Mechanism(
+        "puck",
+        [
+            Body("puck", joints.Cartesian(), inertia=Inertia(5.0, moments=(1.0, 1.0, 1.0))),
+            Body("upper", joints.Revolute((0, 0, 1)), "puck", inertia=link),
+            Body("fore", joints.Revolute((0, 0, 1)), "upper", inertia=link),
+        ],
+    )
+    rule = Redundancy(objective="base_rotation")
+    outputs = [Output("turn", "fore", "SO2")]
+    refused(
+        OutputError,
+        lambda: Servo(reduce(robot), outputs, 1.0, 1.0, redundancy=rule),
+        expected="a base that turns",
+    )
