@@ -7,14 +7,14 @@ only copies numbers in, triggers, and copies numbers out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Lock
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
-from concur.errors import NonFiniteError, ShapeError
+from concur.errors import ConcurError, NonFiniteError, ShapeError
 
 
 class Evaluator:
@@ -54,6 +54,10 @@ class Evaluator:
         self._flat_in, self.inputs, parts_in = _views(sizes_in)
         self._flat_out, self.outputs, parts_out = _views(sizes_out)
         self._buffer, self.trigger = self.function.buffer()
+        self._failed = False
+        if not self.function.is_a("SXFunction"):
+            # Only a function with a solver inside can fail, and then leaves old results behind.
+            self.trigger = self._guarded(self.trigger)
         for index, part in enumerate(parts_in):
             self._buffer.set_arg(index, memoryview(part.data))
         for index, part in enumerate(parts_out):
@@ -78,6 +82,8 @@ class Evaluator:
             If an argument has another shape than the function's input.
         NonFiniteError
             If an argument holds a NaN or an infinity.
+        ConcurError
+            If the function fails.
         """
         with self._lock:
             for view, argument, place in zip(self.inputs, arguments, self._places, strict=True):
@@ -91,11 +97,33 @@ class Evaluator:
             if not np.isfinite(self._flat_in).all():
                 self._refuse_nonfinite()
             self.trigger()
+            if not self.succeeded:
+                raise ConcurError(
+                    self.where,
+                    expected="an evaluation that succeeds",
+                    came=f"a failure inside `{self.function.name()}`",
+                    cure="Its results are not given out; check that the arguments are sensible.",
+                )
             results = tuple(
                 float(view[0, 0]) if shape == () else view.reshape(shape, order="F").copy()
                 for view, shape in zip(self.outputs, self.shapes, strict=True)
             )
         return results if len(results) != 1 else results[0]
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the last `trigger` ran to its end; if not, the outputs are old ones."""
+        return not self._failed
+
+    def _guarded(self, trigger: Callable[[], None]) -> Callable[[], None]:
+        def run() -> None:
+            try:
+                trigger()
+                self._failed = self._buffer.ret() != 0
+            except RuntimeError:
+                self._failed = True
+
+        return run
 
     def _refuse_nonfinite(self) -> None:
         for view, place in zip(self.inputs, self._places, strict=True):

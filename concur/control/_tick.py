@@ -79,11 +79,14 @@ class Tick:
         Returns
         -------
         bool
-            Whether `buffers.u` may be used: all its numbers are finite, and the smallest pivot
-            met is not below the servo's `singular_margin`.
+            Whether `buffers.u` may be used: the evaluation ran to its end, all its numbers are
+            finite, and the smallest pivot met is not below the servo's `singular_margin`.
         """
         self._evaluator.trigger()
         buffers = self.buffers
+        if not self._evaluator.succeeded:
+            buffers.u[:] = np.nan
+            return False
         return bool(np.isfinite(buffers.u).all() and buffers.pivot[0] >= self.servo.singular_margin)
 
     def __call__(self, q: Array, s: Array, sample: ReferenceSample) -> np.ndarray:

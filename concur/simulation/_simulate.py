@@ -182,7 +182,8 @@ class _FixedStep:
         self._step.trigger()
         states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
         states.work[k + 1] = outputs[2][0, 0]
-        return bool(outputs[3][0, 0] >= self._least and _sound(outputs[1]))
+        kept = self._step.succeeded and outputs[3][0, 0] >= self._least
+        return bool(kept and _sound(outputs[1]))
 
 
 class _Adaptive:
@@ -222,6 +223,8 @@ class _Adaptive:
                 ):
                     view[:, 0] = part[0]
             rates.trigger()
+            if not rates.succeeded:
+                raise FloatingPointError
             v = z[nq : nq + nv]
             return np.concatenate(
                 [robot.rate(z[:nq], v), rates.outputs[0][:, 0], rates.outputs[1][:, 0]]

@@ -251,3 +251,15 @@ def test_error_keeps_its_facts_when_pickled() -> None:
     assert again.entries == (0,)
     with pytest.raises(AttributeError):
         _ = again.nothing
+
+
+def test_function_that_fails_gives_no_old_results() -> None:
+    # A programme without a solution where the bounds cross.
+    low = ca.MX.sym("low")
+    solver = ca.conic("infeasible", "daqp", {"h": ca.Sparsity.dense(1, 1)}, {"error_on_fail": True})
+    x = solver(h=1, lbx=low, ubx=2)["x"]
+    evaluator = Evaluator(ca.Function("least", [low], [x]), [()], "least")
+    assert evaluator(1.0) == pytest.approx(1.0)
+    with pytest.raises(ConcurError, match="least"):
+        evaluator(3.0)
+    assert evaluator(0.5) == pytest.approx(0.5)
