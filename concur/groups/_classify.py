@@ -114,8 +114,9 @@ def classify(twists: Array, tolerance: float = 1e-9, length: float = 1.0) -> Sub
     tolerance : float
         Directions closer than this angle (rad) are one direction; axes closer, or pitches
         smaller, than `tolerance` times `length` are one axis, or none. An axis farther away
-        than `length` over `tolerance` is at infinity: its rotation is a translation.
-        Between 0 and 0.1.
+        than `length` over `tolerance`, from the origin or from the other axes, is at infinity:
+        its rotation is a translation. Between 0 and 0.1; less than 1.4e-14 counts as that,
+        because smaller angles are rounding.
     length : float
         Size of the mechanism, m.
 
@@ -151,7 +152,7 @@ def classify(twists: Array, tolerance: float = 1e-9, length: float = 1.0) -> Sub
     0.02
     """
     given = _read(twists)
-    tolerance = _positive(tolerance, "classify, `tolerance`", below=0.1)
+    tolerance = max(_positive(tolerance, "classify, `tolerance`", below=0.1), 4 * ROUNDING)
     length = _positive(length, "classify, `length`")
 
     columns = given / np.repeat([length, 1.0], 3)[:, None]
@@ -165,9 +166,10 @@ def classify(twists: Array, tolerance: float = 1e-9, length: float = 1.0) -> Sub
     # one axis, then where the linear parts, each twist at its size, are smallest.
     point = _point_on_axis(columns, tolerance)
     columns = _normalised(_about(columns, point))
-    step, *_ = np.linalg.lstsq(_arms(columns[3:]), columns[:3].T.ravel(), rcond=tolerance)
-    point = point + step
-    columns = _normalised(_about(columns, step))
+    step = _step_among_axes(columns, tolerance)
+    if tolerance * np.linalg.norm(point + step) < 1.0:
+        point = point + step
+        columns = _normalised(_about(columns, step))
     directions, values, _ = np.linalg.svd(columns, full_matrices=False)
     error = ROUNDING * (1.0 + np.linalg.norm(point))
     rank = int(np.sum(values > max(tolerance, error) * values[0]))
@@ -269,7 +271,10 @@ def _axes(axis: np.ndarray) -> np.ndarray:
 
 
 def _point_on_axis(columns: np.ndarray, tolerance: float) -> np.ndarray:
-    """Point next to the origin on the axis of the twist that turns most for its size."""
+    """Point next to the origin on the axis of the twist that turns most for its size.
+
+    The origin if no twist turns by more than the tolerance: all are translations.
+    """
     speed, spin = np.linalg.norm(columns[:3], axis=0), np.linalg.norm(columns[3:], axis=0)
     share = spin / np.hypot(speed, spin)
     most = int(np.argmax(share))
@@ -277,6 +282,21 @@ def _point_on_axis(columns: np.ndarray, tolerance: float) -> np.ndarray:
         return np.zeros(3)
     point: np.ndarray = np.cross(columns[3:, most], columns[:3, most]) / spin[most] ** 2
     return point
+
+
+def _step_among_axes(columns: np.ndarray, tolerance: float) -> np.ndarray:
+    """Step to where the linear parts of the twists that turn are smallest.
+
+    A twist that turns by no more than the tolerance is a translation, and its rotation may be
+    pure rounding. As the cut of least squares is relative, among such twists alone it would
+    cut nothing and take the step to an axis at no matter what distance.
+    """
+    turning = np.linalg.norm(columns[3:], axis=0) > tolerance
+    if not turning.any():
+        return np.zeros(3)
+    arms, moments = _arms(columns[3:, turning]), columns[:3, turning].T.ravel()
+    step: np.ndarray = np.linalg.lstsq(arms, moments, rcond=tolerance)[0]
+    return step
 
 
 def _about(columns: np.ndarray, point: np.ndarray) -> np.ndarray:

@@ -293,6 +293,70 @@ def test_small_offsets_beyond_the_tolerance_open_the_span(twists, closure):
     assert found.closure.name == closure
 
 
+@pytest.mark.parametrize("tolerance", [1e-12, 1e-9, 1e-3])
+@pytest.mark.parametrize("length", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("pitch", [0.0, 0.3])
+def test_axis_beyond_length_over_tolerance_is_at_infinity(tolerance, length, pitch):
+    """The linear part has length one, as of a translation that rounding has turned a little."""
+    rng = np.random.default_rng(13)
+    for share in 10.0 ** np.arange(-20.0, 0.0):
+        if share == pytest.approx(tolerance):
+            continue
+        axis, sideways = np.linalg.qr(rng.normal(size=(3, 2)))[0].T
+        distance = length / share
+        point = distance * np.cross(axis, sideways)
+        twist = revolute(axis, point, pitch * length) / distance
+        found = classify(twist, tolerance, length)
+        if share < tolerance:
+            assert found.name == "R"
+            near(found.frame[:3, 3], np.zeros(3), 0.0)
+            near(np.cross(found.frame[:3, 2], twist[:3]), np.zeros(3), 1e-12)
+        else:
+            assert found.name in {"SO(2)", "H_p"}
+            np.testing.assert_allclose(found.frame[:3, 3], point, atol=1e-9 * distance)
+
+
+@pytest.mark.parametrize("name", ["R", "R^2", "R^3"])
+def test_translations_stay_translations_when_rounding_turns_them(name):
+    rng = np.random.default_rng(14)
+    dim = CLASSES[name].shape[1]
+    for size in 10.0 ** np.arange(-300.0, -10.0, 10.0):
+        shifts = CLASSES[name] @ random_change(rng, dim)
+        turned = shifts + size * np.vstack([np.zeros((3, dim)), rng.uniform(-1, 1, (3, dim))])
+        for columns in (turned, np.column_stack([turned, turned @ rng.normal(size=(dim, 2))])):
+            found = classify(columns)
+            check(found, name, CLASSES[name], tolerance=1e-8)
+            near(found.basis[3:], np.zeros((3, dim)), 0.0)
+
+
+@every_class
+def test_rounding_in_every_number_leaves_the_class(name):
+    rng = np.random.default_rng(15)
+    for _ in range(50):
+        carried = conjugation(random_pose(rng)) @ CLASSES[name]
+        rounded = carried + 1e-14 * rng.uniform(-1, 1, carried.shape)
+        check(classify(rounded), name, carried, PITCH, 1e-11)
+
+
+def test_rotations_at_rounding_level_do_not_count_beside_a_hinge():
+    hinge = revolute((0, 0, 1), (1, 2, 0))
+    for share in (1e-17, 1e-15, 1e-12):
+        shifts = np.column_stack([E[0] + share * E[4], E[1] - share * E[3]])
+        found = classify(np.column_stack([hinge, shifts]))
+        check(found, "SE(2)", CLASSES["SE(2)"], tolerance=1e-11)
+
+
+@pytest.mark.parametrize("tolerance", [1e-300, 1e-17, 1e-15, 1e-14])
+def test_tolerance_below_rounding_counts_as_rounding(tolerance):
+    rng = np.random.default_rng(16)
+    for share in 10.0 ** np.arange(-320.0, 0.0, 5.0):
+        found = classify([1, 0, 0, 0, 0, share], tolerance)
+        assert found.name == ("R" if share < 1.4e-14 else "SO(2)")
+        if share < 1.4e-14:
+            several = np.vstack([rng.normal(size=(3, 4)), share * rng.normal(size=(3, 4))])
+            assert classify(several, tolerance).name == "R^3"
+
+
 def test_tolerance_is_the_users():
     loose = np.column_stack([E[5], revolute((0, 0, 1), (1e-4, 0, 0))])
     assert classify(loose).closure.name == "SE(2)"
