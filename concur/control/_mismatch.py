@@ -31,10 +31,11 @@ class MomentumMismatch:
     output_velocity : numpy.ndarray
         Error of the output velocity that the law sees, shape (size,).
     disturbance : numpy.ndarray
-        Output acceleration by which the closed loop differs from the ideal one, shape (size,).
+        Output acceleration by which the closed loop differs from the ideal one while the
+        reference rests, shape (size,).
     offset : numpy.ndarray
-        Error at which this disturbance, if it stayed, would balance the stiffness: a first
-        estimate of the tracking error, shape (size,), m and rad.
+        Pose error x at which this disturbance, if it stayed, would balance the stiffness: a
+        first estimate of the tracking error, shape (size,), m and rad.
     coordinate_names : tuple of str
         Names of the outputs' coordinates.
     coordinate_units : tuple of str
@@ -137,9 +138,13 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
     pair = servo.unmeasured.output_motion(q, v[list(model.shape)])
     true = servo.as_measured.output_motion(q, v)
     rate, drift = (np.asarray(a - b) for a, b in zip(pair, true, strict=True))
-    scale = np.linalg.inv(servo.inertia)
-    push = -scale @ servo.damping @ rate - drift
-    offset = np.linalg.solve(scale @ servo.stiffness, push)
+    # Torques for the bias at the lifted velocity move the shape when the bias is another.
+    still = np.zeros(model.ns)
+    force = model.shape_forces(q, lifted, still) - model.shape_forces(q, v, still)
+    moved = servo.decoupling(q) @ np.linalg.solve(model.mass_matrix(q), force)
+    push = moved - drift - np.linalg.solve(servo.inertia, servo.damping @ rate)
+    # Where it balances the stiffness, I^-1 KP x + push = 0.
+    offset = -np.linalg.solve(servo.stiffness, servo.inertia @ push)
     return MomentumMismatch(
         assumed=robot.momentum(q, lifted),
         measured=robot.momentum(q, v),
