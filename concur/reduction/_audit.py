@@ -294,5 +294,7 @@ def _platform(model: ReducedModel, samples: list[np.ndarray]) -> list[AuditRow]:
 def _condition(matrix: np.ndarray) -> float:
     if matrix.shape[0] > matrix.shape[1]:
         return float("inf")
+    if not matrix.size:
+        return 1.0
     values = np.linalg.svd(matrix, compute_uv=False)
     return float(values[0] / values[-1]) if values[-1] > 0.0 else float("inf")

@@ -591,7 +591,7 @@ class MomentumChart(EvaluatedMethods):
     @evaluated("(nc),(nj),(ns),(nu)->(nc),(ns),(ns),()")
     def _vector_field(self, zeta: Array, joints: Array, p: Array, u: Array) -> tuple[Array, ...]:
         v = self.velocity(zeta, joints, p)
-        s = v[self.nb :]
+        s = v[self.nb :, :]
         by_zeta, by_shape = self._slopes(zeta, joints, p, v)
         form = self.two_form(zeta, joints)
         orbit, coupling = form[: self.nc, : self.nc], form[: self.nc, self.nc :]
@@ -704,14 +704,14 @@ class MomentumChart(EvaluatedMethods):
     def _frame(self, joints: Array) -> Array:
         """Left-invariant fields of the joints in coordinates, shape (nj, ns)."""
         v = ca.SX.sym("v", self.model.nv)
-        rate = self.model.robot.rate(self._at(joints), v)[self.nh :]
+        rate = self.model.robot.rate(self._at(joints), v)[self.nh :, :]
         return ca.jacobian(rate, v)[:, self.nb :]
 
     def _shape_bracket(self, first: Array, second: Array) -> Array:
         """Bracket of two shape velocities."""
         still = ca.SX(self.nb, 1)
         whole = self.model.robot.bracket(ca.vertcat(still, first), ca.vertcat(still, second))
-        return whole[self.nb :]
+        return whole[self.nb :, :]
 
     def _shift(self, zeta: Array, joints: Array) -> Array:
         """Shift alpha_mu of (3.3.40) on the slice h = e, for the fields of `two_form`."""

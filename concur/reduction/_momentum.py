@@ -155,7 +155,7 @@ class MomentumReduction(ReducedModel):
         # The base's rows of the forces are zero by the choice of its acceleration.
         horizontal, _ = self.lift(q)
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
-        return self.robot.inverse_dynamics(q, v, acceleration)[list(self.shape)]
+        return self.robot.inverse_dynamics(q, v, acceleration)[list(self.shape), :]
 
     @evaluated("(nq)->(nb,ns)")
     def connection(self, q: Array) -> Array:
@@ -247,8 +247,8 @@ class MomentumReduction(ReducedModel):
         return (
             self._along(q, first) @ second
             - self._along(q, second) @ first
-            - form @ turned[self.nb :]
-            - turned[: self.nb]
+            - form @ turned[self.nb :, :]
+            - turned[: self.nb, :]
         )
 
     @evaluated("(nq),(ns)->()")
@@ -342,9 +342,9 @@ class MomentumReduction(ReducedModel):
             ),
             q,
         )
-        slopes = self._on_algebra(q, ca.substitute(energy, frozen, v))[nb:]
+        slopes = self._on_algebra(q, ca.substitute(energy, frozen, v))[nb:, :]
         rate = along(self.connection, q, robot.rate(q, v))
-        pdot = turned[nb:] + slopes - rate.T @ body_momentum - connection.T @ body_rate
+        pdot = turned[nb:, :] + slopes - rate.T @ body_momentum - connection.T @ body_rate
         return v, body_rate, pdot + self.input_matrix(q) @ u
 
     @evaluated("(nq),(nb),(ns)->(nz,nz)")

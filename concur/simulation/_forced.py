@@ -169,7 +169,7 @@ class _Rates:
         q: Array = robot.integrate(start, moved) if on_groups else start
         v = model.velocity(q, s)
         rate = robot.dexp_inverse(moved, v) if on_groups else robot.rate(q, v)
-        power = ca.dot(u, v[list(robot.actuated_freedoms)])
+        power = ca.dot(u, v[list(robot.actuated_freedoms), :])
         rates = [rate, model.acceleration(q, s, u), power]
         function = ca.Function(
             "rates",
