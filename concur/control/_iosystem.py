@@ -10,7 +10,7 @@ import numpy as np
 from concur.codegen import Evaluator
 from concur.control._law import law_function, law_sizes
 from concur.control._loop import labels, loop_of
-from concur.control._singularity import singular_error
+from concur.control._singularity import refusal
 from concur.control._tick import evaluator_of
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def _sound(servo: Servo, u: np.ndarray, pivot: float) -> bool:
 def _checked(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
     """Controls, if the law vouches for them."""
     if not _sound(servo, u, pivot):
-        raise singular_error(servo, q, min(servo.margin(q), pivot))
+        raise refusal(servo, q, u, pivot)
     return u
 
 

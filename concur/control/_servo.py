@@ -39,11 +39,12 @@ from concur.control._singularity import (
     SINGULAR,
     check_decoupling,
     decoupling_scale,
+    refusal,
     singular_error,
 )
 from concur.control._tick import Tick
 from concur.control.references import Reference
-from concur.errors import InfeasibleReferenceError, NonFiniteError, OutputError, ShapeError
+from concur.errors import InfeasibleReferenceError, OutputError, ShapeError
 from concur.kinematics import body_accelerations, body_twists, joint_poses
 from concur.mechanism import scalar
 from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
@@ -396,18 +397,13 @@ class Servo(EvaluatedMethods):
             q = self.model.robot.check_configuration(q, "argument `q`")
         u, pivot, _, _ = self.law(q, s, pose, twist, acceleration)
         if isinstance(u, np.ndarray):
-            # The pivot tells of wheels, actuation and a failed programme as well.
-            margin = self.margin(q) if self.damped_below is None else pivot
-            margin = margin if self.torque_limits is None else min(margin, pivot)
-            if margin < self.singular_margin:
+            margin = self.margin(q)
+            if margin < self.refused_below:
                 raise singular_error(self, q, margin)
-            if not np.isfinite(u).all():
-                raise NonFiniteError(
-                    f"servo of `{self.name}`",
-                    expected="finite torques",
-                    came=str(u),
-                    cure="The demand is too large for this state; check the reference.",
-                )
+            # With limits or damping the pivot tells of wheels, actuation and a failed programme.
+            guarded = self.torque_limits is not None or self.damped_below is not None
+            if not np.isfinite(u).all() or (guarded and pivot < self.singular_margin):
+                raise refusal(self, q, u, pivot)
         return u
 
     def error(self, q: Array, s: Array, sample: ReferenceSample) -> tuple[Array, Array]:

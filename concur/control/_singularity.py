@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from concur.errors import ConcurError, OutputError, SingularConfigurationError
+from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
 
 if TYPE_CHECKING:
     from concur.control._output import Output
@@ -101,6 +101,37 @@ def singular_error(servo: Servo, q: np.ndarray, margin: float) -> ConcurError:
         margin=margin,
         q=q,
     )
+
+
+def refusal(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurError:
+    """Build the error for a result of the law that must not be used.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+    u : numpy.ndarray
+        Controls that the law gave, shape (nu,).
+    pivot : float
+        Smallest pivot that it met; zero too if no torques within limits were found.
+
+    Returns
+    -------
+    SingularConfigurationError or NonFiniteError
+        The error, to be raised: the second where the configuration is not to blame.
+    """
+    margin = servo.margin(q)
+    limited = servo.torque_limits is not None and pivot == 0.0
+    if margin >= servo.refused_below and (limited or not np.isfinite(u).all()):
+        return NonFiniteError(
+            f"servo of `{servo.name}`",
+            expected="finite torques",
+            came="none within the limits that could be vouched for" if limited else str(u),
+            cure="The demand is too large for this state; check the reference.",
+        )
+    return singular_error(servo, q, min(margin, pivot))
 
 
 def lost_direction(servo: Servo, q: np.ndarray) -> str:

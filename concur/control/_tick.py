@@ -10,7 +10,7 @@ import numpy as np
 from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_error
 from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
-from concur.control._singularity import singular_error
+from concur.control._singularity import refusal
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
@@ -107,7 +107,7 @@ class Tick:
         Raises
         ------
         NonFiniteError
-            If a number that came in is not finite.
+            If a number that came in is not finite, or no torque can meet the demand.
         SingularConfigurationError
             If the decoupling matrix is singular.
         """
@@ -132,7 +132,7 @@ class Tick:
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"tick of `{self.servo.name}`, argument `{name}`", values)
         q = self.buffers.q.copy()
-        raise singular_error(self.servo, q, min(self.servo.margin(q), float(self.buffers.pivot[0])))
+        raise refusal(self.servo, q, self.buffers.u, float(self.buffers.pivot[0]))
 
 
 def evaluator_of(servo: Servo) -> Evaluator:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from concur.control import Output, ReferenceSample, Servo
-from concur.errors import OutputError, SingularConfigurationError
+from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
 from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
@@ -65,6 +65,16 @@ def test_tick_refuses_what_torque_refuses(elbow: float) -> None:
         with pytest.raises(SingularConfigurationError) as caught:
             call([0.3, elbow], [0.0, 0.0], sample)
         assert caught.value.margin < law.singular_margin
+
+
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 5.0}, {"damped_below": 0.05}])
+def test_impossible_demand_is_not_called_singular(options: dict[str, float]) -> None:
+    law = replace(two_link_arm(5.0), **options)  # type: ignore[arg-type]
+    q, still = np.array([0.3, 0.5]), np.zeros(2)
+    sample = ReferenceSample(law.output(q), still, np.full(2, 1e308))
+    for call in (law.torque, law.compile()):
+        with pytest.raises(NonFiniteError, match="demand is too large"):
+            call(q, still, sample)
 
 
 def case_sample(law: Servo, q: object) -> ReferenceSample:
