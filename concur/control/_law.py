@@ -183,8 +183,11 @@ def limited_law(servo: Servo) -> ca.Function:
     rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
     solve = allocation(servo.size, servo.ns)
     bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
-    sdot, u, scale, _, _, status = solve(*given, ca.DM(rows), *bounds)
-    missed = residual - given[0] @ sdot
+    sdot, u, scale, lost, active, status = solve(*given, ca.DM(rows), *bounds)
+    # Without limits in the way nothing is missed but what damping gave up, to the last bit.
+    missed = residual - ca.if_else(active > 0, given[0] @ sdot, given[1])
+    # Where the demand loses its direction, whatever its scale, none of it counts as met.
+    scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
     # A failed programme counts as singular: no torque leaves.
     results = [u, ca.if_else(status > 0, least, 0.0), missed, scale]
     return ca.Function("limited_law", inputs, results, list(sizes), list(OUTPUTS))

@@ -81,7 +81,8 @@ class Servo(EvaluatedMethods):
     torque_limits : float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and
         upper limit; also by name of the control. The demand is scaled down, in its own
-        direction, to what they allow. Default: none.
+        direction, to what they allow; where no scale has room, as when they cannot hold the
+        robot's weight, the output acceleration is the nearest one. Default: none.
     measured : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.
@@ -363,7 +364,8 @@ class Servo(EvaluatedMethods):
         missed : numpy.ndarray or casadi.SX
             Output acceleration given up by damping or to torque limits, shape (size,).
         scale : float or casadi.SX
-            Size to which torque limits scaled the demand: 1 when they are not active.
+            Size to which torque limits scaled the demand: 1 when they are not active, 0 where
+            they leave no room in its direction, whatever its size.
         """
         if self.torque_limits is not None:
             # The programme inside makes it a function of MX, which is called as it is.

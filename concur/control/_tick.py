@@ -32,7 +32,8 @@ class TickBuffers:
     missed : numpy.ndarray
         Output: output acceleration given up by damping or to torque limits, shape (size,).
     scale : numpy.ndarray
-        Output: size to which torque limits scaled the demand, shape (1,); 1: not active.
+        Output: size to which torque limits scaled the demand, shape (1,); 1: not active,
+        0: no room in its direction.
     """
 
     q: np.ndarray

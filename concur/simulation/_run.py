@@ -79,7 +79,8 @@ class Run:
     missed : numpy.ndarray
         Output acceleration given up by damping or to torque limits, shape (k, size).
     scale : numpy.ndarray
-        Size to which torque limits scaled the demand, shape (k,); 1: not active.
+        Size to which torque limits scaled the demand, shape (k,); 1: not active, 0: no room in
+        its direction.
     margin : numpy.ndarray
         Margin of the decoupling matrix, shape (k,).
     constraint_residual : numpy.ndarray

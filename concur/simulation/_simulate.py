@@ -384,6 +384,10 @@ def _finish(
     if hold is not None:
         held = states.u[:count]
         rows["u"] = np.array([*held, *held[-1:]][:count]) if held else rows["u"]
+        # What the law gave up stays what it was when the torque was computed.
+        period = round(hold / dt)
+        sampled = np.minimum(np.arange(count), max(0, len(held) - 1)) // period * period
+        rows |= {name: rows[name][sampled] for name in ("missed", "scale")}
     ideal = servo.error_dynamics.solve(rows["error"][0], rows["velocity_error"][0], times)
     return Run(
         robot=plant.robot,

@@ -1,0 +1,79 @@
+"""The law within torque limits: what it reports is what the robot lacks."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.testing import assert_allclose
+
+from concur.control import Output, ReferenceSample, Servo
+from concur.control.references import hold
+from concur.mechanism import Body, Inertia, Pose, joints
+from concur.multibody import Mechanism
+from concur.reduction import reduce
+from concur.simulation import Tolerances, simulate
+from tests.oracles import Pinocchio
+
+LINK = Inertia(1.0, (0.2, 0, 0), (0.01, 0.02, 0.02))
+Q0 = np.array([0.3, 0.8])
+STILL = np.zeros(2)
+AWAY = np.array([0.1, -0.2])
+
+
+def arm(limit: float, weight: float = 0.0) -> Servo:
+    robot = Mechanism(
+        "2R",
+        [
+            Body("floor", joints.Fixed(), inertia=Inertia(1.0)),
+            Body("upper", joints.Revolute((0, 0, 1)), "floor", inertia=LINK),
+            Body("fore", joints.Revolute((0, 0, 1)), "upper", Pose((0.4, 0, 0)), LINK),
+        ],
+        gravity=(0, -weight, 0),
+    )
+    tip = Output("tip", "fore", "R2", (0.4, 0, 0))
+    return Servo(reduce(robot), [tip], 4.0, 4.0, torque_limits=limit)
+
+
+def lacking(servo: Servo, sample: ReferenceSample) -> tuple[np.ndarray, np.ndarray, float]:
+    """Output acceleration that the robot lacks, the one reported, and the scale."""
+    u, _, missed, scale = servo.law(Q0, STILL, *servo.flat(sample))
+    made = Pinocchio(servo.model.robot).forward_dynamics(Q0, STILL, u)
+    wanted = 4.0 * (sample.pose - servo.output(Q0)) + sample.acceleration
+    return wanted - servo.decoupling(Q0) @ made, missed, scale
+
+
+def test_limits_that_are_not_reached_give_up_exactly_nothing() -> None:
+    servo = arm(1e3, weight=9.81)
+    sample = ReferenceSample(servo.output(Q0) + AWAY, STILL, STILL)
+    lacks, missed, scale = lacking(servo, sample)
+    assert_allclose(lacks, STILL, rtol=0, atol=1e-12)
+    assert not missed.any()
+    assert scale == 1.0
+
+
+def test_demand_keeps_its_direction() -> None:
+    servo = arm(0.05)
+    sample = ReferenceSample(servo.output(Q0) + AWAY, STILL, STILL)
+    lacks, missed, scale = lacking(servo, sample)
+    assert 0.0 < scale < 1.0
+    assert_allclose(missed, (1.0 - scale) * 4.0 * AWAY, rtol=0, atol=1e-12)
+    assert_allclose(lacks, missed, rtol=0, atol=1e-12)
+
+
+def test_arm_that_cannot_hold_its_weight_does_not_claim_to_meet_the_demand() -> None:
+    servo = arm(1.0, weight=9.81)
+    lacks, missed, scale = lacking(servo, ReferenceSample(servo.output(Q0), STILL, STILL))
+    assert scale == 0.0
+    assert np.abs(missed).max() > 1.0
+    assert_allclose(lacks, missed, rtol=0, atol=1e-9)
+
+
+def test_held_torque_is_reported_with_what_it_gave_up() -> None:
+    servo = arm(0.05)
+    reference = hold(servo.output(Q0) + AWAY)
+    run = simulate(servo.model.robot, servo, reference, 0.3, Q0, STILL, dt=0.01, hold=0.1)
+    for values in (run.u, run.scale[:, None], run.missed):
+        periods = values[:-1].reshape(3, 10, -1)
+        assert_allclose(periods, periods[:, :1].repeat(10, axis=1), rtol=0, atol=0)
+    assert run.scale[0] < run.scale[-1]
+    labels = {f.label: f for f in run.findings(Tolerances(settling_time=0.2))}
+    assert "torque limits were active" in labels["deviation from the ideal error dynamics"].note
