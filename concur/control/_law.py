@@ -42,9 +42,12 @@ class Demand(NamedTuple):
     shape_acceleration : casadi.SX
         sdot that makes it, shape (ns,).
     pivot : casadi.SX
-        Smallest pivot met, a number without unit.
+        Smallest pivot met, or a lower bound of the margin, a number without unit.
     metric : casadi.SX
         Metric in which sdot was chosen, shape (ns, ns).
+    missed : casadi.SX
+        What damping has given up of the residual, shape (size,): exactly zero where nothing is
+        damped.
     """
 
     decoupling: Array
@@ -52,6 +55,7 @@ class Demand(NamedTuple):
     shape_acceleration: Array
     pivot: Array
     metric: Array
+    missed: Array
 
 
 def demand(
@@ -86,29 +90,33 @@ def demand(
     residual, decoupling = command - drift, servo.decoupling(q)
     regularity = servo.model.regularity(q)
     rows, columns = (constant(scale) for scale in servo.scales)
-    mass = servo.model.mass_matrix(q)
+    mass, missed = servo.model.mass_matrix(q), ca.SX(servo.size, 1)
     if servo.redundancy is None and servo.damped_below is None:
         scaled = ca.diag(rows) @ decoupling @ ca.diag(1 / columns)
         solution, pivots = solve_square(scaled, rows * residual)
         pivot = ca.fmin(ca.mmin(pivots), regularity)
-        return Demand(decoupling, residual, solution / columns, pivot, mass)
+        return Demand(decoupling, residual, solution / columns, pivot, mass, missed)
 
     metric, pull = mass, ca.SX(servo.ns, 1)
     if servo.redundancy is not None:
         v = servo.velocity(q, w)
         metric, pull = servo.redundancy.aim(servo.model, q, v)
     scaled = ca.diag(rows) @ decoupling
-    pivot = _least_pivot(scaled @ solve_positive_definite(mass, scaled.T))
+    own = scaled @ solve_positive_definite(mass, scaled.T)
+    pivot = _least_root(own)
     spread = solve_positive_definite(metric, scaled.T)
     square = scaled @ spread
-    if servo.damped_below is not None:
-        lack = ca.fmax(0.0, 1.0 - (pivot / servo.damped_below) ** 2)
-        typical = ca.trace(square) / servo.size
-        square += servo.damped_below**2 * lack * typical * ca.SX.eye(servo.size)
-        pivot = ca.SX(1)
     right = rows * (residual - decoupling @ pull)
-    solution = pull + spread @ solve_positive_definite(square, right)
-    return Demand(decoupling, residual, solution, ca.fmin(pivot, regularity), metric)
+    if servo.damped_below is None:
+        solved = solve_positive_definite(square, right)
+    else:
+        # In the rule's metric the zone's edge is where it is in the kinetic energy's.
+        unit = ca.trace(square) / ca.trace(own)
+        damping = unit * ca.fmax(0.0, servo.damped_below**2 - pivot**2)
+        solved = solve_positive_definite(square + damping * ca.SX.eye(servo.size), right)
+        missed, pivot = damping * solved / rows, ca.SX(1)
+    solution = pull + spread @ solved
+    return Demand(decoupling, residual, solution, ca.fmin(pivot, regularity), metric, missed)
 
 
 def law(
@@ -134,10 +142,7 @@ def law(
     v = servo.velocity(q, w)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
     torque, pivot = _torques(servo, q, force)
-    missed = ca.SX(servo.size, 1)
-    if servo.damped_below is not None:
-        missed = found.residual - found.decoupling @ found.shape_acceleration
-    return torque, ca.fmin(found.pivot, pivot), missed, ca.SX(1)
+    return torque, ca.fmin(found.pivot, pivot), found.missed, ca.SX(1)
 
 
 def limited_law(servo: Servo) -> ca.Function:
@@ -265,7 +270,11 @@ def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:
     return torques, ca.mmin(pivots) / ca.mmax(pivots)
 
 
-def _least_pivot(square: Array) -> Array:
-    """Smallest pivot of the factor of a positive definite matrix: at least its least root."""
-    pivots, _, _ = ca.ldl(ca.triu2symm(ca.triu(square)))
-    return ca.sqrt(ca.fmax(0.0, ca.mmin(pivots)))
+def _least_root(square: Array) -> Array:
+    """Lower bound of the square root of the least eigenvalue; zero for a singular matrix.
+
+    From the Frobenius norm of the inverse: at worst smaller by n^(1/4), and sharp near singular
+    configurations. The smallest pivot of a factor can be a hundred times too large there.
+    """
+    inverse = solve_positive_definite(square, ca.SX.eye(square.shape[0]))
+    return ca.fmax(0.0, ca.sumsqr(inverse) ** -0.25)
