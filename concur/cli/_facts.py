@@ -40,7 +40,7 @@ def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
             for kind, unit in (("stiffness", "1/s^2"), ("damping", "1/s"))
         )
         facts.append((f"Gains of {name}", ", ".join(values)))
-    facts += _options(servo)
+    facts += _options(servo, task.plant_momentum)
     plant = "the robot as the servo knows it"
     if task.plant is not None:
         plant = f"{task.plant.name} ({task.plant_file}), in place of the task's robot"
@@ -49,10 +49,12 @@ def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
     return [*facts, ("Plant", plant)]
 
 
-def _options(servo: Servo) -> list[tuple[str, str]]:
-    """What the law does beyond following its outputs."""
+def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
+    """What the law does beyond following its outputs; the plant may start with a momentum."""
     facts, model = [], servo.model
     if isinstance(model, MomentumReduction):
+        if servo.measured and started is not None:
+            model = model.at_momentum(started)
         known = f"{_momentum(model.momentum)} about the origin"
         if servo.measured:
             known = f"measured; {known} at the start"

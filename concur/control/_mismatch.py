@@ -24,7 +24,8 @@ class MomentumMismatch:
     ----------
     assumed, measured : numpy.ndarray
         Spatial momenta about the inertial origin, [linear; angular], shape (6,), kg m/s and
-        kg m^2/s, as far as the base's group feels them.
+        kg m^2/s: of the velocity that the law reconstructs, and of the measured one, both with
+        the inertias that the servo knows. Parts that the base's group does not feel are in both.
     base_velocity : numpy.ndarray
         Error of the base's velocity that the law reconstructs, in the basis of the base's joint,
         shape (nb,).

@@ -34,8 +34,8 @@ class Redundancy:
     ----------
     weight : str or array_like
         Metric W: "energy" (the reduced mass matrix: least acceleration energy), "torque" (its
-        square, in the controls: least torque), one positive number per shape velocity, or a
-        symmetric positive definite matrix (ns, ns).
+        square, in the controls: least torque beside what the pull and the bias forces take), one
+        positive number per shape velocity, or a symmetric positive definite matrix (ns, ns).
     objective : str or callable
         What the internal motion is for. "rest": it comes to rest. "posture": it seeks the
         configuration `posture`. "base_rotation": it turns the base as little as it can.
