@@ -166,9 +166,7 @@ def limited_law(servo: Servo) -> ca.Function:
     still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
     both, pivot = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
     # What damping has given up is none of the programme's business.
-    met = found.residual
-    if servo.damped_below is not None:
-        met = found.decoupling @ found.shape_acceleration
+    met = found.residual - found.missed
     parts = [
         found.decoupling,
         met,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from numpy.testing import assert_allclose
 
 from concur.control import Output, ReferenceSample, Servo
@@ -41,8 +44,9 @@ def lacking(servo: Servo, sample: ReferenceSample) -> tuple[np.ndarray, np.ndarr
     return wanted - servo.decoupling(Q0) @ made, missed, scale
 
 
-def test_limits_that_are_not_reached_give_up_exactly_nothing() -> None:
-    servo = arm(1e3, weight=9.81)
+@pytest.mark.parametrize("options", [{}, {"damped_below": 0.05}])
+def test_limits_that_are_not_reached_give_up_exactly_nothing(options: dict[str, float]) -> None:
+    servo = replace(arm(1e3, weight=9.81), **options)  # type: ignore[arg-type]
     sample = ReferenceSample(servo.output(Q0) + AWAY, STILL, STILL)
     lacks, missed, scale = lacking(servo, sample)
     assert_allclose(lacks, STILL, rtol=0, atol=1e-12)
