@@ -106,6 +106,8 @@ def motion_figure(motion: MotionLike) -> Figure:
 def _draw_columns(
     axes: Axes, t: Floats, values: Floats, names: Sequence[str], units: Sequence[str]
 ) -> None:
+    if not names:  # a body alone has no joints to draw
+        return
     for column, (name, unit) in enumerate(zip(names, units, strict=True)):
         axes.plot(t, values[:, column], label=f"{name} [{unit}]")
     # Beyond that a legend would be higher than its panel.
