@@ -1,0 +1,233 @@
+"""Tracking while the robot tumbles: the error follows its own equation, whatever the momentum.
+
+The demand tumbles and drifts along with the robot: it is where the hand of the robot would be
+with locked joints, spinning about a principal axis, and it sways a little on top. The robot
+starts with other joint angles, by up to 170 degrees in the hand's attitude, and its base turns
+once or more in a run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+from scipy.spatial.transform import Rotation
+
+from concur import robots
+from concur.control import Output, Redundancy, Servo, references
+from concur.multibody import Mechanism
+from concur.reduction import reduce
+from concur.simulation import Run, simulate
+from tests.control._floating_cases import (
+    Chain,
+    OutputOracle,
+    Tumble,
+    flat_pose,
+    full_velocity,
+    swing,
+)
+from tests.oracles import Pinocchio, full_order
+
+TIGHT = 1e-6
+"""Largest deviation from the error's own equation, m and rad: what is claimed."""
+
+ANGLES = [30.0, 90.0, 150.0, 170.0]
+START = np.array([0.3, -0.2, 0.1, *Rotation.from_rotvec([0.2, -0.4, 0.3]).as_quat()])
+SWAY = np.array([0.02, -0.03, 0.02, 0.06, 0.04, -0.05])
+
+FLYER = np.array([*START, 0.1, 1.0, -1.35, 0.1, 1.0, -1.5])
+BENT = [0.1, 0.4, 0.2, -1.2, 0.5, 0.3, 0.1]
+SERVICER = np.array([*START, *BENT, *BENT])
+OFFSETS = np.array([0.05, -0.04, 0.06, 0.05, -0.05])
+
+
+@cache
+def scene(group: str, axis: int = 2) -> tuple[Tumble, Servo, Chain]:
+    """The free-flyer's hand, and a demand that tumbles along."""
+    robot = robots.free_flyer()
+    tumble = Tumble(robot, FLYER, rate=0.6, axis=axis)
+    servo = Servo(
+        reduce(robot, momentum=tumble.momentum), [Output("hand", "tool", group)], 4.0, 3.5
+    )
+    hand = Pinocchio(robot).pose(FLYER, "tool")
+    return tumble, servo, tumble.carried([hand, (SWAY, swing(0.5))], group)
+
+
+def begin(angle: float) -> np.ndarray:
+    """Start with joints aside; the hand's own axis takes most of the angle."""
+    q = FLYER.copy()
+    q[7:12] += OFFSETS
+    q[12] += np.radians(angle)
+    return q
+
+
+def turned(error: np.ndarray) -> np.ndarray:
+    """Angles of rotation errors, degrees."""
+    return np.degrees(np.linalg.norm(error[:, -3:], axis=1))
+
+
+def check(run: Run, tumble: Tumble, angle: float) -> None:
+    assert turned(run.error)[0] == pytest.approx(angle, abs=5.0)
+    assert turned(run.error).max() < 178.0
+    assert np.abs(run.deviation).max() < TIGHT
+    assert np.linalg.norm(run.error[-1]) < 1e-5
+    assert abs(tumble.turns(run.t, run.q, run.v)) > 1.0
+    assert_allclose(run.momentum, np.tile(tumble.momentum, (len(run.t), 1)), rtol=0, atol=1e-6)
+    assert np.linalg.norm(tumble.momentum[3:]) > 1.0
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+@pytest.mark.parametrize("group", ["SE3", "R3xSO3"])
+def test_hand_tracks_while_the_base_turns_over(group: str, angle: float) -> None:
+    tumble, servo, demand = scene(group)
+    run = simulate(servo.model.robot, servo, demand, 11.0, begin(angle), np.zeros(6), dt=1e-2)
+    check(run, tumble, angle)
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_attitude_of_the_hand_with_joints_left_over(angle: float) -> None:
+    robot = robots.free_flyer()
+    tumble, _, _ = scene("SE3")
+    model = reduce(robot, momentum=tumble.momentum)
+    posture = Redundancy(objective="posture", posture=FLYER, stiffness=2.0, damping=3.0)
+    servo = Servo(model, [Output("hand", "tool", "SO3")], 4.0, 3.5, redundancy=posture)
+    demand = tumble.carried([Pinocchio(robot).pose(FLYER, "tool"), (SWAY, swing(0.5))], "SO3")
+    run = simulate(robot, servo, demand, 11.0, begin(angle), np.zeros(6), dt=1e-2)
+    check(run, tumble, angle)
+
+
+@pytest.mark.parametrize("angle", ANGLES)
+def test_three_wheels_turn_a_satellite_over(angle: float) -> None:
+    # The attitude itself tumbles through a full turn; its momentum is not that of this motion,
+    # so that the wheels have to carry the difference.
+    robot = robots.wheel_satellite()
+    q0 = np.array([*START, 0.0, 0.0, 0.0])
+    tumble = Tumble(robot, q0, rate=0.6, axis=1)
+    servo = Servo(
+        reduce(robot, momentum=1.5 * tumble.momentum),
+        [Output("attitude", "satellite", "SO3")],
+        4.0,
+        3.5,
+    )
+    attitude = np.eye(4)
+    attitude[:3, :3] = Rotation.from_quat(START[3:]).as_matrix()
+    away = np.eye(4)
+    away[:3, :3] = Rotation.from_rotvec(
+        np.radians(angle) * np.array([0.6, -0.48, 0.64])
+    ).as_matrix()
+    demand = tumble.carried([attitude @ away, (SWAY, swing(0.5))], "SO3")
+    run = simulate(robot, servo, demand, 14.0, q0, np.array([3.0, -4.0, 5.0]), dt=1e-2)
+    assert turned(run.error)[0] == pytest.approx(angle, abs=1e-9)
+    assert turned(run.error).max() < 179.0
+    assert np.abs(run.deviation).max() < TIGHT
+    assert np.linalg.norm(run.error[-1]) < 1e-5
+    assert abs(tumble.turns(run.t, run.q, run.v)) > 1.0
+    assert np.abs(run.momentum - 1.5 * tumble.momentum).max() < 1e-8
+
+
+def test_another_plant_follows_the_same_equation() -> None:
+    # Plant, outputs, errors and their equation by Pinocchio, SciPy and matrices; of the package
+    # there is the law alone.
+    tumble, servo, demand = scene("SE3")
+    robot, q0 = servo.model.robot, begin(170.0)
+    oracle = OutputOracle(robot, servo.outputs)
+    v0 = full_velocity(oracle.plant, tumble.momentum, q0, np.zeros(6))
+    times = np.linspace(0.0, 11.0, 56)
+    q, v = full_order(
+        robot, q0, v0, lambda t, q, v: servo.torque(q, v[6:], demand(t)), times, rtol=1e-9
+    )
+    found = [oracle.errors(*state, demand(t)) for t, *state in zip(times, q, v, strict=True)]
+    x, ve = map(np.array, zip(*found, strict=True))
+    ideal, rate = oracle.ideal(servo, x[0], ve[0], times)
+    assert turned(x)[0] == pytest.approx(170.0, abs=5.0)
+    assert_allclose(x, ideal, rtol=0, atol=TIGHT)
+    assert_allclose(ve, rate, rtol=0, atol=TIGHT)
+    assert np.linalg.norm(x[-1]) < 1e-5
+    assert abs(tumble.turns(times, q, v)) > 1.0
+
+
+def test_momentum_assumed_zero_loses_the_target() -> None:
+    # P14: guards the tests above, which would pass with a robot that does not tumble.
+    tumble, servo, demand = scene("R3xSO3")
+    robot = servo.model.robot
+    blind = replace(servo, model=reduce(robot))
+    oracle = OutputOracle(robot, servo.outputs)
+    q0 = begin(30.0)
+    v0 = full_velocity(oracle.plant, tumble.momentum, q0, np.zeros(6))
+    q, v = full_order(
+        robot, q0, v0, lambda t, q, v: blind.torque(q, v[6:], demand(t)), [0.0, 1.0], rtol=1e-7
+    )
+    error, _ = oracle.errors(q[-1], v[-1], demand(1.0))
+    x, ve = oracle.errors(q0, v0, demand(0.0))
+    ideal, _ = oracle.ideal(servo, x, ve, np.array([0.0, 1.0]))
+    assert np.linalg.norm(error - ideal[-1]) > 0.1  # after one second
+
+
+def shipped(tumble: Tumble, pose: np.ndarray, group: str) -> references.Reference:
+    """A demand that stands still on the tumbling robot, from the package's own references."""
+    about = np.array([*-np.cross(tumble.spin, tumble.centre), *tumble.spin])
+    still = references.hold(flat_pose(pose), group=group)
+    return references.drifting(references.moving(still, about), tumble.drift)
+
+
+def test_shipped_references_carry_a_target_along() -> None:
+    tumble, servo, _ = scene("R3xSO3")
+    robot = servo.model.robot
+    hand = Pinocchio(robot).pose(FLYER, "tool")
+    demand, own = shipped(tumble, hand, "R3xSO3"), tumble.carried([hand], "R3xSO3")
+    times = np.linspace(0.0, 11.0, 23)
+    for one, other in zip(demand.sample(times)[1:], own.sample(times)[1:], strict=True):
+        assert_allclose(one, other, rtol=0, atol=1e-12)
+    # It can be followed with joints that all but rest, through a full turn and beyond; what
+    # stands still in inertial axes cannot.
+    path = servo.feasibility(demand, 11.0, FLYER)
+    assert path.feasible
+    assert np.abs(path.speeds).max() < 0.01  # rad/s, against a spin of 0.6
+    lost = servo.feasibility(references.hold(flat_pose(hand), group="R3xSO3"), 11.0, FLYER)
+    assert not lost.feasible
+    assert lost.reached < 11.0
+    run = simulate(robot, servo, demand, 11.0, begin(90.0), np.zeros(6), dt=1e-2)
+    check(run, tumble, 90.0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("angle", ANGLES)
+@pytest.mark.parametrize("axis", [0, 1])
+def test_hand_tracks_about_the_other_principal_axes(axis: int, angle: float) -> None:
+    tumble, servo, demand = scene("SE3", axis)
+    run = simulate(servo.model.robot, servo, demand, 11.0, begin(angle), np.zeros(6), dt=1e-2)
+    check(run, tumble, angle)
+
+
+def arms(robot: Mechanism, tumble: Tumble) -> tuple[list[Output], dict[str, Chain]]:
+    outputs = [Output("left", "left_hand", "SE3"), Output("right", "right_hand", "R3xSO3")]
+    plant = Pinocchio(robot)
+    demands = {
+        output.name: tumble.carried(
+            [plant.pose(SERVICER, output.body), (SWAY, swing(0.5))], output.group
+        )
+        for output in outputs
+    }
+    return outputs, demands
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("angle", ANGLES)
+def test_both_hands_of_the_servicer(angle: float) -> None:
+    robot = robots.servicer()
+    tumble = Tumble(robot, SERVICER, rate=0.6)
+    outputs, demands = arms(robot, tumble)
+    servo = Servo(reduce(robot, momentum=tumble.momentum), outputs, 4.0, 3.5)
+    demand = references.stack(demands["left"], demands["right"])
+    q0 = SERVICER.copy()
+    q0[[13, 20]] += np.radians(angle) * np.array([1.0, -1.0])
+    q0[[7, 8, 14, 15]] += 0.05
+    run = simulate(robot, servo, demand, 11.0, q0, np.zeros(14), dt=1e-2)
+    for hand in (run.error[:, :6], run.error[:, 6:]):
+        assert turned(hand)[0] == pytest.approx(angle, abs=8.0)
+        assert np.linalg.norm(hand[-1]) < 1e-5
+    assert np.abs(run.deviation).max() < TIGHT
+    assert abs(tumble.turns(run.t, run.q, run.v)) > 1.0
