@@ -91,7 +91,7 @@ class Servo(EvaluatedMethods):
     ------
     OutputError
         If there are more output coordinates than controls, the gains are not positive
-        definite, or the decoupling matrix is singular everywhere.
+        definite, an option is out of range, or the decoupling matrix is singular everywhere.
     UnknownNameError
         If an output's body does not exist.
 
@@ -137,6 +137,23 @@ class Servo(EvaluatedMethods):
 
     def _check_options(self, where: str) -> None:
         size = sum(output.dim for output in self.outputs)
+        least = scalar(self.singular_margin, f"{where}, `singular_margin`")
+        if not least > 0.0:
+            raise OutputError(
+                f"{where}, `singular_margin`",
+                expected="a margin above zero",
+                came=str(least),
+                cure="Leave it out for the default; to pass singular configurations there is "
+                "`damped_below`.",
+            )
+        object.__setattr__(self, "singular_margin", least)
+        if not isinstance(self.measured, (bool, np.bool_)):
+            raise OutputError(
+                f"{where}, `measured`",
+                expected="True or False",
+                came=repr(self.measured)[:40],
+                cure="Say whether the law gets all measured velocities.",
+            )
         rule = self.redundancy
         if rule is not None and not isinstance(rule, Redundancy):
             raise OutputError(

@@ -95,7 +95,7 @@ class MomentumChart(EvaluatedMethods):
             raise ReductionError(
                 f"{where}, momentum",
                 expected="a momentum whose isotropy group is clear",
-                came=f"{found}",
+                came=str(found).rstrip("."),
                 cure="A chart across one group or the other would be singular nearby. Use the "
                 "model itself: it has no chart.",
                 gap=found.gap,

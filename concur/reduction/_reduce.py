@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.errors import ReductionError
-from concur.mechanism.joints import Fixed
+from concur.mechanism.joints import Fixed, Free
 from concur.multibody import Mechanism
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
@@ -111,13 +111,14 @@ def _check_gravity(robot: Mechanism, nb: int) -> None:
         push = np.abs(robot.bias(q, still)[:nb]) / max(1.0, robot.total_mass)
         if push.max(initial=0.0) > 1e-9:
             name = robot.freedom_names[int(push.argmax())]
+            free = isinstance(robot.base.joint, Free)  # such a base cannot be driven
             raise ReductionError(
                 f"robot `{robot.name}`, `gravity`",
                 expected=f"no gravity along the undriven base `{robot.base.name}`",
                 came=f"{robot.gravity} m/s^2, which pushes along {name}",
                 cure="The momentum would not stay constant. Set gravity to zero (in orbit), let "
                 "the base move across it only, add wheels that hold the base, or give it a Fixed "
-                "joint or name it in `actuated`.",
+                "joint" + ("." if free else " or name it in `actuated`."),
             )
 
 

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose
 
 from concur.control import Output, Reference, ReferenceSample, Servo, references
 from concur.errors import (
+    ConcurError,
     DescriptionError,
     InfeasibleReferenceError,
     NonFiniteError,
@@ -425,6 +426,21 @@ def test_threshold_of_the_margin_can_be_set() -> None:
     assert error.margin == pytest.approx(margin)
     bold = Servo(MODEL, [BASE, HAND], 1.0, 1.0, singular_margin=0.99 * margin)
     assert np.isfinite(bold.torque(Q0, S0, SAMPLE)).all()
+
+
+@pytest.mark.parametrize(
+    ("option", "kind"),
+    [
+        ({"singular_margin": 0.0}, OutputError),
+        ({"singular_margin": float("nan")}, NonFiniteError),
+        ({"singular_margin": "small"}, ShapeError),
+        ({"damped_below": -0.1}, OutputError),
+        ({"measured": "no"}, OutputError),
+    ],
+)
+def test_options_out_of_range(option: dict[str, object], kind: type[ConcurError]) -> None:
+    (name,) = option
+    refused(kind, lambda: replace(SERVO, **option), where=name)  # type: ignore[arg-type]
 
 
 def far_circle() -> Reference:

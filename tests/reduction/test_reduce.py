@@ -84,8 +84,10 @@ def test_momentum_of_a_rolling_robot_is_refused() -> None:
 
 
 def test_gravity_along_a_floating_base_is_refused() -> None:
-    with pytest.raises(ReductionError, match=r"pushes along base\["):
-        reduce(_arm(joints.Free()))
+    for joint, drivable in ((joints.Free(), False), (joints.Spherical(), True)):
+        with pytest.raises(ReductionError, match=r"pushes along base\[") as caught:
+            reduce(_arm(joint))
+        assert ("`actuated`" in caught.value.cure) == drivable
 
 
 def test_gravity_across_a_floating_base_is_none_of_its_business() -> None:
