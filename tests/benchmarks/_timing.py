@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tests.benchmarks._comparisons import Comparison, Contender
+from tests.benchmarks._contender import Comparison, Contender
 
 
 @dataclass(frozen=True)

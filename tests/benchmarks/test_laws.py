@@ -1,4 +1,4 @@
-"""Ours and the peers compute the same thing: only then is a ratio of times worth reading."""
+"""On the rover ours and the peers compute the same: only then is a ratio worth reading."""
 
 from dataclasses import replace
 
@@ -7,10 +7,10 @@ import pinocchio as pin
 import pytest
 
 import concur as cc
-from tests.benchmarks._comparisons import BODY, drawn, peer_law
 from tests.benchmarks._job import lift, rolling, start
 from tests.benchmarks._mujoco import MujocoLaw
 from tests.benchmarks._pinocchio import PinocchioFunctions, PinocchioLaw, PinocchioLoop
+from tests.benchmarks._rover_comparisons import BODY, drawn, peer_law
 from tests.oracles import assert_close
 
 PEERS = [PinocchioLaw, MujocoLaw]

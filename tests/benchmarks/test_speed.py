@@ -10,12 +10,19 @@ from functools import cache
 import numpy as np
 import pytest
 
-from tests.benchmarks._comparisons import Comparison, Contender, comparisons
+from tests.benchmarks._contender import Comparison, Contender
+from tests.benchmarks._floating_comparisons import floating_comparisons
 from tests.benchmarks._report import BEGIN, END, PAGE, duration, rewritten, table
+from tests.benchmarks._rover_comparisons import rover_comparisons
 from tests.benchmarks._timing import Measured
 from tests.oracles import assert_close
 
-CASES = [(comparison, one) for comparison in comparisons() for one in comparison.contenders]
+CASES = [
+    (comparison, one, f"{robot}, {comparison.job}")
+    for robot, comparisons in (("rover", rover_comparisons()), ("floating", floating_comparisons()))
+    for comparison in comparisons
+    for one in comparison.contenders
+]
 
 
 @cache
@@ -24,12 +31,12 @@ def result_of(contender: Contender) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("comparison", "contender"),
+    ("comparison", "contender", "group"),
     CASES,
-    ids=[f"{c.job}: {one.name}".replace("`", "") for c, one in CASES],
+    ids=[f"{group}: {one.name}".replace("`", "") for _, one, group in CASES],
 )
-def test_speed(benchmark, comparison, contender):
-    benchmark.group = comparison.job
+def test_speed(benchmark, comparison, contender, group):
+    benchmark.group = group
     result = benchmark.pedantic(contender.prepare(), rounds=2, iterations=1)
     first, *peers = comparison.contenders
     assert_close(result, result_of(peers[-1] if contender is first else first), 1e-9)

@@ -1,71 +1,29 @@
-"""Who is timed beside whom."""
+"""Who is timed beside whom on the rover."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
-from typing import TypeAlias
 
 import numpy as np
 
 import concur as cc
+from tests.benchmarks._contender import (
+    CALLS,
+    Comparison,
+    Contender,
+    Law,
+    Run,
+    filled,
+    through,
+    updated,
+)
 from tests.benchmarks._job import Moment, moments, servo_of, start, task
 from tests.benchmarks._mujoco import MujocoLaw
 from tests.benchmarks._pinocchio import PinocchioFunctions, PinocchioLaw, PinocchioLoop
 
-CALLS = 50
-"""States through which one timed run of a short function goes."""
-
 BODY = "forearm"
 """Body whose Jacobian is asked for."""
-
-Run: TypeAlias = Callable[[], np.ndarray]
-"""Does a job `Comparison.count` times and returns the last result."""
-
-
-@dataclass(frozen=True)
-class Contender:
-    """One way to do a job.
-
-    Parameters
-    ----------
-    name : str
-        What it is, for the table.
-    prepare : callable
-        Makes what is timed; not timed itself.
-    library : str
-        Empty for ours, else the name of the peer.
-    """
-
-    name: str
-    prepare: Callable[[], Run]
-    library: str = ""
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """One job and those who do it, all with the same result.
-
-    Parameters
-    ----------
-    job : str
-        The job.
-    contenders : tuple of Contender
-        Ours and the peers, each peer once.
-    count : int
-        How often one run does the job.
-    rounds : int
-        Timed runs of each contender in a full measurement.
-    per : str
-        What is done once, if that is not a call.
-    """
-
-    job: str
-    contenders: tuple[Contender, ...]
-    count: int
-    rounds: int
-    per: str = ""
 
 
 @cache
@@ -82,17 +40,23 @@ def peer_law(kind: type[PinocchioLaw] | type[MujocoLaw]) -> PinocchioLaw | Mujoc
     return kind(job.robot, job.outputs, job.stiffness, job.damping)
 
 
-def comparisons() -> list[Comparison]:
+def rover_comparisons() -> list[Comparison]:
     """List all comparisons; nothing is built yet."""
     return [
         Comparison(
             "whole law, one control tick",
             (
-                Contender("`tick(q, s, sample)`", lambda: _laws(drawn()[1].compile())),
-                Contender("buffers filled by the caller, `tick.update()`", _fill_and_update),
-                Contender("`tick.update()` alone, numbers already in place", _update_only),
-                Contender("law over Pinocchio", lambda: _laws(peer_law(PinocchioLaw)), "Pinocchio"),
-                Contender("law over MuJoCo", lambda: _laws(peer_law(MujocoLaw)), "MuJoCo"),
+                Contender("`tick(q, s, sample)`", lambda: _through(drawn()[1].compile())),
+                Contender(
+                    "buffers filled by the caller, `tick.update()`", lambda: filled(*drawn()[1:])
+                ),
+                Contender(
+                    "`tick.update()` alone, numbers already in place", lambda: updated(*drawn()[1:])
+                ),
+                Contender(
+                    "law over Pinocchio", lambda: _through(peer_law(PinocchioLaw)), "Pinocchio"
+                ),
+                Contender("law over MuJoCo", lambda: _through(peer_law(MujocoLaw)), "MuJoCo"),
             ),
             CALLS,
             200,
@@ -119,45 +83,8 @@ def comparisons() -> list[Comparison]:
     ]
 
 
-def _laws(law: Callable[[np.ndarray, np.ndarray, cc.ReferenceSample], np.ndarray]) -> Run:
-    calls = [(m.q, m.s, m.sample) for m in drawn()[2]]
-
-    def run() -> np.ndarray:
-        for q, s, sample in calls:
-            u = law(q, s, sample)
-        return u
-
-    return run
-
-
-def _fill_and_update() -> Run:
-    _, servo, states = drawn()
-    tick = servo.compile()
-    buffers = tick.buffers
-    inputs = buffers.q, buffers.s, buffers.pose, buffers.twist, buffers.acceleration
-    calls = [(m.q, m.s, m.sample.pose, m.sample.twist, m.sample.acceleration) for m in states]
-
-    def run() -> np.ndarray:
-        q, s, pose, twist, acceleration = inputs
-        for numbers in calls:
-            q[:], s[:], pose[:], twist[:], acceleration[:] = numbers
-            tick.update()
-        return buffers.u
-
-    return run
-
-
-def _update_only() -> Run:
-    _, servo, states = drawn()
-    tick = servo.compile()
-    tick(states[-1].q, states[-1].s, states[-1].sample)
-
-    def run() -> np.ndarray:
-        for _ in range(CALLS):
-            tick.update()
-        return tick.buffers.u
-
-    return run
+def _through(law: Law) -> Run:
+    return through(law, drawn()[2])
 
 
 def _build() -> Run:

@@ -1,0 +1,107 @@
+"""What is timed: a job, and those who do it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+import concur as cc
+from tests.benchmarks._job import Moment
+
+CALLS = 50
+"""States through which one timed run of a short function goes."""
+
+Run: TypeAlias = Callable[[], np.ndarray]
+"""Does a job `Comparison.count` times and returns the last result."""
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do a job.
+
+    Parameters
+    ----------
+    name : str
+        What it is, for the table.
+    prepare : callable
+        Makes what is timed; not timed itself.
+    library : str
+        Empty for ours, else the name of the peer.
+    """
+
+    name: str
+    prepare: Callable[[], Run]
+    library: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """One job and those who do it, all with the same result.
+
+    Parameters
+    ----------
+    job : str
+        The job.
+    contenders : tuple of Contender
+        Ours and the peers, each peer once.
+    count : int
+        How often one run does the job.
+    rounds : int
+        Timed runs of each contender in a full measurement.
+    per : str
+        What is done once, if that is not a call.
+    """
+
+    job: str
+    contenders: tuple[Contender, ...]
+    count: int
+    rounds: int
+    per: str = ""
+
+
+Law: TypeAlias = Callable[[np.ndarray, np.ndarray, cc.ReferenceSample], np.ndarray]
+
+
+def through(law: Law, states: list[Moment]) -> Run:
+    """Call a law in all states."""
+    calls = [(m.q, m.s, m.sample) for m in states]
+
+    def run() -> np.ndarray:
+        for q, s, sample in calls:
+            u = law(q, s, sample)
+        return u
+
+    return run
+
+
+def filled(servo: cc.Servo, states: list[Moment]) -> Run:
+    """Fill the buffers of our law and evaluate it, in all states."""
+    tick = servo.compile()
+    buffers = tick.buffers
+    inputs = buffers.q, buffers.s, buffers.pose, buffers.twist, buffers.acceleration
+    calls = [(m.q, m.s, m.sample.pose, m.sample.twist, m.sample.acceleration) for m in states]
+
+    def run() -> np.ndarray:
+        q, s, pose, twist, acceleration = inputs
+        for numbers in calls:
+            q[:], s[:], pose[:], twist[:], acceleration[:] = numbers
+            tick.update()
+        return buffers.u
+
+    return run
+
+
+def updated(servo: cc.Servo, states: list[Moment]) -> Run:
+    """Evaluate our law again and again on the numbers of the last state."""
+    tick = servo.compile()
+    tick(states[-1].q, states[-1].s, states[-1].sample)
+
+    def run() -> np.ndarray:
+        for _ in range(CALLS):
+            tick.update()
+        return tick.buffers.u
+
+    return run
