@@ -129,11 +129,11 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     if run.plant_differences:
         reasons.append("the plant differs from the servo's model")
     wrong = run.mismatch
-    if wrong is not None and wrong.used and wrong.relative > 1e-9:
+    if wrong is not None and wrong.used and wrong.relative > 1e-9 and not run.plant_differences:
         reasons.append("the momentum is not the one the servo assumes")
     if run.scale.min() < 1.0:
         reasons.append("torque limits were active")
-    elif np.abs(run.missed).max() > 0.0:
+    elif run.servo.damped_below is not None and np.abs(run.missed).max() > 0.0:
         reasons.append("the solution was damped")
     units = (unit for output in run.servo.outputs for unit in output.coordinate_units)
     found.append(
@@ -152,13 +152,11 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
         drift = float(run.momentum_drift.max())
         found.append(Finding("relative drift of the momentum", drift, "", tolerances.momentum))
     if wrong is not None and wrong.relative > 1e-9:
-        found.append(
-            Finding(
-                "momentum at the start, relative difference to the servo's",
-                wrong.relative,
-                note="" if wrong.used else "of no effect: the servo measures its velocities",
-            )
-        )
+        note = "by the inertias that the servo knows" if run.plant_differences else ""
+        if not wrong.used:
+            note = "of no effect: the servo measures its velocities"
+        label = "momentum at the start, relative difference to the servo's"
+        found.append(Finding(label, wrong.relative, note=note))
     found.append(Finding("energy balance", float(np.abs(run.energy_balance).max()), "J"))
     for k, name in enumerate(run.servo.model.control_names):
         peak = float(run.u[np.abs(run.u[:, k]).argmax(), k])
