@@ -39,7 +39,7 @@ class Contender:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One job and those who do it, all with the same result.
+    """One job and those who do it.
 
     Parameters
     ----------
@@ -53,6 +53,8 @@ class Comparison:
         Timed runs of each contender in a full measurement.
     per : str
         What is done once, if that is not a call.
+    alike : bool
+        Whether all give the same result; else only their times are set side by side.
     """
 
     job: str
@@ -60,6 +62,7 @@ class Comparison:
     count: int
     rounds: int
     per: str = ""
+    alike: bool = True
 
 
 Law: TypeAlias = Callable[[np.ndarray, np.ndarray, cc.ReferenceSample], np.ndarray]

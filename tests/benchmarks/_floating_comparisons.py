@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from typing import TypeAlias
 
 import numpy as np
@@ -63,13 +63,30 @@ def redundant() -> tuple[cc.Servo, list[Moment]]:
     return servo, floating_moments(servo, STATION_START, CALLS)
 
 
+OPTIONS: dict[str, Callable[[], tuple[cc.Servo, list[Moment]]]] = {
+    "none": lambda: floating()[1:],
+    "torque limits, far away": lambda: limited(100 * TORQUE_LIMIT),
+    f"torque limits of {TORQUE_LIMIT:g} N m": lambda: limited(TORQUE_LIMIT),
+    "one joint left over: the station's arm": redundant,
+}
+"""Servo and states by what was asked for beyond the plain law."""
+
+
 def floating_comparisons() -> list[Comparison]:
     """List all comparisons; nothing is built yet."""
     return [
         Comparison(
             "whole law, one control tick",
             (
-                *_ours(lambda: floating()[1:]),
+                Contender("`tick(q, s, sample)`", _tick),
+                Contender(
+                    "buffers filled by the caller, `tick.update()`",
+                    lambda: filled(*floating()[1:]),
+                ),
+                Contender(
+                    "`tick.update()` alone, numbers already in place",
+                    lambda: updated(*floating()[1:]),
+                ),
                 Contender("law over Pinocchio", lambda: _law(PinocchioFloatingLaw), "Pinocchio"),
                 Contender("law over MuJoCo", lambda: _law(MujocoFloatingLaw), "MuJoCo"),
             ),
@@ -77,22 +94,13 @@ def floating_comparisons() -> list[Comparison]:
             200,
         ),
         Comparison(
-            f"the same, each torque up to {TORQUE_LIMIT:g} N m",
-            _ours(lambda: limited(TORQUE_LIMIT))[:2],
+            "what options of the law cost, `tick.update()`",
+            tuple(
+                Contender(name, partial(_filled, prepared)) for name, prepared in OPTIONS.items()
+            ),
             CALLS,
-            50,
-        ),
-        Comparison(
-            "the same, limits far away",
-            _ours(lambda: limited(100 * TORQUE_LIMIT))[:2],
-            CALLS,
-            50,
-        ),
-        Comparison(
-            "law of the station's arm, one joint left over",
-            _ours(redundant)[:2],
-            CALLS,
-            50,
+            200,
+            alike=False,
         ),
         Comparison(
             "from bodies to the first torque",
@@ -127,16 +135,13 @@ def floating_comparisons() -> list[Comparison]:
     ]
 
 
-def _ours(prepared: Callable[[], tuple[cc.Servo, list[Moment]]]) -> tuple[Contender, ...]:
-    def called() -> Run:
-        servo, states = prepared()
-        return through(servo.compile(), states)
+def _filled(prepared: Callable[[], tuple[cc.Servo, list[Moment]]]) -> Run:
+    return filled(*prepared())
 
-    return (
-        Contender("`tick(q, s, sample)`", called),
-        Contender("buffers filled by the caller, `tick.update()`", lambda: filled(*prepared())),
-        Contender("`tick.update()` alone, numbers already in place", lambda: updated(*prepared())),
-    )
+
+def _tick() -> Run:
+    _, servo, states = floating()
+    return through(servo.compile(), states)
 
 
 def _law(kind: Peer) -> Run:

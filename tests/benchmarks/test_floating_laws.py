@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import concur as cc
-from tests.benchmarks._floating_comparisons import floating, limited, redundant
+from tests.benchmarks._contender import filled
+from tests.benchmarks._floating_comparisons import OPTIONS, floating, limited, redundant
 from tests.benchmarks._floating_job import START, TORQUE_LIMIT, floating_reference
 from tests.benchmarks._floating_mujoco import (
     SERIES,
@@ -90,6 +91,14 @@ def test_about_half_of_the_states_reach_the_torque_limits():
         assert np.abs(u).max() <= TORQUE_LIMIT * (1 + 1e-9)
         scales.append(float(tick.buffers.scale[0]))
     assert 0.3 < np.mean(np.array(scales) < 1.0) < 0.7
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_what_is_timed_of_an_option_is_its_torque(option):
+    servo, states = OPTIONS[option]()
+    last = states[-1]
+    expected = servo.torque(last.q, last.s, last.sample)
+    assert_close(filled(servo, states)(), expected, 1e-9)
 
 
 def test_far_limits_change_nothing():

@@ -21,6 +21,7 @@ CASES = [
     (comparison, one, f"{robot}, {comparison.job}")
     for robot, comparisons in (("rover", rover_comparisons()), ("floating", floating_comparisons()))
     for comparison in comparisons
+    if comparison.alike
     for one in comparison.contenders
 ]
 
