@@ -36,7 +36,15 @@ from concur.control import (
 )
 from concur.mechanism import Body, Inertia, Pose, Wheel, helical_plane, joints
 from concur.multibody import Mechanism
-from concur.reduction import MomentumChart, MomentumReduction, WheelReduction, reduce
+from concur.reduction import (
+    Conservation,
+    MomentumChart,
+    MomentumReduction,
+    StagedReduction,
+    WheelReduction,
+    conservation,
+    reduce,
+)
 from concur.simulation import (
     Motion,
     Plant,
@@ -55,6 +63,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Body",
+    "Conservation",
     "Gains",
     "Inertia",
     "InverseKinematics",
@@ -74,11 +83,13 @@ __all__ = [
     "Servo",
     "SingularityPath",
     "SingularityReport",
+    "StagedReduction",
     "Task",
     "Tick",
     "Tolerances",
     "Wheel",
     "WheelReduction",
+    "conservation",
     "design_gains",
     "errors",
     "forced_motion",

@@ -52,13 +52,14 @@ def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
 def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
     """What the law does beyond following its outputs; the plant may start with a momentum."""
     facts, model = [], servo.model
-    if isinstance(model, MomentumReduction):
+    first = model.first
+    if isinstance(first, MomentumReduction):
         if servo.measured and started is not None:
-            model = model.at_momentum(started)
-        known = f"{_momentum(model.momentum)} about the origin"
+            first = first.at_momentum(started)
+        known = f"{_momentum(first.momentum)} about the origin"
         if servo.measured:
             known = f"measured; {known} at the start"
-        drift = np.linalg.norm(model.centre_velocity)
+        drift = np.linalg.norm(first.centre_velocity)
         facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
     if servo.redundancy is not None:
         left = servo.nu - servo.size

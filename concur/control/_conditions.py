@@ -71,12 +71,13 @@ def consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
     AuditRow
         The row.
     """
-    if isinstance(model, MomentumReduction):
+    first = model.first
+    if isinstance(first, MomentumReduction):
         statement = "the initial state has the momentum"
         v = model.velocity(q0, np.ones(model.ns))
-        found = model.robot.mass_matrix(q0)[: model.nb] @ v
-        rest = float(np.abs(found - model.body_momentum(q0)).max(initial=0.0))
-        size = max(1.0, float(np.abs(model.momentum).max()))
+        found = model.robot.mass_matrix(q0)[: first.nb] @ v
+        rest = float(np.abs(found - first.body_momentum(q0)).max(initial=0.0))
+        size = max(1.0, float(np.abs(first.momentum).max()))
         what, sound = "momentum residual", rest < 1e-9 * size
     elif model.dependent:
         statement = "the initial state obeys the wheels"

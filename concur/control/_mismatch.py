@@ -119,7 +119,8 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
         If the robot's reduction does not rest on a momentum.
     """
     model, robot = servo.model, servo.model.robot
-    if not isinstance(model, MomentumReduction):
+    first = model.first
+    if not isinstance(first, MomentumReduction):
         raise ReductionError(
             f"servo of `{servo.name}`, `mismatch`",
             expected="a floating robot, reduced by its momentum",
@@ -149,7 +150,7 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
     return MomentumMismatch(
         assumed=robot.momentum(q, lifted),
         measured=robot.momentum(q, v),
-        base_velocity=wrong[: model.nb],
+        base_velocity=wrong[: first.nb],
         output_velocity=rate,
         disturbance=push,
         offset=offset,

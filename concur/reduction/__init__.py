@@ -2,10 +2,12 @@
 
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._chart import MomentumChart
+from concur.reduction._conserved import Conservation, conservation
 from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
+from concur.reduction._stages import StagedReduction
 from concur.reduction._wheels import WheelReduction
 
 __all__ = [
@@ -13,11 +15,14 @@ __all__ = [
     "Audit",
     "AuditRow",
     "AuditStatus",
+    "Conservation",
     "MomentumChart",
     "MomentumReduction",
     "ReducedModel",
+    "StagedReduction",
     "WheelReduction",
     "along",
+    "conservation",
     "gradient",
     "reduce",
 ]

@@ -8,13 +8,15 @@ of its own that says what its lift is (`WheelReduction`, `MomentumReduction`).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
+from numpy.typing import ArrayLike
 
 from concur.codegen import Array, EvaluatedMethods, evaluated
 from concur.dynamics import solve_positive_definite
+from concur.errors import ReductionError
 from concur.multibody import Mechanism
 from concur.reduction._audit import Audit, audit
 from concur.reduction._derivative import along, gradient
@@ -77,6 +79,51 @@ class ReducedModel(EvaluatedMethods):
     def nu(self) -> int:
         """Number of controls: driven freedoms of the robot."""
         return len(self.robot.actuated_freedoms)
+
+    @property
+    def first(self) -> ReducedModel:
+        """The first stage of the reduction: the model itself, unless there are more."""
+        return self
+
+    def at_momentum(self, momentum: ArrayLike) -> ReducedModel:
+        """The same robot with another momentum.
+
+        Parameters
+        ----------
+        momentum : array_like
+            Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
+
+        Returns
+        -------
+        ReducedModel
+            The model; its functions are built anew.
+
+        Raises
+        ------
+        ReductionError
+            If the robot does not float.
+        """
+        raise ReductionError(
+            f"robot `{self.name}`, `momentum`",
+            expected="a robot that floats",
+            came=f"{self.kind} reduction",
+            cure="Leave the momentum out: this robot does not keep it.",
+        )
+
+    def on(self, robot: Mechanism) -> ReducedModel:
+        """The same reduction of a robot with other parameters.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            A robot with the same bodies, joints, wheels and drives.
+
+        Returns
+        -------
+        ReducedModel
+            Its model.
+        """
+        return replace(self, robot=robot)
 
     @property
     def shape_names(self) -> tuple[str, ...]:
@@ -344,7 +391,8 @@ class ReducedModel(EvaluatedMethods):
         """Reduced Hamilton equations.
 
         ``pdot_b = -E_b Hhat + c^d_ab p_d s^a - Xi_ab s^a + (H^T B u)_b`` with E_b the
-        derivative along the horizontal field b.
+        derivative along the horizontal field b; a lift whose drift h is not that of a floating
+        base alone adds <M v, [h, X_b]> + X_b <M h, h>.
 
         Parameters
         ----------
@@ -364,6 +412,7 @@ class ReducedModel(EvaluatedMethods):
         s = solve_positive_definite(self.mass_matrix(q), p)
         slopes = gradient(lambda x: self.hamiltonian(x, p), q)
         form = self.two_form(q, p)
+        carried = self._drift_forces(q, horizontal, drift, horizontal @ s + drift)
         rates = []
         shape = list(self.shape)
         for b in range(self.ns):
@@ -371,7 +420,47 @@ class ReducedModel(EvaluatedMethods):
             unit = _embed(ca.SX(1), [shape[b]], self.nv)
             turned = self.robot.bracket(_embed(s, shape, self.nv), unit)
             rates.append(-slope + ca.dot(p, turned[shape]) - ca.dot(form[:, b], s))
-        return horizontal @ s + drift, ca.vertcat(*rates) + self.input_matrix(q) @ u
+        pdot = ca.vertcat(*rates) + carried + self.input_matrix(q) @ u
+        return horizontal @ s + drift, pdot
+
+    def _drift_forces(self, q: Array, horizontal: Array, drift: Array, v: Array) -> Array:
+        """What the drift h adds to pdot: <M v, [h, X_b]> + X_b <M h, h>, X_b the columns of H.
+
+        It is zero for the momentum of a floating base; not so for the stages after it.
+        """
+        if not drift.nnz():
+            return ca.SX(self.ns, 1)
+        robot = self.robot
+        momentum = robot.mass_matrix(q) @ v
+        energy = gradient(
+            lambda x: ca.bilin(robot.mass_matrix(x), self.lift(x)[1], self.lift(x)[1]), q
+        )
+        turning = along(lambda x: self.lift(x)[0], q, robot.rate(q, drift))
+        forces = []
+        for b in range(self.ns):
+            rate = robot.rate(q, horizontal[:, b])
+            change = turning[:, b] - along(lambda x: self.lift(x)[1], q, rate)
+            bracket = robot.bracket(drift, horizontal[:, b]) + change
+            forces.append(ca.dot(momentum, bracket) + ca.dot(energy, rate))
+        return ca.vertcat(ca.SX(0, 1), *forces)
+
+    def momentum_fields(self, q: Array) -> Array:
+        """Fields whose momenta are those of the shape joints: <M v, field> for each.
+
+        Those momenta of theirs that can be constant: of the reduced system on wheels, of the
+        whole robot when it floats.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        casadi.SX
+            One column per shape velocity of the first stage, shape (nv, ns).
+        """
+        return self.lift(q)[0]
 
     def _on_shape(self) -> Array:
         """Lift without the dependent velocities: the identity in the rows of the shape."""

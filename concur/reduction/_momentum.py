@@ -84,6 +84,9 @@ class MomentumReduction(ReducedModel):
         onto = axes @ np.linalg.pinv(axes) if axes.size else np.zeros((3, 3))
         return np.asarray(onto @ np.array(self.momentum[:3]) / self.robot.total_mass)
 
+    def momentum_fields(self, q: Array) -> Array:
+        return self._on_shape()
+
     def at_momentum(self, momentum: ArrayLike) -> MomentumReduction:
         """The same robot with another momentum.
 

@@ -13,19 +13,27 @@ from concur.multibody import Mechanism
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
+from concur.reduction._stages import Stages, further_stages, with_hint
 from concur.reduction._wheels import WheelReduction
 
 SAMPLES = 12
 """Random configurations at which a choice of dependent velocities is judged."""
 
 
-def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
+def reduce(
+    robot: Mechanism,
+    momentum: ArrayLike | None = None,
+    stages: Stages | None = None,
+) -> ReducedModel:
     """Reduce a robot to its shape velocities.
 
     A robot with wheels is reduced by its rolling constraints (Chaplygin, theorem 4.2.4):
     the base's velocity, and the spin of wheels left over, follow from the driven ones. A
     robot that floats, its base driven by nobody, is reduced by its constant momentum
     (symplectic, theorem 3.3.6). A robot on a fixed base is taken as it is.
+
+    Joints that nobody drives and that keep their momentum can be reduced further, stage by
+    stage (section 4.5): their velocities then follow from that momentum.
 
     Parameters
     ----------
@@ -34,18 +42,26 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
     momentum : array_like, optional
         Constant spatial momentum of a robot that floats freely, about the inertial origin,
         [linear; angular], kg m/s and kg m^2/s, shape (6,); default zero.
+    stages : str, sequence of str or mapping, optional
+        Joints, by their bodies, to be reduced further, in this order: names, whose momentum is
+        taken as zero, or a mapping from names to momenta (numbers, N m s and N s, or one per
+        freedom of the joint); "auto" takes every joint that can be. Default: none.
 
     Returns
     -------
     ReducedModel
         The reduced model; `kind` and `reason` say which reduction was taken and why. That of a
-        floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`.
+        floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`, that in
+        stages a `StagedReduction`.
 
     Raises
     ------
     ReductionError
         If there are wheels that do not determine the motion of the base, a momentum for a robot
-        that does not keep it, or gravity along a base that floats.
+        that does not keep it, gravity along a base that floats, or a stage whose joint does not
+        keep its momentum.
+    UnknownNameError
+        If a stage names no joint.
     ShapeError, NonFiniteError
         If the momentum is not six finite numbers.
 
@@ -63,6 +79,11 @@ def reduce(robot: Mechanism, momentum: ArrayLike | None = None) -> ReducedModel:
             came=f"{type(robot).__name__} {robot!r:.40}",
             cure="Load one with concur.load(path), or take one of concur.robots.",
         )
+    model = _first_stage(robot, momentum)
+    return with_hint(model) if stages is None else further_stages(model, stages)
+
+
+def _first_stage(robot: Mechanism, momentum: ArrayLike | None) -> ReducedModel:
     if robot.wheels:
         _no_momentum(robot, momentum, "contact forces change the momentum of this robot")
         return _by_wheels(robot)

@@ -99,7 +99,7 @@ class Motion:
     @property
     def keeps_momentum(self) -> bool:
         """Whether the robot floats, so that its momentum is constant."""
-        return isinstance(self.model, MomentumReduction)
+        return isinstance(self.model.first, MomentumReduction)
 
     @cached_property
     def momentum_drift(self) -> np.ndarray:
@@ -109,7 +109,7 @@ class Motion:
         translations and the others apart. Each is divided by the larger of the momentum itself
         and the largest momentum that the joints move inside the robot.
         """
-        model = self.model
+        model = self.model.first
         if not isinstance(model, MomentumReduction):
             raise SimulationError(
                 f"motion of `{model.name}`, `momentum_drift`",
@@ -176,8 +176,8 @@ class Motion:
             "dt": self.dt,
             "seconds": self.seconds,
         }
-        if isinstance(model, MomentumReduction):
-            known["momentum"] = np.array(model.momentum)
+        if isinstance(model.first, MomentumReduction):
+            known["momentum"] = np.array(model.first.momentum)
         arrays = {name: (getattr(self, name), own) for name, own in columns.items()}
         return write(path, arrays, {**known, **(facts or {})})
 

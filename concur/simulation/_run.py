@@ -164,7 +164,7 @@ class Run:
     @property
     def floats(self) -> bool:
         """Whether the robot floats freely, its momentum constant."""
-        return isinstance(self.servo.model, MomentumReduction)
+        return isinstance(self.servo.model.first, MomentumReduction)
 
     @cached_property
     def momentum_drift(self) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -311,7 +310,7 @@ def _start_velocity(
     """Lift the shape velocities as what moves does: without slip, at its own momentum."""
     model = servo.model
     if momentum is not None:
-        if not isinstance(model, MomentumReduction):
+        if not isinstance(model.first, MomentumReduction):
             raise SimulationError(
                 f"{where}, `momentum`",
                 expected="none, for a robot that does not float",
@@ -320,7 +319,7 @@ def _start_velocity(
             )
         model = model.at_momentum(momentum)
     if plant.robot.wheels != model.robot.wheels or plant.robot.bodies != model.robot.bodies:
-        model = replace(model, robot=plant.robot)
+        model = model.on(plant.robot)
     return np.asarray(model.velocity(q, s))
 
 

@@ -1,0 +1,320 @@
+"""Reduction in stages: joints that nobody drives and that keep their momentum (section 4.5).
+
+After wheels or the momentum of a floating base have been dealt with, a joint group N that
+leaves the reduced system invariant has a constant momentum of its own, ``Ad*_n^-1 Pi = theta``,
+and its velocity follows from it. Lifts compose:
+
+    v = H1 (H2 s + h2) + h1,    H2 = [1; -K_N^-1 K_Nr],    h2 = [0; K_N^-1 (Ad*_n theta - c)]
+
+with K the reduced metric of the stage before, split into the joints of N and the rest r, and
+c = (M h1)_N what the drift of the stage before contributes to the momentum (4.5.33)-(4.5.38).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array, as_floats, evaluated, nonfinite_error, shape_error
+from concur.dynamics import solve_positive_definite
+from concur.errors import ReductionError
+from concur.kinematics import constant
+from concur.multibody import Mechanism
+from concur.reduction._conserved import Conservation, conservation
+from concur.reduction._model import ReducedModel
+
+Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
+"""Which joints to reduce further: "auto", names, or momenta by name."""
+
+
+@dataclass(frozen=True)
+class StagedReduction(ReducedModel):
+    """A reduced robot, reduced once more by joints that keep their momentum.
+
+    Made by `reduce`.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    kind : str
+        "staged".
+    shape, dependent : tuple of int
+        Indices in v of the shape velocities and of those that all stages give.
+    reason : str
+        The stages, in words.
+    inner : ReducedModel
+        The stage before.
+    joints : tuple of str
+        Bodies whose joints are the group N.
+    theta : tuple of float
+        Their constant momentum in the joints' bases, N m s and N s.
+    seen_from : tuple of str
+        For each joint, the axes in which it is constant: "parent", the frame to which the joint
+        attaches, or "body", that of the body.
+
+    See Also
+    --------
+    reduce : makes one.
+    """
+
+    inner: ReducedModel
+    joints: tuple[str, ...]
+    theta: tuple[float, ...]
+    seen_from: tuple[str, ...]
+
+    @property
+    def first(self) -> ReducedModel:
+        """The first stage of the reduction, by wheels or by the momentum of the base."""
+        return self.inner.first
+
+    def at_momentum(self, momentum: ArrayLike) -> StagedReduction:
+        """The same stages with another momentum of the floating base.
+
+        Parameters
+        ----------
+        momentum : array_like
+            Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
+
+        Returns
+        -------
+        StagedReduction
+            The model; its functions are built anew.
+
+        Raises
+        ------
+        ReductionError
+            If the robot does not float.
+        """
+        return replace(self, inner=self.inner.at_momentum(momentum))
+
+    def on(self, robot: Mechanism) -> StagedReduction:
+        """The same stages of a robot with other parameters.
+
+        Parameters
+        ----------
+        robot : Mechanism
+            A robot with the same bodies, joints, wheels and drives.
+
+        Returns
+        -------
+        StagedReduction
+            Its model.
+        """
+        return replace(self, robot=robot, inner=self.inner.on(robot))
+
+    @property
+    def nn(self) -> int:
+        """Number of velocities of N."""
+        return len(self.theta)
+
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Joints of all stages after the first, in order."""
+        before = self.inner.stages if isinstance(self.inner, StagedReduction) else ()
+        return (*before, *self.joints)
+
+    @evaluated("(nq)->(nv,ns),(nv)")
+    def lift(self, q: Array) -> tuple[Array, Array]:
+        horizontal, drift = self.inner.lift(q)
+        own, coupling, _ = self._blocks(q)
+        fields = self.momentum_fields(q)
+        missing = self.stage_momentum(q) - fields.T @ (self.robot.mass_matrix(q) @ drift)
+        solved = solve_positive_definite(own, ca.horzcat(coupling, missing))
+        follows, carried = solved[:, : self.ns], solved[:, self.ns]
+        of_rest, of_group = horizontal[:, self._rest], horizontal[:, self._group]
+        return of_rest - of_group @ follows, ca.sparsify(drift + of_group @ carried)
+
+    @evaluated("(nq)->()")
+    def regularity(self, q: Array) -> Array:
+        return self.inner.regularity(q)
+
+    @evaluated("(nq),(nv)->(nv)")
+    def velocity_drift(self, q: Array, v: Array) -> Array:
+        horizontal, _ = self.inner.lift(q)
+        return self.inner.velocity_drift(q, v) + horizontal[:, self._group] @ self._still(q, v)
+
+    @evaluated("(nq)->(ns,ns)")
+    def mass_matrix(self, q: Array) -> Array:
+        own, coupling, rest = self._blocks(q)
+        reduced = rest - coupling.T @ solve_positive_definite(own, coupling)
+        return ca.triu2symm(ca.triu(reduced))
+
+    @evaluated("(nq),(nv),(ns)->(ns)")
+    def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
+        own, coupling, _ = self._blocks(q)
+        inner = ca.SX(self.inner.ns, 1)
+        inner[self._rest] = sdot
+        inner[self._group] = self._still(q, v) - solve_positive_definite(own, coupling @ sdot)
+        return self.inner.shape_forces(q, v, inner)[self._rest]
+
+    @evaluated("(nq)->(nn)")
+    def stage_momentum(self, q: Array) -> Array:
+        """Momentum of N in its bodies' axes: Ad*_n theta, or theta itself where it is seen so.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nn,), dual to the velocities of N's joints.
+        """
+        carried, start = [], 0
+        for name, seen_from in zip(self.joints, self.seen_from, strict=True):
+            joint = self.robot.bodies[self.robot.index(name)].joint
+            span = slice(start, start + joint.nv)
+            start = span.stop
+            if seen_from == "body":
+                carried.append(constant(self.theta[span]))
+                continue
+            # Any wrench with these components will do: the joint feels no others.
+            spatial = constant(np.linalg.pinv(joint.basis).T @ np.array(self.theta[span]))
+            rotation, translation = joint.pose(q[self.robot.q_slice(name)])
+            force = rotation.T @ spatial[:3]
+            torque = rotation.T @ (spatial[3:] - ca.cross(translation, spatial[:3]))
+            carried.append(constant(joint.basis.T) @ ca.vertcat(force, torque))
+        return ca.vertcat(*carried)
+
+    def momentum_fields(self, q: Array) -> Array:
+        first = self.first
+        return first.momentum_fields(q)[:, [first.shape.index(i) for i in self._rows]]
+
+    @property
+    def _rows(self) -> list[int]:
+        """Indices of N's velocities in v."""
+        slices = [self.robot.v_slice(name) for name in self.joints]
+        return [i for span in slices for i in range(*span.indices(self.nv))]
+
+    @property
+    def _group(self) -> list[int]:
+        """Indices of N's velocities among the shape velocities of the stage before."""
+        return [self.inner.shape.index(i) for i in self._rows]
+
+    @property
+    def _rest(self) -> list[int]:
+        return [self.inner.shape.index(i) for i in self.shape]
+
+    def _blocks(self, q: Array) -> tuple[Array, Array, Array]:
+        """Metric of the stage before, in blocks: N, N against the rest, the rest."""
+        metric, group, rest = self.inner.mass_matrix(q), self._group, self._rest
+        return metric[group, group], metric[group, rest], metric[rest, rest]
+
+    def _still(self, q: Array, v: Array) -> Array:
+        """Acceleration of N while the rest does not accelerate: no force acts along N."""
+        own, _, _ = self._blocks(q)
+        forces = self.inner.shape_forces(q, v, ca.SX(self.inner.ns, 1))
+        return -solve_positive_definite(own, forces[self._group])
+
+
+def further_stages(model: ReducedModel, stages: Stages) -> ReducedModel:
+    """Reduce a model by joints that keep their momentum, one after the other.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The first stage.
+    stages : str, sequence of str or mapping
+        "auto", names of bodies, or their momenta by name.
+
+    Returns
+    -------
+    ReducedModel
+        The last stage; the model itself when "auto" finds none.
+
+    Raises
+    ------
+    ReductionError
+        If a joint does not keep its momentum.
+    UnknownNameError
+        If a name is not that of a shape joint.
+    """
+    if isinstance(stages, str) and stages == "auto":
+        found: ReducedModel = model
+        while (next_one := _next_conserved(found)) is not None:
+            found = _stage(found, next_one, None)
+        return found
+    if isinstance(stages, str) or not isinstance(stages, Iterable):
+        raise ReductionError(
+            f"robot `{model.name}`, `stages`",
+            expected='"auto", names of bodies, or momenta by name',
+            came=repr(stages),
+            cure=f'Write stages=["{model.robot.bodies[-1].name}"] or stages="auto".',
+        )
+    for name in stages:
+        tested = conservation(model, name)
+        if not tested.conserved:
+            raise ReductionError(
+                f"robot `{model.name}`, `stages`, joint `{name}`",
+                expected="a joint that keeps its momentum",
+                came=tested.why,
+                cure=f"Leave it out of `stages`. Its momentum obeys {tested.equation}.",
+            )
+        model = _stage(model, tested, stages[name] if isinstance(stages, Mapping) else None)
+    return model
+
+
+def with_hint(model: ReducedModel) -> ReducedModel:
+    """Say in a model's reason if it could be reduced further.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The first stage.
+
+    Returns
+    -------
+    ReducedModel
+        The model, its reason longer if there is a joint that nobody drives and that keeps its
+        momentum.
+    """
+    found = _next_conserved(model)
+    if found is None:
+        return model
+    hint = f'nobody drives `{found.joint}`, which keeps its momentum: stages="auto" reduces by it'
+    return replace(model, reason=f"{model.reason}; {hint}")
+
+
+def _next_conserved(model: ReducedModel) -> Conservation | None:
+    """First joint, from the base on, that can be reduced and leaves something of the shape."""
+    robot, driven = model.robot, set(model.robot.actuated_freedoms)
+    for body in robot.bodies:
+        rows = set(range(*robot.v_slice(body.name).indices(model.nv)))
+        if rows and rows < set(model.shape) and not rows & driven:
+            tested = conservation(model, body.name)
+            if tested.conserved:
+                return tested
+    return None
+
+
+def _stage(model: ReducedModel, tested: Conservation, momentum: Any) -> StagedReduction:
+    robot = model.robot
+    rows = range(*robot.v_slice(tested.joint).indices(model.nv))
+    where = f"robot `{model.name}`, `stages`, joint `{tested.joint}`"
+    theta = np.zeros(len(rows))
+    if momentum is not None:
+        given = as_floats(momentum, where)
+        if given.shape not in ((), (len(rows),)) or (given.shape == () and len(rows) > 1):
+            raise shape_error(where, (len(rows),), given.shape)
+        if not np.isfinite(given).all():
+            raise nonfinite_error(where, given)
+        theta = np.broadcast_to(given, (len(rows),))
+    size = "zero" if not theta.any() else f"{np.linalg.norm(theta):.4g}"
+    return StagedReduction(
+        robot,
+        "staged",
+        tuple(i for i in model.shape if i not in rows),
+        tuple(sorted((*model.dependent, *rows))),
+        f"{model.reason}; then by `{tested.joint}`, which keeps its momentum, {size}: {tested.why}",
+        model,
+        (tested.joint,),
+        tuple(float(x) for x in theta),
+        (tested.seen_from,),
+    )
