@@ -74,6 +74,8 @@ _CLOSENESS = 1e-3  # weight of nearness to the nominal against the scale
 _SPREAD = 1e-9  # weight of a small change of torque against a small rest
 _ROUNDS = 3  # repetitions about the last solution, which take the effect of that weight away
 _ACCEPTED = 1e-6  # residual of optimality conditions above which a solution is refused
+_MENDED = 1e-2  # the same, where a solution can be pulled back within the limits
+_SHARE = 0.9  # least share of such a solution that has to be left after that
 
 # Programmes in the graph cannot raise: what they return is checked instead.
 _SOLVER = "daqp"
@@ -243,22 +245,31 @@ def _redundant(n: int, ns: int) -> ca.Function:
         ca.vertcat(high, 1 / unit),
         ca.vertcat(multiplier, bound[k]),
     )
-    passed = ca.logic_and(sane, residual <= _ACCEPTED)
-    test = ca.Function("test", [x, multiplier, bound, *parts], [passed])
+    # 2: a solution; 1: nearly one.
+    quality = ca.if_else(sane, (residual <= _ACCEPTED) + (residual <= _MENDED), 0)
+    test = ca.Function("test", [x, multiplier, bound, *parts], [quality])
 
-    x, passed = ca.SX.sym("x", k + 1), ca.SX.sym("passed")
+    x, quality = ca.SX.sym("x", k + 1), ca.SX.sym("quality")
     scale = ca.fmax(0.0, ca.fmin(1.0, unit_slope * x[k]))
     sdot = scale * particular + kept + internal @ (unit_internal * x[:k])
     # Should the programme fail: the nominal scaled as it is, in closed form.
-    plain, _ = largest_scale(offset, torque_map @ nominal, lower, upper)
-    scale = ca.if_else(passed, scale, plain)
-    sdot = ca.if_else(passed, sdot, plain * nominal)
+    plain, possible = largest_scale(offset, torque_map @ nominal, lower, upper)
+    # Where little of the demand is possible the solver loses digits. What it finds is mended: it
+    # is mixed with half the nominal so scaled, which has the direction too, and room.
+    room = offset + plain / 2 * (torque_map @ nominal)
+    share, _ = largest_scale(room, offset + torque_map @ sdot - room, lower, upper)
+    mended = ca.logic_and(ca.logic_and(quality == 1, possible), share >= _SHARE)
+    share = ca.if_else(mended, share, 1.0)
+    passed = ca.logic_or(quality == 2, mended)
+    scale = ca.if_else(passed, share * scale + (1 - share) * plain / 2, plain)
+    half = plain / 2 * nominal
+    sdot = ca.if_else(passed, share * sdot + (1 - share) * half, plain * nominal)
     u = offset + torque_map @ sdot
     outside = ca.mmax(ca.fmax(u - upper, lower - u) / width)
     solved = ca.logic_and(passed, ca.logic_and(outside <= _ACCEPTED, _finite(sdot, u)))
     finish = ca.Function(
         "finish",
-        [x, passed, *data],
+        [x, quality, *data],
         [ca.densify(part) for part in (sdot, u, scale, solved)],
     )
 
