@@ -123,7 +123,7 @@ def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -
             ranks=tuple(ranks),
         )
     kept: list[int] = []
-    rolling_first = sorted(range(len(names)), key=lambda i: (not names[i].endswith("rolling"), i))
+    rolling_first = sorted(range(len(names)), key=lambda i: (": rolling" not in names[i], i))
     for i in rolling_first:
         trial = sorted([*kept, i])
         if all(_rank(rows[trial]) == len(trial) for rows in scaled):

@@ -17,7 +17,8 @@ from concur.kinematics._jacobian import jacobian
 from concur.kinematics._motion import Placed, compose, constant, cross
 from concur.kinematics._sweep import joint_poses
 from concur.mechanism import Tree, Wheel
-from concur.mechanism.joints import Joint, Planar
+from concur.mechanism._wheel import BALLS
+from concur.mechanism.joints import Joint, Planar, Sliding, Spherical, shortest_rotation
 
 
 @dataclass(frozen=True)
@@ -62,15 +63,16 @@ def plane_normal(tree: Tree) -> np.ndarray:
     Raises
     ------
     WheelError
-        If the base's joint is not planar.
+        If the base's joint is neither planar nor sliding.
     """
     joint = tree.base.joint
-    if not isinstance(joint, Planar):
+    if not isinstance(joint, Planar | Sliding):
         raise WheelError(
             f"robot `{tree.name}`, base `{tree.base.name}`",
-            expected="a Planar joint under a robot with wheels",
+            expected="a Planar or Sliding joint under a robot with wheels",
             came=type(joint).__name__,
-            cure="Wheels roll on the plane the base moves in: describe the base by Planar(normal).",
+            cure="Wheels roll on the plane the base moves in: describe the base by Planar(normal), "
+            "or by Sliding(normal) if it never turns.",
         )
     return np.array(joint.normal)
 
@@ -88,18 +90,22 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        Unit vector (3,).
+        Unit vector (3,). A ball has no axis of its own: the one that is drawn is its z axis.
 
     Raises
     ------
     WheelError
-        If a rolling wheel's joint does not turn about that axis through its centre.
+        If a rolling wheel's joint does not turn about that axis through its centre, or that
+        of a ball not about every axis.
     """
     body = tree.bodies[tree.index(wheel.body)]
     joint: Joint = body.joint
     where = f"robot `{tree.name}`, wheel `{wheel.body}`"
     if wheel.kind == "slider":
         return np.array(wheel.axis)
+    if wheel.kind in BALLS:
+        _check_ball(where, joint, wheel)
+        return np.array([0.0, 0.0, 1.0])
     spins = joint.nv == 1 and np.linalg.norm(joint.basis[3:, 0]) > 0.0
     if not spins or np.abs(joint.basis[:3, 0]).max() > 0.0:
         raise WheelError(
@@ -128,12 +134,32 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
     return axis
 
 
+def _check_ball(where: str, joint: Joint, wheel: Wheel) -> None:
+    if not isinstance(joint, Spherical):
+        raise WheelError(
+            where,
+            expected="a Spherical joint about the centre of the ball",
+            came=type(joint).__name__,
+            cure="Give the ball a body of its own with a Spherical joint; one that rolls alone "
+            "sits on a base without mass on a Sliding joint.",
+        )
+    if np.abs(wheel.center).max() > 0.0:
+        raise WheelError(
+            f"{where}, `center`",
+            expected="the origin of the ball's joint, about which it turns",
+            came=str(tuple(wheel.center)),
+            cure="Move the joint frame to the centre of the ball; where its mass lies is the "
+            "matter of `com`.",
+        )
+
+
 def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
     """Constraint rows of one wheel.
 
     With axle a, normal n, t = a x n / |a x n| and e the direction from contact to centre,
     the contact point moves with W v, W = J_v(centre) + radius [e]x J_w; a disk has the rows
-    t W and (n x t) W.
+    t W and (n x t) W. A ball has e = n and rows along both axes of the plane; that of rubber
+    does not turn about n either.
 
     Parameters
     ----------
@@ -149,6 +175,8 @@ def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
     WheelRows
         Rows and geometric checks.
     """
+    if wheel.kind in BALLS:
+        return _ball_rows(tree, q, wheel)
     index = tree.index(wheel.body)
     own_axis = wheel_axis(tree, wheel)
     carrier, to_wheel = _carrier(tree, wheel, index)
@@ -186,6 +214,32 @@ def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
     position = in_base[1] + in_base[0] @ (center - wheel.radius * up)
     height = ca.dot(constant(plane_normal(tree)), position)
     return WheelRows(names, rows, normal.T @ contact, upright, height)
+
+
+def _ball_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
+    """Rows of a ball, in the axes of the body that carries it."""
+    wheel_axis(tree, wheel)
+    index = tree.index(wheel.body)
+    carrier, (_, center) = _carrier(tree, wheel, index)
+    in_base = _relative_to_base(tree, q, carrier)
+    plane = in_base[0].T @ constant(shortest_rotation(plane_normal(tree).tolist()))
+    normal = plane[:, 2]
+
+    columns = jacobian(tree, q, tree.bodies[carrier].name)
+    angular = columns[3:, :]
+    at_center = columns[:3, :] - cross(center, angular)
+    angular[:, tree.v_slice(wheel.body)] = joint_poses(tree, q)[index][0]
+    contact = at_center + wheel.radius * cross(normal, angular)
+
+    names = [f"{wheel.body}: rolling along {axis}" for axis in "xy"]
+    rows = [plane[:, i].T @ contact for i in range(2)]
+    if wheel.kind == "rubber_ball":
+        # In metres at the rim, as the others are.
+        names.append(f"{wheel.body}: no spin")
+        rows.append(wheel.radius * normal.T @ angular)
+    position = in_base[1] + in_base[0] @ (center - wheel.radius * normal)
+    height = ca.dot(constant(plane_normal(tree)), position)
+    return WheelRows(tuple(names), ca.vertcat(*rows), normal.T @ contact, ca.SX(1), height)
 
 
 def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:

@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from concur.errors import ConcurError, WheelError
 from concur.mechanism._pose import scalar, unit_vector, vector
 
-KINDS = ("disk", "omni", "mecanum", "slider")
+KINDS = ("disk", "omni", "mecanum", "slider", "ball", "rubber_ball")
+
+BALLS = ("ball", "rubber_ball")
 
 
 @dataclass(frozen=True)
@@ -20,19 +22,21 @@ class Wheel:
     ----------
     body : str
         Name of the rolling body; its joint is a revolute about the wheel axis. For a
-        "slider" any body, with `axis` given.
+        "slider" any body, with `axis` given; for a ball a body on a spherical joint.
     radius : float
         Radius, m. A slider needs none: pass 0.
     kind : str
         "disk" rolls without slipping in any direction; "omni" and "mecanum" grip along
-        their rollers' axes only; "slider" cannot slip sideways and nothing else.
+        their rollers' axes only, and "omni" also stands for a plain wheel that skids
+        sideways without resistance; "slider" cannot slip sideways and nothing else. "ball"
+        rolls without slipping; a "rubber_ball" does not turn about the normal either.
     roller_angle : float, optional
         Mecanum only: angle from the wheel axis to the axis of the roller that touches the
         plane, rad. An omni wheel has pi/2.
     axis : sequence of float, optional
-        Wheel axis in the body frame, shape (3,); default the joint's axis.
+        Wheel axis in the body frame, shape (3,); default the joint's axis. A ball has none.
     center : sequence of float
-        Wheel centre in the body frame, on the joint axis, shape (3,), m.
+        Wheel centre in the body frame, on the joint axis, shape (3,), m; the origin for a ball.
     ground : float, optional
         Height of the plane along its normal, from the inertial origin, m. Without it the
         wheel is taken to touch the plane, and all wheels must agree on its height.
@@ -74,6 +78,8 @@ class Wheel:
             raise _refuse(f"{where}, `roller_angle`", f"none for kind {self.kind!r}", "a number")
         if self.kind == "slider" and self.axis is None:
             raise _refuse(f"{where}, `axis`", "the direction that cannot slip", "none")
+        if self.kind in BALLS and self.axis is not None:
+            raise _refuse(f"{where}, `axis`", f"none for kind {self.kind!r}", f"{self.axis}")
         if self.axis is not None:
             object.__setattr__(self, "axis", unit_vector(self.axis, f"{where}, `axis`"))
         object.__setattr__(self, "center", vector(self.center, 3, f"{where}, `center`"))
