@@ -4,15 +4,91 @@ from concur.formats import load_shipped
 from concur.multibody import Mechanism
 
 __all__ = [
+    "car_arm",
+    "chaplygin_sleigh",
+    "crane_car",
     "free_flyer",
+    "mecanum_arm",
     "orbital_crawler",
     "planar_floater",
     "rover_arm",
     "servicer",
+    "snakeboard",
     "station_arm",
+    "tractor_trailers",
     "two_handed_spacecraft",
     "wheel_satellite",
 ]
+
+
+def car_arm() -> Mechanism:
+    """Build a small car with front steering that carries an arm of four joints.
+
+    The car is that of Example 4.6.2 in R. Chhabra's thesis (Toronto, 2014): the front axle turns
+    as a whole, and the rear wheels are no bodies but keep the rear axle from slipping sideways.
+    All numbers are chosen here, of the size of a delivery robot: wheelbase 0.8 m, wheels of
+    radius 0.15 m at 0.28 m to both sides. The right wheel has no drive, since its spin follows
+    from the other velocities. At angles zero the arm points forward. Gravity is 9.81 m/s^2
+    along -z.
+
+    Returns
+    -------
+    Mechanism
+        Bodies chassis (planar), steering, left_wheel, right_wheel, turret, upper_arm, forearm
+        and hand (revolute); all joints but the base and right_wheel are driven.
+
+    Examples
+    --------
+    >>> robot = car_arm()
+    >>> robot.nv, robot.total_mass
+    (10, 78.0)
+    """
+    return load_shipped("car_arm")
+
+
+def chaplygin_sleigh() -> Mechanism:
+    """Build a body on one skate, which nobody drives.
+
+    S. A. Chaplygin's sleigh: it does not slip sideways under the skate, where the base frame
+    lies, and turns and glides freely; the centre of mass is 0.25 m in front of the skate. All
+    numbers are chosen here. No gravity.
+
+    Returns
+    -------
+    Mechanism
+        One body, sleigh (planar).
+
+    Examples
+    --------
+    >>> robot = chaplygin_sleigh()
+    >>> robot.nv, robot.constraint_names
+    (3, ('sleigh: no side slip',))
+    """
+    return load_shipped("chaplygin_sleigh")
+
+
+def crane_car() -> Mechanism:
+    """Build a car with front steering that carries a crane of two joints.
+
+    Example 4.6.2 of R. Chhabra's thesis (Toronto, 2014), its bodies B1 to B6. Parameters chosen
+    here: the thesis gives none. Wheelbase l = 2.5 m, wheels of radius b = 0.3 m at c = 0.7 m to
+    both sides of the front axle, which turns as a whole. The rear wheels are no bodies but keep
+    the rear axle, where the base frame lies, from slipping sideways. The right wheel has no
+    drive, since its spin follows from the other velocities. No gravity: it would do nothing.
+
+    Returns
+    -------
+    Mechanism
+        Bodies chassis (planar), steering, column, left_wheel, right_wheel and boom (revolute);
+        all joints but the base and right_wheel are driven.
+
+    Examples
+    --------
+    >>> robot = crane_car()
+    >>> robot.nv, robot.total_mass
+    (8, 1140.0)
+    """
+    return load_shipped("crane_car")
 
 
 def free_flyer() -> Mechanism:
@@ -36,6 +112,30 @@ def free_flyer() -> Mechanism:
     (12, 85.5)
     """
     return load_shipped("free_flyer")
+
+
+def mecanum_arm() -> Mechanism:
+    """Build a base on four mecanum wheels that carries an arm of seven joints.
+
+    All numbers are chosen here, of the size of a mobile manipulator for assembly: wheels of
+    radius 0.12 m at the corners of a rectangle of 0.7 m by 0.6 m, their rollers at 45 degrees.
+    The rear right wheel has no drive, since its spin follows from those of the others. The axes
+    of the arm are z, y, z, y, z, y, z; at angles zero it stands straight up, and is singular.
+    Gravity is 9.81 m/s^2 along -z.
+
+    Returns
+    -------
+    Mechanism
+        Bodies base (planar), front_left, front_right, rear_left, rear_right, joint_1 to joint_6
+        and hand (revolute); all joints but the base and rear_right are driven.
+
+    Examples
+    --------
+    >>> robot = mecanum_arm()
+    >>> robot.nv, round(robot.total_mass, 12)
+    (14, 108.9)
+    """
+    return load_shipped("mecanum_arm")
 
 
 def orbital_crawler() -> Mechanism:
@@ -134,6 +234,29 @@ def servicer() -> Mechanism:
     return load_shipped("servicer")
 
 
+def snakeboard() -> Mechanism:
+    """Build a board on two skates that steer, with a rotor that stands for its rider.
+
+    The structure is that of J. P. Ostrowski, A. D. Lewis, R. M. Murray and J. W. Burdick,
+    "Nonholonomic mechanics and locomotion: the snakeboard example" (IEEE ICRA, 1994); all
+    numbers are chosen here. The skates steer about axes 0.25 m in front of and behind the middle
+    of the board. Its motion along x follows from no drive: it is gained by swinging the rotor
+    and steering in time. No gravity.
+
+    Returns
+    -------
+    Mechanism
+        Bodies board (planar), rotor, front_skate and rear_skate (revolute, driven).
+
+    Examples
+    --------
+    >>> robot = snakeboard()
+    >>> robot.nv, robot.total_mass
+    (6, 7.0)
+    """
+    return load_shipped("snakeboard")
+
+
 def station_arm() -> Mechanism:
     """Build an arm of seven joints like that of the International Space Station, on a station.
 
@@ -159,6 +282,29 @@ def station_arm() -> Mechanism:
     (13, 421505)
     """
     return load_shipped("station_arm")
+
+
+def tractor_trailers() -> Mechanism:
+    """Build a tractor on two driven wheels that pulls two trailers.
+
+    All numbers are chosen here. The first hitch is 0.6 m behind the tractor's axle, the second
+    0.5 m behind that of the first trailer; the axles of the trailers are 1.6 m behind their
+    hitches. The trailers' wheels are no bodies but keep the axles from slipping sideways; the
+    hitches are not driven. No gravity: it would do nothing.
+
+    Returns
+    -------
+    Mechanism
+        Bodies tractor (planar), left_wheel, right_wheel (revolute, driven), first_trailer and
+        second_trailer (revolute, their frames in the hitches).
+
+    Examples
+    --------
+    >>> robot = tractor_trailers()
+    >>> robot.nv, robot.total_mass
+    (7, 850.0)
+    """
+    return load_shipped("tractor_trailers")
 
 
 def two_handed_spacecraft() -> Mechanism:

@@ -59,6 +59,124 @@ def crane_rows(l: float, b: float, c: float) -> Rows:
     return rows
 
 
+def car_rows(l: float, b: float, c: float, nv: int) -> Rows:
+    """Return rows of a car with front steering: steering and wheels third to fifth.
+
+    Parameters
+    ----------
+    l, b, c : float
+        Wheelbase, radius of the wheels and half their distance, m.
+    nv : int
+        Number of velocities.
+    """
+
+    def rows(q: np.ndarray) -> np.ndarray:
+        cos, sin = np.cos(q[3]), np.sin(q[3])
+        forms = np.zeros((4, nv), dtype=q.dtype)
+        forms[0, 1] = 1.0
+        forms[1, :3] = -sin, cos, l * cos
+        forms[2, :5] = cos, sin, l * sin - c, -c, -b
+        forms[3, [0, 1, 2, 3, 5]] = cos, sin, l * sin + c, c, -b
+        return forms
+
+    return rows
+
+
+def mecanum_rows(lx: float, ly: float, b: float, nv: int) -> Rows:
+    """Return rows of four mecanum wheels: front left, front right, rear left, rear right.
+
+    The front left one rolls with b psi' = vx - vy - (lx + ly) w; their spins are the third to
+    sixth velocities.
+
+    Parameters
+    ----------
+    lx, ly, b : float
+        Half the distances of the wheels along x and y, and their radius, m.
+    nv : int
+        Number of velocities.
+    """
+    reach = lx + ly
+
+    def rows(q: np.ndarray) -> np.ndarray:
+        forms = np.zeros((4, nv), dtype=q.dtype)
+        forms[:, :3] = [[1, -1, -reach], [1, 1, reach], [1, 1, -reach], [1, -1, reach]]
+        forms[:, 3:7] = -b * np.eye(4)
+        return forms
+
+    return rows
+
+
+def trailer_rows(b: float, c: float, hitches: Sequence[float], axles: Sequence[float]) -> Rows:
+    """Return rows of a tractor on two wheels and its trailers: their angles fifth and on.
+
+    Parameters
+    ----------
+    b, c : float
+        Radius of the wheels and half their distance, m.
+    hitches : sequence of float
+        How far each hitch is behind the axle in front of it, m.
+    axles : sequence of float
+        How far the axle of each trailer is behind its own hitch, m.
+    """
+
+    def rows(q: np.ndarray) -> np.ndarray:
+        nv = 5 + len(axles)
+        forms = np.zeros((3 + len(axles), nv), dtype=q.dtype)
+        forms[0, 1] = 1.0
+        forms[1, [0, 2, 3]] = 1.0, -c, -b
+        forms[2, [0, 2, 4]] = 1.0, c, -b
+        heading = q[2] * 0.0
+        moves = np.zeros((2, nv), dtype=q.dtype)  # of the axle in front, in the tractor's axes
+        moves[:, :2] = np.eye(2)
+        turns = np.zeros(nv, dtype=q.dtype)
+        turns[2] = 1.0
+        for k, (hitch, axle) in enumerate(zip(hitches, axles, strict=True)):
+            across = np.array([-np.sin(heading), np.cos(heading)])
+            moves = moves - hitch * np.outer(across, turns)
+            heading = heading + q[5 + k]
+            turns = turns.copy()
+            turns[5 + k] = 1.0
+            across = np.array([-np.sin(heading), np.cos(heading)])
+            moves = moves - axle * np.outer(across, turns)
+            forms[3 + k] = across @ moves
+        return forms
+
+    return rows
+
+
+def sleigh_rows(a: float) -> Rows:
+    """Return the row of a sleigh whose skate is at (a, 0) of the base frame.
+
+    Parameters
+    ----------
+    a : float
+        Place of the skate, m.
+    """
+
+    def rows(q: np.ndarray) -> np.ndarray:
+        return np.array([[0.0, 1.0, a]], dtype=q.dtype)
+
+    return rows
+
+
+def snakeboard_rows(l: float) -> Rows:
+    """Return rows of two skates that steer, at (l, 0) and (-l, 0): angles fourth and fifth.
+
+    Parameters
+    ----------
+    l : float
+        Half the distance of the skates, m.
+    """
+
+    def rows(q: np.ndarray) -> np.ndarray:
+        forms = np.zeros((2, 6), dtype=q.dtype)
+        for row, (angle, place) in enumerate(((q[4], l), (q[5], -l))):
+            forms[row, :3] = -np.sin(angle), np.cos(angle), place * np.cos(angle)
+        return forms
+
+    return rows
+
+
 def _on_body_velocity(forms: np.ndarray, q: np.ndarray) -> np.ndarray:
     """From (dx, dy, ...) to (vx, vy, ...) in the axes of the base."""
     cos, sin = np.cos(q[2]), np.sin(q[2])
