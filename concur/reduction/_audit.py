@@ -12,7 +12,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from concur.codegen import as_floats
+from concur.errors import ShapeError
 from concur.mechanism import unknown_name
 from concur.reduction._dependents import orientation, rows_change, spread
 
@@ -125,7 +128,9 @@ class AuditedOutput(Protocol):
         ...
 
 
-def audit(model: ReducedModel, outputs: tuple[Any, ...] | None) -> Audit:
+def audit(
+    model: ReducedModel, outputs: tuple[Any, ...] | None, working_set: ArrayLike | None = None
+) -> Audit:
     """Check the assumptions of the reduction and, given outputs, of the control problem.
 
     Parameters
@@ -134,11 +139,19 @@ def audit(model: ReducedModel, outputs: tuple[Any, ...] | None) -> Audit:
         The reduced robot.
     outputs : tuple of Output, optional
         What is to be controlled.
+    working_set : array_like, optional
+        Configurations at which the wheels have to determine the motion (NHR3), in the order in
+        which they are passed, shape (k, nq); default random ones, which may be far from any task.
 
     Returns
     -------
     Audit
         One row per condition.
+
+    Raises
+    ------
+    ShapeError, NonFiniteError
+        If the working set holds no configurations of the robot.
     """
     rng = np.random.default_rng(1)
     robot = model.robot
@@ -156,7 +169,7 @@ def audit(model: ReducedModel, outputs: tuple[Any, ...] | None) -> Audit:
             AuditStatus.HOLDS,
             "by construction: the lift names its dependent and shape velocities",
         ),
-        *_platform(model, samples),
+        *_platform(model, samples, _working_set(model, working_set)),
     ]
     order = {f"CON{i}": i for i in range(1, 10)}
     return Audit(tuple(sorted(rows, key=lambda row: order.get(row.id, 99))))
@@ -253,8 +266,29 @@ def _counts(model: ReducedModel, outputs: tuple[AuditedOutput, ...] | None) -> l
     ]
 
 
-def _platform(model: ReducedModel, samples: list[np.ndarray]) -> list[AuditRow]:
-    """NHR1-NHR3, (4.3.24): only the platform rolls, invariantly, and its base follows."""
+def _working_set(model: ReducedModel, values: ArrayLike | None) -> list[np.ndarray] | None:
+    if values is None:
+        return None
+    where = "audit, `working_set`"
+    array = np.atleast_2d(as_floats(values, f"robot `{model.name}`, {where}"))
+    if array.ndim != 2 or not array.size:
+        raise ShapeError(
+            f"robot `{model.name}`, {where}",
+            expected=f"shape (k, {model.nq}): configurations, one in each row",
+            came=f"shape {array.shape}",
+            cure="Pass for example the configurations along the reference.",
+        )
+    return [model.robot.check_configuration(q, where) for q in array]
+
+
+def _platform(
+    model: ReducedModel, samples: list[np.ndarray], working_set: list[np.ndarray] | None
+) -> list[AuditRow]:
+    """NHR1-NHR3, (4.3.24): only the platform rolls, invariantly, and its base follows.
+
+    The first two are identities, which random configurations test best; the third is wanted
+    where the robot works, and a steered robot may be singular elsewhere.
+    """
     robot = model.robot
     statements = {
         "NHR1": "only the mobile platform is nonholonomic",
@@ -273,9 +307,10 @@ def _platform(model: ReducedModel, samples: list[np.ndarray]) -> list[AuditRow]:
     ]
     on_arm = max(np.abs(robot.constraints(q)[:, arm]).max(initial=0.0) for q in samples)
     moved = rows_change(robot, model.dependent, samples, seed=6)
-    ratio = min(spread(robot, model.dependent, q) for q in samples)
-    sides = {orientation(robot, model.dependent, q) for q in samples}
-    why = f"smallest over largest singular value {ratio:.3g} at {len(samples)} configurations"
+    at, kind = (samples, "random") if working_set is None else (working_set, "given")
+    ratio = min(spread(robot, model.dependent, q) for q in at)
+    sides = {orientation(robot, model.dependent, q) for q in at}
+    why = f"smallest over largest singular value {ratio:.3g} at {len(at)} {kind} configurations"
     if len(sides) > 1:
         why += "; the determinant changes its sign: singular configurations lie in between"
     return [

@@ -13,9 +13,11 @@ from concur.multibody import Mechanism
 def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int, ...]:
     """Choose the velocities that follow from the others.
 
-    The base's velocities always do, since nobody drives them. Those still wanted are taken
-    from the joints between base and wheels: undriven ones before driven ones, those on which
-    the rows do not depend before others, then the best conditioned choice.
+    Candidates are the base's velocities, which nobody drives, and those of the joints between
+    base and wheels. Choices rank by, in this order: few driven freedoms among them; no sample on
+    the other side of a singular configuration; many velocities of the base; few freedoms on
+    which the rows depend; the worst conditioning over the samples. Velocities of the base that
+    the wheels leave over are not chosen: they stay shape velocities, without a drive.
 
     Parameters
     ----------
@@ -34,16 +36,6 @@ def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int,
     ReductionError
         If no choice is regular.
     """
-    base = tuple(range(robot.base.joint.nv))
-    extra = robot.nf - len(base)
-    if extra < 0:
-        raise ReductionError(
-            f"robot `{robot.name}`, `wheels`",
-            expected=f"at least {len(base)} independent rolling constraints",
-            came=f"{robot.nf}: {', '.join(robot.constraint_names)}",
-            cure="The base keeps a freedom that neither drives nor wheels determine: add a wheel "
-            "or a slider.",
-        )
     if robot.nf >= robot.nv:
         raise ReductionError(
             f"robot `{robot.name}`, `wheels`",
@@ -51,28 +43,46 @@ def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int,
             came=f"{robot.nf}: {', '.join(robot.constraint_names)}",
             cure="Nothing can move: remove wheels or let them steer.",
         )
+    scales = spin_scales(robot)
+    rows = np.array([robot.constraints(q) * scales for q in samples])
+    base, free = list(range(robot.base.joint.nv)), _platform_freedoms(robot)
     driven = set(robot.actuated_freedoms)
-    free = _platform_freedoms(robot)
     turning = {i for i in free if _rows_depend_on(robot, i, samples)}
-    ranked = []
-    for chosen in combinations(free, extra):
-        dependent = (*base, *chosen)
-        worst = min(spread(robot, dependent, q) for q in samples)
-        if worst > 1e-9:
-            # Two digits: equal choices differ by rounding, and then the last listed is taken.
-            quality = float(f"{worst:.1e}")
-            ranked.append(
-                (-len(driven & set(chosen)), -len(turning & set(chosen)), quality, dependent)
-            )
-    if not ranked:
+    best: tuple[int, bool, int, int, float, tuple[int, ...]] | None = None
+    for own in range(min(len(base), robot.nf), -1, -1):
+        if best is not None and best[1]:
+            break  # with fewer velocities of the base it gets no better
+        for kept in combinations(base, own):
+            for chosen in combinations(free, robot.nf - own):
+                dependent = (*kept, *chosen)
+                quality, one_side = _conditioning(rows, dependent)
+                if quality > 1e-9:
+                    burden = -len(driven & set(chosen)), -len(turning & set(chosen))
+                    key = (burden[0], one_side, own, burden[1], quality, dependent)
+                    best = key if best is None else max(best, key)
+    if best is None:
         raise ReductionError(
             f"robot `{robot.name}`, `wheels`",
-            expected="rolling constraints that determine the motion of the base",
+            expected="rolling constraints that determine as many velocities of base and wheels",
             came=f"no regular choice among {', '.join(robot.constraint_names)}",
-            cure="The base keeps a freedom that the wheels do not determine, or the constraints "
-            "leave less freedom than there are joints: add, remove or steer wheels.",
+            cure="The constraints leave less freedom than there are joints, or another one in "
+            "each configuration: add, remove or steer wheels.",
         )
-    return max(ranked)[-1]
+    return best[-1]
+
+
+def _conditioning(rows: np.ndarray, dependent: tuple[int, ...]) -> tuple[float, bool]:
+    """Worst conditioning of some columns over samples, and whether all lie on one side.
+
+    Their smallest singular value is held against the largest of all columns, so that a single
+    column is judged too. Two digits: equal choices differ by rounding, and then the last listed
+    is taken.
+    """
+    columns = rows[:, :, list(dependent)]
+    least = np.linalg.svd(columns, compute_uv=False)[:, -1]
+    largest = np.linalg.svd(rows, compute_uv=False)[:, 0]
+    quality = float(f"{(least / largest).min():.1e}")
+    return quality, len(set(np.sign(np.linalg.det(columns)))) == 1
 
 
 def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
@@ -114,7 +124,7 @@ def spin_scales(robot: Mechanism) -> np.ndarray:
     """
     scales = np.ones(robot.nv)
     for wheel in robot.wheels:
-        if wheel.kind != "slider":
+        if wheel.kind != "slider":  # a ball has three spins
             scales[robot.v_slice(wheel.body)] = 1.0 / wheel.radius
     return scales
 
