@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from concur.reduction import Audit, AuditStatus
+from concur.reduction import Audit, AuditRow, AuditStatus
 from concur.simulation import Finding
 
 MARKS = {
@@ -20,6 +20,23 @@ MARKS = {
     AuditStatus.FAILS: "[bold red]fails[/]",
     AuditStatus.NOT_CHECKED: "[yellow]not checked[/]",
 }
+
+
+def applicable(audit: Audit) -> tuple[AuditRow, ...]:
+    """Rows that say something about this robot: without wheels those about rolling do not.
+
+    Parameters
+    ----------
+    audit : Audit
+        All rows.
+
+    Returns
+    -------
+    tuple of AuditRow
+        The rows but those of NHR1 to NHR3 that were not checked.
+    """
+    unchecked = AuditStatus.NOT_CHECKED
+    return tuple(row for row in audit if not (row.id.startswith("NHR") and row.status is unchecked))
 
 
 def audit_table(audit: Audit) -> Table:
@@ -38,7 +55,7 @@ def audit_table(audit: Audit) -> Table:
     table = Table(title="Assumptions", title_justify="left")
     for title in ("", "", "assumption", "evidence"):
         table.add_column(title)
-    for row in audit:
+    for row in applicable(audit):
         table.add_row(row.id, MARKS[row.status], escape(row.statement), escape(row.why))
     return table
 

@@ -15,7 +15,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from concur.cli._facts import run_attributes, task_facts, task_settings
-from concur.cli._tables import audit_dict, audit_table, findings_table, show_warnings
+from concur.cli._tables import (
+    applicable,
+    audit_dict,
+    audit_table,
+    findings_table,
+    show_warnings,
+)
 from concur.control import Servo
 from concur.errors import ConcurError, DescriptionError, SimulationError, UnknownNameError
 from concur.formats import Task, load_task
@@ -238,7 +244,7 @@ def _write(
     if stopped:
         rows.insert(0, ("stopped early", stopped, "", False))
     facts = task_facts(task, run.servo)
-    files.append(write_report(run, rows, audit, figures, folder, task.name, facts))
+    files.append(write_report(run, rows, applicable(audit), figures, folder, task.name, facts))
     bar.update(work, total=1, completed=1)
     if animation is not None:
         film = bar.add_task("animating", total=1.0)

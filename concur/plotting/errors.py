@@ -153,7 +153,8 @@ def torque_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        One panel for each kind of control.
+        One panel for each kind of control, with its limits if it has any; below them, where the
+        servo knows limits, to which size it scaled the demand.
 
     Examples
     --------
@@ -161,19 +162,29 @@ def torque_figure(run: RunLike) -> Figure:
     """
     with styled():
         panels = _control_panels(run)
-        figure = new_figure(9.0, 1.2 + 2.9 * len(panels))
-        grid = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        limited = run.servo.torque_limits is not None
+        # A legend that is higher than its panel would squeeze it away.
+        heights = [max(2.9, 0.6 + 0.37 * (len(columns) + limited)) for columns in panels.values()]
+        heights += [2.0] * limited
+        figure = new_figure(9.0, 1.2 + sum(heights))
+        grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
+            :, 0
+        ]
         figure.suptitle(f"Controls of {run.robot.name}")
-        for axes, ((kind, unit), columns) in zip(grid, panels.items(), strict=True):
+        for axes, ((kind, unit), columns) in zip(grid, panels.items(), strict=False):
             draw_controls(axes, run, columns)
+            if limited:
+                _draw_limits(axes, run, columns)
             axes.set_title(kind)
             axes.set_ylabel(f"{_quantity(unit)} [{unit}]")
             side_legend(axes)
+        if limited:
+            _draw_scale(grid[-1], run)
         grid[-1].set_xlabel(TIME)
         return figure
 
 
-def draw_controls(axes: Axes, run: RunLike, columns: list[int]) -> None:
+def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool = True) -> None:
     """Draw some controls over time and mark the peak of each.
 
     Parameters
@@ -184,13 +195,17 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int]) -> None:
         A finished run.
     columns : list of int
         Columns of `run.u`.
+    peaks : bool
+        Whether the legend tells the peaks beside the names.
     """
     names = run.servo.model.control_names
     for number, column in enumerate(columns):
         values = run.u[:, column]
         unit = run.control_units[column]
         peak = _peak(values)
-        label = f"{names[column]}\n  |peak| {abs(values[peak]):.3g} {unit} at {run.t[peak]:.3g} s"
+        label = str(names[column])
+        if peaks:
+            label += f"\n  |peak| {abs(values[peak]):.3g} {unit} at {run.t[peak]:.3g} s"
         color = PALETTE[number % len(PALETTE)]
         dashes = ("-", "--", ":")[number // len(PALETTE) % 3]
         axes.plot(run.t, values, color=color, linestyle=dashes, label=label)
@@ -208,11 +223,41 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int]) -> None:
         )
 
 
+def _draw_limits(axes: Axes, run: RunLike, columns: list[int]) -> None:
+    """Draw the limits of some controls: where all have the same, one pair of lines."""
+    limits = np.asarray(run.servo.torque_limits, dtype=float)[columns]
+    low, high = axes.get_ylim()
+    same = bool(np.all(limits == limits[0]))
+    for number, pair in enumerate(limits[:1] if same else limits):
+        unit = run.control_units[columns[0]]
+        label = f"limits\n  {pair[0]:.3g} to {pair[1]:.3g} {unit}" if same else None
+        color = REFERENCE if same else PALETTE[number % len(PALETTE)]
+        for limit in pair[np.isfinite(pair)]:
+            axes.axhline(limit, color=color, linestyle="-.", linewidth=1.0, label=label)
+            label = None
+    # Limits far away must not make the controls flat.
+    near = limits[np.isfinite(limits) & (np.abs(limits) < 2.0 * max(-low, high))]
+    axes.set_ylim(min([low, *(1.05 * near)]), max([high, *(1.05 * near)]))
+
+
+def _draw_scale(axes: Axes, run: RunLike) -> None:
+    """Draw the size to which torque limits scaled the demand."""
+    scale = np.asarray(run.scale, dtype=float)
+    share = 100.0 * float(np.mean(scale < 1.0))
+    label = f"least {scale.min():.3g}\n  limits active {share:.3g} % of the time"
+    axes.plot(run.t, scale, color=PALETTE[0], linestyle="-", label=label)
+    axes.set_title("Scale of the demand: 1 = the limits allow all of it")
+    axes.set_ylabel("scale [1]")
+    axes.set_ylim(min(0.0, float(scale.min())), 1.1)
+    side_legend(axes)
+
+
 def health_figure(run: RunLike) -> Figure:
     """Draw what must stay small or away from zero in any honest run.
 
-    From top to bottom: the residual of the constraints, the energy that neither work nor the
-    start explains, and the margin of the decoupling matrix.
+    From top to bottom: the drift of the momentum of a robot that floats, or else the residual of
+    the constraints; the energy that neither work nor the start explains; the margin of the
+    decoupling matrix; and, where the servo damps, the acceleration that it gives up.
 
     Parameters
     ----------
@@ -222,24 +267,26 @@ def health_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Three panels over one time axis.
+        Panels over one time axis.
 
     Examples
     --------
     >>> health_figure(run).savefig("health.png")    # doctest: +SKIP
     """
     with styled():
-        figure = new_figure(9.0, 8.0)
-        top, middle, bottom = figure.subplots(3, 1, sharex=True)
+        damped = run.servo.damped_below is not None
+        figure = new_figure(9.0, 10.2 if damped else 8.0)
+        panels = figure.subplots(4 if damped else 3, 1, sharex=True)
+        top, middle, bottom = panels[:3]
         figure.suptitle(f"Health of the run of {run.robot.name}")
-
-        residual = np.abs(run.constraint_residual)
-        label = _largest_text(residual, "m/s")
-        top.plot(run.t, residual, color=PALETTE[0], label=label)
-        top.set_title("Constraint residual")
-        top.set_ylabel("residual [m/s]")
-        logarithmic(top)
-        side_legend(top)
+        if run.floats:
+            drift = np.asarray(run.momentum_drift, dtype=float)
+            title = "Momentum: deviation from that at the start, relative"
+            _draw_residual(top, run, drift, _largest_text(drift, ""), title, "drift [1]")
+        else:
+            residual = np.abs(run.constraint_residual)
+            label = _largest_text(residual, "m/s")
+            _draw_residual(top, run, residual, label, "Constraint residual", "residual [m/s]")
 
         balance = run.energy - run.energy[0] - run.work
         label = f"largest {_largest(balance):.2g} J\n  of {_largest(run.energy):.2g} J"
@@ -250,13 +297,47 @@ def health_figure(run: RunLike) -> Figure:
         side_legend(middle)
 
         draw_margin(bottom, run)
+        if damped:
+            zone = run.servo.damped_below
+            bottom.axhline(
+                zone, color=REFERENCE, linestyle="--", linewidth=1.0, label=f"damped below {zone:g}"
+            )
         side_legend(bottom)
         bottom.set_title(
             "Margin: 0 = some output direction cannot be commanded\n"
             "(smallest singular value of the decoupling matrix)"
         )
-        bottom.set_xlabel(TIME)
+        if damped:
+            _draw_missed(panels[3], run)
+        panels[-1].set_xlabel(TIME)
         return figure
+
+
+def _draw_residual(
+    axes: Axes, run: RunLike, values: Floats, label: str, title: str, quantity: str
+) -> None:
+    axes.plot(run.t, values, color=PALETTE[0], label=label)
+    axes.set_title(title)
+    axes.set_ylabel(quantity)
+    logarithmic(axes)
+    side_legend(axes)
+
+
+def _draw_missed(axes: Axes, run: RunLike) -> None:
+    """Draw the output acceleration given up, one line for each output and unit."""
+    parts = channels(run)
+    for channel in parts:
+        missed = _norm(run.missed, channel)
+        unit = f"{channel.unit}/s²"
+        strength = 0.45 if channel.unit == "rad" else 1.0
+        label = f"{channel.title}\n  {_largest_text(missed, unit)}"
+        axes.plot(
+            run.t, missed, color=_color(run, channel), linestyle="-", alpha=strength, label=label
+        )
+    axes.set_title("Output acceleration given up")
+    units = ", ".join(dict.fromkeys(f"{channel.unit}/s²" for channel in parts))
+    axes.set_ylabel(f"given up [{units}]")
+    side_legend(axes)
 
 
 def draw_margin(axes: Axes, run: RunLike) -> None:
@@ -323,4 +404,5 @@ def _largest(values: Floats) -> float:
 def _largest_text(values: Floats, unit: str) -> str:
     largest = _largest(values)
     # A logarithmic axis has no place for zero: words must say why nothing is drawn.
-    return f"zero {unit} throughout" if largest == 0 else f"largest {largest:.2g} {unit}"
+    text = f"zero {unit} throughout" if largest == 0 else f"largest {largest:.2g} {unit}"
+    return " ".join(text.split())

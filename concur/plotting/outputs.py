@@ -132,6 +132,24 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
     return found
 
 
+def instants(run: RunLike, number: int) -> NDArray[np.intp]:
+    """Return some samples of a run, evenly in time, from its first to its last.
+
+    Parameters
+    ----------
+    run : RunLike
+        A finished run.
+    number : int
+        How many; a short run may have fewer.
+
+    Returns
+    -------
+    ndarray of int
+        Their indices.
+    """
+    return np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], number)))
+
+
 def nearest(t: Floats, moments: Floats) -> NDArray[np.intp]:
     """Return the sample nearest to each moment.
 

@@ -19,9 +19,10 @@ from concur.plotting.errors import (
     torque_figure,
 )
 from concur.plotting.files import make_directory, writing
+from concur.plotting.flight import draw_views, leaves_plane
 from concur.plotting.outputs import channels
 from concur.plotting.path import draw_top_view, path_figure
-from concur.plotting.robot import robot_figure
+from concur.plotting.robot import TRIAD, robot_figure
 from concur.plotting.style import (
     DPI,
     logarithmic,
@@ -32,9 +33,13 @@ from concur.plotting.style import (
 )
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from concur.plotting.protocols import RunLike
+
+# Controls of which the legend of the overview has room for the peaks.
+_FEW = 10
 
 
 def plot_run(run: RunLike) -> Figure:
@@ -56,13 +61,15 @@ def plot_run(run: RunLike) -> Figure:
     """
     with styled():
         figure = new_figure(14.0, 9.0)
-        panels = figure.subplots(2, 2)
-        (path, errors), (lyapunov, controls) = panels
+        (path, errors), (lyapunov, controls) = figure.subplots(2, 2)
         figure.suptitle(f"Run of {run.robot.name}, {run.t[-1] - run.t[0]:.3g} s")
-
-        draw_top_view(path, run)
-        path.set_title("Path, seen from above")
-        side_legend(path)
+        flies = leaves_plane(run)
+        if flies:
+            path.set_axis_off()
+        else:
+            draw_top_view(path, run)
+            path.set_title("Path, seen from above")
+            side_legend(path)
 
         parts = channels(run)
         names = [output.name for output in run.servo.outputs]
@@ -101,12 +108,38 @@ def plot_run(run: RunLike) -> Figure:
         draw_lyapunov(lyapunov, run)
         lyapunov.set_title("Lyapunov function")
 
-        draw_controls(controls, run, list(range(run.u.shape[1])))
+        count = run.u.shape[1]
+        # Two lines for each of more controls would be higher than the panel.
+        draw_controls(controls, run, list(range(count)), peaks=count <= _FEW)
         controls.set_title("Controls")
         controls.set_ylabel(f"controls [{', '.join(dict.fromkeys(run.control_units))}]")
         controls.set_xlabel(TIME)
         side_legend(controls)
+        if flies:
+            _draw_flight(figure, run, path)
         return figure
+
+
+def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
+    """Put a view in space, with the robot at the end, in the place of empty axes."""
+    figure.draw_without_rendering()
+    left, bottom, width, height = path.get_position().bounds
+    path.remove()
+    legend = 0.15 * height
+    cell = (left - 0.02, bottom + legend, width + 0.02, height - legend)
+    handles = draw_views(figure, run, np.array([len(run.t) - 1]), [cell])
+    title = f"Path, and the robot at {run.t[-1]:.3g} s"
+    figure.text(left + width / 2, bottom + height, title, ha="center", fontsize=11)
+    (view,) = (axes for axes in figure.axes if axes.name == "3d")
+    view.legend(
+        handles=handles,
+        handler_map=TRIAD,
+        loc="lower center",
+        bbox_to_anchor=(left + width / 2, bottom),
+        bbox_transform=figure.transFigure,
+        borderaxespad=0.0,
+        ncols=3,
+    )
 
 
 def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, Path]:

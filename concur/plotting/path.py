@@ -1,4 +1,4 @@
-"""The path seen from above, with the robot at a few instants, and the height of the hands."""
+"""The path with the robot at a few instants, from above, with the height of the hands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from matplotlib.patches import Polygon
 from scipy.spatial import ConvexHull
 
 from concur.plotting.errors import TIME
-from concur.plotting.outputs import nearest, positions
+from concur.plotting.flight import flight_figure, leaves_plane
+from concur.plotting.outputs import instants, positions
 from concur.plotting.skeleton import Outline, Skeleton
 from concur.plotting.style import (
     ARM,
@@ -26,7 +27,6 @@ from concur.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import NDArray
 
     from concur.plotting.protocols import Floats, RunLike
 
@@ -36,7 +36,10 @@ _WIDEST, _HIGHEST, _SIDE, _HEAD = 7.0, 6.4, 2.6, 1.4
 
 
 def path_figure(run: RunLike) -> Figure:
-    """Draw the paths and their references from above, with the robot at six instants.
+    """Draw the paths and their references with the robot at six instants.
+
+    What moves in the plane is seen from above; for a base that rises or tilts there are views in
+    space.
 
     Parameters
     ----------
@@ -46,12 +49,15 @@ def path_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Top view with equal axes; below it, if an output is spatial, its height over time.
+        Top view with equal axes; below it, if an output is spatial, its height over time. In
+        space six views; below them the coordinates of the outputs and the turn of the base.
 
     Examples
     --------
     >>> path_figure(run).savefig("path.png")    # doctest: +SKIP
     """
+    if leaves_plane(run):
+        return flight_figure(run)
     with styled():
         spatial = {name: pair for name, pair in positions(run).items() if pair[0].shape[1] == 3}
         width, height = _panel_size(run)
@@ -83,7 +89,7 @@ def path_figure(run: RunLike) -> Figure:
         return figure
 
 
-def draw_top_view(axes: Axes, run: RunLike, instants: int = INSTANTS) -> None:
+def draw_top_view(axes: Axes, run: RunLike) -> None:
     """Draw paths, references and the robot at some instants, in the plane z = 0.
 
     Parameters
@@ -92,11 +98,9 @@ def draw_top_view(axes: Axes, run: RunLike, instants: int = INSTANTS) -> None:
         Axes to draw into; they become equal.
     run : RunLike
         A finished run.
-    instants : int
-        How often to draw the robot, evenly in time.
     """
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
-    chosen = _instants(run, instants)
+    chosen = instants(run, INSTANTS)
     drawn = [outline.at(run.q[index]) for index in chosen]
     for number, at in enumerate(drawn):
         strength = 0.3 + 0.7 * number / max(1, len(drawn) - 1)
@@ -217,14 +221,10 @@ def _free_place(anchor: Floats, ahead: Floats, half: Floats, points: Floats) -> 
     return np.asarray(best)
 
 
-def _instants(run: RunLike, number: int) -> NDArray[np.intp]:
-    return np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], number)))
-
-
 def _panel_size(run: RunLike) -> tuple[float, float]:
     """Return width and height (inches) of a top view that fits the extent of what it shows."""
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
-    drawn = [outline.at(run.q[index]) for index in _instants(run, INSTANTS)]
+    drawn = [outline.at(run.q[index]) for index in instants(run, INSTANTS)]
     across, along = _everything(run, drawn)[1]
     ratio = float(along / max(across, 1e-9))
     width, height = _WIDEST, _WIDEST * ratio

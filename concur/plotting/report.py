@@ -26,11 +26,12 @@ SummaryRow = tuple[str, str, str, bool | None]
 
 _CAPTIONS = {
     "robot": "The robot at the start, with base and output frames (x red, y green, z blue).",
-    "path": "Paths and references seen from above, with the robot at six instants.",
+    "path": "Paths and references with the robot at six instants: in the plane seen from above.",
     "errors": "Tracking errors beside the exact error dynamics started from the same error.",
     "lyapunov": "The Lyapunov function along the run.",
     "torques": "The controls; circles mark the peaks.",
-    "health": "What must stay small (constraints, energy) or away from zero (margin).",
+    "health": "What must stay small (slip of wheels or drift of the momentum, energy) or away from "
+    "zero (margin).",
 }
 
 
@@ -99,6 +100,7 @@ def write_report(
         outputs=_outputs(run),
         differences=differences,
         bodies=_bodies(run, modelled),
+        wheels=bool(run.robot.wheels),
         total_mass=_total_mass(run.robot),
         modelled_mass=_total_mass(modelled),
         figures=[

@@ -257,24 +257,46 @@ def fill_view(axes: Axes3D, bottom: float, top: float) -> float:
         Height of what is seen, as a fraction of the height of the figure; the band is higher where
         the width is what limits the size.
     """
+    _, seen = fit_view(axes, (0.0, bottom, 1.0, top - bottom))
+    return float(seen[1, 1] - seen[0, 1])
+
+
+def fit_view(axes: Axes3D, cell: tuple[float, float, float, float]) -> tuple[float, Floats]:
+    """Let the box and its labels fill a part of the figure, and freeze the layout.
+
+    Parameters
+    ----------
+    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
+        Axes with limits already set; a figure that holds more is drawn several times.
+    cell : tuple of float
+        Left, bottom, width and height of the part, as fractions of the figure.
+
+    Returns
+    -------
+    zoom : float
+        How much larger the box is than Matplotlib draws it, as `set_box_aspect` takes it.
+    seen : ndarray, shape (2, 2)
+        Lower left and upper right corner of what is seen, as fractions of the figure.
+    """
+    left, bottom, width, height = cell
     figure: Any = axes.get_figure()
     figure.set_layout_engine("none")
     # Matplotlib cuts at the square that the view starts from, and the box outgrows that.
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
-    axes.set_position((0.0, bottom, 1.0, top - bottom))
+    axes.set_position(cell)
     aspect = np.array([high - low for low, high in _limits(axes)])
     zoom = 1.0
     # The labels do not grow with the box, so one step does not hit the mark.
     for _ in range(3):
         axes.set_box_aspect(aspect, zoom=zoom)
-        seen, room = _seen(axes), np.array([0.96, top - bottom])
+        seen, room = _seen(axes), np.array([0.96 * width, height])
         zoom *= float(np.min(room / (seen[1] - seen[0])))
     axes.set_box_aspect(aspect, zoom=zoom)
     seen = _seen(axes)
-    shift = np.array([0.5, (bottom + top) / 2]) - seen.mean(axis=0)
-    axes.set_position((shift[0], bottom + shift[1], 1.0, top - bottom))
-    return float(seen[1, 1] - seen[0, 1])
+    shift = np.array([left + width / 2, bottom + height / 2]) - seen.mean(axis=0)
+    axes.set_position((left + shift[0], bottom + shift[1], width, height))
+    return zoom, seen + shift
 
 
 def _limits(axes: Axes3D) -> tuple[Any, Any, Any]:
@@ -295,20 +317,22 @@ def _seen(axes: Axes3D) -> Floats:
     return np.array([found.min(axis=0), found.max(axis=0)])
 
 
-def add_axes3d(figure: Figure) -> Axes3D:
+def add_axes3d(figure: Figure, place: tuple[int, int, int] = (1, 1, 1)) -> Axes3D:
     """Add one three-dimensional view to a figure.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
         The figure.
+    place : tuple of int
+        Rows and columns of a grid, and the number of the view in it, from 1.
 
     Returns
     -------
     mpl_toolkits.mplot3d.axes3d.Axes3D
         Seen from the front left, a little from above.
     """
-    axes = cast(Axes3D, figure.add_subplot(projection="3d"))
+    axes = cast(Axes3D, figure.add_subplot(*place, projection="3d"))
     # Links and markers stay legible in front of the box; Matplotlib would hide them by its centre.
     axes.computed_zorder = False
     axes.view_init(elev=26, azim=-58)
@@ -378,9 +402,11 @@ def _faces(at: Skeleton) -> Floats:
 
 def _segments(at: Skeleton, size: float) -> list[Floats]:
     lines = [*at.struts, *at.links, *at.stubs, *at.spokes]
-    for pose in at.frames:
-        origin = pose[:3, 3]
-        lines += [np.stack([origin, origin + 0.16 * size * pose[:3, i]]) for i in range(3)]
+    # The frame of the base, the first one, tells its attitude: it must not drown in the box.
+    half = np.linalg.norm(at.chassis[[1, 2, 4]] - at.chassis[0], axis=1).max() / 2
+    for number, pose in enumerate(at.frames):
+        length = max(0.16 * size, 0.0 if number else 0.7 * half)
+        lines += [np.stack([pose[:3, 3], pose[:3, 3] + length * pose[:3, i]]) for i in range(3)]
     return lines
 
 

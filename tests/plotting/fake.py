@@ -129,12 +129,18 @@ class Run:
     robot: Robot
     servo: SimpleNamespace
     control_units: tuple[str, ...]
+    floats: bool = False
+    momentum_drift: np.ndarray | None = None
     s: np.ndarray = field(init=False)
     deviation: np.ndarray = field(init=False)
+    missed: np.ndarray = field(init=False)
+    scale: np.ndarray = field(init=False)
 
     def __post_init__(self):
         self.deviation = self.error - self.ideal
         self.s = self.v[:, -self.u.shape[1] :]
+        self.missed = np.zeros_like(self.error)
+        self.scale = np.ones(len(self.t))
 
 
 def rover_run(duration=12.0, dt=0.01):
@@ -208,6 +214,8 @@ def rover_run(duration=12.0, dt=0.01):
         pose=pose, reference=reference, robot=robot,
         servo=SimpleNamespace(
             outputs=outputs,
+            torque_limits=None,
+            damped_below=None,
             model=SimpleNamespace(
                 kind="Chaplygin",
                 control_names=("left_wheel", "right_wheel", "turret", "upper_arm", "forearm"),
@@ -253,9 +261,14 @@ def flyer_run(duration=8.0, dt=0.01):
         reference=np.column_stack([place + error[:, :3], wanted.as_quat()]),
         robot=robot,
         servo=SimpleNamespace(
-            outputs=(output,), model=SimpleNamespace(kind="symplectic", control_names=names)
+            outputs=(output,),
+            torque_limits=None,
+            damped_below=None,
+            model=SimpleNamespace(kind="symplectic", control_names=names),
         ),
         control_units=("N",) + ("N m",) * 5,
+        floats=True,
+        momentum_drift=1e-13 * t**2,
     )  # fmt: skip
 
 
