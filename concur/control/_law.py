@@ -93,8 +93,8 @@ def demand(
     mass, missed = servo.model.mass_matrix(q), ca.SX(servo.size, 1)
     if servo.redundancy is None and servo.damped_below is None:
         scaled = ca.diag(rows) @ decoupling @ ca.diag(1 / columns)
-        solution, pivots = solve_square(scaled, rows * residual)
-        pivot = ca.fmin(ca.mmin(pivots), regularity)
+        solution, least, _ = solve_square(scaled, rows * residual)
+        pivot = ca.fmin(least, regularity)
         return Demand(decoupling, residual, solution / columns, pivot, mass, missed)
 
     metric, pull = mass, ca.SX(servo.ns, 1)
@@ -239,8 +239,8 @@ def law_sizes(servo: Servo) -> dict[str, int]:
     }
 
 
-def solve_square(matrix: Array, right: Array) -> tuple[Array, Array]:
-    """Solve by Householder QR; the pivots tell how near to singular the matrix is.
+def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array]:
+    """Solve by Householder QR, and tell how near to singular the matrix is.
 
     Parameters
     ----------
@@ -251,12 +251,31 @@ def solve_square(matrix: Array, right: Array) -> tuple[Array, Array]:
 
     Returns
     -------
-    solution, pivots : casadi.SX
-        Shapes (n, k) and (n,).
+    solution : casadi.SX
+        Shape (n, k).
+    least : casadi.SX
+        Lower bound of the smallest singular value, at worst sqrt(n) too small: one over the
+        Frobenius norm of the inverse. The smallest pivot can be a hundred times too large.
+    largest : casadi.SX
+        Upper bound of the largest singular value: the Frobenius norm.
     """
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
-    return solution, ca.fabs(ca.diag(upper))
+    # A zero on the diagonal leaves NaN behind, which must not pass for a large number.
+    size = ca.norm_fro(_inverse_of_upper(upper))
+    return solution, ca.if_else(size < ca.inf, 1.0 / size, 0.0), ca.norm_fro(upper)
+
+
+def _inverse_of_upper(upper: Array) -> Array:
+    """Inverse of an upper triangular matrix, by back substitution."""
+    n = upper.shape[0]
+    inverse = ca.SX(n, n)
+    for k in range(n):
+        inverse[k, k] = 1.0 / upper[k, k]
+        for i in reversed(range(k)):
+            within = slice(i + 1, k + 1)
+            inverse[i, k] = -(upper[i, within] @ inverse[within, k]) / upper[i, i]
+    return inverse
 
 
 def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:
@@ -264,8 +283,8 @@ def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:
     actuation = servo.model.input_matrix(q)
     if actuation.is_constant() and ca.DM(actuation).is_eye():
         return forces, ca.SX(1)
-    torques, pivots = solve_square(actuation, forces)
-    return torques, ca.mmin(pivots) / ca.mmax(pivots)
+    torques, least, largest = solve_square(actuation, forces)
+    return torques, least / largest
 
 
 def _least_root(square: Array) -> Array:

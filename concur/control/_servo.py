@@ -175,7 +175,8 @@ class Servo(EvaluatedMethods):
                     f"{where}, `damped_below`",
                     expected="a margin above zero",
                     came=str(zone),
-                    cure="About 0.05 is usual; leave it out to refuse singular configurations.",
+                    cure="A quarter of `servo.margin` at a good configuration is usual; leave it "
+                    "out to refuse singular configurations.",
                 )
             object.__setattr__(self, "damped_below", zone)
         if self.torque_limits is not None:
@@ -376,8 +377,8 @@ class Servo(EvaluatedMethods):
         u : numpy.ndarray or casadi.SX
             Control forces and torques, shape (nu,), N and N m.
         pivot : float or casadi.SX
-            Smallest pivot met when the scaled decoupling matrix, the rolling constraints and
-            H^T B are factored, without unit: zero where one of them is singular.
+            Distance of the scaled decoupling matrix, the rolling constraints and H^T B from
+            singular, whichever is nearest, without unit: zero where one of them is singular.
         missed : numpy.ndarray or casadi.SX
             Output acceleration given up by damping or to torque limits, shape (size,).
         scale : float or casadi.SX

@@ -28,7 +28,7 @@ class TickBuffers:
     u : numpy.ndarray
         Output: control forces and torques, shape (nu,).
     pivot : numpy.ndarray
-        Output: relative pivot of the decoupling matrix, shape (1,).
+        Output: distance of the law from singular, shape (1,), without unit.
     missed : numpy.ndarray
         Output: output acceleration given up by damping or to torque limits, shape (size,).
     scale : numpy.ndarray
@@ -81,7 +81,7 @@ class Tick:
         -------
         bool
             Whether `buffers.u` may be used: the evaluation ran to its end, all its numbers are
-            finite, and the smallest pivot met is not below the servo's `singular_margin`.
+            finite, and the distance from singular is not below the servo's `singular_margin`.
         """
         self._evaluator.trigger()
         buffers = self.buffers
