@@ -482,7 +482,7 @@ def unknown_name(
     near = difflib.get_close_matches(str(name), list(known), n=1)
     return UnknownNameError(
         where,
-        expected=f"a {what} among {', '.join(known)}",
+        expected=f"{'an' if what[:1] in 'aeiou' else 'a'} {what} among {', '.join(known)}",
         came=repr(name),
         cure=f"Did you mean {near[0]!r}?" if near else "Check the spelling.",
     )

@@ -75,7 +75,8 @@ class MomentumReduction(ReducedModel):
     def centre_velocity(self) -> np.ndarray:
         """Velocity at which the centre of mass drifts, inertial axes, shape (3,), m/s.
 
-        It is what the base's group lets through of linear momentum over total mass; a group
+        Linear momentum over total mass along the translations of the base's group, which are
+        all that keep momentum: across them the joints can move the centre of mass, and a group
         without translations, whose base turns about a fixed point, has none.
         """
         turn, _ = joint_poses(self.robot, constant(self.robot.neutral()))[0]
