@@ -38,12 +38,16 @@ from concur.mechanism import Body, Inertia, Pose, Wheel, helical_plane, joints
 from concur.multibody import Mechanism
 from concur.reduction import (
     Conservation,
+    JointSymmetry,
     MomentumChart,
     MomentumReduction,
     StagedReduction,
+    SymmetryGroup,
+    SymmetryReport,
     WheelReduction,
     conservation,
     reduce,
+    symmetry,
 )
 from concur.simulation import (
     Motion,
@@ -68,6 +72,7 @@ __all__ = [
     "Inertia",
     "InverseKinematics",
     "InverseKinematicsSolver",
+    "JointSymmetry",
     "LoopMargins",
     "Mechanism",
     "MomentumChart",
@@ -84,6 +89,8 @@ __all__ = [
     "SingularityPath",
     "SingularityReport",
     "StagedReduction",
+    "SymmetryGroup",
+    "SymmetryReport",
     "Task",
     "Tick",
     "Tolerances",
@@ -106,6 +113,7 @@ __all__ = [
     "robots",
     "simulate",
     "singularities",
+    "symmetry",
 ]
 
 # Reading files needs a validation library that costs start-up time: imported at first use.

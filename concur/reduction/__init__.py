@@ -8,6 +8,12 @@ from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
 from concur.reduction._stages import StagedReduction
+from concur.reduction._symmetry import (
+    JointSymmetry,
+    SymmetryGroup,
+    SymmetryReport,
+    symmetry,
+)
 from concur.reduction._wheels import WheelReduction
 
 __all__ = [
@@ -16,13 +22,17 @@ __all__ = [
     "AuditRow",
     "AuditStatus",
     "Conservation",
+    "JointSymmetry",
     "MomentumChart",
     "MomentumReduction",
     "ReducedModel",
     "StagedReduction",
+    "SymmetryGroup",
+    "SymmetryReport",
     "WheelReduction",
     "along",
     "conservation",
     "gradient",
     "reduce",
+    "symmetry",
 ]

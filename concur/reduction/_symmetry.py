@@ -1,0 +1,702 @@
+"""Which joints a robot may be moved by without noticing: symmetry groups of section 4.4.
+
+For each joint k three kinds of motion are looked for in the algebra of its group ``Q_k``:
+
+    conjugated  a in the intersection of ``T Q_k T^-1``, T(q) the pose of the joint frame: moves
+                all that the joint carries by one motion of space (AP1)
+    left        ``q_k -> exp(varpi) q_k``, which leaves left-trivialised velocities alone, so that
+                the kinetic energy is invariant if and only if the mass matrix is (AP2)
+    right       ``q_k -> q_k exp(rho)`` at a joint that carries one body, (4.4.32)
+
+Each condition is linear in the motion, with exact derivatives: it is stacked over random
+configurations, and its null space is the algebra. A left translation reaches the kinetic
+energy through what the joint carries, and the rest of the robot through the twists that the
+joint frame can have. Measured against that part alone, no far or heavy base hides a change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import casadi as ca
+import numpy as np
+
+from concur import dynamics
+from concur.codegen import Array, Evaluator
+from concur.errors import DescriptionError, ReductionError
+from concur.groups import Subgroup, classify, se3
+from concur.mechanism import Body, Pose, Tree, unknown_name
+from concur.mechanism.joints import Free
+from concur.multibody import Mechanism
+from concur.reduction._dependents import choose_dependents
+from concur.reduction._derivative import along
+from concur.reduction._model import ReducedModel
+
+SAMPLES = 12
+"""Random configurations at which a group is looked for, and again as many to confirm it."""
+
+_DIRECTION = 1e-6  # axes and twists closer than this (rad, lengths of the part) are the same
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetryGroup:
+    """Motions of a joint that leave something invariant: a subalgebra of the joint's.
+
+    Parameters
+    ----------
+    group : Subgroup
+        The displacement subgroup, with its place in the frame of the twists.
+    coordinates : numpy.ndarray
+        Its generators in the joint's basis, shape (nv of the joint, dim).
+    twists : numpy.ndarray
+        The same as twists [linear; angular], shape (6, dim), m and rad. They are in the joint
+        frame, which is fixed to the parent; those of conjugated groups in the inertial frame,
+        those of right translations in the body's.
+    violation : float, optional
+        By how much the direction that comes next fails, among those that were tried: relative to
+        what would change, per radian or per size of what the joint carries, root mean square
+        over the configurations. Those of `left` are tried against potential and constraints,
+        those of `kept` against the reactions. None if none of them fails.
+    residual : float
+        The same for the group itself, at configurations other than those it was found at.
+    """
+
+    group: Subgroup
+    coordinates: np.ndarray
+    twists: np.ndarray
+    violation: float | None
+    residual: float
+
+    def __post_init__(self) -> None:
+        self.coordinates.setflags(write=False)
+        self.twists.setflags(write=False)
+
+    @property
+    def dim(self) -> int:
+        """Dimension of the group."""
+        return int(self.coordinates.shape[1])
+
+    @property
+    def name(self) -> str:
+        """Name of the group as in `concur.groups.classify`, "identity" if there is none."""
+        return self.group.name
+
+    def __str__(self) -> str:
+        return f"{self.dim} {self.name}" if self.dim else "0"
+
+
+@dataclass(frozen=True, eq=False)
+class JointSymmetry:
+    """What one joint may do without the robot noticing, and what follows from that.
+
+    Parameters
+    ----------
+    joint : str
+        The joint's body.
+    role : str
+        "base", "wheel" or "joint".
+    driven : bool
+        Whether the joint is driven.
+    whole : Subgroup
+        Group of the joint, in its joint frame.
+    conjugated : SymmetryGroup
+        Intersection of the conjugated subgroups (AP1), in the inertial frame. Its motions are
+        not left translations of the joint unless they commute with all joints before it.
+    left : SymmetryGroup
+        Largest group of left translations that keeps the kinetic energy (AP2).
+    right : SymmetryGroup, optional
+        Right translations that keep the kinetic energy, in the frame of the body; None for a
+        joint that carries moving joints.
+    potential, constraints : SymmetryGroup
+        Those motions of `left` that keep the potential of gravity, and those that keep the
+        velocities that rolling admits.
+    kept : SymmetryGroup
+        Those motions of `left` that keep both: the symmetries of the robot.
+    horizontal : SymmetryGroup
+        Those motions of `kept` that rolling admits as motions of this joint alone: the reactions
+        of the wheels do no work on them. All of them without wheels.
+    reducible : bool
+        Whether the robot can be reduced by `horizontal`, whose momenta are constant, or, where
+        the wheels give the joint's velocity, by `kept`.
+    reason : str
+        Why, or why not.
+    conserved : tuple of str
+        Components of momentum that stay constant, one for each generator of `horizontal`, in the
+        joint frame: <M v, motion>; empty if the joint is driven.
+    """
+
+    joint: str
+    role: str
+    driven: bool
+    whole: Subgroup
+    conjugated: SymmetryGroup
+    left: SymmetryGroup
+    right: SymmetryGroup | None
+    potential: SymmetryGroup
+    constraints: SymmetryGroup
+    kept: SymmetryGroup
+    horizontal: SymmetryGroup
+    reducible: bool
+    reason: str
+    conserved: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"`{self.joint}`: {self.reason}"
+
+
+@dataclass(frozen=True, eq=False)
+class SymmetryReport:
+    """Symmetries of a robot, joint by joint; made by `symmetry`.
+
+    Iterate over it for its rows, take one by the name of its body, or print it.
+
+    Parameters
+    ----------
+    robot : str
+        Name of the robot.
+    rows : tuple of JointSymmetry
+        One for each joint that can move.
+    tolerance : float
+        Relative change up to which something counts as invariant.
+    """
+
+    robot: str
+    rows: tuple[JointSymmetry, ...]
+    tolerance: float
+
+    @property
+    def reducible(self) -> tuple[JointSymmetry, ...]:
+        """Rows of the joints that the robot can be reduced by."""
+        return tuple(row for row in self.rows if row.reducible)
+
+    def __iter__(self) -> Iterator[JointSymmetry]:
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, joint: str) -> JointSymmetry:
+        known = {row.joint: row for row in self.rows}
+        if joint not in known:
+            where = f"symmetry of `{self.robot}`"
+            raise unknown_name(where, "joint that can move", joint, list(known))
+        return known[joint]
+
+    def __str__(self) -> str:
+        titles = ("joint", "group", "AP1", "AP2", "right", "kept", "reducible", "why")
+        table = [titles] + [
+            (
+                row.joint,
+                f"{row.whole.dim} {row.whole.name}",
+                str(row.conjugated),
+                str(row.left),
+                "-" if row.right is None else str(row.right),
+                str(row.kept),
+                "yes" if row.reducible else "no",
+                "; ".join((row.reason, *_gathered(row.conserved))),
+            )
+            for row in self.rows
+        ]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        return "\n".join(
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in table
+        )
+
+
+def symmetry(
+    robot: Mechanism | ReducedModel, samples: int = SAMPLES, tolerance: float = 1e-9
+) -> SymmetryReport:
+    """Find the symmetry groups of a robot, joint by joint (section 4.4 of the thesis).
+
+    Parameters
+    ----------
+    robot : Mechanism or ReducedModel
+        The robot, or a model of it; then the symmetries are those of its robot.
+    samples : int
+        Random configurations at which a group is looked for. What was found is confirmed at as
+        many others.
+    tolerance : float
+        Relative change up to which something counts as invariant, between 0 and 0.1. The change
+        is measured against what the joint carries, per radian or per size of that.
+
+    Returns
+    -------
+    SymmetryReport
+        One row for each joint that can move.
+
+    Raises
+    ------
+    DescriptionError
+        If no robot was given, or `samples` or `tolerance` is out of range.
+
+    Notes
+    -----
+    A joint that nobody drives and that leaves kinetic energy, potential and constraints
+    invariant keeps its momentum if rolling admits its motion: it can be a further stage of the
+    reduction, the reduced metric and the curvature two-form being invariant too (section 4.5).
+    Where the wheels give a joint's velocity, as that of the base, the joint drops out of the
+    equations by the constraints instead, and no momentum is constant (theorem 4.2.4). Symmetries
+    in which several joints move in proportion are not looked for.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> report = cc.symmetry(cc.robots.wheel_satellite())
+    >>> report["satellite"].kept.name
+    'SE(3)'
+    >>> report["wheel_x"].reason
+    'driven: its momentum changes with the torque'
+    """
+    mechanism = robot.robot if isinstance(robot, ReducedModel) else robot
+    _check(mechanism, samples, tolerance)
+    rng = np.random.default_rng(17)
+    states = [_state(mechanism, mechanism.random(rng)) for _ in range(2 * samples)]
+    start = _state(mechanism, mechanism.neutral())
+    search = _Search(mechanism, start, states[:samples], states[samples:], tolerance)
+    rows = tuple(search.row(i) for i, body in enumerate(mechanism.bodies) if body.joint.nv)
+    return SymmetryReport(mechanism.name, rows, tolerance)
+
+
+def _check(robot: object, samples: int, tolerance: float) -> None:
+    if not isinstance(robot, Mechanism):
+        raise DescriptionError(
+            "symmetry, `robot`",
+            expected="a Mechanism or a reduced model",
+            came=f"{type(robot).__name__} {robot!r:.40}",
+            cure="Load one with concur.load(path), or take one of concur.robots.",
+        )
+    if not isinstance(samples, int) or samples < 1:
+        raise DescriptionError(
+            "symmetry, `samples`",
+            expected="a whole number from 1",
+            came=f"{samples!r:.40}",
+            cure="Leave it out for the default.",
+        )
+    if not isinstance(tolerance, float) or not 0.0 < tolerance < 0.1:
+        raise DescriptionError(
+            "symmetry, `tolerance`",
+            expected="a number above 0 and below 0.1",
+            came=f"{tolerance!r:.40}",
+            cure="Leave it out for the default.",
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A configuration and what all joints need to know of it.
+
+    `frames` are the poses of the joint frames, `carriers` (6, nv) the maps from velocities to
+    their twists in their own axes, `turned` the maps from a left translation, in the joint's
+    basis, to the joint's velocity.
+    """
+
+    q: np.ndarray
+    frames: list[np.ndarray]
+    carriers: list[np.ndarray]
+    turned: list[np.ndarray]
+
+
+_Measure: TypeAlias = Callable[[_State], np.ndarray]
+"""Relative changes at a configuration, one column per direction of the joint: shape (m, d)."""
+
+
+def _state(robot: Mechanism, q: np.ndarray) -> _State:
+    frames, carriers, turned = [], [], []
+    for body in robot.bodies:
+        placement = body.placement.matrix
+        if body.parent is None:
+            frame, carrier = placement, np.zeros((6, robot.nv))
+        else:
+            frame = robot.pose(q, body.parent) @ placement
+            carrier = se3.adjoint(se3.inverse(placement)) @ robot.jacobian(q, body.parent)
+        moved = se3.inverse(robot.pose(q, body.name)) @ frame
+        basis = body.joint.basis
+        frames.append(frame)
+        carriers.append(carrier)
+        turned.append(np.linalg.pinv(basis) @ se3.adjoint(moved) @ basis)
+    return _State(q, frames, carriers, turned)
+
+
+@dataclass(frozen=True, eq=False)
+class _Search:
+    """The robot with the configurations at which groups are found and confirmed."""
+
+    robot: Mechanism
+    start: _State
+    found_at: list[_State]
+    confirmed_at: list[_State]
+    tolerance: float
+    _rolling: dict[_State, _Rolling] = field(init=False)
+    _dependent: set[int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        robot = self.robot
+        rolling: dict[_State, _Rolling] = {}
+        if robot.wheels:
+            change = _derivative(robot, robot.constraints)
+            states = (*self.found_at, *self.confirmed_at)
+            rolling = {state: _Rolling(robot, change, state) for state in states}
+        object.__setattr__(self, "_rolling", rolling)
+        object.__setattr__(self, "_dependent", _given_by_wheels(robot) if robot.wheels else set())
+
+    def row(self, index: int) -> JointSymmetry:
+        """Look for all groups of one joint."""
+        robot, body = self.robot, self.robot.bodies[index]
+        carried = _Carried(robot, index, self.found_at)
+        start = self.start.frames[index]
+        every = np.eye(body.joint.nv)
+
+        left = self._largest(carried, carried.left, every)
+        potential, rolling = self._potential(carried), self._turning(carried)
+        gravity = self._largest(carried, potential, left.directions)
+        wheels = self._largest(carried, rolling, left.directions)
+        kept = self._largest(
+            carried, lambda s: np.vstack([potential(s), rolling(s)]), left.directions
+        )
+        horizontal = self._largest(carried, self._reaction(carried), kept.directions)
+        space = se3.adjoint(start)
+        conjugated = self._largest(carried, lambda s: carried.conjugated(s, start), every, space)
+        right = self._largest(carried, carried.right, every).group if carried.extremity else None
+
+        base = body.parent is None
+        wheel = body.name in {w.body for w in robot.wheels}
+        row = JointSymmetry(
+            joint=body.name,
+            role="base" if base else "wheel" if wheel else "joint",
+            driven=body.name in (robot.actuated or ()),
+            whole=classify(body.joint.basis, length=carried.length),
+            conjugated=conjugated.group,
+            left=left.group,
+            right=right,
+            potential=gravity.group,
+            constraints=wheels.group,
+            kept=kept.group,
+            horizontal=horizontal.group,
+            reducible=False,
+            reason="",
+        )
+        given = set(range(*robot.v_slice(body.name).indices(robot.nv))) <= self._dependent
+        return _judged(row, given, bool(robot.wheels), carried.length)
+
+    def _largest(
+        self,
+        carried: _Carried,
+        measure: _Measure,
+        within: np.ndarray,
+        frame: np.ndarray | None = None,
+    ) -> _Found:
+        """Largest algebra within some directions (d, m) that a measure sees no change along.
+
+        What was found at some configurations is confirmed, or made smaller, at others. Should
+        the rest not be closed under the bracket, which only a loose tolerance lets happen, the
+        worst directions are left out until it is.
+        """
+        adjoint = np.eye(6) if frame is None else frame
+        directions, missed = within, list[float]()
+        residual = 0.0
+        for states in (self.found_at, self.confirmed_at):
+            stack = np.vstack([measure(state) @ directions for state in states])
+            stack = np.vstack([stack / np.sqrt(len(states)), np.zeros((directions.shape[1],) * 2)])
+            _, values, vectors = np.linalg.svd(stack, full_matrices=False)
+            values, vectors = values[::-1], vectors[::-1]
+            count = int(np.sum(values <= self.tolerance))
+            while not carried.classified(directions @ vectors[:count].T, adjoint).closed:
+                count -= 1
+            missed += values[count : count + 1].tolist()
+            residual = float(values[:count].max(initial=0.0))
+            if count < directions.shape[1]:
+                directions = directions @ vectors[:count].T
+        group = carried.group(directions, adjoint, min(missed, default=None), residual)
+        return _Found(directions, group)
+
+    def _potential(self, carried: _Carried) -> _Measure:
+        robot = self.robot
+        span, still = robot.v_slice(carried.name), np.zeros(robot.nv)
+        pull = float(np.linalg.norm(robot.gravity)) or 1.0
+
+        def measure(state: _State) -> np.ndarray:
+            # At rest the bias is the gradient of the potential.
+            slope = robot.bias(state.q, still)[span] @ state.turned[carried.index] / carried.unit
+            return np.asarray(slope / (carried.mass * pull * carried.length))[None, :]
+
+        return measure
+
+    def _turning(self, carried: _Carried) -> _Measure:
+        def measure(state: _State) -> np.ndarray:
+            if not self._rolling:
+                return np.zeros((1, carried.dim))
+            return self._rolling[state].turning(carried.velocities(self.robot, state))
+
+        return measure
+
+    def _reaction(self, carried: _Carried) -> _Measure:
+        size = np.sqrt(carried.mass) * carried.length
+
+        def measure(state: _State) -> np.ndarray:
+            if not self._rolling:
+                return np.zeros((1, carried.dim))
+            blocked = self._rolling[state].blocked(carried.velocities(self.robot, state))
+            return np.asarray(blocked / size)
+
+        return measure
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Directions of a joint (nv, dim), in units of their own, and the group they span."""
+
+    directions: np.ndarray
+    group: SymmetryGroup
+
+
+class _Carried:
+    """What a joint carries, with the joint itself, on a joint frame that moves freely.
+
+    Its mass matrix has the twist of the joint frame in front. A unit of a direction of the joint
+    is one radian or, for translations, the radius of gyration about the joint frame: `unit` is
+    the size of the basis in that unit.
+    """
+
+    def __init__(self, robot: Mechanism, index: int, states: Sequence[_State]) -> None:
+        self.index, self.name = index, robot.bodies[index].name
+        self.basis = robot.bodies[index].joint.basis
+        self.dim = self.basis.shape[1]
+        carried = [i for i in range(len(robot.bodies)) if index in robot.path(i)]
+        self.extremity = all(robot.bodies[i].joint.nv == 0 for i in carried if i != index)
+        self._places = np.concatenate(
+            [np.arange(robot.nq)[robot.q_slice(robot.bodies[i].name)] for i in carried]
+        )
+        self._tree = _detached(robot, carried)
+        self._own = self._tree.v_slice(self.name)
+        q = ca.SX.sym("q", self._tree.nq)
+        mass = dynamics.mass_matrix(self._tree, q)
+        size = (self._tree.nv, self._tree.nv)
+        self._mass = Evaluator(ca.Function("mass", [q], [mass]), [size], self.name)
+        self._change = _derivative(self._tree, lambda x: dynamics.mass_matrix(self._tree, x))
+
+        seen = np.array([self._mass(self._configuration(state)) for state in states])
+        self.mass = float(seen[0, 0, 0])
+        gyration = np.trace(seen[:, 3:6, 3:6].mean(axis=0)) / 2
+        self.length = float(np.sqrt(gyration / self.mass)) if gyration > 0.0 else 1.0
+        self._twist_scale = np.repeat([1.0 / self.length, 1.0], 3)
+        self.unit = np.linalg.norm(self._twist_scale[:, None] * self.basis, axis=0)
+        self._scale = np.sqrt(np.diagonal(seen, axis1=1, axis2=2).mean(axis=0))[6:]
+
+    def _configuration(self, state: _State) -> np.ndarray:
+        return np.concatenate([Free().neutral, state.q[self._places]])
+
+    def _weights(self, state: _State) -> np.ndarray:
+        """Velocities of unit size: twists that the joint frame can have, and all joints."""
+        reach = self._twist_scale[:, None] * state.carriers[self.index]
+        axes, sizes, _ = np.linalg.svd(reach, full_matrices=False)
+        axes = axes[:, sizes > 1e-9 * sizes.max(initial=0.0)] if sizes.any() else axes[:, :0]
+        size = np.sqrt(self.mass) * self.length
+        rank = axes.shape[1]
+        weights = np.zeros((self._tree.nv, rank + len(self._scale)))
+        weights[:6, :rank] = axes / self._twist_scale[:, None] / size
+        weights[6:, rank:] = np.diag(1.0 / self._scale)
+        return weights
+
+    def _changes(self, state: _State, velocities: np.ndarray) -> np.ndarray:
+        """Derivatives of the mass matrix along velocities (d, d) of the joint: (d, n, n)."""
+        q, v = self._configuration(state), np.zeros(self._tree.nv)
+        changes: list[np.ndarray] = []
+        for own in velocities.T:
+            v[self._own] = own
+            changes.append(self._change(q, v))
+        return np.array(changes)
+
+    def left(self, state: _State) -> np.ndarray:
+        """Change of the kinetic energy under left translations, (4.4.30)."""
+        weights = self._weights(state)
+        changes = self._changes(state, state.turned[self.index] / self.unit)
+        return np.asarray((weights.T @ changes @ weights).reshape(self.dim, -1).T)
+
+    def right(self, state: _State) -> np.ndarray:
+        """Change of the kinetic energy under right translations, (4.4.32)."""
+        weights, own = self._weights(state), self._own
+        changes = self._changes(state, np.diag(1.0 / self.unit))
+        mass: np.ndarray = self._mass(self._configuration(state))
+        for c in range(self.dim):
+            turn = np.linalg.pinv(self.basis) @ se3.ad(self.basis[:, c]) @ self.basis
+            moved = np.zeros_like(mass)
+            moved[:, own] = mass[:, own] @ turn / self.unit[c]
+            changes[c] -= moved + moved.T
+        return np.asarray((weights.T @ changes @ weights).reshape(self.dim, -1).T)
+
+    def conjugated(self, state: _State, start: np.ndarray) -> np.ndarray:
+        """Part of the motions, fixed in space as they stand at the start, that leaves the joint."""
+        back = se3.adjoint(se3.inverse(state.frames[self.index]) @ start)
+        unit = self._twist_scale[:, None] * self.basis / self.unit
+        seen = self._twist_scale[:, None] * (back @ self.basis) / self.unit
+        return np.asarray(seen - unit @ (unit.T @ seen))
+
+    def velocities(self, robot: Mechanism, state: _State) -> np.ndarray:
+        """Velocities of the robot under left translations of unit size, shape (nv, d)."""
+        full = np.zeros((robot.nv, self.dim))
+        full[robot.v_slice(self.name)] = state.turned[self.index] / self.unit
+        return full
+
+    def classified(self, directions: np.ndarray, adjoint: np.ndarray) -> Subgroup:
+        """Group that some directions span, seen from another frame."""
+        twists = adjoint @ (self.basis / self.unit) @ directions
+        return classify(twists, _DIRECTION, self.length)
+
+    def group(
+        self, directions: np.ndarray, adjoint: np.ndarray, violation: float | None, residual: float
+    ) -> SymmetryGroup:
+        """Group that some directions span, with generators as plain as possible."""
+        group = self.classified(directions, adjoint)
+        if directions.shape[1] == self.dim:
+            coordinates = np.eye(self.dim)
+        else:
+            # The nearest twists of the span to the canonical ones: no digit is lost.
+            seen = np.linalg.lstsq(adjoint @ self.basis, group.basis, rcond=None)[0]
+            plain = directions @ (directions.T @ (self.unit[:, None] * seen))
+            coordinates = plain / self.unit[:, None]
+        twists = adjoint @ self.basis @ coordinates
+        return SymmetryGroup(group, coordinates, twists, violation, residual)
+
+
+class _Rolling:
+    """Rolling constraints at one configuration, in the metric of the kinetic energy."""
+
+    def __init__(self, robot: Mechanism, change: Evaluator, state: _State) -> None:
+        self.state, self._change = state, change
+        self._root = np.linalg.cholesky(robot.mass_matrix(state.q)).T
+        rows = np.linalg.solve(self._root.T, robot.constraints(state.q).T).T
+        _, sizes, axes = np.linalg.svd(rows)
+        self._forbidden, self._admitted = axes[: len(sizes)], axes[len(sizes) :]
+        self._solve = np.linalg.pinv(rows)
+
+    def turning(self, velocities: np.ndarray) -> np.ndarray:
+        """Angles by which the admitted velocities turn along motions, a column for each."""
+        turned = []
+        for v in velocities.T:
+            change = np.linalg.solve(self._root.T, self._change(self.state.q, v).T).T
+            turned.append((self._solve @ change @ self._admitted.T).ravel())
+        return np.array(turned).T
+
+    def blocked(self, velocities: np.ndarray) -> np.ndarray:
+        """Part of velocities that rolling forbids."""
+        return np.asarray(self._forbidden @ (self._root @ velocities))
+
+
+def _derivative(tree: Tree, function: Callable[[Array], Array]) -> Evaluator:
+    """Exact derivative of a matrix of the configuration, called with q and a velocity."""
+    q, v = ca.SX.sym("q", tree.nq), ca.SX.sym("v", tree.nv)
+    change = along(function, q, tree.rate(q, v))
+    return Evaluator(ca.Function("change", [q, v], [change]), [change.shape], tree.name)
+
+
+def _detached(robot: Mechanism, carried: list[int]) -> Tree:
+    """Tree of some bodies whose first hangs on a massless frame that moves freely."""
+    first, *others = (robot.bodies[i] for i in carried)
+    root = "frame of " + first.name
+    while root in {body.name for body in robot.bodies}:
+        root += "'"
+    first = replace(first, parent=root, placement=Pose())
+    return Tree(robot.name, [Body(root, Free()), first, *others])
+
+
+def _given_by_wheels(robot: Mechanism) -> set[int]:
+    """Velocities that follow from the others by rolling, as `reduce` takes them."""
+    rng = np.random.default_rng(2)
+    try:
+        samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
+        return set(choose_dependents(robot, samples))
+    except ReductionError:
+        return set()
+
+
+def _judged(row: JointSymmetry, given: bool, rolls: bool, length: float) -> JointSymmetry:
+    """The row with its verdict: what the groups, the drives and the wheels amount to."""
+    keeps = "kinetic energy, potential and constraints" if rolls else "kinetic energy and potential"
+    lost = _lost(row)
+    if not row.kept.dim:
+        return replace(row, reason=lost)
+    if row.driven:
+        verdict = "driven: its momentum changes with the torque"
+    elif row.horizontal.dim:
+        verdict = f"conserved: nobody drives it and {keeps} keep it"
+        return replace(
+            row,
+            reducible=True,
+            reason=verdict + (f"; {lost}" if lost else ""),
+            conserved=tuple(_momentum(twist, length) for twist in row.horizontal.twists.T),
+        )
+    elif given:
+        verdict = (
+            f"rolling: {keeps} keep it and the wheels give its velocity, but their reactions "
+            "change its momentum"
+        )
+    else:
+        verdict = f"rolling: {keeps} keep it, but the reactions of the wheels change its momentum"
+    return replace(
+        row,
+        reducible=given and not row.driven,
+        reason=verdict + (f"; {lost}" if lost else ""),
+    )
+
+
+def _lost(row: JointSymmetry) -> str:
+    """What makes the group of a joint smaller than the joint's, in words with numbers."""
+    left, whole = row.left, row.whole
+    parts = []
+    if left.dim < whole.dim:
+        rest = f"the rest of {whole.name}" if left.dim else "it"
+        parts.append(f"kinetic energy depends on {rest} (change {left.violation:.1e})")
+    for group, word in (
+        (row.potential, "gravity breaks {}"),
+        (row.constraints, "the rolling constraints depend on {}"),
+    ):
+        if group.dim < left.dim:
+            rest = f"the rest of {left.name}" if group.dim else "it"
+            parts.append(f"{word.format(rest)} (change {group.violation:.1e})")
+    if left.dim and not row.constraints.dim:
+        parts[-1] = "metric only: " + parts[-1]
+    if row.potential.dim and row.constraints.dim and not row.kept.dim:
+        parts.append("no motion keeps both")
+    return "; ".join(parts)
+
+
+def _momentum(twist: np.ndarray, length: float) -> str:
+    """Name of the component of momentum that belongs to a twist."""
+    shift, turn = twist[:3], twist[3:]
+    if np.linalg.norm(turn) * length < _DIRECTION * np.linalg.norm(shift):
+        return f"linear momentum along {_axis(shift)}"
+    speed = np.linalg.norm(turn)
+    pitch, point = float(shift @ turn) / speed**2, np.cross(turn, shift) / speed**2
+    text = f"angular momentum about {_axis(turn)}"
+    if abs(pitch) > _DIRECTION * length:
+        text = f"screw momentum about {_axis(turn)} with pitch {pitch:.4g} m/rad"
+    if np.linalg.norm(point) > _DIRECTION * length:
+        text += f" through {_numbers(point)}"
+    return text
+
+
+def _gathered(components: tuple[str, ...]) -> list[str]:
+    """Names of components, those along several axes of one kind as one."""
+    kinds: dict[str, list[str]] = {}
+    for component in components:
+        head, _, axis = component.rpartition(" ")
+        kinds.setdefault(head if axis in {"x", "y", "z"} else component, []).append(axis)
+    return [
+        f"{head} {', '.join(axes)}" if axes[0] in {"x", "y", "z"} else head
+        for head, axes in kinds.items()
+    ]
+
+
+def _axis(direction: np.ndarray) -> str:
+    unit = direction / np.linalg.norm(direction)
+    for name, axis in zip("xyz", np.eye(3), strict=True):
+        if np.abs(unit - axis).max() < _DIRECTION:
+            return name
+    return _numbers(unit)
+
+
+def _numbers(values: np.ndarray) -> str:
+    return "(" + ", ".join(f"{x + 0.0:.4g}" for x in values) + ")"
