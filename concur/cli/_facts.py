@@ -69,14 +69,23 @@ def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
             ("Singular configurations", f"damped below a margin of {servo.damped_below:g}")
         )
     if servo.torque_limits is not None:
-        names = zip(model.control_names, servo.torque_limits, model.control_units, strict=True)
         limited = [
             f"{name} {low:g} to {high:g} {unit}"
-            for name, (low, high), unit in names
+            for name, (low, high), unit in _limits(servo)
             if np.isfinite([low, high]).any()
         ]
+        alike = {(tuple(pair), unit) for _, pair, unit in _limits(servo)}
+        if len(alike) == 1 and len(limited) > 1:
+            (low, high), unit = alike.pop()
+            limited = [f"each drive {low:g} to {high:g} {unit}"]
         facts.append(("Torque limits", ", ".join(limited)))
     return facts
+
+
+def _limits(servo: Servo) -> list[tuple[str, np.ndarray, str]]:
+    """Name, pair of limits and unit of each control."""
+    model = servo.model
+    return list(zip(model.control_names, servo.torque_limits, model.control_units, strict=True))
 
 
 def _momentum(values: Sequence[float] | np.ndarray) -> str:

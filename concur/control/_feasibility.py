@@ -95,7 +95,13 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     still = np.zeros(servo.ns)
 
     def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        return np.asarray(np.linalg.lstsq(servo.decoupling(q), rate, rcond=1e-12)[0])
+        decoupling = servo.decoupling(q)
+        if servo.redundancy is None:
+            return np.asarray(np.linalg.lstsq(decoupling, rate, rcond=1e-12)[0])
+        # Of the many motions the one with the least kinetic energy, near to what the law does.
+        factor = np.linalg.cholesky(servo.model.mass_matrix(q))
+        metric = np.linalg.solve(factor, decoupling.T).T
+        return np.asarray(np.linalg.solve(factor.T, np.linalg.lstsq(metric, rate, rcond=1e-12)[0]))
 
     def speed(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
         # What momentum alone makes the outputs do is not up to the shape.

@@ -11,6 +11,10 @@ if TYPE_CHECKING:
     from concur.simulation._run import Run
 
 
+FULL = 1.0 - 1e-6
+"""Scale of the demand from which on it counts as given in full."""
+
+
 @dataclass(frozen=True)
 class Tolerances:
     """What a run must keep to pass.
@@ -131,7 +135,7 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     wrong = run.mismatch
     if wrong is not None and wrong.used and wrong.relative > 1e-9 and not run.plant_differences:
         reasons.append("the momentum is not the one the servo assumes")
-    if run.scale.min() < 1.0:
+    if run.scale.min() < FULL:
         reasons.append("torque limits were active")
     elif run.servo.damped_below is not None and np.abs(run.missed).max() > 0.0:
         reasons.append("the solution was damped")
@@ -162,7 +166,9 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
         peak = float(run.u[np.abs(run.u[:, k]).argmax(), k])
         found.append(Finding(f"peak of {name}", peak, run.control_units[k]))
     if run.servo.torque_limits is not None:
-        share = float(np.mean(run.scale < 1.0))
+        room = np.abs(run.u[:, :, None] - run.servo.torque_limits).min(axis=2)
+        active = (room <= 1e-9 * np.abs(run.servo.torque_limits).max(axis=1)).any(axis=1)
+        share = float(np.mean(active))
         found += [
             Finding("smallest scale of the demand within torque limits", float(run.scale.min())),
             Finding("share of the time in which torque limits were active", 100 * share, "%"),
