@@ -1,8 +1,14 @@
 """Which joints keep their momentum, and what changes the momentum of those that do not.
 
-A joint that leaves kinetic energy, potential and constraints invariant has a constant momentum
-if nobody drives it - and, on wheels, if the curvature two-form has no leg along it: reactions
-of the wheels act on its momentum otherwise (Proposition 4.2.12, corollary 4.2.13 of the thesis).
+The momentum of a joint is that along the first stage's horizontal lift, ``p = H_N^T M v``, on
+wheels, and ``p = (M v)_N`` otherwise. Its rate, in the axes of the frame the joint attaches to, is
+
+    pdot = E_N T - E_N V - Xi_N s + H_N^T B u
+
+with E_N the derivative along the lift, at fixed velocities: kinetic energy, potential,
+the curvature two-form (on wheels only) and the controls. Seen from the joint's own body
+``ad*_xi p`` is added. A joint on which none of these acts can be reduced by its momentum
+(Proposition 4.2.12 and corollary 4.2.13 of the thesis).
 """
 
 from __future__ import annotations
@@ -23,12 +29,14 @@ SAMPLES = 6
 """Random states at which conservation is tested."""
 
 ROUNDING = 1e-9
-"""Rate of a momentum, relative to the forces at work, that counts as zero."""
+"""Rate of a momentum, relative to the terms that have to cancel in it, that counts as zero."""
 
 
 @dataclass(frozen=True)
 class Conservation:
     """Whether a joint keeps its momentum on a reduced robot, and why or why not.
+
+    Made by `conservation`.
 
     Parameters
     ----------
@@ -45,12 +53,20 @@ class Conservation:
     driven : bool
         Whether the joint is driven.
     rate : float
-        Largest rate of its momentum without a force on it, relative to the forces at work.
-    metric, potential, form : float
-        What this rate is made of, relative alike: the change of the reduced metric along the
-        joint, that of the potential, and the curvature two-form's leg along the joint.
+        Largest rate of its momentum without its own drive, relative to the terms that have to
+        cancel in it.
+    metric, potential, form, push : float
+        What this rate is made of, relative alike: the change of the kinetic energy along the
+        joint, that of the potential, the curvature two-form's leg along the joint, and what the
+        drives of other joints do to it through wheels.
     legs : tuple of str
-        Shape velocities with which the two-form has a leg along the joint, on wheels.
+        Velocities with which the two-form has a leg along the joint, on wheels.
+    controls : tuple of str
+        Controls that act along the joint: its own, and on wheels those of wheels that follow it.
+
+    See Also
+    --------
+    conservation : makes one.
     """
 
     joint: str
@@ -62,22 +78,27 @@ class Conservation:
     metric: float
     potential: float
     form: float
+    push: float
     legs: tuple[str, ...] = ()
+    controls: tuple[str, ...] = ()
 
     @property
     def equation(self) -> str:
         """Momentum equation, in words and signs."""
-        terms = [f"d/dt p[{self.joint}] ="]
+        left = f"d/dt p[{self.joint}] ="
         if self.conserved:
-            return f"{terms[0]} 0"
-        if self.driven:
-            terms.append(f"+ u[{self.joint}]")
-        terms += [f"+ Xi[{self.joint}, {leg}] s[{leg}]" for leg in self.legs]
+            return f"{left} 0"
+        terms = []
         if self.metric > ROUNDING:
-            terms.append(f"- dH/d[{self.joint}] of the kinetic energy")
+            terms.append(f"dT/d[{self.joint}]")
         if self.potential > ROUNDING:
             terms.append(f"- dV/d[{self.joint}]")
-        return " ".join(terms)
+        if self.form > ROUNDING:
+            terms += [f"+ Xi[{self.joint}, {leg}] s[{leg}]" for leg in self.legs]
+        for name in self.controls:
+            own = name.split("[")[0] == self.joint
+            terms.append(f"+ u[{name}]" if own else f"+ H[{name}, {self.joint}] u[{name}]")
+        return f"{left} {' '.join(terms).removeprefix('+ ')}"
 
     def __str__(self) -> str:
         return f"`{self.joint}`: {'conserved' if self.conserved else 'not conserved'}, {self.why}"
@@ -87,12 +108,13 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     """Test whether a joint keeps its momentum on a reduced robot.
 
     The momentum of the joint, in the frame that it attaches to and in its own, is differentiated
-    along the motion, exactly, at random states with random forces on the other controls.
+    along the motion, exactly, at random states with random forces on the other controls. A
+    joint counts as a whole: one that keeps some components of its momentum only does not keep it.
 
     Parameters
     ----------
     model : ReducedModel
-        The reduced robot.
+        The reduced robot; stages that it went through hold their momenta.
     joint : str
         Name of the joint's body.
 
@@ -105,6 +127,13 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     ------
     UnknownNameError
         If the body does not exist or its velocity is not a shape velocity.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> cc.conservation(model, "left_wheel").equation
+    'd/dt p[left_wheel] = Xi[left_wheel, right_wheel] s[right_wheel] + u[left_wheel]'
     """
     robot = model.robot
     names = [
@@ -115,54 +144,51 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     if joint not in names:
         raise unknown_name(f"model of `{model.name}`, `joint`", "shape joint", joint, names)
     rows = _rows(model, joint)
-    driven = bool(set(rows) & set(robot.actuated_freedoms))
+    drives = list(robot.actuated_freedoms)
+    own_drives = [k for k, i in enumerate(drives) if i in rows]
     function = _terms(model, joint)
+    worst, columns, pushes = np.zeros(7), 0.0, 0.0
     rng = np.random.default_rng(11)
-    worst, touched = np.zeros(5), np.zeros(model.ns)
-    tried = 0
-    while tried < SAMPLES:
-        q = robot.random(rng)
-        if model.regularity(q) < 1e-3:
-            continue
-        tried += 1
-        s, u = rng.uniform(-1.0, 1.0, model.ns), rng.uniform(-1.0, 1.0, model.nu)
-        u[[k for k, i in enumerate(robot.actuated_freedoms) if i in rows]] = 0.0
-        *terms, columns, scale = (np.array(part) for part in function(q, s, u))
-        touched = np.maximum(touched, np.abs(columns).max(axis=1, initial=0.0))
+    for q in _regular(model, rng):
+        s = rng.uniform(-1.0, 1.0, model.ns)
+        u = np.abs(model.mass_matrix(q)).max() * rng.uniform(-1.0, 1.0, model.nu)
+        u[own_drives] = 0.0
+        *terms, legs, acting, scale = (np.array(part) for part in function(q, s, u))
         sizes = np.array([np.abs(term).max(initial=0.0) for term in terms])
-        worst = np.maximum(worst, sizes / max(float(scale.item()), 1e-12))
-    left, right, metric, potential, form = (float(x) for x in worst)
-    seen_from = "parent" if left <= ROUNDING or left <= right else "body"
-    rate = min(left, right)
-    legs = [
-        name
-        for name, size in zip(model.shape_names, touched, strict=True)
-        if robot.wheels and size > ROUNDING * max(1.0, touched.max())
-    ]
-    reasons = []
-    if driven:
-        reasons.append("its drive changes it")
+        worst = np.maximum(worst, sizes / scale.max())
+        columns = np.maximum(columns, np.abs(legs).max(axis=1, initial=0.0))
+        pushes = np.maximum(pushes, np.abs(acting).max(axis=1, initial=0.0))
+    left, right, from_parent, from_body, potential, form, push = (float(x) for x in worst)
+    seen_from = "parent" if left <= max(right, ROUNDING) else "body"
+    rate, metric = min((left, from_parent), (right, from_body))
+    if seen_from == "parent":
+        rate, metric = left, from_parent
+    parts = (
+        (metric, "the inertia depends on it"),
+        (potential, "gravity acts along it"),
+        (form, "reactions of the wheels act along it, the two-form's leg"),
+        (push, "other drives act along it through the wheels"),
+    )
+    reasons = ["its drive changes it"] if own_drives else []
     if rate > ROUNDING:
-        parts = (
-            (metric, "the reduced inertia depends on it"),
-            (potential, "gravity acts along it"),
-            (form * bool(robot.wheels), "reactions of the wheels act along it, the two-form's leg"),
-        )
         reasons += [f"{text} ({size:.1e})" for size, text in parts if size > ROUNDING]
-        if len(reasons) == int(driven):
-            reasons.append(f"its momentum changes at the relative rate {rate:.1e}")
+    held = f"nobody drives it, and its momentum changes at the relative rate {rate:.1e} only"
+    shape = model.first.shape_names
     return Conservation(
         joint,
-        not reasons,
-        "; ".join(reasons)
-        or f"nobody drives it, and its momentum changes at the relative rate {rate:.1e} only",
-        seen_from,
-        driven,
-        rate,
-        metric,
-        potential,
-        form * bool(robot.wheels),
-        tuple(legs),
+        conserved=not reasons,
+        why="; ".join(reasons) or held,
+        seen_from=seen_from,
+        driven=bool(own_drives),
+        rate=rate,
+        metric=metric,
+        potential=potential,
+        form=form,
+        push=push,
+        legs=tuple(shape[i] for i in _large(columns)) if form > ROUNDING else (),
+        controls=tuple(
+            model.control_names[i] for i in _large(pushes) if i in own_drives or push > ROUNDING
+        ),
     )
 
 
@@ -170,58 +196,77 @@ def _rows(model: ReducedModel, joint: str) -> list[int]:
     return list(range(*model.robot.v_slice(joint).indices(model.nv)))
 
 
-def _terms(model: ReducedModel, joint: str) -> ca.Function:
-    """Rate of the joint's momentum, seen from where it attaches and from its body; parts of it.
+def _large(sizes: np.ndarray) -> list[int]:
+    """Where an array is not zero but for rounding."""
+    return [int(i) for i in np.flatnonzero(sizes > ROUNDING * np.max(sizes, initial=0.0))]
 
-    The last result is the size of the forces at work.
+
+def _regular(model: ReducedModel, rng: np.random.Generator) -> list[np.ndarray]:
+    """Random configurations far from where the lift does not exist."""
+    drawn = [model.robot.random(rng) for _ in range(4 * SAMPLES)]
+    return sorted(drawn, key=lambda q: -float(model.regularity(q)))[:SAMPLES]
+
+
+def _terms(model: ReducedModel, joint: str) -> ca.Function:
+    """Rate of the joint's momentum and what it is made of.
+
+    Results: the rate in the axes of the frame the joint attaches to, and in its body's; the
+    kinetic energy's part of each; potential; two-form; controls; then the two-form's columns,
+    the controls' columns and the size of the terms that the rate is the sum of.
     """
-    robot, rows = model.robot, _rows(model, joint)
-    group = [model.shape.index(i) for i in rows]
+    robot, first, rows = model.robot, model.first, _rows(model, joint)
+    shape, group = list(first.shape), [first.shape.index(i) for i in rows]
     q, s, u = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns), ca.SX.sym("u", model.nu)
     v = model.velocity(q, s)
-    horizontal, _ = model.lift(q)
-    vdot = horizontal @ model.acceleration(q, s, u) + model.drift_acceleration(q, s)
-    first = model.first
-    own_columns = [first.shape.index(i) for i in rows]
+    vdot = model.lift(q)[0] @ model.acceleration(q, s, u) + model.drift_acceleration(q, s)
 
-    def momenta(x: ca.SX) -> ca.SX:
-        return first.momentum_fields(x)[:, own_columns].T @ robot.mass_matrix(x)
+    def weights(x: ca.SX) -> ca.SX:
+        return first.momentum_fields(x)[:, group].T @ robot.mass_matrix(x)
 
-    turning = along(momenta, q, robot.rate(q, v)) @ v
-    # Seen from where the joint attaches: d/dt Ad*_(n^-1) Pi = Ad*_(n^-1) (Pidot - ad*_xi Pi).
-    unit = ca.SX.sym("y", robot.nv)
-    only, along_joint, momentum = (ca.SX(robot.nv, 1) for _ in range(3))
-    own = momenta(q) @ v
-    for k, i in enumerate(rows):
-        only[i], along_joint[i], momentum[i] = v[i], unit[i], own[k]
-    turned = ca.gradient(ca.dot(momentum, robot.bracket(only, along_joint)), unit)[rows]
-    change = turning + momenta(q) @ vdot
+    at, fields = weights(q), first.momentum_fields(q)[:, group]
+    turning = along(weights, q, robot.rate(q, v))
+    momentum = at @ v
+    # Speeds are of order one: where nothing accelerates, momentum per second is the measure.
+    scale = ca.fabs(turning) @ ca.fabs(v) + ca.fabs(at) @ (ca.fabs(vdot) + ca.fabs(v))
+
+    # d/dt Ad*_(n^-1) p = Ad*_(n^-1) (pdot - ad*_xi p)
+    y = ca.SX.sym("y", len(rows))
+    own = [_embed(model, part, rows) for part in (v[rows], y, momentum)]
+    turned = ca.gradient(ca.dot(own[2], robot.bracket(own[0], own[1])), y)
+    rate = turning @ v + at @ vdot
 
     def slope(value: ca.SX) -> ca.SX:
-        """Derivative along motions n -> exp(e) n of the joint, seen from where it attaches."""
         gradient = ca.gradient(value, q)
-        w = ca.SX.sym("w", robot.nv)
-        return ca.gradient(ca.dot(gradient, robot.rate(q, w)), w)[rows]
+        return ca.vertcat(
+            *[ca.dot(gradient, robot.rate(q, fields[:, k])) for k in range(len(rows))]
+        )
 
-    frozen = ca.SX.sym("s_", model.ns)
-    energy = ca.bilin(model.mass_matrix(q), frozen, frozen) / 2
-    p = model.mass_matrix(q) @ s
-    shape_turned = robot.bracket(*(_embed(model, part) for part in (s, unit[list(model.shape)])))
-    own = ca.gradient(ca.dot(p, shape_turned[list(model.shape)]), unit)[rows]
-    metric = ca.substitute(slope(energy), frozen, s) + own - turned
-    potential = slope(robot.potential_energy(q))
-    columns = ca.densify(model.two_form(q, p))[:, group]
-    form = columns.T @ s
-    mass = robot.mass_matrix(q)
-    scale = ca.norm_inf(mass @ vdot) + ca.norm_inf(robot.bias(q, v))
+    rolling = bool(robot.wheels)
+    metric = first.mass_matrix(q) if rolling else robot.mass_matrix(q)
+    moving = ca.densify(v[shape] if rolling else v)
+    frozen = ca.SX.sym("w", moving.shape[0])
+    kinetic = ca.substitute(slope(ca.bilin(metric, frozen, frozen) / 2), frozen, moving)
+    legs = ca.SX(first.ns, len(rows))
+    if rolling:
+        legs = first.two_form(q, first.mass_matrix(q) @ moving)[:, group]
+    acting = fields[list(robot.actuated_freedoms), :]
     results = [
-        ca.densify(part)
-        for part in (change - turned, change, metric, potential, form, columns, scale)
+        rate - turned,
+        rate,
+        kinetic,
+        kinetic + turned,
+        slope(robot.potential_energy(q)),
+        legs.T @ v[shape],
+        acting.T @ u,
+        legs,
+        acting,
+        scale,
     ]
-    return ca.Function("conservation", [q, s, u], results, {"cse": True})
+    dense = [ca.densify(ca.SX(part)) for part in results]
+    return ca.Function("conservation", [q, s, u], dense, {"cse": True})
 
 
-def _embed(model: ReducedModel, s: ca.SX) -> ca.SX:
+def _embed(model: ReducedModel, values: ca.SX, rows: list[int]) -> ca.SX:
     full = ca.SX(model.nv, 1)
-    full[list(model.shape)] = s
+    full[rows] = values
     return full

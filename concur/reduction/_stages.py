@@ -50,13 +50,14 @@ class StagedReduction(ReducedModel):
         The stages, in words.
     inner : ReducedModel
         The stage before.
-    joints : tuple of str
-        Bodies whose joints are the group N.
+    joint : str
+        Body whose joint is the group N.
     theta : tuple of float
-        Their constant momentum in the joints' bases, N m s and N s.
-    seen_from : tuple of str
-        For each joint, the axes in which it is constant: "parent", the frame to which the joint
-        attaches, or "body", that of the body.
+        Its constant momentum in the joint's basis, N m s and N s: on wheels that of the reduced
+        system, of the whole robot otherwise.
+    seen_from : str
+        Axes in which it is constant: "parent", the frame to which the joint attaches, or "body",
+        that of the body.
 
     See Also
     --------
@@ -64,9 +65,9 @@ class StagedReduction(ReducedModel):
     """
 
     inner: ReducedModel
-    joints: tuple[str, ...]
+    joint: str
     theta: tuple[float, ...]
-    seen_from: tuple[str, ...]
+    seen_from: str
 
     @property
     def first(self) -> ReducedModel:
@@ -89,12 +90,16 @@ class StagedReduction(ReducedModel):
         Raises
         ------
         ReductionError
-            If the robot does not float.
+            If the robot does not float, or the joint does not keep its own momentum then.
         """
-        return replace(self, inner=self.inner.at_momentum(momentum))
+        inner = self.inner.at_momentum(momentum)
+        return _stage(inner, _kept(inner, self.joint), self.theta)
 
     def on(self, robot: Mechanism) -> StagedReduction:
         """The same stages of a robot with other parameters.
+
+        Whether the joint keeps its momentum there is not tested: with the same momentum it is
+        the start of a motion of that robot at least.
 
         Parameters
         ----------
@@ -117,13 +122,13 @@ class StagedReduction(ReducedModel):
     def stages(self) -> tuple[str, ...]:
         """Joints of all stages after the first, in order."""
         before = self.inner.stages if isinstance(self.inner, StagedReduction) else ()
-        return (*before, *self.joints)
+        return (*before, self.joint)
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
         horizontal, drift = self.inner.lift(q)
         own, coupling, _ = self._blocks(q)
-        fields = self.momentum_fields(q)
+        fields = self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._rows]]
         missing = self.stage_momentum(q) - fields.T @ (self.robot.mass_matrix(q) @ drift)
         solved = solve_positive_definite(own, ca.horzcat(coupling, missing))
         follows, carried = solved[:, : self.ns], solved[:, self.ns]
@@ -167,31 +172,23 @@ class StagedReduction(ReducedModel):
         numpy.ndarray or casadi.SX
             Shape (nn,), dual to the velocities of N's joints.
         """
-        carried, start = [], 0
-        for name, seen_from in zip(self.joints, self.seen_from, strict=True):
-            joint = self.robot.bodies[self.robot.index(name)].joint
-            span = slice(start, start + joint.nv)
-            start = span.stop
-            if seen_from == "body":
-                carried.append(constant(self.theta[span]))
-                continue
-            # Any wrench with these components will do: the joint feels no others.
-            spatial = constant(np.linalg.pinv(joint.basis).T @ np.array(self.theta[span]))
-            rotation, translation = joint.pose(q[self.robot.q_slice(name)])
-            force = rotation.T @ spatial[:3]
-            torque = rotation.T @ (spatial[3:] - ca.cross(translation, spatial[:3]))
-            carried.append(constant(joint.basis.T) @ ca.vertcat(force, torque))
-        return ca.vertcat(*carried)
+        if self.seen_from == "body":
+            return constant(self.theta)
+        joint = self.robot.bodies[self.robot.index(self.joint)].joint
+        # Any wrench with these components will do: the joint feels no others.
+        wrench = constant(np.linalg.pinv(joint.basis).T @ np.array(self.theta))
+        rotation, translation = joint.pose(q[self.robot.q_slice(self.joint)])
+        force = rotation.T @ wrench[:3]
+        torque = rotation.T @ (wrench[3:] - ca.cross(translation, wrench[:3]))
+        return constant(joint.basis.T) @ ca.vertcat(force, torque)
 
     def momentum_fields(self, q: Array) -> Array:
-        first = self.first
-        return first.momentum_fields(q)[:, [first.shape.index(i) for i in self._rows]]
+        return self.first.momentum_fields(q)
 
     @property
     def _rows(self) -> list[int]:
         """Indices of N's velocities in v."""
-        slices = [self.robot.v_slice(name) for name in self.joints]
-        return [i for span in slices for i in range(*span.indices(self.nv))]
+        return list(range(*self.robot.v_slice(self.joint).indices(self.nv)))
 
     @property
     def _group(self) -> list[int]:
@@ -249,15 +246,8 @@ def further_stages(model: ReducedModel, stages: Stages) -> ReducedModel:
             cure=f'Write stages=["{model.robot.bodies[-1].name}"] or stages="auto".',
         )
     for name in stages:
-        tested = conservation(model, name)
-        if not tested.conserved:
-            raise ReductionError(
-                f"robot `{model.name}`, `stages`, joint `{name}`",
-                expected="a joint that keeps its momentum",
-                came=tested.why,
-                cure=f"Leave it out of `stages`. Its momentum obeys {tested.equation}.",
-            )
-        model = _stage(model, tested, stages[name] if isinstance(stages, Mapping) else None)
+        momentum = stages[name] if isinstance(stages, Mapping) else None
+        model = _stage(model, _kept(model, name), momentum)
     return model
 
 
@@ -294,6 +284,19 @@ def _next_conserved(model: ReducedModel) -> Conservation | None:
     return None
 
 
+def _kept(model: ReducedModel, joint: str) -> Conservation:
+    """Demand that a joint keeps its momentum."""
+    tested = conservation(model, joint)
+    if not tested.conserved:
+        raise ReductionError(
+            f"robot `{model.name}`, `stages`, joint `{joint}`",
+            expected="a joint that keeps its momentum",
+            came=tested.why,
+            cure=f"Leave it out of `stages`. Its momentum obeys {tested.equation}.",
+        )
+    return tested
+
+
 def _stage(model: ReducedModel, tested: Conservation, momentum: Any) -> StagedReduction:
     robot = model.robot
     rows = range(*robot.v_slice(tested.joint).indices(model.nv))
@@ -314,7 +317,7 @@ def _stage(model: ReducedModel, tested: Conservation, momentum: Any) -> StagedRe
         tuple(sorted((*model.dependent, *rows))),
         f"{model.reason}; then by `{tested.joint}`, which keeps its momentum, {size}: {tested.why}",
         model,
-        (tested.joint,),
+        tested.joint,
         tuple(float(x) for x in theta),
-        (tested.seen_from,),
+        tested.seen_from,
     )

@@ -1,0 +1,575 @@
+"""Reduction in stages: joints that nobody drives and that keep their momentum.
+
+The crane on a car with a column that turns freely has reference numbers, from a simulation with
+multipliers outside this package. Other robots are held against Pinocchio, with lifts that
+follow from linear equations on the velocity.
+"""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from concur.errors import NonFiniteError, ReductionError, ShapeError, UnknownNameError
+from concur.mechanism import Body, Inertia, Pose, joints
+from concur.multibody import Mechanism
+from concur.reduction import (
+    MomentumReduction,
+    ReducedModel,
+    StagedReduction,
+    WheelReduction,
+    reduce,
+)
+from tests.oracles import (
+    Constrained,
+    CraneNumbers,
+    Pinocchio,
+    RoverNumbers,
+    assert_close,
+    crane,
+    crane_rows,
+    full_order,
+    rover,
+    rover_rows,
+    rover_without_arm,
+)
+from tests.reduction._reduced import (
+    Reference,
+    simulate_acceleration_form,
+    simulate_momentum_form,
+)
+from tests.reduction._staged import Lifted, ball_rover, carried, carrier, satellite
+
+N = CraneNumbers()
+Q0 = np.array([1, -2, 0.4, 0.35, -0.5, 0.8, -0.3, 0.25])
+S0 = np.array([0.15, 4, 0.3])  # psi1, psi2, phi2
+COLUMN = -0.4
+THETA = -11.57579243454301
+P0 = np.array([1218.301126335003, 515.775509659590, 13.5])
+ENERGY0 = 1126.117740198949
+COEFFICIENT0 = -40.61415965829
+V0 = np.array([1.356080564953, 0, 0.198003218997, 0.15, -0.4, 4, 5.624015021988, 0.3])
+
+
+def numbers(text: str) -> np.ndarray:
+    return np.array(text.split(), dtype=float)
+
+
+# time: q, v, reduced momentum of psi1, psi2 and phi2, energy
+STATES = {
+    1.0: (
+        numbers(
+            "1.943935754270 -1.299312155033 1.113069241924 1.085888504976 "
+            "-1.423229009880 4.906242835964 10.568045654832 0.372183374745"
+        ),
+        numbers(
+            "1.404722553615 0 1.066476494606 -1.470600219835 "
+            "-1.280125414879 10.98830871380 9.102397996069 -0.03483162963666"
+        ),
+        numbers("1646.822569246 713.1592456887 -1.567423333650"),
+        2708.56203641874,
+    ),
+    5.0: (
+        numbers(
+            "-0.04878335459189 2.447057314386 -5.724007295978 -0.9520655898785 "
+            "4.598440337810 94.23084851920 58.47584171854 0.08708584849396"
+        ),
+        numbers(
+            "2.684779268990 0 -1.508314448382 0.6504413680533 "
+            "1.314308322705 17.43142542327 13.42801771506 0.4512926641081"
+        ),
+        numbers("1767.966110287701 773.362072932733 20.308169884863"),
+        7321.08614884243,
+    ),
+}
+
+
+def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Torque law T_K of the reference motion, on v."""
+    tau = np.zeros(8)
+    tau[3] = 400 * np.cos(0.8 * t) - 300 * q[3]
+    tau[5] = 150 * np.sin(t) + 60
+    tau[6] = 80 * np.cos(0.5 * t)
+    tau[7] = 10 * np.sin(2 * t) - 60 * q[7] - 10 * v[7]
+    return tau
+
+
+def loose(robot: Mechanism, *names: str) -> Mechanism:
+    """The robot with some joints that nobody drives."""
+    return replace(robot, actuated=[n for n in robot.actuated or () if n not in names])
+
+
+@pytest.fixture(scope="module")
+def staged() -> StagedReduction:
+    model = reduce(crane(undriven="column"), stages={"column": THETA})
+    assert isinstance(model, StagedReduction)
+    return model
+
+
+@pytest.fixture(scope="module")
+def full() -> Constrained:
+    return Constrained(Pinocchio(crane()), crane_rows(N.l, N.b, N.c))
+
+
+@pytest.fixture(scope="module")
+def first(full: Constrained) -> Reference:
+    return Reference(full, shape=[3, 4, 5, 7], dependent=[0, 1, 2, 6])
+
+
+def crane_equations(first: Reference, theta: dict[int, float]):
+    """Wheels, and momenta of the first stage's joints by their index in the shape."""
+
+    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        rows, lift = first.full.rows(q), first.lift(q)
+        kept = lift[:, list(theta)].T @ first.full.oracle.mass_matrix(q)
+        return np.vstack([rows, kept]), np.array([*np.zeros(len(rows)), *theta.values()])
+
+    return equations
+
+
+def test_stages_of_the_crane(staged: StagedReduction) -> None:
+    assert staged.kind == "staged"
+    assert (staged.stages, staged.joint, staged.theta) == (("column",), "column", (THETA,))
+    assert staged.shape_names == ("axle", "left", "boom")
+    assert staged.dependent == (0, 1, 2, 4, 6)
+    assert isinstance(staged.first, WheelReduction)
+    assert staged.inner is staged.first
+    assert "then by `column`" in staged.reason
+
+
+def test_start_of_the_crane(staged: StagedReduction) -> None:
+    np.testing.assert_allclose(staged.velocity(Q0, S0), V0, rtol=0, atol=1e-11)
+    p = staged.mass_matrix(Q0) @ S0
+    np.testing.assert_allclose(p, P0, rtol=0, atol=1e-9)
+    assert staged.hamiltonian(Q0, p) == pytest.approx(ENERGY0, rel=1e-12)
+    assert staged.two_form(Q0, p)[0, 1] == pytest.approx(COEFFICIENT0, rel=1e-12)
+    np.testing.assert_array_equal(staged.stage_momentum(Q0), [THETA])
+
+
+def test_connection_of_the_crane_is_the_closed_form(staged: StagedReduction) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        q = staged.robot.random(rng)
+        d, sin = N.l - N.c * np.sin(q[3]), np.sin(q[3])
+        lift, drift = staged.lift(q)
+        np.testing.assert_allclose(lift[4], [-N.c * sin / d, -N.b * sin / d, 0], rtol=0, atol=1e-14)
+        expected = np.zeros(8)
+        expected[4] = THETA / N.column(q[7])
+        np.testing.assert_allclose(drift, expected, rtol=1e-13, atol=0)
+
+
+def test_two_form_of_the_crane_is_the_closed_form(staged: StagedReduction) -> None:
+    # The column's spin drops out of it: its inertia acts as a point mass.
+    rng = np.random.default_rng(1)
+    for _ in range(50):
+        q, s = staged.robot.random(rng), rng.uniform(-3, 3, 3)
+        sin, cos, d = np.sin(q[3]), np.cos(q[3]), N.l - N.c * np.sin(q[3])
+        sigma = (N.c * s[0] + N.b * s[1]) / d
+        vx, w = N.l * cos * sigma, sin * sigma
+        wheel = ((N.l + N.c * sin) * sigma + N.c * s[0]) / N.b
+        turning = (N.turning(q[7]) - N.column(q[7])) * w + N.steering * s[0]
+        sum_of_both = (
+            N.b * (N.c - N.l * sin) * N.total * vx
+            + N.b * cos * turning
+            + 2 * N.c * cos * N.j[3][1] * wheel
+        )
+        expected = np.zeros((3, 3))
+        expected[0, 1] = -N.l / d**2 * sum_of_both
+        expected[1, 0] = -expected[0, 1]
+        assert_close(staged.two_form(q, staged.mass_matrix(q) @ s), expected, 1e-11)
+
+        inner = staged.inner
+        before = inner.two_form(q, inner.mass_matrix(q) @ staged.velocity(q, s)[[3, 4, 5, 7]])
+        added = THETA * N.b * N.l * cos / d**2
+        assert before[0, 2] + added == pytest.approx(expected[0, 1], rel=1e-10, abs=1e-9)
+
+
+def test_motion_of_the_crane_in_momentum_form(staged: StagedReduction, first: Reference) -> None:
+    q, p = simulate_momentum_form(staged, Q0, S0, law, list(STATES))
+    for i, (q_end, v_end, p_end, energy) in enumerate(STATES.values()):
+        assert_close(q[i], q_end, 1e-9)
+        assert_close(p[i], p_end, 1e-9)
+        v = staged.velocity(q[i], np.linalg.solve(staged.mass_matrix(q[i]), p[i]))
+        assert_close(v, v_end, 1e-9)
+        assert staged.hamiltonian(q[i], p[i]) == pytest.approx(energy, rel=1e-9)
+        kept = first.lift(q[i])[:, 1] @ first.full.oracle.mass_matrix(q[i]) @ v
+        assert kept == pytest.approx(THETA, rel=1e-12)
+
+
+def test_motion_of_the_crane_in_stages_and_with_multipliers(
+    staged: StagedReduction, full: Constrained, first: Reference
+) -> None:
+    times = np.array([1.0, 5.0, 10.0])
+    q, s = simulate_acceleration_form(staged, Q0, S0, law, times)
+    q_full, v_full = full.simulate(Q0, staged.velocity(Q0, S0), law, times)
+    s_first = np.array([0.15, COLUMN, 4, 0.3])
+    q_first, _ = simulate_acceleration_form(staged.inner, Q0, s_first, law, times)
+    for i in range(3):
+        assert_close(q[i], q_full[i], 1e-9)
+        assert_close(q[i], q_first[i], 1e-9)
+        assert_close(staged.velocity(q[i], s[i]), v_full[i], 1e-9)
+        kept = first.lift(q_full[i])[:, 1] @ first.full.oracle.mass_matrix(q_full[i]) @ v_full[i]
+        assert kept == pytest.approx(THETA, rel=1e-10)
+    for i in range(2):
+        q_end, v_end, *_ = STATES[times[i]]
+        assert_close(q[i], q_end, 1e-9)
+        assert_close(staged.velocity(q[i], s[i]), v_end, 1e-9)
+
+
+def check_against(
+    model: ReducedModel, lifted: Lifted, vdot_of, seed: int, states: int = 12, size: float = 1.0
+) -> None:
+    """Hold lift, mass, energy, accelerations and momentum rates against Pinocchio's."""
+    rng = np.random.default_rng(seed)
+    drives = list(model.robot.actuated_freedoms)
+    assert list(model.shape) == lifted.shape
+    for _ in range(states):
+        q, s = model.robot.random(rng), rng.uniform(-2, 2, model.ns)
+        u = size * rng.uniform(-1, 1, model.nu)
+        tau = np.zeros(model.nv)
+        tau[drives] = u
+        for ours, theirs in zip(model.lift(q), lifted.lift(q), strict=True):
+            assert_close(ours, theirs, 1e-10)
+        v = model.velocity(q, s)
+        p = model.mass_matrix(q) @ s
+        assert_close(model.mass_matrix(q), lifted.mass_matrix(q), 1e-10)
+        assert model.hamiltonian(q, p) == pytest.approx(lifted.energy(q, s), rel=1e-10)
+        vdot = vdot_of(q, v, tau)
+        sdot = model.acceleration(q, s, u)
+        assert_close(sdot, vdot[lifted.shape], 1e-9)
+        assert_close(model.lift(q)[0] @ sdot + model.drift_acceleration(q, s), vdot, 1e-9)
+        velocity, pdot = model.vector_field(q, p, u)
+        assert_close(velocity, v, 1e-10)
+        assert_close(pdot, lifted.momentum_rate(q, s, vdot), 1e-8)
+
+
+def test_equations_of_the_crane(staged: StagedReduction, first: Reference) -> None:
+    lifted = Lifted(first.full.oracle, crane_equations(first, {1: THETA}), [3, 5, 7])
+    full = first.full
+    check_against(staged, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 2, size=100)
+
+
+def test_a_round_boom_makes_two_stages_in_either_order(first: Reference) -> None:
+    n = replace(N, j=(*N.j[:5], (45.0, 45.0, 45.0)))
+    robot = loose(crane(n), "column", "boom")
+    momenta = {"column": THETA, "boom": 20.0}
+    one = reduce(robot, stages=momenta)
+    other = reduce(robot, stages={"boom": 20.0, "column": THETA})
+    assert one.stages == ("column", "boom")
+    assert other.stages == ("boom", "column")
+    assert one.shape == other.shape == (3, 5)
+    full = Constrained(Pinocchio(crane(n)), crane_rows(N.l, N.b, N.c))
+    lifted = Lifted(
+        full.oracle,
+        crane_equations(Reference(full, first.shape, first.dependent), {1: THETA, 3: 20.0}),
+        [3, 5],
+    )
+    for model in (one, other):
+        check_against(model, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 3, size=100)
+
+    # Along the motion both momenta stay what they are, whatever else is driven.
+    def quiet(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return law(t, q, v) * [1, 1, 1, 1, 1, 1, 1, 0]
+
+    s0 = np.array([0.15, 4.0])
+    q, v = full.simulate(Q0, one.velocity(Q0, s0), quiet, [5.0, 10.0])
+    ours, s = simulate_acceleration_form(one, Q0, s0, quiet, [5.0, 10.0])
+    assert_close(ours, q, 1e-9)
+    for i in range(2):
+        assert_close(one.velocity(ours[i], s[i]), v[i], 1e-9)
+        assert 45.0 * v[i][7] == pytest.approx(20.0, rel=1e-10)
+
+
+def test_with_locked_steering_the_swinging_boom_does_not_move_the_car() -> None:
+    steered = 0.3
+    turned = Pose((N.l, 0, 0), (0, 0, np.sin(steered / 2), np.cos(steered / 2)))
+    axle = Body("axle", joints.Fixed(), "chassis", turned, crane().bodies[1].inertia)
+    bodies = [axle if body.name == "axle" else body for body in crane().bodies]
+    robot = Mechanism("locked", bodies, wheels=crane().wheels, actuated=("left", "boom"))
+    model = reduce(robot, stages={"column": 50.0})
+    assert model.shape_names == ("left", "boom")
+    rng = np.random.default_rng(4)
+    column = []
+    for _ in range(10):
+        q, s = robot.random(rng), rng.uniform(-2, 2, 2)
+        wheel, _ = model.acceleration(q, s, np.zeros(2))
+        assert abs(wheel) < 1e-12
+        column.append(float(model.drift_acceleration(q, s)[robot.v_slice("column")][0]))
+        assert abs(model.acceleration(q, s, np.array([100.0, 0.0]))[0]) > 0.1
+    assert np.abs(column).max() > 0.1
+
+
+def test_idle_wheels_keep_their_momenta_when_nothing_is_off_the_axle() -> None:
+    # The curvature acts on what lies in front of the axle only; without it all is constant.
+    balanced = RoverNumbers(l0=0.0)
+    robot = replace(rover_without_arm(balanced), actuated=())
+    model = reduce(robot, stages={"left": 0.3, "right": -0.1})
+    assert model.ns == 0
+    one = reduce(robot, stages="auto")
+    assert one.shape_names == ("right",)
+    full = Constrained(Pinocchio(robot), lambda q: rover_rows(0.1, 0.25)(np.append(q, 0))[:, :5])
+    reference = Reference(full, shape=[3, 4], dependent=[0, 1, 2])
+    q0 = np.array([0.3, -0.2, 0.7, 0.4, -0.9])
+    v0 = model.velocity(q0, np.zeros(0))
+    p0 = reference.mass_matrix(q0) @ v0[[3, 4]]
+    np.testing.assert_allclose(p0, [0.3, -0.1], rtol=0, atol=1e-14)
+    _, v = full.simulate(q0, v0, lambda t, q, v: np.zeros(5), [3.0])
+    np.testing.assert_allclose(v[0], v0, rtol=0, atol=1e-12)
+    with pytest.raises(ReductionError, match="reactions of the wheels"):
+        reduce(replace(rover_without_arm(), actuated=()), stages=["left"])
+
+
+def floating_equations(robot: Mechanism, momentum: np.ndarray, theta: dict[str, np.ndarray]):
+    """Spatial momentum on the base's group, and the whole robot's momenta of some joints."""
+    oracle, nb = Pinocchio(robot), robot.base.joint.nv
+
+    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        mass, unit = oracle.mass_matrix(q), np.eye(robot.nv)
+        spatial = np.column_stack([oracle.momentum(q, unit[:, i]) for i in range(robot.nv)])
+        rows, values = [spatial[:nb]], [momentum[:nb]]
+        for name, value in theta.items():
+            joint = robot.bodies[robot.index(name)].joint
+            rows.append(mass[robot.v_slice(name)])
+            values.append(carried(joint, q[robot.q_slice(name)], value))
+        return np.vstack(rows), np.concatenate(values)
+
+    return oracle, equations
+
+
+MU = np.array([1.2, -0.7, 0.5, 0.8, -1.1, 0.9])
+
+
+def test_floating_body_with_free_rotors() -> None:
+    robot = satellite()
+    theta = {"rotor": np.array([0.7]), "second": np.array([-0.2])}
+    model = reduce(robot, momentum=MU, stages=theta)
+    assert isinstance(model.first, MomentumReduction)
+    assert model.shape_names == ("turret", "elbow")
+    oracle, equations = floating_equations(robot, MU, theta)
+    check_against(model, Lifted(oracle, equations, [6, 7]), oracle.forward_dynamics, 5)
+    turned = reduce(robot, momentum=MU, stages=dict(reversed(theta.items())))
+    check_against(turned, Lifted(oracle, equations, [6, 7]), oracle.forward_dynamics, 6, states=3)
+
+
+def test_motion_of_a_floating_body_with_free_rotors() -> None:
+    robot = satellite()
+    theta = {"rotor": 0.7, "second": -0.2}
+    model = reduce(robot, momentum=MU, stages=theta)
+
+    def push(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array([0.5 * np.sin(t), 0.4 * np.cos(1.3 * t)]) - 0.3 * v[[6, 7]]
+
+    def on_v(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array([*np.zeros(6), *push(t, q, v), 0, 0])
+
+    q0 = robot.random(np.random.default_rng(7))
+    s0, times = np.array([0.1, -0.2]), [5.0, 10.0]
+    q, s = simulate_acceleration_form(model, q0, s0, on_v, times)
+    q_full, v_full = full_order(robot, q0, model.velocity(q0, s0), push, times)
+    assert_close(q, q_full, 1e-8)
+    oracle = Pinocchio(robot)
+    for i in range(2):
+        kept = oracle.mass_matrix(q_full[i])[[8, 9]] @ v_full[i]
+        np.testing.assert_allclose(kept, [0.7, -0.2], rtol=1e-10)
+        assert_close(model.velocity(q[i], s[i]), v_full[i], 1e-8)
+
+
+def test_a_turning_group_that_is_not_abelian() -> None:
+    robot, theta = carrier(), {"carrier": np.array([0.9, -0.5, 0.4])}
+    model = reduce(robot, momentum=MU, stages=theta)
+    assert model.seen_from == "parent"
+    assert model.shape_names == ("first", "second")
+    oracle, equations = floating_equations(robot, MU, theta)
+    check_against(model, Lifted(oracle, equations, [6, 7]), oracle.forward_dynamics, 8)
+
+
+def test_motion_of_a_turning_group_that_is_not_abelian() -> None:
+    robot, theta = carrier(), np.array([0.9, -0.5, 0.4])
+    model = reduce(robot, momentum=MU, stages={"carrier": theta})
+
+    def push(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array([0.1 * np.sin(t), 0.1 * np.cos(1.3 * t)])
+
+    def on_v(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        return np.array([*np.zeros(6), *push(t, q, v)])
+
+    q0, s0 = robot.random(np.random.default_rng(9)), np.array([1.0, -0.7])
+    q, p = simulate_momentum_form(model, q0, s0, on_v, [5.0, 10.0])
+    q_full, v_full = full_order(robot, q0, model.velocity(q0, s0), push, [5.0, 10.0])
+    oracle, joint = Pinocchio(robot), joints.Spherical()
+    for i in range(2):
+        assert_close(q[i], q_full[i], 1e-8)
+        body = oracle.mass_matrix(q_full[i])[3:6] @ v_full[i]
+        expected = carried(joint, q_full[i][robot.q_slice("carrier")], theta)
+        np.testing.assert_allclose(body, expected, rtol=0, atol=1e-10)
+        s = np.linalg.solve(model.mass_matrix(q[i]), p[i])
+        assert_close(model.velocity(q[i], s), v_full[i], 1e-8)
+
+
+def test_a_ball_of_equal_moments_keeps_its_momentum_in_its_own_axes() -> None:
+    robot, theta = ball_rover(), np.array([0.3, -0.2, 0.5])
+    model = reduce(robot, stages={"ball": theta})
+    assert model.seen_from == "body"
+    assert model.shape_names == ("left", "right", "arm")
+    rows = np.zeros((3, robot.nv))
+    rows[0, 1] = 1.0
+    rows[1, [0, 2, 3]] = 1.0, -0.25, -0.1
+    rows[2, [0, 2, 4]] = 1.0, 0.25, -0.1
+    full = Constrained(Pinocchio(robot), lambda q: rows.astype(q.dtype))
+    first = Reference(full, shape=list(range(3, 9)), dependent=[0, 1, 2])
+
+    def equations(q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        kept = first.lift(q)[:, 3:].T @ full.oracle.mass_matrix(q)
+        return np.vstack([rows, kept]), np.array([0, 0, 0, *theta])
+
+    lifted = Lifted(full.oracle, equations, [3, 4, 5])
+    check_against(model, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 10)
+
+
+@pytest.mark.parametrize("robot", [satellite(), carrier()], ids=lambda robot: robot.name)
+def test_the_base_of_a_floating_robot_is_such_a_stage_itself(robot: Mechanism) -> None:
+    from concur.reduction._stages import further_stages
+
+    plain = ReducedModel(robot, "unreduced", tuple(range(robot.nv)), (), "taken as it is")
+    nb = robot.base.joint.nv
+    one = further_stages(plain, {robot.base.name: MU[:nb]})
+    other = reduce(robot, momentum=MU)
+    assert one.seen_from == "parent"
+    assert one.shape == other.shape
+    rng = np.random.default_rng(11)
+    for _ in range(5):
+        q, s = robot.random(rng), rng.uniform(-1, 1, one.ns)
+        u = rng.uniform(-1, 1, one.nu)
+        for ours, theirs in zip(one.lift(q), other.lift(q), strict=True):
+            assert_close(ours, theirs, 1e-12)
+        p = one.mass_matrix(q) @ s
+        assert_close(p, other.mass_matrix(q) @ s, 1e-12)
+        assert_close(one.acceleration(q, s, u), other.acceleration(q, s, u), 1e-11)
+        assert_close(one.vector_field(q, p, u)[1], other.vector_field(q, p, u)[1], 1e-11)
+
+
+def test_stages_hold_from_measured_velocities_too(staged: StagedReduction) -> None:
+    # A velocity that the lift admits is taken as it is, one that it does not is not corrected.
+    rng = np.random.default_rng(12)
+    for _ in range(5):
+        q, s = staged.robot.random(rng), rng.uniform(-2, 2, 3)
+        v, sdot = staged.velocity(q, s), rng.uniform(-2, 2, 3)
+        assert_close(staged.shape_forces(q, v, sdot), staged.inverse_dynamics(q, s, sdot), 1e-12)
+        v = v + staged.inner.lift(q)[0] @ [0.0, 0.5, 0.0, 0.0]  # another momentum of the column
+        changed = replace(staged, theta=(THETA + 0.5 * N.column(q[7]),))
+        assert_close(changed.velocity(q, s), v, 1e-12)
+        ours = staged.shape_forces(q, v, sdot)
+        assert_close(ours, changed.inverse_dynamics(q, s, sdot), 1e-11)
+
+
+def test_auto_takes_every_joint_that_can_be_reduced() -> None:
+    assert reduce(crane(undriven="column"), stages="auto").stages == ("column",)
+    found = reduce(satellite(), stages="auto")
+    assert found.stages == ("rotor", "second")
+    assert found.theta == (0.0,)
+    for robot in (crane(), rover(), crane(undriven="right")):
+        model = reduce(robot, stages="auto")
+        assert model.kind == "chaplygin"
+        assert model == reduce(robot)
+
+
+def test_a_model_says_when_it_could_be_reduced_further() -> None:
+    assert 'stages="auto"' in reduce(crane(undriven="column")).reason
+    assert "`column`" in reduce(crane(undriven="column")).reason
+    for robot in (crane(), crane(undriven="boom"), crane(undriven="right")):
+        assert "stages" not in reduce(robot).reason
+    assert "stages" not in reduce(crane(undriven="column"), stages="auto").reason
+
+
+def test_momenta_are_zero_unless_given() -> None:
+    robot = crane(undriven="column")
+    assert reduce(robot, stages=["column"]).theta == (0.0,)
+    assert reduce(robot, stages=("column",)) == reduce(robot, stages="auto")
+    assert reduce(robot, stages={"column": [2]}).theta == (2.0,)
+    assert reduce(robot, stages={"column": np.float64(2)}).theta == (2.0,)
+    assert reduce(robot, stages=[]).kind == "chaplygin"
+    still = reduce(robot, stages=["column"])
+    np.testing.assert_array_equal(still.lift(Q0)[1], np.zeros(8))
+
+
+def test_stages_survive_pickling(staged: StagedReduction) -> None:
+    twin = pickle.loads(pickle.dumps(staged))
+    assert twin == staged
+    np.testing.assert_array_equal(twin.velocity(Q0, S0), staged.velocity(Q0, S0))
+
+
+def test_the_same_stages_of_a_robot_with_other_parameters(staged: StagedReduction) -> None:
+    heavy = replace(N, m=(*N.m[:5], 120.0))
+    other = staged.on(crane(heavy, undriven="column"))
+    expected = reduce(crane(heavy, undriven="column"), stages={"column": THETA})
+    assert other == replace(expected, reason=staged.reason, inner=other.inner)
+    q = staged.robot.random(np.random.default_rng(13))
+    np.testing.assert_array_equal(other.mass_matrix(q), expected.mass_matrix(q))
+    assert other.inner.robot.total_mass == N.total + 30.0
+
+
+def test_the_same_stages_at_another_momentum() -> None:
+    model = reduce(satellite(), momentum=MU, stages={"rotor": 0.7, "second": -0.2})
+    other = model.at_momentum(2 * MU)
+    expected = reduce(satellite(), momentum=2 * MU, stages={"rotor": 0.7, "second": -0.2})
+    assert other == expected
+    assert other.first.momentum == tuple(2 * MU)
+    q, s = satellite().random(np.random.default_rng(14)), np.array([0.1, 0.2])
+    np.testing.assert_array_equal(other.velocity(q, s), expected.velocity(q, s))
+
+
+def test_a_momentum_can_end_a_stage() -> None:
+    # Angular momentum about a moving point is constant only while nothing drifts.
+    model = reduce(carrier(com=(0.1, 0.0, 0.05)), stages=["carrier"])
+    assert model.stages == ("carrier",)
+    assert model.at_momentum([0, 0, 0, 1, 2, 3]).stages == ("carrier",)
+    with pytest.raises(ReductionError, match="`carrier`"):
+        model.at_momentum(MU)
+
+
+def test_a_robot_that_does_not_float_has_no_momentum(staged: StagedReduction) -> None:
+    with pytest.raises(ReductionError, match="`momentum`"):
+        staged.at_momentum(MU)
+
+
+ROBOT = crane(undriven="column")
+
+
+@pytest.mark.parametrize(
+    ("stages", "error", "words"),
+    [
+        ("column", ReductionError, ["`stages`", '"auto", names of bodies', "'column'"]),
+        (3, ReductionError, ["`stages`", "got 3"]),
+        (["boom"], ReductionError, ["`boom`", "its drive changes it", "u[boom]"]),
+        (["left"], ReductionError, ["`left`", "two-form", "Xi[left, axle] s[axle]"]),
+        (["colum"], UnknownNameError, ["column", "colum"]),
+        (["right"], UnknownNameError, ["right", "shape joint"]),
+        (["column", "column"], UnknownNameError, ["column"]),
+        ({"column": [1.0, 2.0]}, ShapeError, ["`column`", "(1,)"]),
+        ({"column": "fast"}, ShapeError, ["`column`"]),
+        ({"column": np.nan}, NonFiniteError, ["`column`"]),
+    ],
+)
+def test_bad_stages_are_refused(stages: object, error: type[Exception], words: list[str]) -> None:
+    with pytest.raises(error) as caught:
+        reduce(ROBOT, stages=stages)
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_a_joint_with_several_freedoms_takes_as_many_numbers() -> None:
+    with pytest.raises(ShapeError, match=r"\(3,\)"):
+        reduce(ball_rover(), stages={"ball": 1.0})
+
+
+def test_an_undriven_joint_that_is_not_balanced_is_refused() -> None:
+    boom = crane().bodies[-1]
+    hung = replace(boom, inertia=Inertia(90.0, (0.001, 0, 0), (1.0, 45.0, 45.0)))
+    bodies: list[Body] = [*crane().bodies[:-1], hung]
+    robot = Mechanism("hung", bodies, crane().wheels, actuated=["axle", "left", "right", "boom"])
+    with pytest.raises(ReductionError, match="the inertia depends on it"):
+        reduce(robot, stages=["column"])
+    assert reduce(robot, stages="auto").kind == "chaplygin"
