@@ -18,6 +18,7 @@ MARKS = {
     None: "",
     AuditStatus.HOLDS: "[green]holds[/]",
     AuditStatus.FAILS: "[bold red]fails[/]",
+    AuditStatus.NOT_NEEDED: "not needed",
     AuditStatus.NOT_CHECKED: "[yellow]not checked[/]",
 }
 

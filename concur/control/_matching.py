@@ -47,7 +47,7 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
             f"{where}, controls",
             expected=f"{model.ns} controls for the shape velocities {', '.join(model.shape_names)}",
             came=f"{model.nu}: {', '.join(model.control_names)}",
-            cure="Set `actuated` of the robot to as many joints.",
+            cure=_cure(model),
         )
     wanted = sum(output.dim for output in checked)
     if wanted > model.nu:
@@ -64,3 +64,14 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
     for output in checked:
         check_planar(where, model.robot, output, lambda q: model.lift(q)[0])
     return checked
+
+
+def _cure(model: ReducedModel) -> str:
+    base = range(model.robot.base.joint.nv)
+    free = [model.robot.freedom_names[i] for i in base if i in model.shape]
+    if model.robot.wheels and free:
+        return (
+            f"The wheels leave {', '.join(free)} free, which nothing drives: add a wheel or a "
+            "slider that holds it. Such a robot can be moved by `concur.forced_motion`."
+        )
+    return "Set `actuated` of the robot to as many joints."

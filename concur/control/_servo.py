@@ -538,7 +538,12 @@ class Servo(EvaluatedMethods):
         if self.redundancy is not None:
             rows.append(matching_counts(self))
         rows.append(invertibility(self, path, q0))
-        return self.model.audit(self.outputs).replace(*rows)
+        working_set = None
+        if path is not None and len(path.configurations):
+            working_set = path.configurations
+        elif q0 is not None:
+            working_set = self.model.robot.check_configuration(q0)
+        return self.model.audit(self.outputs, working_set).replace(*rows)
 
     def feasibility(
         self, reference: Reference, duration: float, q0: ArrayLike | None = None

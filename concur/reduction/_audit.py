@@ -7,7 +7,7 @@ that the law itself needs and that the others do not imply.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -35,6 +35,7 @@ class AuditStatus(Enum):
 
     HOLDS = "holds"
     FAILS = "fails"
+    NOT_NEEDED = "not needed"
     NOT_CHECKED = "not checked"
 
 
@@ -171,6 +172,8 @@ def audit(
         ),
         *_platform(model, samples, _working_set(model, working_set)),
     ]
+    if model.first.kind == "constrained":
+        rows = [_waived(row) for row in rows]
     order = {f"CON{i}": i for i in range(1, 10)}
     return Audit(tuple(sorted(rows, key=lambda row: order.get(row.id, 99))))
 
@@ -178,6 +181,14 @@ def audit(
 def _row(id: str, statement: str, holds: bool, why: str, **values: float) -> AuditRow:
     status = AuditStatus.HOLDS if holds else AuditStatus.FAILS
     return AuditRow(id, statement, status, why, values)
+
+
+def _waived(row: AuditRow) -> AuditRow:
+    """A symmetry that fails takes nothing from a lift that does not rest on one."""
+    if row.id not in ("CON1", "NHR2") or row.status is not AuditStatus.FAILS:
+        return row
+    why = f"it fails, but the lift is used without a symmetry group: {row.why}"
+    return replace(row, status=AuditStatus.NOT_NEEDED, why=why)
 
 
 def _not_checked(id: str, statement: str, why: str) -> AuditRow:
@@ -190,18 +201,19 @@ def _invariance(
     """CON1: nothing depends on the coordinates of the group; gravity does not push along it."""
     robot = model.robot
     statement = "kinetic energy, potential and constraints are invariant under the group"
-    if not model.dependent:
+    group = list(model.first.dependent)
+    if not group:
         return _row("CON1", statement, True, "no velocity is dependent: the group is trivial")
     mass = rows = push = 0.0
     for q in samples:
         displacement = np.zeros(robot.nv)
-        displacement[list(model.dependent)] = rng.uniform(-1.0, 1.0, len(model.dependent))
+        displacement[group] = rng.uniform(-1.0, 1.0, len(group))
         moved = robot.integrate(q, displacement)
         scale = np.abs(robot.mass_matrix(q)).max()
         mass = max(mass, np.abs(robot.mass_matrix(moved) - robot.mass_matrix(q)).max() / scale)
         turned = np.abs(robot.constraints(moved) - robot.constraints(q))
         rows = max(rows, turned.max(initial=0.0))
-        gravity = robot.bias(q, np.zeros(robot.nv))[list(model.dependent)]
+        gravity = robot.bias(q, np.zeros(robot.nv))[group]
         push = max(push, np.abs(gravity).max() / max(1.0, robot.total_mass))
     worst = max(mass, rows, push)
     return _row(
@@ -306,10 +318,11 @@ def _platform(
         for i in range(*robot.v_slice(body.name).indices(robot.nv))
     ]
     on_arm = max(np.abs(robot.constraints(q)[:, arm]).max(initial=0.0) for q in samples)
-    moved = rows_change(robot, model.dependent, samples, seed=6)
+    dependent = model.first.dependent
+    moved = rows_change(robot, dependent, samples, seed=6)
     at, kind = (samples, "random") if working_set is None else (working_set, "given")
-    ratio = min(spread(robot, model.dependent, q) for q in at)
-    sides = {orientation(robot, model.dependent, q) for q in at}
+    ratio = min(spread(robot, dependent, q) for q in at)
+    sides = {orientation(robot, dependent, q) for q in at}
     why = f"smallest over largest singular value {ratio:.3g} at {len(at)} {kind} configurations"
     if len(sides) > 1:
         why += "; the determinant changes its sign: singular configurations lie in between"

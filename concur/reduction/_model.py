@@ -469,7 +469,9 @@ class ReducedModel(EvaluatedMethods):
             horizontal[row, column] = 1.0
         return horizontal
 
-    def audit(self, outputs: Iterable[Any] | None = None) -> Audit:
+    def audit(
+        self, outputs: Iterable[Any] | None = None, working_set: ArrayLike | None = None
+    ) -> Audit:
         """Check the assumptions CON1-CON9 and NHR1-NHR3 at sampled configurations.
 
         Parameters
@@ -477,13 +479,21 @@ class ReducedModel(EvaluatedMethods):
         outputs : iterable of Output, optional
             Outputs to be controlled; without them the conditions on outputs are listed as
             not checked.
+        working_set : array_like, optional
+            Configurations at which the wheels have to determine the motion (NHR3), in the order
+            in which they are passed, shape (k, nq); default random ones.
 
         Returns
         -------
         Audit
             One row per condition: holds, fails or not checked, and why.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If the working set holds no configurations of the robot.
         """
-        return audit(self, None if outputs is None else tuple(outputs))
+        return audit(self, None if outputs is None else tuple(outputs), working_set)
 
 
 def _embed(s: Array, rows: list[int], size: int) -> Array:

@@ -28,9 +28,10 @@ def reduce(
     """Reduce a robot to its shape velocities.
 
     A robot with wheels is reduced by its rolling constraints (Chaplygin, theorem 4.2.4):
-    the base's velocity, and the spin of wheels left over, follow from the driven ones. A
-    robot that floats, its base driven by nobody, is reduced by its constant momentum
-    (symplectic, theorem 3.3.6). A robot on a fixed base is taken as it is.
+    the base's velocity, and the spin of wheels left over, follow from the driven ones; what too
+    few wheels leave of the base's velocity stays a shape velocity without a drive. A robot that
+    floats, its base driven by nobody, is reduced by its constant momentum (symplectic, theorem
+    3.3.6). A robot on a fixed base is taken as it is.
 
     Joints that nobody drives and that keep their momentum can be reduced further, stage by
     stage (section 4.5): their velocities then follow from that momentum.
@@ -57,7 +58,7 @@ def reduce(
     Raises
     ------
     ReductionError
-        If there are wheels that do not determine the motion of the base, a momentum for a robot
+        If the wheels determine no choice of velocities everywhere, a momentum for a robot
         that does not keep it, gravity along a base that floats, or a stage whose joint does not
         keep its momentum.
     UnknownNameError
@@ -149,11 +150,16 @@ def _by_wheels(robot: Mechanism) -> WheelReduction:
     dependent = choose_dependents(robot, samples)
     shape = tuple(i for i in range(robot.nv) if i not in dependent)
     symmetric = rows_change(robot, dependent, samples, seed=3) < 1e-9
+    left = [i for i in range(robot.base.joint.nv) if i not in dependent]
     names = ", ".join(robot.freedom_names[i] for i in dependent)
     reason = f"{robot.nf} independent rolling constraints determine {names}"
     if not symmetric:
         reason += ", but depend on them: no symmetry group, the lift is used without it"
-    kind = "chaplygin" if symmetric else "constrained"
+    if left:
+        free = " and ".join(robot.base.joint.freedom_names[i] for i in left)
+        owns = "its momentum changes" if len(left) == 1 else "their momenta change"
+        reason += f"; the wheels leave {free} of the base free: {owns}"
+    kind = "constrained" if left or not symmetric else "chaplygin"
     model = WheelReduction(robot, kind, shape, dependent, reason)
     stuck = _stuck(model, samples)
     if stuck:

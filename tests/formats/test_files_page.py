@@ -109,7 +109,7 @@ def test_every_option_of_the_servo_is_listed() -> None:
 
 
 def test_wheels_outputs_references_and_methods_are_listed() -> None:
-    kinds = ["disk", "omni", "mecanum", "slider"]
+    kinds = ["disk", "omni", "mecanum", "slider", "ball", "rubber_ball"]
     assert sorted(table_after("Wheels")) == sorted([*_robot._WheelTable.model_fields, *kinds])
     groups = list(_reference.REFERENCE_KINDS)
     assert sorted(table_after("Outputs")) == sorted([*_task._OutputTable.model_fields, *groups])

@@ -19,7 +19,6 @@ from concur.errors import ShapeError, SingularConfigurationError
 from concur.mechanism import Pose
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, ReducedModel, reduce
-from concur.reduction._audit import audit
 from concur.simulation import Plant, forced_motion
 from tests.oracles import CraneNumbers, Pinocchio, assert_close, crane_rows, difference_quotient
 from tests.reduction.test_crane import P0, Q0, S0, SHAPE, STATES, V0, law, upsilon
@@ -246,22 +245,28 @@ def test_errors_name_what_is_not_determined(servo: Servo) -> None:
 
 def test_audit_looks_at_the_working_set(short: ReducedModel) -> None:
     # Random angles lie on both sides of the singular one; a task may stay on one.
-    anywhere = audit(short, None)["NHR3"]
+    anywhere = short.audit()["NHR3"]
     assert anywhere.status is AuditStatus.FAILS
     assert "32 random configurations" in anywhere.why
     gentle = [steered(angle) for angle in np.linspace(-0.5, 0.5, 11)]
-    row = audit(short, None, gentle)["NHR3"]
+    row = short.audit(working_set=gentle)["NHR3"]
     assert row.status is AuditStatus.HOLDS
     assert "11 given configurations" in row.why
     across = [steered(angle) for angle in np.linspace(0.5, 1.5, 11)]
-    row = audit(short, None, across)["NHR3"]
+    row = short.audit(working_set=across)["NHR3"]
     assert row.status is AuditStatus.FAILS
     assert "changes its sign" in row.why
-    assert audit(short, None, steered(SINGULAR))["NHR3"].values["ratio"] < 1e-12
-    assert audit(short, None, gentle)["NHR2"] == audit(short, None)["NHR2"]
+    assert short.audit(working_set=steered(SINGULAR))["NHR3"].values["ratio"] < 1e-12
+    assert short.audit(working_set=gentle)["NHR2"] == short.audit()["NHR2"]
+
+
+def test_servo_audits_where_it_works(servo: Servo) -> None:
+    assert servo.audit()["NHR3"].status is AuditStatus.FAILS
+    assert servo.audit(q0=steered(0.3))["NHR3"].status is AuditStatus.HOLDS
+    assert servo.audit(q0=steered(SINGULAR))["NHR3"].status is AuditStatus.FAILS
 
 
 @pytest.mark.parametrize("wrong", [[], np.zeros((2, 7)), np.zeros((1, 1, 8))])
 def test_working_set_of_another_robot_is_refused(short: ReducedModel, wrong: object) -> None:
     with pytest.raises(ShapeError, match="working_set"):
-        audit(short, None, wrong)  # type: ignore[arg-type]
+        short.audit(working_set=wrong)

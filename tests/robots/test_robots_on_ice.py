@@ -178,8 +178,21 @@ def test_snakeboard_with_straight_skates_glides_on(board: ReducedModel) -> None:
 
 def test_servo_says_which_velocities_have_no_drive(board: ReducedModel) -> None:
     outputs = [Output("front", "front_skate", "R2", point=(0.2, 0, 0))]
-    with pytest.raises(OutputError, match=r"4 controls for the shape velocities board\[vx\]"):
+    with pytest.raises(
+        OutputError, match=r"4 controls for the shape velocities board\[vx\]"
+    ) as why:
         Servo(board, outputs, stiffness=1.0, damping=2.0)
+    assert "The wheels leave board[vx] free, which nothing drives" in str(why.value)
+
+
+def test_reason_names_what_is_free(board: ReducedModel) -> None:
+    sleigh = reduce(robots.chaplygin_sleigh())
+    for model, free in (
+        (board, "vx of the base free: its momentum changes"),
+        (sleigh, "vx and omega of the base free: their momenta change"),
+    ):
+        assert model.kind == "constrained"
+        assert model.reason.endswith(f"the wheels leave {free}")
 
 
 def test_undriven_wheel_under_a_base_is_given_by_it() -> None:
