@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
+from pydantic_core import PydanticCustomError
 
 from concur.control import Output, Servo
 from concur.control.references import Reference
@@ -37,7 +38,7 @@ from concur.formats._toml import (
     unknown,
 )
 from concur.multibody import Mechanism
-from concur.reduction import reduce
+from concur.reduction import ReducedModel, StagedReduction, reduce
 from concur.simulation import METHODS, Run, Tolerances, simulate
 
 
@@ -86,6 +87,9 @@ class Task:
         (kg m/s, kg m^2/s).
     servo_options : dict of str to any
         Further arguments of `Servo`: measured velocities, redundancy, damping, torque limits.
+    stages : str, tuple of str, dict of str to float or list of float, or None
+        Joints by which the robot is reduced further, as for `reduce`: "auto", names, or momenta by
+        name (N m s, N s); None for no such stage.
     """
 
     name: str
@@ -107,6 +111,7 @@ class Task:
     plant_file: str | None = None
     plant_momentum: NDArray[np.float64] | None = None
     servo_options: Mapping[str, Any] = field(default_factory=dict)
+    stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
 
     def servo(self) -> Servo:
         """Reduce the robot and build its servo.
@@ -119,10 +124,14 @@ class Task:
         Raises
         ------
         ConcurError
-            If the robot cannot be reduced, the outputs do not fit it, or the start names a
-            velocity that is no shape velocity.
+            If the robot cannot be reduced as told, the outputs do not fit it, or the start names
+            a velocity that is no shape velocity.
         """
-        model = reduce(self.robot, momentum=self.momentum)
+        if self.stages is None:
+            model = reduce(self.robot, momentum=self.momentum)
+        else:
+            with located(self.path, "", "stages"):
+                model = reduce(self.robot, momentum=self.momentum, stages=self.stages)
         servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
         self.shape_velocities(servo)
         return servo
@@ -148,12 +157,12 @@ class Task:
         names = servo.model.shape_names
         for name in self.s0:
             if name not in names:
-                raise self._no_shape_velocity(name, names)
+                raise self._no_shape_velocity(name, servo.model)
         return np.array([self.s0.get(name, 0.0) for name in names])
 
-    def _no_shape_velocity(self, name: str, names: Sequence[str]) -> DescriptionError:
+    def _no_shape_velocity(self, name: str, model: ReducedModel) -> DescriptionError:
         """Say why a joint that exists has no velocity of its own to start with."""
-        body = name.split("[")[0]
+        body, names = name.split("[")[0], model.shape_names
         freedoms = [n for n in names if n.split("[")[0] == body]
         if freedoms:
             came, cure = f"`{name}`", f"Name its freedoms: {', '.join(freedoms)}."
@@ -161,6 +170,8 @@ class Task:
             came, cure = f"`{name}`, which cannot move", "Remove it."
         else:
             source = "the wheels" if self.robot.wheels else "the momentum"
+            if isinstance(model, StagedReduction) and body in model.stages:
+                source = f"the momentum of `{body}`"
             came = f"`{name}`, whose velocity follows from {source}"
             cure = f"Remove it: the shape velocities and {source} determine it."
         return fault(
@@ -220,6 +231,19 @@ def _known_method(name: str) -> str:
     return name
 
 
+def _known_stages(value: Any) -> Any:
+    if value == "auto":
+        return value
+    if isinstance(value, list) and all(isinstance(name, str) for name in value):
+        return tuple(value)
+    if isinstance(value, dict) and all(
+        is_number(momentum) or (isinstance(momentum, list) and all(map(is_number, momentum)))
+        for momentum in value.values()
+    ):
+        return value
+    raise PydanticCustomError("stages", "stages expected")
+
+
 Vector6 = Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")]
 
 
@@ -269,6 +293,11 @@ class _TaskTable(Table):
     name: Text
     robot: Text
     momentum: Vector6 | None = None
+    stages: Annotated[
+        Any,
+        AfterValidator(_known_stages),
+        Field(description='"auto", a list of bodies, or a table of momenta by body'),
+    ] = None
     outputs: Annotated[
         list[_OutputTable], Field(min_length=1, description="at least one table [[outputs]]")
     ]
@@ -289,17 +318,17 @@ def load_task(path: str | PathLike[str]) -> Task:
     ----------
     path : path
         The task. Its fields are ``name``; ``robot``, the name of a shipped robot or a file
-        relative to the task; ``momentum`` (6 numbers, optional); a table ``[[outputs]]`` for
-        each output with the arguments of `Output` and its ``stiffness`` and ``damping`` (a
-        number or one for each coordinate); ``[reference.<output>]`` with the ``kind`` (a
-        constructor in `references`) and its arguments, and for outputs in R^n optionally
-        ``relative_to``, the output whose reference it is added to; ``[initial.q]`` and
-        ``[initial.s]`` with configurations by body and shape velocities by name, neutral and
-        zero where not given; ``[servo]`` with ``measured``, ``damped_below``,
-        ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with ``duration``,
-        ``dt``, ``method``, ``hold``;
-        ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the ``file`` of
-        another robot to be simulated and the ``momentum`` it has (both optional).
+        relative to the task; ``momentum`` (6 numbers, optional); ``stages`` (as for `reduce`,
+        optional); a table ``[[outputs]]`` for each output with the arguments of `Output` and its
+        ``stiffness`` and ``damping`` (a number or one for each coordinate);
+        ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
+        arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
+        is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
+        velocities by name, neutral and zero where not given; ``[servo]`` with ``measured``,
+        ``damped_below``, ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with
+        ``duration``, ``dt``, ``method``, ``hold``; ``[tolerances]`` with the fields of
+        `Tolerances`; ``[plant]`` with the ``file`` of another robot to be simulated and the
+        ``momentum`` it has (both optional).
 
     Returns
     -------
@@ -349,6 +378,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         plant_file=moving.file,
         plant_momentum=None if moving.momentum is None else _frozen(moving.momentum),
         servo_options=read_servo(task.servo, robot, path),
+        stages=_stages(task.stages, robot, path),
     )
 
 
@@ -378,6 +408,20 @@ def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
             came=f"{settling:g} s",
             cure="Shorten it, or lengthen the duration.",
         )
+
+
+def _stages(
+    stages: str | tuple[str, ...] | dict[str, Any] | None,
+    robot: Mechanism,
+    path: str | PathLike[str],
+) -> str | tuple[str, ...] | dict[str, Any] | None:
+    """Refuse bodies that do not exist; whether their joints can be reduced the model knows."""
+    if stages is not None and stages != "auto":
+        bodies = [body.name for body in robot.bodies]
+        for name in stages:
+            if name not in bodies:
+                raise unknown(path, "", "stages", "a body", name, bodies)
+    return stages
 
 
 def _robot(name: str, path: str | PathLike[str]) -> Mechanism:

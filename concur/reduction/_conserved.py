@@ -147,7 +147,7 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     drives = list(robot.actuated_freedoms)
     own_drives = [k for k, i in enumerate(drives) if i in rows]
     function = _terms(model, joint)
-    worst, columns, pushes = np.zeros(7), 0.0, 0.0
+    worst, columns, pushes = np.zeros(7), np.zeros(model.first.ns), np.zeros(model.nu)
     rng = np.random.default_rng(11)
     for q in _regular(model, rng):
         s = rng.uniform(-1.0, 1.0, model.ns)

@@ -11,6 +11,7 @@ from concur import formats
 from concur.control import references
 from concur.errors import ConcurError, DescriptionError
 from concur.formats import load_task
+from concur.reduction import StagedReduction
 from concur.simulation import Tolerances
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_arm.toml"
@@ -127,6 +128,95 @@ def test_everything_optional_is_read_too(tmp_path: Path) -> None:
     assert task.momentum.tolist() == [0, 0, 0, 0, 0, 1]
     assert (task.method, task.hold) == ("dop853", 0.02)
     assert task.tolerances == Tolerances(5.0, 1e-3, 1e-2, 1e-6, 1e-4)
+
+
+def crane_text(stages: str) -> str:
+    """A crane on a car whose column turns freely."""
+    return f"""
+    name = "lift"
+    robot = "crane.toml"
+    {stages}
+    [[outputs]]
+    name = "nose"
+    body = "steering"
+    group = "R2"
+    point = [0.5, 0.0, 0.0]
+    stiffness = 4.0
+    damping = 4.0
+    [[outputs]]
+    name = "tip"
+    body = "boom"
+    group = "R"
+    axes = "z"
+    point = [1.5, 0.0, 0.0]
+    stiffness = 4.0
+    damping = 4.0
+    [reference.nose]
+    kind = "hold"
+    point = [0, 0]
+    [reference.tip]
+    kind = "hold"
+    point = 2
+    [initial.s]
+    left_wheel = 1.0
+    [simulation]
+    duration = 1.0
+    """
+
+
+def free_column(folder: Path) -> None:
+    robot = (Path(formats.__file__).parents[1] / "robots" / "crane_car.toml").read_text()
+    write(folder, altered('"steering", "column", ', '"steering", ', robot), "crane.toml")
+
+
+@pytest.mark.parametrize(
+    ("stages", "read", "theta"),
+    [
+        ('stages = "auto"', "auto", 0.0),
+        ('stages = ["column"]', ("column",), 0.0),
+        ("stages = { column = -11.5 }", {"column": -11.5}, -11.5),
+        ("stages = { column = [3] }", {"column": [3]}, 3.0),
+        ("[stages]\ncolumn = 2", {"column": 2}, 2.0),
+    ],
+)
+def test_stages_are_read_and_taken(tmp_path: Path, stages: str, read: object, theta: float) -> None:
+    free_column(tmp_path)
+    task = load_task(write(tmp_path, crane_text(stages)))
+    assert task.stages == read
+    model = task.servo().model
+    assert isinstance(model, StagedReduction)
+    assert (model.stages, model.theta) == (("column",), (theta,))
+    assert model.shape_names == ("steering", "left_wheel", "boom")
+
+
+def test_without_stages_the_robot_is_reduced_once(tmp_path: Path) -> None:
+    free_column(tmp_path)
+    task = load_task(write(tmp_path, crane_text("")))
+    assert task.stages is None
+    with pytest.raises(ConcurError, match="4 controls for the shape velocities"):
+        task.servo()
+
+
+def test_stages_that_cannot_be_taken_name_the_task(tmp_path: Path) -> None:
+    free_column(tmp_path)
+    for stages, words in (
+        ('stages = ["boom"]', "its drive changes it"),
+        ("stages = { column = [1, 2] }", "shape (1,)"),
+        ('stages = ["chassis"]', "a shape joint"),
+    ):
+        task = load_task(write(tmp_path, crane_text(stages)))
+        with pytest.raises(ConcurError) as caught:
+            task.servo()
+        assert words in str(caught.value)
+        assert (caught.value.file, caught.value.field) == (str(task.path), "stages")
+
+
+def test_a_stage_has_no_velocity_to_start_with(tmp_path: Path) -> None:
+    free_column(tmp_path)
+    text = altered("left_wheel = 1.0", "column = 1.0", crane_text('stages = "auto"'))
+    with pytest.raises(DescriptionError, match="follows from the momentum of `column`") as caught:
+        load_task(write(tmp_path, text)).servo()
+    assert (caught.value.table, caught.value.field) == ("[initial.s]", "column")
 
 
 def test_the_arrays_of_a_task_are_read_only(tmp_path: Path) -> None:
@@ -388,6 +478,14 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "dt text": ("dt = 0.01", 'dt = "0.01"', "[simulation]", "dt", ["without quotes"]),
     "method": ("dt = 0.01", 'method = "rk5"', "[simulation]", "method", ['"rk4"', 'text "rk5"']),
     "momentum": ('"rover_arm"', '"rover_arm"\nmomentum = [1]', "", "momentum", ["6 numbers"]),
+    "stages number": ('"rover_arm"', '"rover_arm"\nstages = 3', "", "stages",
+        ['"auto", a list of bodies, or a table of momenta', "got 3"]),
+    "stages word": ('"rover_arm"', '"rover_arm"\nstages = "turret"', "", "stages", ['"turret"']),
+    "stages body": ('"rover_arm"', '"rover_arm"\nstages = ["turet"]', "", "stages", ["`turret`?"]),
+    "stages in table": ('"rover_arm"', '"rover_arm"\nstages = { turet = 1 }', "", "stages",
+        ["a body", "`turret`?"]),
+    "stages momentum": ('"rover_arm"', '"rover_arm"\nstages = { turret = "1" }', "", "stages",
+        ["momenta"]),
     "tolerance": ("[simulation]", "[tolerances]\nmargins = 1\n[simulation]", "[tolerances]",
         "margins", ["`margin`?"]),
     "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "nothing"]),
