@@ -16,6 +16,7 @@ joint frame can have. Measured against that part alone, no far or heavy base hid
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
@@ -27,6 +28,7 @@ from concur import dynamics
 from concur.codegen import Array, Evaluator
 from concur.errors import DescriptionError, ReductionError
 from concur.groups import Subgroup, classify, se3
+from concur.kinematics import is_abelian
 from concur.mechanism import Body, Pose, Tree, unknown_name
 from concur.mechanism.joints import Free
 from concur.multibody import Mechanism
@@ -36,6 +38,8 @@ from concur.reduction._model import ReducedModel
 
 SAMPLES = 12
 """Random configurations at which a group is looked for, and again as many to confirm it."""
+
+_ALONG_AXIS = re.compile(r"(.* (?:along|about) )([xyz])\b(.*)")
 
 _DIRECTION = 1e-6  # axes and twists closer than this (rad, lengths of the part) are the same
 
@@ -58,7 +62,8 @@ class SymmetryGroup:
         By how much the direction that comes next fails, among those that were tried: relative to
         what would change, per radian or per size of what the joint carries, root mean square
         over the configurations. Those of `left` are tried against potential and constraints,
-        those of `kept` against the reactions. None if none of them fails.
+        those of
+        `potential` against the reactions. None if none of them fails.
     residual : float
         The same for the group itself, at configurations other than those it was found at.
     """
@@ -114,17 +119,24 @@ class JointSymmetry:
         velocities that rolling admits.
     kept : SymmetryGroup
         Those motions of `left` that keep both: the symmetries of the robot.
-    horizontal : SymmetryGroup
-        Those motions of `kept` that rolling admits as motions of this joint alone: the reactions
-        of the wheels do no work on them. All of them without wheels.
+    conserving : SymmetryGroup
+        Those motions of `potential` that rolling admits as motions of this joint alone: the
+        reactions of the wheels do not act along them. Their momenta are constant if the joint
+        is not driven.
+    reducing : SymmetryGroup
+        Those motions of `conserving` that keep the velocities that rolling admits as well.
+    own, own_reducing : SymmetryGroup, optional
+        The same two among the motions of `right`, in the frame of the body.
     reducible : bool
-        Whether the robot can be reduced by `horizontal`, whose momenta are constant, or, where
-        the wheels give the joint's velocity, by `kept`.
+        Whether nobody drives the joint and the robot can be reduced by `reducing` or
+        `own_reducing`, whose momenta are constant, or, where the wheels give the joint's
+        velocity, by `kept`. The group may be smaller than the joint's.
     reason : str
         Why, or why not.
     conserved : tuple of str
-        Components of momentum that stay constant, one for each generator of `horizontal`, in the
-        joint frame: <M v, motion>; empty if the joint is driven.
+        Components of momentum <M v, motion> that stay constant: one for each generator of
+        `conserving`, in the joint frame, and, unless the joint's motions commute, one for each
+        of `own`, in the axes of the body; empty if the joint is driven.
     """
 
     joint: str
@@ -137,7 +149,10 @@ class JointSymmetry:
     potential: SymmetryGroup
     constraints: SymmetryGroup
     kept: SymmetryGroup
-    horizontal: SymmetryGroup
+    conserving: SymmetryGroup
+    reducing: SymmetryGroup
+    own: SymmetryGroup | None
+    own_reducing: SymmetryGroup | None
     reducible: bool
     reason: str
     conserved: tuple[str, ...] = ()
@@ -234,9 +249,10 @@ def symmetry(
 
     Notes
     -----
-    A joint that nobody drives and that leaves kinetic energy, potential and constraints
-    invariant keeps its momentum if rolling admits its motion: it can be a further stage of the
-    reduction, the reduced metric and the curvature two-form being invariant too (section 4.5).
+    A joint that nobody drives and that leaves kinetic energy and potential invariant keeps its
+    momentum if rolling admits its motion. If it leaves the constraints invariant too, it can be
+    a further stage of the reduction, for the reduced metric and the curvature two-form then are
+    invariant as well (section 4.5).
     Where the wheels give a joint's velocity, as that of the base, the joint drops out of the
     equations by the constraints instead, and no momentum is constant (theorem 4.2.4). Symmetries
     in which several joints move in proportion are not looked for.
@@ -350,16 +366,21 @@ class _Search:
         every = np.eye(body.joint.nv)
 
         left = self._largest(carried, carried.left, every)
-        potential, rolling = self._potential(carried), self._turning(carried)
+        potential, rolling, reaction = self._tests(carried, left=True)
         gravity = self._largest(carried, potential, left.directions)
         wheels = self._largest(carried, rolling, left.directions)
-        kept = self._largest(
-            carried, lambda s: np.vstack([potential(s), rolling(s)]), left.directions
-        )
-        horizontal = self._largest(carried, self._reaction(carried), kept.directions)
+        kept = self._largest(carried, _both(potential, rolling), left.directions)
+        conserving = self._largest(carried, reaction, gravity.directions)
+        reducing = self._largest(carried, rolling, conserving.directions)
         space = se3.adjoint(start)
         conjugated = self._largest(carried, lambda s: carried.conjugated(s, start), every, space)
-        right = self._largest(carried, carried.right, every).group if carried.extremity else None
+        right = own = own_reducing = None
+        if carried.extremity:
+            found = self._largest(carried, carried.right, every)
+            potential, rolling, reaction = self._tests(carried, left=False)
+            still = self._largest(carried, _both(potential, reaction), found.directions)
+            right, own = found.group, still.group
+            own_reducing = self._largest(carried, rolling, still.directions).group
 
         base = body.parent is None
         wheel = body.name in {w.body for w in robot.wheels}
@@ -374,12 +395,15 @@ class _Search:
             potential=gravity.group,
             constraints=wheels.group,
             kept=kept.group,
-            horizontal=horizontal.group,
+            conserving=conserving.group,
+            reducing=reducing.group,
+            own=own,
+            own_reducing=own_reducing,
             reducible=False,
             reason="",
         )
         given = set(range(*robot.v_slice(body.name).indices(robot.nv))) <= self._dependent
-        return _judged(row, given, bool(robot.wheels), carried.length)
+        return _judged(row, given, bool(robot.wheels), is_abelian(body.joint), carried.length)
 
     def _largest(
         self,
@@ -412,36 +436,48 @@ class _Search:
         group = carried.group(directions, adjoint, min(missed, default=None), residual)
         return _Found(directions, group)
 
-    def _potential(self, carried: _Carried) -> _Measure:
-        robot = self.robot
-        span, still = robot.v_slice(carried.name), np.zeros(robot.nv)
+    def _tests(self, carried: _Carried, left: bool) -> tuple[_Measure, _Measure, _Measure]:
+        """Measures of what translations change in the potential and in what rolling admits.
+
+        The third one is the part of the translations themselves that rolling forbids.
+        """
+        robot, still = self.robot, np.zeros(self.robot.nv)
+        span = robot.v_slice(carried.name)
         pull = float(np.linalg.norm(robot.gravity)) or 1.0
-
-        def measure(state: _State) -> np.ndarray:
-            # At rest the bias is the gradient of the potential.
-            slope = robot.bias(state.q, still)[span] @ state.turned[carried.index] / carried.unit
-            return np.asarray(slope / (carried.mass * pull * carried.length))[None, :]
-
-        return measure
-
-    def _turning(self, carried: _Carried) -> _Measure:
-        def measure(state: _State) -> np.ndarray:
-            if not self._rolling:
-                return np.zeros((1, carried.dim))
-            return self._rolling[state].turning(carried.velocities(self.robot, state))
-
-        return measure
-
-    def _reaction(self, carried: _Carried) -> _Measure:
         size = np.sqrt(carried.mass) * carried.length
 
-        def measure(state: _State) -> np.ndarray:
+        def motions(state: _State) -> np.ndarray:
+            own = state.turned[carried.index] if left else np.eye(carried.dim)
+            return np.asarray(own / carried.unit)
+
+        def everywhere(state: _State) -> np.ndarray:
+            velocities = np.zeros((robot.nv, carried.dim))
+            velocities[span] = motions(state)
+            return velocities
+
+        def potential(state: _State) -> np.ndarray:
+            # At rest the bias is the gradient of the potential.
+            slope = robot.bias(state.q, still)[span] @ motions(state)
+            return np.asarray(slope / (carried.mass * pull * carried.length))[None, :]
+
+        def rolling(state: _State) -> np.ndarray:
             if not self._rolling:
                 return np.zeros((1, carried.dim))
-            blocked = self._rolling[state].blocked(carried.velocities(self.robot, state))
-            return np.asarray(blocked / size)
+            turns = np.zeros((carried.dim, robot.nv, robot.nv))
+            if not left:
+                turns[:, span, span] = carried.turns
+            return self._rolling[state].turning(everywhere(state), turns)
 
-        return measure
+        def reaction(state: _State) -> np.ndarray:
+            if not self._rolling:
+                return np.zeros((1, carried.dim))
+            return np.asarray(self._rolling[state].blocked(everywhere(state)) / size)
+
+        return potential, rolling, reaction
+
+
+def _both(one: _Measure, other: _Measure) -> _Measure:
+    return lambda state: np.vstack([one(state), other(state)])
 
 
 @dataclass(frozen=True, eq=False)
@@ -484,6 +520,8 @@ class _Carried:
         self._twist_scale = np.repeat([1.0 / self.length, 1.0], 3)
         self.unit = np.linalg.norm(self._twist_scale[:, None] * self.basis, axis=0)
         self._scale = np.sqrt(np.diagonal(seen, axis1=1, axis2=2).mean(axis=0))[6:]
+        brackets = [np.linalg.pinv(self.basis) @ se3.ad(x) @ self.basis for x in self.basis.T]
+        self.turns = np.array(brackets) / self.unit[:, None, None]  # ad of the unit directions
 
     def _configuration(self, state: _State) -> np.ndarray:
         return np.concatenate([Free().neutral, state.q[self._places]])
@@ -520,11 +558,10 @@ class _Carried:
         weights, own = self._weights(state), self._own
         changes = self._changes(state, np.diag(1.0 / self.unit))
         mass: np.ndarray = self._mass(self._configuration(state))
-        for c in range(self.dim):
-            turn = np.linalg.pinv(self.basis) @ se3.ad(self.basis[:, c]) @ self.basis
+        for change, turn in zip(changes, self.turns, strict=True):
             moved = np.zeros_like(mass)
-            moved[:, own] = mass[:, own] @ turn / self.unit[c]
-            changes[c] -= moved + moved.T
+            moved[:, own] = mass[:, own] @ turn
+            change -= moved + moved.T
         return np.asarray((weights.T @ changes @ weights).reshape(self.dim, -1).T)
 
     def conjugated(self, state: _State, start: np.ndarray) -> np.ndarray:
@@ -533,12 +570,6 @@ class _Carried:
         unit = self._twist_scale[:, None] * self.basis / self.unit
         seen = self._twist_scale[:, None] * (back @ self.basis) / self.unit
         return np.asarray(seen - unit @ (unit.T @ seen))
-
-    def velocities(self, robot: Mechanism, state: _State) -> np.ndarray:
-        """Velocities of the robot under left translations of unit size, shape (nv, d)."""
-        full = np.zeros((robot.nv, self.dim))
-        full[robot.v_slice(self.name)] = state.turned[self.index] / self.unit
-        return full
 
     def classified(self, directions: np.ndarray, adjoint: np.ndarray) -> Subgroup:
         """Group that some directions span, seen from another frame."""
@@ -567,17 +598,22 @@ class _Rolling:
     def __init__(self, robot: Mechanism, change: Evaluator, state: _State) -> None:
         self.state, self._change = state, change
         self._root = np.linalg.cholesky(robot.mass_matrix(state.q)).T
-        rows = np.linalg.solve(self._root.T, robot.constraints(state.q).T).T
+        self._rows = robot.constraints(state.q)
+        rows = np.linalg.solve(self._root.T, self._rows.T).T
         _, sizes, axes = np.linalg.svd(rows)
         self._forbidden, self._admitted = axes[: len(sizes)], axes[len(sizes) :]
         self._solve = np.linalg.pinv(rows)
 
-    def turning(self, velocities: np.ndarray) -> np.ndarray:
-        """Angles by which the admitted velocities turn along motions, a column for each."""
+    def turning(self, velocities: np.ndarray, turns: np.ndarray) -> np.ndarray:
+        """Angles by which the admitted velocities turn along motions, a column for each.
+
+        `turns` are the maps from velocities to their change by the motions, with a minus sign.
+        """
         turned = []
-        for v in velocities.T:
-            change = np.linalg.solve(self._root.T, self._change(self.state.q, v).T).T
-            turned.append((self._solve @ change @ self._admitted.T).ravel())
+        for v, turn in zip(velocities.T, turns, strict=True):
+            change = self._change(self.state.q, v) - self._rows @ turn
+            scaled = np.linalg.solve(self._root.T, change.T).T
+            turned.append((self._solve @ scaled @ self._admitted.T).ravel())
         return np.array(turned).T
 
     def blocked(self, velocities: np.ndarray) -> np.ndarray:
@@ -612,21 +648,27 @@ def _given_by_wheels(robot: Mechanism) -> set[int]:
         return set()
 
 
-def _judged(row: JointSymmetry, given: bool, rolls: bool, length: float) -> JointSymmetry:
+def _judged(
+    row: JointSymmetry, given: bool, rolls: bool, abelian: bool, length: float
+) -> JointSymmetry:
     """The row with its verdict: what the groups, the drives and the wheels amount to."""
     keeps = "kinetic energy, potential and constraints" if rolls else "kinetic energy and potential"
     lost = _lost(row)
-    if not row.kept.dim:
+    conserved = [_momentum(twist, length) for twist in row.conserving.twists.T]
+    if row.own is not None and not abelian:
+        # Where motions commute, left and right translations are the same.
+        conserved += [_momentum(twist, length) + " of the body" for twist in row.own.twists.T]
+    by_momentum = row.reducing.dim + (row.own_reducing.dim if row.own_reducing else 0) > 0
+    if not row.kept.dim and not conserved:
         return replace(row, reason=lost)
     if row.driven:
         verdict = "driven: its momentum changes with the torque"
-    elif row.horizontal.dim:
+    elif conserved and by_momentum:
         verdict = f"conserved: nobody drives it and {keeps} keep it"
-        return replace(
-            row,
-            reducible=True,
-            reason=verdict + (f"; {lost}" if lost else ""),
-            conserved=tuple(_momentum(twist, length) for twist in row.horizontal.twists.T),
+    elif conserved:
+        verdict = (
+            "conserved: nobody drives it, kinetic energy and potential keep it and rolling "
+            "admits it, but it changes what rolling admits otherwise"
         )
     elif given:
         verdict = (
@@ -635,10 +677,14 @@ def _judged(row: JointSymmetry, given: bool, rolls: bool, length: float) -> Join
         )
     else:
         verdict = f"rolling: {keeps} keep it, but the reactions of the wheels change its momentum"
+    if conserved and not row.driven and not row.conserving.dim:
+        verdict += ", moved in the axes of its body"
+        lost = ""
     return replace(
         row,
-        reducible=given and not row.driven,
-        reason=verdict + (f"; {lost}" if lost else ""),
+        reducible=not row.driven and (by_momentum or (given and row.kept.dim > 0)),
+        reason=verdict + (f"; {lost}" if lost and row.kept.dim else ""),
+        conserved=() if row.driven else tuple(conserved),
     )
 
 
@@ -680,14 +726,12 @@ def _momentum(twist: np.ndarray, length: float) -> str:
 
 def _gathered(components: tuple[str, ...]) -> list[str]:
     """Names of components, those along several axes of one kind as one."""
-    kinds: dict[str, list[str]] = {}
+    kinds: dict[tuple[str, str], list[str]] = {}
     for component in components:
-        head, _, axis = component.rpartition(" ")
-        kinds.setdefault(head if axis in {"x", "y", "z"} else component, []).append(axis)
-    return [
-        f"{head} {', '.join(axes)}" if axes[0] in {"x", "y", "z"} else head
-        for head, axes in kinds.items()
-    ]
+        parts = _ALONG_AXIS.match(component)
+        head, axis, tail = parts.groups() if parts else (component, "", "")
+        kinds.setdefault((head, tail), []).append(axis)
+    return [head + ", ".join(axes) + tail for (head, tail), axes in kinds.items()]
 
 
 def _axis(direction: np.ndarray) -> str:
