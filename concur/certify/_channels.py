@@ -1,0 +1,253 @@
+"""Channels of the error dynamics: the blocks of outputs that do not act on each other.
+
+B(x) of a product of groups is block diagonal, so factors influence one another only through
+entries of KP, KD and I that couple them. Factors so joined are a channel; what is proved of
+each channel holds of the whole loop.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+from scipy.linalg import eigvals
+from scipy.sparse.csgraph import connected_components
+
+from concur.codegen import as_floats, nonfinite_error
+from concur.control import ErrorDynamics
+from concur.control._output_groups import (
+    OutputGroup,
+    PlanarPose,
+    Pose,
+    Product,
+    Rotation,
+)
+from concur.errors import OutputError, ShapeError
+
+Kind = Literal["linear", "SO3 isotropic", "SO3", "SE3 isotropic", "SE3", "SE2", "general"]
+"""What is known of a channel's equation, and so which argument can prove something of it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Channel:
+    """Outputs that influence one another and nothing else.
+
+    Parameters
+    ----------
+    index : numpy.ndarray
+        Places of the channel's components in x and ve of the whole loop, ascending, shape (n,).
+    factors : tuple of OutputGroup
+        Factors of the group, in the order of the components.
+    kind : str
+        "linear" when all factors are abelian; "SO3 isotropic" and "SE3 isotropic" when KP, KD
+        and I are exact multiples of the identity on each block of three components, and do not
+        couple the blocks; "SO3", "SE3" and "SE2" otherwise; "general" when a factor that is not
+        abelian is coupled with another one.
+    stiffness, damping, inertia : numpy.ndarray
+        Blocks of KP, KD and I, shape (n, n), not writable.
+    names, units : tuple of str
+        Name and unit (m or rad) of each component of x.
+    length : float
+        Metres that count as much as a radian, m.
+    """
+
+    index: np.ndarray
+    factors: tuple[OutputGroup, ...]
+    kind: Kind
+    stiffness: np.ndarray
+    damping: np.ndarray
+    inertia: np.ndarray
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    length: float
+
+    @property
+    def name(self) -> str:
+        """Where the channel is: places in x and names of the components."""
+        places = ", ".join(f"{i}: {n}" for i, n in zip(self.index, self.names, strict=True))
+        return f"channel ({places})"
+
+    @property
+    def size(self) -> int:
+        """Number of components of x."""
+        return self.index.size
+
+    @cached_property
+    def group(self) -> OutputGroup:
+        """The channel's own group: its factor, or the product of its factors."""
+        return self.factors[0] if len(self.factors) == 1 else Product(self.factors)
+
+    @cached_property
+    def dynamics(self) -> ErrorDynamics:
+        """The channel's own error dynamics."""
+        return ErrorDynamics(self.group, self.stiffness, self.damping, self.inertia)
+
+    @cached_property
+    def true_rate(self) -> float:
+        """Rate at which small errors decay, 1/s.
+
+        Spectral abscissa, with the sign changed, of [[0, -1], [I^-1 KP, -I^-1 KD]]: no
+        certificate can promise more. Zero or less when the loop is not stable; NaN when I is
+        singular, so that there is no rate. Computed in floating point: to rounding when KP, KD
+        and I are diagonal, to the square root of it next to critical damping when they are not.
+        """
+        gains = (self.stiffness, self.damping, self.inertia)
+        if all(np.array_equal(gain, np.diag(np.diag(gain))) for gain in gains):
+            mass = np.diag(self.inertia)
+            if not mass.all():
+                return float("nan")
+            return min(
+                _scalar_rate(stiffness, damping)
+                for stiffness, damping in zip(
+                    np.diag(self.stiffness) / mass, np.diag(self.damping) / mass, strict=True
+                )
+            )
+        zero, one = np.zeros_like(self.inertia), np.eye(self.size)
+        try:
+            pull = np.linalg.solve(self.inertia, np.hstack([self.stiffness, -self.damping]))
+        except np.linalg.LinAlgError:
+            return float("nan")
+        return float(-eigvals(np.vstack([np.hstack([zero, -one]), pull])).real.max())
+
+
+def split(dynamics: ErrorDynamics, length: float | None = None) -> list[Channel]:
+    """Split error dynamics into channels.
+
+    Any entry of KP, KD or I other than zero couples, however small it is.
+
+    Parameters
+    ----------
+    dynamics : ErrorDynamics
+        The closed loop's error dynamics.
+    length : float, optional
+        Metres that count as much as a radian, m. Default, per channel: sqrt(mean rotational
+        entry / mean linear entry) of the diagonal of I; one where a channel has only one of
+        them.
+
+    Returns
+    -------
+    list of Channel
+        The channels, by their first component.
+
+    Raises
+    ------
+    ShapeError
+        If a gain is no matrix of the group's dimension.
+    NonFiniteError
+        If a gain has a NaN or an infinity.
+    OutputError
+        If the length is not above zero.
+    """
+    if length is not None and not 0.0 < length < float("inf"):
+        raise OutputError(
+            "length of the channels",
+            expected="metres per radian, above zero",
+            came=str(length),
+            cure="Leave it out to take it from the inertia I.",
+        )
+    size = dynamics.group.dim
+    gains = [
+        _matrix(getattr(dynamics, name), name, size) for name in ("stiffness", "damping", "inertia")
+    ]
+    factors = _factors(dynamics.group)
+    ends = np.cumsum([factor.dim for factor in factors], dtype=int)
+    spans = [np.arange(end - f.dim, end) for f, end in zip(factors, ends, strict=True)]
+
+    coupled = sum(np.abs(np.sign(gain)) for gain in gains)
+    for span in spans:
+        coupled[np.ix_(span, span)] = 1.0
+    labels = connected_components(coupled, directed=False)[1] if size else []
+    members: dict[int, list[int]] = {}
+    for k, span in enumerate(spans):
+        if span.size:
+            members.setdefault(labels[span[0]], []).append(k)
+
+    channels = []
+    for group in members.values():
+        index = np.concatenate([spans[k] for k in group])
+        blocks = [gain[np.ix_(index, index)] for gain in gains]
+        for array in (index, *blocks):
+            array.setflags(write=False)
+        own = tuple(factors[k] for k in group)
+        units = tuple(unit for f in own for unit in f.error_units)
+        channels.append(
+            Channel(
+                index,
+                own,
+                _kind(own, blocks),
+                stiffness=blocks[0],
+                damping=blocks[1],
+                inertia=blocks[2],
+                names=tuple(name for f in own for name in f.error_names),
+                units=units,
+                length=_length(blocks[2], units) if length is None else float(length),
+            )
+        )
+    return channels
+
+
+def _matrix(value: np.ndarray, name: str, size: int) -> np.ndarray:
+    where = f"error dynamics, `{name}`"
+    matrix = as_floats(value, where)
+    if matrix.shape != (size, size):
+        raise ShapeError(
+            where,
+            expected=f"a matrix of shape ({size}, {size}), the group's dimension",
+            came=f"shape {matrix.shape}",
+            cure="Give one row and column for each component of the group's error.",
+        )
+    if not np.isfinite(matrix).all():
+        raise nonfinite_error(where, matrix)
+    return matrix
+
+
+def _factors(group: OutputGroup) -> list[OutputGroup]:
+    """Factors of nested products, in order."""
+    if isinstance(group, Product):
+        return [factor for part in group.factors for factor in _factors(part)]
+    return [group]
+
+
+def _kind(factors: tuple[OutputGroup, ...], gains: list[np.ndarray]) -> Kind:
+    # A group of a user's own is not linear on its word: its B must be the identity's formula.
+    if all(f.abelian and type(f).error_map is OutputGroup.error_map for f in factors):
+        return "linear"
+    if len(factors) == 1:
+        kind = type(factors[0])
+        isotropic = all(_isotropic(gain) for gain in gains)
+        if kind is Rotation:
+            return "SO3 isotropic" if isotropic else "SO3"
+        if kind is Pose:
+            return "SE3 isotropic" if isotropic else "SE3"
+        if kind is PlanarPose:
+            return "SE2"
+    return "general"
+
+
+def _isotropic(gain: np.ndarray) -> bool:
+    """Whether each block of three is a multiple of the identity, exactly, and alone."""
+    scales = np.repeat(np.diag(gain)[::3], 3)
+    return np.array_equal(gain, np.diag(scales)[: len(gain), : len(gain)])
+
+
+def _length(inertia: np.ndarray, units: tuple[str, ...]) -> float:
+    linear = np.array([unit == "m" for unit in units])
+    if linear.all() or not linear.any():
+        return 1.0
+    diagonal = np.diag(inertia)
+    metres, radians = diagonal[linear].mean(), diagonal[~linear].mean()
+    # An inertia that is not positive has no length; it is refused with its reason elsewhere.
+    return float(np.sqrt(radians / metres)) if metres > 0.0 and radians > 0.0 else 1.0
+
+
+def _scalar_rate(stiffness: float, damping: float) -> float:
+    """Decay rate of s^2 + damping s + stiffness, without cancellation."""
+    inside = damping * damping - 4.0 * stiffness
+    if inside <= 0.0:
+        return float(damping / 2.0)
+    root = float(np.sqrt(inside))
+    if damping <= 0.0:
+        return float((damping - root) / 2.0)
+    return float(2.0 * stiffness / (damping + root))

@@ -1,0 +1,17 @@
+"""The three answers a certificate can give."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+
+class Status(Enum):
+    """Outcome of a claim about the error dynamics; the values are sentences.
+
+    The claim is about the numbers as they are stored: every ``float64`` is taken as the exact
+    number that it is.
+    """
+
+    PROVED = "The claim is a theorem: it was proved with exact or outward rounded arithmetic."
+    REFUTED = "The claim is false: a counterexample was found and checked again."
+    UNDECIDED = "The claim was neither proved nor refuted; it may be true."
