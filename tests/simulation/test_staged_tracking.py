@@ -1,0 +1,218 @@
+"""Tracking with joints that nobody drives, their momenta known or measured; the plant is whole.
+
+What moves knows nothing of stages: it is the full-order plant with multipliers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from concur import robots
+from concur.control import Output, Servo, references
+from concur.errors import SimulationError
+from concur.formats import load_task
+from concur.mechanism import Inertia
+from concur.multibody import Mechanism
+from concur.reduction import AuditStatus, reduce
+from concur.simulation import Run, simulate
+from tests.oracles import Constrained, Pinocchio, crane_rows
+from tests.reduction._reduced import Reference
+from tests.reduction._staged import satellite
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+THETA = 60.0
+MU = np.array([0.6, -0.4, 0.3, 0.1, -0.2, 0.15])
+MORE = np.array([0.1, 0.0, -0.1, 0.05, 0.05, 0.0])
+OFFSET = np.array([0.05, -0.05])
+THETAS = {"rotor": 0.3, "second": -0.08}
+
+
+def free_crane() -> Mechanism:
+    robot = robots.crane_car()
+    return replace(robot, actuated=("steering", "left_wheel", "boom"))
+
+
+def crane_servo(theta: float = THETA, robot: Mechanism | None = None, **options) -> Servo:
+    """The car's nose on the road and the boom's tip at a height: three drives."""
+    outputs = [
+        Output("nose", "steering", "R2", point=(0.5, 0, 0)),
+        Output("tip", "boom", "R", point=(2.0, 0, 0), axes="z"),
+    ]
+    model = reduce(robot or free_crane(), stages={"column": theta})
+    return Servo(model, outputs, 1.0, 2.0, **options)
+
+
+def crane_reference() -> references.Reference:
+    times = [0.0, 8.0, 16.0, 24.0]
+    road = references.waypoints(times, [[3, 0], [11, 1], [19, 0], [27, -1]], [[1, 0], [1, 0]])
+    return references.stack(road, references.waypoints(times, [2.5, 2.9, 2.3, 2.7]))
+
+
+CRANE_START = np.array([-0.2, -0.2, 0.1, -0.1, 0.8, 0.0, 0.0, -0.4])
+ROLLING = np.array([2.7, 0.0, 0.0])
+
+
+def crane_start(servo: Servo) -> np.ndarray:
+    speeds = {"left_wheel": 2.7}
+    return np.array([speeds.get(name, 0.0) for name in servo.model.shape_names])
+
+
+def column_momentum(robot: Mechanism, run: Run) -> np.ndarray:
+    """Momentum of the column on the rolling car, from rows by hand and Pinocchio."""
+    full = Constrained(Pinocchio(robot), crane_rows(2.5, 0.3, 0.7))
+    first = Reference(full, shape=[3, 4, 5, 7], dependent=[0, 1, 2, 6])
+    states = zip(run.q[::50], run.v[::50], strict=True)
+    return np.array([first.lift(q)[:, 1] @ full.oracle.mass_matrix(q) @ v for q, v in states])
+
+
+@pytest.fixture(scope="module")
+def crane_run() -> Run:
+    servo = crane_servo()
+    start = crane_start(servo)
+    return simulate(free_crane(), servo, crane_reference(), 20.0, CRANE_START, start, dt=0.004)
+
+
+def deviation(run: Run) -> float:
+    return float(np.abs(run.error - run.ideal).max())
+
+
+def test_a_car_tracks_while_its_crane_turns_freely(crane_run: Run) -> None:
+    assert np.abs(crane_run.error[0]).max() > 0.15
+    assert np.abs(crane_run.error[-1]).max() < 1e-6
+    assert deviation(crane_run) < 1e-8
+    assert crane_run.margin.min() > 0.05
+    # The column turns a long way, faster while the boom is raised.
+    assert np.ptp(crane_run.q[:, 4]) > 10.0
+
+
+def test_the_crane_keeps_its_momentum(crane_run: Run) -> None:
+    assert_allclose(column_momentum(free_crane(), crane_run), THETA, rtol=1e-8)
+
+
+def test_a_law_that_knows_nothing_of_the_spin_gives_other_torques(crane_run: Run) -> None:
+    # Its torques are those for a column without momentum.
+    at_rest = crane_servo(0.0)
+    sample = crane_reference()(0.0)
+    spinning, still = (
+        np.asarray(servo.torque(CRANE_START, crane_start(servo), sample))
+        for servo in (crane_run.servo, at_rest)
+    )
+    assert np.abs(spinning - still).max() > 0.1
+
+
+def test_measured_velocities_make_the_momentum_known(crane_run: Run) -> None:
+    measured = crane_servo(0.0, measured=True)
+    sample = crane_reference()(3.0)
+    for k in (0, 1000, 3000):
+        q, v, s = crane_run.q[k], crane_run.v[k], crane_run.s[k]
+        ours = measured.torque(q, v, sample)
+        assert_allclose(ours, crane_run.servo.torque(q, s, sample), rtol=1e-9, atol=1e-8)
+
+
+def test_measured_velocities_track_too(crane_run: Run) -> None:
+    servo = crane_servo(measured=True)
+    start = crane_start(servo)
+    run = simulate(free_crane(), servo, crane_reference(), 8.0, CRANE_START, start, dt=0.004)
+    assert_allclose(run.q, crane_run.q[: len(run.q)], rtol=0, atol=1e-8)
+
+
+def test_a_heavier_boom_moves_with_the_same_momentum() -> None:
+    servo = crane_servo()
+    robot = free_crane()
+    boom = robot.bodies[-1]
+    assert boom.name == "boom"
+    heavy = replace(boom, inertia=Inertia(120.0, moments=(1.5, 60.0, 60.0)))
+    plant = replace(robot, bodies=[*robot.bodies[:-1], heavy])
+    start = crane_start(servo)
+    run = simulate(robot, servo, crane_reference(), 4.0, CRANE_START, start, dt=0.004, plant=plant)
+    assert_allclose(column_momentum(plant, run), THETA, rtol=1e-8)
+    assert deviation(run) > 1e-4
+
+
+def test_the_assumptions_of_a_staged_servo_hold(crane_run: Run) -> None:
+    audit = crane_run.servo.audit(crane_reference(), 20.0, crane_run.q[0])
+    statuses = {row.id: row.status for row in audit}
+    assert set(statuses.values()) == {AuditStatus.HOLDS}, str(audit)
+    assert {"CON1", "CON4", "CON7", "NHR3", "DYN"} <= set(statuses)
+
+
+def test_the_momentum_of_a_car_is_not_for_a_run_to_set() -> None:
+    servo = crane_servo()
+    start = crane_start(servo)
+    with pytest.raises(SimulationError, match="`momentum`"):
+        simulate(free_crane(), servo, crane_reference(), 1.0, CRANE_START, start, momentum=MU)
+
+
+def satellite_servo(momentum: np.ndarray = MU, **options) -> Servo:
+    model = reduce(satellite(), momentum=momentum, stages=THETAS)
+    hand = Output("hand", "elbow", "R2", point=(0.5, 0, 0.2), axes="yz")
+    return Servo(model, [hand], 9.0, 6.0, **options)
+
+
+SATELLITE = np.array([0, 0, 0, 0, 0, 0, 1, 0.2, 0.7, 0.0, 0.0])
+
+
+def satellite_reference(servo: Servo) -> references.Reference:
+    place = np.asarray(servo.output(SATELLITE)) + OFFSET
+    drift = MU[[1, 2]] / satellite().total_mass
+    return references.polynomial([place, drift])
+
+
+def satellite_momenta(run: Run) -> np.ndarray:
+    oracle = Pinocchio(satellite())
+    states = zip(run.q[::50], run.v[::50], strict=True)
+    return np.array([oracle.mass_matrix(q)[[8, 9]] @ v for q, v in states])
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_a_satellite_tracks_while_its_rotors_turn_freely(measured: bool) -> None:
+    servo = satellite_servo(measured=measured)
+    reference = satellite_reference(servo)
+    run = simulate(satellite(), servo, reference, 4.0, SATELLITE, np.zeros(2), dt=0.005)
+    assert deviation(run) < 1e-8
+    assert np.abs(run.error[-1]).max() < 1e-3 * np.abs(run.error[0]).max()
+    assert run.momentum_drift.max() < 1e-8
+    assert_allclose(satellite_momenta(run), np.tile([0.3, -0.08], (len(run.t[::50]), 1)), rtol=1e-8)
+    assert np.abs(run.v[:, 8]).min() > 3.0  # the rotor spins
+
+
+def test_a_satellite_with_another_momentum() -> None:
+    # The rotors' own momenta are part of it and stay those of the servo's model.
+    other = MU + MORE
+    deviations = []
+    for measured in (False, True):
+        servo = satellite_servo(measured=measured)
+        reference = satellite_reference(servo)
+        run = simulate(
+            satellite(), servo, reference, 3.0, SATELLITE, np.zeros(2), dt=0.005, momentum=other
+        )
+        found = Pinocchio(satellite()).momentum(run.q[-1], run.v[-1])
+        assert_allclose(found, other, rtol=0, atol=1e-8)
+        assert_allclose(satellite_momenta(run)[-1], [0.3, -0.08], rtol=1e-8)
+        deviations.append(deviation(run))
+        size = np.linalg.norm(servo.mismatch(run.q[0], run.v[0]).measured - other)
+        assert size < 1e-12
+    assert deviations[0] > 1e-4
+    assert deviations[1] < 1e-8
+
+
+@pytest.mark.parametrize(("name", "stronger"), [("crane_car", 0.2), ("mecanum_arm", 0.5)])
+def test_examples_of_cars_keep_what_they_promise(name: str, stronger: float) -> None:
+    task = load_task(EXAMPLES / f"{name}.toml")
+    servo = task.servo()
+    exact = servo.feasibility(task.reference, task.duration, task.q0)
+    assert exact.feasible, exact.why
+    assert exact.margin > stronger
+    run = task.simulate(servo)
+    assert run.t[-1] == pytest.approx(task.duration)
+    assert np.abs(run.error[0]).max() > 0.1
+    limits = task.tolerances
+    assert np.abs(run.error[-1]).max() < limits.final_error
+    assert deviation(run) < limits.deviation
+    assert run.constraint_residual.max() < limits.constraint
+    assert run.margin.min() > stronger
