@@ -1,9 +1,10 @@
 """From expressions to numbers: the buffered evaluator behind every numeric call."""
 
-from concur.codegen._evaluated import Array, EvaluatedMethods, evaluated
+from concur.codegen._evaluated import DRIFT, Array, EvaluatedMethods, evaluated
 from concur.codegen._evaluator import Evaluator, as_floats, nonfinite_error, shape_error
 
 __all__ = [
+    "DRIFT",
     "Array",
     "EvaluatedMethods",
     "Evaluator",

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
+from types import MappingProxyType
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import casadi as ca
@@ -20,11 +21,23 @@ R = TypeVar("R")
 Array: TypeAlias = Any
 """A NumPy array of floats, or a CasADi `SX` expression: out comes what went in."""
 
+DRIFT = 0.1
+"""Largest difference of a quaternion's squared norm from one that counts as drift."""
+
 _Shape: TypeAlias = tuple[str | int, ...]
 
 
 class EvaluatedMethods:
-    """Base of classes with `evaluated` methods: keeps their evaluators out of pickles."""
+    """Base of classes with `evaluated` methods: keeps their evaluators out of pickles.
+
+    Attributes
+    ----------
+    quaternions : mapping of int to str
+        Where unit quaternions start in an argument named `q`, and whose they are. Numbers that
+        are none are refused: an attitude that was lost must not pass for one.
+    """
+
+    quaternions: Mapping[int, str] = MappingProxyType({})
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_evaluators"}
@@ -62,6 +75,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         names = list(parameters.parameters)
         first = 1 if names[0] == "self" else 0
         last = first + len(shapes_in)
+        configuration = names.index("q") - first if first and "q" in names[first:last] else None
         own_cache: dict[Any, _Entry] = {}
 
         @functools.wraps(function)
@@ -85,6 +99,8 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 evaluator = entry.evaluator or entry.numeric(_where(args), _shapes(args))
                 return evaluator.function(*_expressions(args, arrays, ca.MX))
             evaluator = entry.evaluator or entry.numeric(_where(args), _shapes(args))
+            if configuration is not None and args[0].quaternions:
+                _check_quaternions(arrays[configuration], args[0].quaternions, evaluator)
             return evaluator(*arrays)
 
         def _where(args: Any) -> str:
@@ -138,6 +154,24 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return call
 
     return decorate
+
+
+def _check_quaternions(q: Any, quaternions: Mapping[int, str], evaluator: Evaluator) -> None:
+    """Refuse what is far from unit norm; rounding and integrators' drift are not."""
+    array = np.asarray(q)
+    if array.dtype.kind not in "fiu" or array.shape != evaluator.inputs[0].shape[:1]:
+        return  # the evaluator says what is wrong
+    for start, body in quaternions.items():
+        part = array[start : start + 4]
+        square = float(part @ part)
+        if abs(square - 1.0) > DRIFT:
+            raise ShapeError(
+                f"{evaluator.where}, argument `q`, quaternion of `{body}` at "
+                f"q[{start}:{start + 4}]",
+                expected="unit norm",
+                came=f"norm {square**0.5:.6g}",
+                cure="Normalise it, in the order (x, y, z, w); a lost measurement is no attitude.",
+            )
 
 
 def _not_a_name(where: str, static: tuple[Any, ...]) -> ShapeError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import casadi as ca
 import numpy as np
 
 from concur.control._singularity import lost_direction
@@ -94,18 +95,28 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     lifted = servo.unmeasured
     still = np.zeros(servo.ns)
 
+    cruise = _cruise(servo)
+
     def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        return nearest(q, rate, servo.model.mass_matrix(q))
+
+    def nearest(q: np.ndarray, rate: np.ndarray, metric: np.ndarray) -> np.ndarray:
         decoupling = servo.decoupling(q)
         if servo.redundancy is None:
             return np.asarray(np.linalg.lstsq(decoupling, rate, rcond=1e-12)[0])
-        # Of the many motions the one with the least kinetic energy, near to what the law does.
-        factor = np.linalg.cholesky(servo.model.mass_matrix(q))
-        metric = np.linalg.solve(factor, decoupling.T).T
-        return np.asarray(np.linalg.solve(factor.T, np.linalg.lstsq(metric, rate, rcond=1e-12)[0]))
+        factor = np.linalg.cholesky(metric)
+        weighed = np.linalg.solve(factor, decoupling.T).T
+        return np.asarray(np.linalg.solve(factor.T, np.linalg.lstsq(weighed, rate, rcond=1e-12)[0]))
 
     def speed(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
         # What momentum alone makes the outputs do is not up to the shape.
-        return solve(q, rate - lifted.output_motion(q, still)[0])
+        asked = rate - lifted.output_motion(q, still)[0]
+        if cruise is None:
+            return solve(q, asked)
+        # Internal motion as the servo's rule lets it settle.
+        metric, pull = (np.array(part) for part in cruise(q))
+        rest_of = asked - servo.decoupling(q) @ pull[:, 0]
+        return np.asarray(pull[:, 0] + nearest(q, rest_of, metric))
 
     def moved(q: np.ndarray, s: np.ndarray, time: float) -> np.ndarray:
         return np.asarray(robot.integrate(q, servo.model.velocity(q, s) * time))
@@ -124,7 +135,10 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
             if np.abs(error).max() < 1e-11:
                 break
             step = solve(q, error)
-            step *= min(1.0, longest / max(np.abs(step).max(), 1e-300))
+            # A light wheel may turn far where a heavy arm may not.
+            inertia = np.diag(servo.model.mass_matrix(q))
+            size = np.abs(step * np.sqrt(inertia / inertia.max())).max()
+            step *= min(1.0, longest / max(size, 1e-300))
             q = np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
         return q
 
@@ -178,6 +192,15 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
         np.array(path),
         np.array(speeds),
     )
+
+
+def _cruise(servo: Servo) -> ca.Function | None:
+    """Metric and pull of the servo's rule for internal motion, if there is any."""
+    if servo.redundancy is None:
+        return None
+    q = ca.SX.sym("q", servo.nq)
+    parts = servo.redundancy.cruise(servo.model, q)
+    return ca.Function("cruise", [q], [ca.densify(part) for part in parts], {"cse": True})
 
 
 def _worst(servo: Servo, error: np.ndarray) -> str:

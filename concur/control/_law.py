@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import DRIFT, Array
 from concur.control._allocation import allocation
 from concur.dynamics import solve_positive_definite
 from concur.kinematics import constant
@@ -142,7 +142,8 @@ def law(
     v = servo.velocity(q, w)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
     torque, pivot = _torques(servo, q, force)
-    return torque, ca.fmin(found.pivot, pivot), found.missed, ca.SX(1)
+    least = ca.fmin(found.pivot, pivot) * _attitudes(servo, q)
+    return torque, least, found.missed, ca.SX(1)
 
 
 def limited_law(servo: Servo) -> ca.Function:
@@ -175,14 +176,15 @@ def limited_law(servo: Servo) -> ca.Function:
         both[:, servo.ns],
         found.metric,
     ]
+    least = ca.fmin(found.pivot, pivot) * _attitudes(servo, q)
     linear = ca.Function(
         "linearization",
         symbols,
-        [*map(ca.densify, parts), found.residual, ca.fmin(found.pivot, pivot)],
+        [*map(ca.densify, parts), found.residual, least],
         {"cse": True},
     )
     inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
-    *given, residual, least = linear(*inputs)
+    *given, residual, pivot = linear(*inputs)
     rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
     solve = allocation(servo.size, servo.ns)
     bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
@@ -192,7 +194,7 @@ def limited_law(servo: Servo) -> ca.Function:
     # Where the demand loses its direction, whatever its scale, none of it counts as met.
     scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
     # A failed programme counts as singular: no torque leaves.
-    results = [u, ca.if_else(status > 0, least, 0.0), missed, scale]
+    results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale]
     return ca.Function("limited_law", inputs, results, list(sizes), list(OUTPUTS))
 
 
@@ -276,6 +278,15 @@ def _inverse_of_upper(upper: Array) -> Array:
             within = slice(i + 1, k + 1)
             inverse[i, k] = -(upper[i, within] @ inverse[within, k]) / upper[i, i]
     return inverse
+
+
+def _attitudes(servo: Servo, q: Array) -> Array:
+    """One where the quaternions of a configuration are some, zero where they are none."""
+    sound = ca.SX(1)
+    for start in servo.quaternions:
+        square = ca.sumsqr(q[start : start + 4])
+        sound *= ca.if_else(ca.fabs(square - 1.0) < DRIFT, 1.0, 0.0)
+    return sound
 
 
 def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:

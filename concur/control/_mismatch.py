@@ -71,8 +71,13 @@ class MomentumMismatch:
         return worst
 
     def __str__(self) -> str:
+        linear, angular = (
+            max(np.abs(self.assumed[part]).max(), np.abs(self.measured[part]).max())
+            for part in (slice(0, 3), slice(3, 6))
+        )
         lines = [
-            f"{name:<9} linear {_numbers(mu[:3])} kg m/s, angular {_numbers(mu[3:])} kg m^2/s"
+            f"{name:<9} linear {_numbers(mu[:3], linear)} kg m/s, "
+            f"angular {_numbers(mu[3:], angular)} kg m^2/s"
             for name, mu in (
                 ("assumed", self.assumed),
                 ("measured", self.measured),
@@ -164,5 +169,7 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
     )
 
 
-def _numbers(values: np.ndarray) -> str:
-    return "(" + ", ".join(f"{x:.4g}" for x in values) + ")"
+def _numbers(values: np.ndarray, size: float = 0.0) -> str:
+    """Numbers in brackets; what is rounding beside a size is shown as zero."""
+    shown = np.where(np.abs(values) > 1e-12 * size, values, 0.0)
+    return "(" + ", ".join(f"{x:.4g}" for x in shown) + ")"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import casadi as ca
@@ -15,6 +15,7 @@ from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
 from concur.kinematics import constant
 from concur.mechanism import scalar, unknown_name
+from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, gradient
 
 WEIGHTS = ("energy", "torque")
@@ -46,8 +47,9 @@ class Redundancy:
     damping : float
         Rate at which internal motion dies away, 1/s; with "base_rotation" that of the base's
         turning too. Above zero: without it the internal motion is not stable.
-    posture : array_like, optional
-        Configuration for "posture", shape (nq,); only the shape joints' part counts.
+    posture : array_like or mapping, optional
+        Configuration for "posture": by bodies, whose joints alone it then draws, or all of it,
+        shape (nq,), which draws every shape joint.
     importance : float
         For "base_rotation": cost of turning the base, against that of moving the shape, in
         units of the base's rotational inertia.
@@ -71,8 +73,9 @@ class Redundancy:
     objective: str | Callable[[Array], Array] = "rest"
     stiffness: float = 1.0
     damping: float = 2.0
-    posture: ArrayLike | None = None
+    posture: Any = None
     importance: float = 100.0
+    drawn: frozenset[int] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.weight, str) and self.weight not in WEIGHTS:
@@ -136,7 +139,10 @@ class Redundancy:
         """
         robot = model.robot
         posture = self.posture
-        if posture is not None:
+        drawn = self.drawn
+        if isinstance(posture, Mapping):
+            posture, drawn = _posture_of(f"{where}, `posture`", robot, posture)
+        elif posture is not None:
             posture = robot.check_configuration(posture, f"{where}, `posture`")
         weight = self.weight
         if not isinstance(weight, str):
@@ -150,9 +156,11 @@ class Redundancy:
             )
         if callable(self.objective):
             _try(where, self.objective, model)
-        return Redundancy(
+        copy = Redundancy(
             weight, self.objective, self.stiffness, self.damping, posture, self.importance
         )
+        object.__setattr__(copy, "drawn", drawn)
+        return copy
 
     def metric(self, model: ReducedModel, q: Array) -> Array:
         """Metric W before what the objective adds.
@@ -196,8 +204,9 @@ class Redundancy:
         shape, metric = list(model.shape), self.metric(model, q)
         pull = -self.damping * v[shape]
         if self.objective == "posture":
-            away = model.robot.difference(q, constant(self.posture))[shape]
-            pull += self.stiffness * away
+            away = model.robot.difference(q, constant(self.posture))
+            chosen = [1.0 if self.drawn is None or i in self.drawn else 0.0 for i in shape]
+            pull += self.stiffness * constant(chosen) * away[shape]
         elif callable(self.objective):
             horizontal, _ = model.lift(q)
             s = ca.SX.sym("s", model.ns)
@@ -214,6 +223,46 @@ class Redundancy:
             right = metric @ pull + cost * (turning.T @ wanted)
             return whole, solve_positive_definite(whole, right)
         return metric, pull
+
+    def cruise(self, model: ReducedModel, q: Array) -> tuple[Array, Array]:
+        """Metric and pull in shape velocities, once internal motion has settled.
+
+        Parameters
+        ----------
+        model : ReducedModel
+            The reduced robot.
+        q : casadi.SX
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        metric, pull : casadi.SX
+            Of the shape velocities that the outputs ask for, the rule comes to those nearest to
+            this pull, (ns,), in this metric, (ns, ns).
+        """
+        horizontal, drift = model.lift(q)
+        metric, pull = self.aim(model, q, ca.SX(model.nv, 1))
+        if self.objective != "base_rotation":
+            return metric, pull / self.damping
+        rows, base = _turning(model)
+        turning, carried = rows @ horizontal[base, :], rows @ drift[base]
+        cost = self.importance * _rotational_inertia(model)
+        return metric, -solve_positive_definite(metric, cost * (turning.T @ carried))
+
+
+def _posture_of(
+    where: str, robot: Mechanism, parts: Mapping[str, ArrayLike]
+) -> tuple[np.ndarray, frozenset[int]]:
+    """Configuration with some bodies' joints as wanted, and their freedoms."""
+    q, freedoms = robot.neutral(), set[int]()
+    for name, part in parts.items():
+        body = robot.bodies[robot.index(name)]
+        numbers = np.atleast_1d(as_floats(part, f"{where}, body `{name}`"))
+        if numbers.shape != (body.joint.nq,):
+            raise shape_error(f"{where}, body `{name}`", (body.joint.nq,), numbers.shape)
+        q[robot.q_slice(name)] = numbers
+        freedoms |= set(range(*robot.v_slice(name).indices(robot.nv)))
+    return robot.check_configuration(q, where), frozenset(freedoms)
 
 
 def _turning(model: ReducedModel) -> tuple[Array, slice]:

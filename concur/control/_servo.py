@@ -5,7 +5,7 @@ What it computes is in `_law.py`; here is what a user holds in hand.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, cast
@@ -185,10 +185,36 @@ class Servo(EvaluatedMethods):
             limits.setflags(write=False)
             object.__setattr__(self, "torque_limits", limits)
 
+    def __str__(self) -> str:
+        lines = [f"servo of {self.name}: {self.size} output coordinates, {self.nu} controls"]
+        start = 0
+        for output in self.outputs:
+            part = slice(start, start + output.dim)
+            start = part.stop
+            gains = (
+                f"{kind} {', '.join(f'{x:g}' for x in dict.fromkeys(np.diag(matrix)[part]))}"
+                for kind, matrix in (("stiffness", self.stiffness), ("damping", self.damping))
+            )
+            lines.append(f"{output.name}: {output.group} of `{output.body}`, {', '.join(gains)}")
+        if self.redundancy is not None:
+            lines.append(f"internal motion: {self.redundancy}")
+        if self.damped_below is not None:
+            lines.append(f"damped below a margin of {self.damped_below:g}")
+        if self.torque_limits is not None:
+            lines.append("torques limited")
+        if self.measured:
+            lines.append("takes measured velocities")
+        return "\n".join(lines)
+
     @property
     def name(self) -> str:
         """Name of the robot."""
         return self.model.name
+
+    @property
+    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+        """Where the quaternions start in q, and the bodies whose joints they turn."""
+        return self.model.quaternions
 
     @property
     def nq(self) -> int:

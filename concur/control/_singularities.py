@@ -54,7 +54,8 @@ class SingularityReport:
     threshold : float
         Singular values below this share of the largest count as zero.
     singular_values : numpy.ndarray
-        Shape (min(m, n),), the largest first.
+        Shape (min(m, n),), the largest first. Of a reduced robot, each motion counted by its
+        inertia: the column times 1 / sqrt(Mhat_ii), the largest factor set to one.
     rank : int
         Number of those that do not count as zero.
     lost : numpy.ndarray
@@ -239,7 +240,8 @@ def singularities(
         Characteristic length, m; default the largest distance between joints and output points
         in the neutral configuration.
     threshold : float
-        Singular values below this share of the largest count as zero.
+        Singular values below this share of the largest count as zero. `Servo.margin` measures the
+        smallest one against the kinetic energy instead, without a largest one to compare with.
 
     Returns
     -------
@@ -329,10 +331,15 @@ def _report(
     rows = np.where(np.array(units) == "m", 1.0 / length, 1.0)
     motions = np.where(np.array([freedom_units[i] for i in columns]) == "m", length, 1.0)
     matrix = rows[:, None] * jacobian * motions
-    left, values, right = np.linalg.svd(matrix)
+    # A light wheel beside a heavy arm moves little per speed, but as much per energy.
+    ease = np.ones(len(columns))
+    if model is not None:
+        ease = 1.0 / (motions * np.sqrt(np.diag(model.mass_matrix(q))))
+        ease = ease / ease.max()
+    left, values, right = np.linalg.svd(matrix * ease)
     rank = int(np.count_nonzero(values > threshold * values[0])) if values[0] > 0.0 else 0
     lost = _plain_basis(left[:, rank:])
-    idle = motions[:, None] * _plain_basis(right[rank:].T)
+    idle = (motions * ease)[:, None] * _plain_basis(right[rank:].T)
     twists, start = np.zeros((lost.shape[1], len(outputs), 6)), 0
     for k, output in enumerate(outputs):
         span = slice(start, start + output.dim)

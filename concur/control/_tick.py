@@ -132,7 +132,7 @@ class Tick:
             values = getattr(self.buffers, name)
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"tick of `{self.servo.name}`, argument `{name}`", values)
-        q = self.buffers.q.copy()
+        q = self.servo.model.robot.check_configuration(self.buffers.q, "argument `q`")
         raise refusal(self.servo, q, self.buffers.u, float(self.buffers.pivot[0]))
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from os import PathLike
 from typing import Annotated, Any
 
@@ -9,8 +11,17 @@ from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
 from concur.control import Redundancy
+from concur.errors import ConcurError
 from concur.formats._configuration import read_configuration
-from concur.formats._toml import NumberOrList, Positive, Table, Text, is_number, located
+from concur.formats._toml import (
+    NumberOrList,
+    Positive,
+    Table,
+    Text,
+    is_number,
+    located,
+    unknown,
+)
 from concur.multibody import Mechanism
 
 
@@ -95,9 +106,51 @@ def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -
     if table.redundancy is not None:
         rule = {name: value for name, value in table.redundancy if value is not None}
         if "posture" in rule:
-            rule["posture"] = read_configuration(
-                rule["posture"], robot, path, "[servo.redundancy.posture]"
-            )
+            read_configuration(rule["posture"], robot, path, "[servo.redundancy.posture]")
         with located(path, "[servo.redundancy]"):
             options["redundancy"] = Redundancy(**rule)
     return options
+
+
+def check_limit_names(limits: Any, controls: Sequence[str], path: str | PathLike[str]) -> None:
+    """Refuse torque limits of drives that do not exist.
+
+    Parameters
+    ----------
+    limits : any
+        The field `torque_limits`: only a table has names.
+    controls : sequence of str
+        Names of the controls.
+    path : path
+        File named in errors.
+
+    Raises
+    ------
+    DescriptionError
+        If a name is not that of a control, with the nearest that is.
+    """
+    for name in limits if isinstance(limits, dict) else ():
+        if name not in controls:
+            raise unknown(path, "[servo]", "torque_limits", "a drive", name, controls)
+
+
+def option_at_fault(error: ConcurError) -> tuple[str, str]:
+    """Find the place in a task that an error of `Servo` belongs to.
+
+    Parameters
+    ----------
+    error : ConcurError
+        The error; after the servo's robot it names the argument, in back quotes.
+
+    Returns
+    -------
+    table, field : str
+        ``[servo]`` or a table in it, and the field; both empty where no option of the law is at
+        fault, as when the outputs do not fit the robot.
+    """
+    named = re.findall(r", `(\w+)`", error.where)
+    if not named or named[0] not in ServoTable.model_fields:
+        return "", ""
+    if named[0] == "redundancy":
+        return "[servo.redundancy]", named[1] if len(named) > 1 else ""
+    return "[servo]", named[0]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 import casadi as ca
@@ -284,6 +285,16 @@ class Tree(EvaluatedMethods):
         """
         return np.concatenate([body.joint.random(rng) for body in self.bodies])
 
+    @cached_property
+    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+        """Where the quaternions start in q, and the bodies whose joints they turn."""
+        found = {}
+        for body in self.bodies:
+            at = body.joint.quaternion_at
+            if at is not None:
+                found[self.q_slice(body.name).start + at] = body.name
+        return found
+
     def check_configuration(self, q: ArrayLike, where: str = "configuration") -> np.ndarray:
         """Check a configuration and normalise its quaternions.
 
@@ -420,13 +431,13 @@ class Tree(EvaluatedMethods):
         return self._blockwise(lambda joint, x, y: joint.bracket(x, y), a, b)
 
     @evaluated("(nq)->(nq)")
-    def normalize(self, q: Array) -> Array:
+    def normalize(self, coordinates: Array) -> Array:
         """Bring the quaternions of a configuration back to unit norm.
 
         Parameters
         ----------
-        q : array_like
-            Configuration, shape (nq,).
+        coordinates : array_like
+            Configuration whose quaternions may be of any norm but zero, shape (nq,).
 
         Returns
         -------
@@ -435,7 +446,7 @@ class Tree(EvaluatedMethods):
         """
         parts = []
         for i, body in enumerate(self.bodies):
-            part = q[self._starts[i][0] : self._starts[i + 1][0]]
+            part = coordinates[self._starts[i][0] : self._starts[i + 1][0]]
             at = body.joint.quaternion_at
             if at is not None:
                 unit = part[at : at + 4] / ca.sqrt(ca.sumsqr(part[at : at + 4]))

@@ -163,7 +163,7 @@ def audit(
         _closed_basis(model),
         _not_checked("CON4", CON4, "no reference was given"),
         *_counts(model, outputs),
-        _not_checked("CON7", "the initial state obeys the wheels", "no state was given"),
+        _not_checked("CON7", "the initial state obeys wheels and momentum", "no state was given"),
         AuditRow(
             "CON8",
             "coordinates can be listed with the dependent ones first",

@@ -7,7 +7,7 @@ of its own that says what its lift is (`WheelReduction`, `MomentumReduction`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -61,6 +61,11 @@ class ReducedModel(EvaluatedMethods):
         return self.robot.name
 
     @property
+    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+        """Where the quaternions start in q, and the bodies whose joints they turn."""
+        return self.robot.quaternions
+
+    @property
     def nq(self) -> int:
         """Number of configuration coordinates."""
         return self.robot.nq
@@ -79,6 +84,13 @@ class ReducedModel(EvaluatedMethods):
     def nu(self) -> int:
         """Number of controls: driven freedoms of the robot."""
         return len(self.robot.actuated_freedoms)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}, {self.kind} reduction: {self.reason}\n"
+            f"{self.ns} shape velocities: {', '.join(self.shape_names) or 'none'}\n"
+            f"{self.nu} controls: {', '.join(self.control_names) or 'none'}"
+        )
 
     @property
     def first(self) -> ReducedModel:

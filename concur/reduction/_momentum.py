@@ -24,8 +24,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, as_floats, evaluated, nonfinite_error, shape_error
+from concur.codegen import Array, as_floats, evaluated, nonfinite_error
 from concur.dynamics import solve_positive_definite
+from concur.errors import ShapeError
 from concur.groups import classify
 from concur.kinematics import constant, joint_bases, joint_poses
 from concur.multibody import Mechanism
@@ -437,7 +438,13 @@ def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:
     """
     value = as_floats(momentum, where)
     if value.shape != (6,):
-        raise shape_error(where, (6,), value.shape)
+        raise ShapeError(
+            where,
+            expected="six numbers, [linear; angular], kg m/s and kg m^2/s",
+            came=f"shape {value.shape}",
+            cure="Give the momentum about the inertial origin, in inertial axes; zeros where the "
+            "base cannot move.",
+        )
     if not np.isfinite(value).all():
         raise nonfinite_error(where, value)
     return tuple(float(x) for x in value)

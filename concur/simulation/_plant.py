@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import casadi as ca
@@ -53,6 +54,11 @@ class Plant(EvaluatedMethods):
     def name(self) -> str:
         """Name of the robot."""
         return self.robot.name
+
+    @property
+    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+        """Where the quaternions start in q, and the bodies whose joints they turn."""
+        return self.robot.quaternions
 
     @property
     def nq(self) -> int:

@@ -126,6 +126,14 @@ class Run:
     hold: float | None
     seconds: float
 
+    def __str__(self) -> str:
+        worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
+        return (
+            f"run of {self.robot.name}: {self.t[-1]:g} s in steps of {self.dt:g} s by "
+            f"{self.method}, final errors (m, rad): {worst}, "
+            f"smallest margin {self.margin.min():.3g}"
+        )
+
     @property
     def dt(self) -> float:
         """Step of the record, s; zero for a run that holds its start only."""

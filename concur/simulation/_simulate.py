@@ -26,6 +26,9 @@ from concur.simulation._step import FIXED_STEP, closed_loop, step_function
 
 ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
 METHODS = (*FIXED_STEP, *ADAPTIVE)
+LEAP = 0.5
+"""Distance per step, m or rad, from which on a sudden speed is no longer believed."""
+
 CHECK_EVERY = 200
 """Steps between two looks at the margin of the decoupling matrix."""
 
@@ -114,7 +117,7 @@ def simulate(
             if not sound or done % CHECK_EVERY == 0 or done == steps:
                 fault = _singular(where, servo, recorder, states, done, dt)
                 if fault is None and not sound:
-                    fault = _diverged(where, servo, states, done, dt)
+                    fault = _diverged(where, servo, states, done, dt, hold)
                 if fault is not None:
                     break
                 report(done)
@@ -323,16 +326,25 @@ def _start_velocity(
     return np.asarray(model.velocity(q, s))
 
 
-def _diverged(where: str, servo: Servo, states: _States, done: int, dt: float) -> ConcurError:
+def _diverged(
+    where: str, servo: Servo, states: _States, done: int, dt: float, hold: float | None
+) -> ConcurError:
     last = states.finite(done) - 1
+    # What suddenly moves further than a step can resolve is no motion any more.
+    speeds = np.abs(states.v[: last + 1]).max(axis=1)
+    usual = float(np.median(speeds))
+    while last and speeds[last] > 10 * usual and speeds[last] * dt > LEAP:
+        last -= 1
+    states.q[last + 1 :] = np.nan
     q = states.q[last]
+    held = "" if hold is None else f", hold the torque for less than {hold:g} s"
     return SimulationError(
         f"{where}, t = {last * dt:.6g} s",
         expected="a finite state after the step",
-        came=f"a singular law or a diverged state; margin before it {servo.margin(q):.3g}, "
-        f"{lost_direction(servo, q)}",
-        cure="Check that the reference is feasible (`servo.feasibility`), lower the gains, or take "
-        "a shorter step. The run up to here is in the attribute `run`.",
+        came=f"a singular law or a diverged state; margin before it {servo.margin(q):.3g}, nearest "
+        f"to lost: {lost_direction(servo, q)}",
+        cure="Check that the reference is feasible (`servo.feasibility`), lower the gains, take a "
+        f"shorter step{held}. The run up to here is in the attribute `run`.",
         time=last * dt,
     )
 

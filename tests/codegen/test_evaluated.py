@@ -12,8 +12,10 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import Array, EvaluatedMethods, Evaluator, as_floats, evaluated
+from concur.control import Output, ReferenceSample, Servo
 from concur.errors import ConcurError, NonFiniteError, ShapeError
-from concur.robots import rover_arm
+from concur.reduction import reduce
+from concur.robots import free_flyer, rover_arm
 
 
 @evaluated("(3),()->(3),(2,3),()")
@@ -263,3 +265,35 @@ def test_function_that_fails_gives_no_old_results() -> None:
     with pytest.raises(ConcurError, match="least"):
         evaluator(3.0)
     assert evaluator(0.5) == pytest.approx(0.5)
+
+
+@pytest.mark.parametrize("attitude", [(0, 0, 0, 0), (0.1, 0, 0, 0.9), (0, 0, 0, 2)])
+def test_what_is_no_quaternion_is_refused(attitude: tuple[float, ...]) -> None:
+    robot = free_flyer()
+    model = reduce(robot)
+    servo = Servo(model, [Output("hand", "tool", "SE3")], 4.0, 2.8)
+    q = robot.neutral()
+    q[8:12] = 1.0, -1.3, 0.1, 1.0
+    pose = servo.output(q)
+    lost = q.copy()
+    lost[3:7] = attitude
+    still = np.zeros(6)
+    sample = ReferenceSample(pose, still, still)
+    tick = servo.compile()
+    assert np.isfinite(tick(q, still, sample)).all()
+    calls = [
+        lambda: robot.pose(lost, "tool"),
+        lambda: model.lift(lost),
+        lambda: model.locked_velocity(lost),
+        lambda: servo.output(lost),
+        lambda: servo.law(lost, still, pose, still, still),
+        lambda: servo.torque(lost, still, sample),
+        lambda: tick(lost, still, sample),
+    ]
+    for call in calls:
+        with pytest.raises(ShapeError, match=r"quaternion of `spacecraft` at q\[3:7\].*unit norm"):
+            call()
+    tick.buffers.q[:] = lost
+    assert not tick.update()
+    tick.buffers.q[:] = q
+    assert tick.update()

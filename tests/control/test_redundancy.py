@@ -220,6 +220,23 @@ def test_posture_is_sought_within_what_the_outputs_leave() -> None:
     assert np.abs(run.s[-1]).max() < 1e-3
 
 
+def test_posture_of_some_bodies_draws_these_alone() -> None:
+    name = "lower_boom"
+    rule = Redundancy(objective="posture", posture={name: 0.4}, stiffness=3.0)
+    servo, _ = build(STATION, redundancy=rule)
+    robot = servo.model.robot
+    still = ca.DM.zeros(robot.nv)
+    symbols = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+    aim = ca.Function("aim", [*symbols], [servo.redundancy.aim(servo.model, *symbols)[1]])
+    expected = np.zeros(robot.nv)
+    expected[robot.v_slice(name)] = 3.0 * (0.4 - BENT[robot.q_slice(name)])
+    assert_close(np.array(aim(BENT, still))[:, 0], expected[6:], 1e-12)
+    with pytest.raises(ShapeError, match=f"body `{name}`"):
+        build(STATION, redundancy=Redundancy(objective="posture", posture={name: [0.1, 0.2]}))
+    with pytest.raises(UnknownNameError, match="boomerang"):
+        build(STATION, redundancy=Redundancy(objective="posture", posture={"boomerang": 0.1}))
+
+
 def test_objective_of_ones_own_goes_down() -> None:
     rule = Redundancy(objective=spread, stiffness=2000.0, damping=1.0)
     run = hold(rule, lambda servo: np.zeros(7), 8.0)
