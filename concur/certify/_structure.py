@@ -1,0 +1,308 @@
+"""Exact checks of the gains: positive definite, and a linearised loop that is stable.
+
+The entries of KP, KD and I are binary fractions; all arithmetic here is rational, so that a
+verdict is a theorem about those numbers however near to the margin they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
+from math import lcm
+
+import numpy as np
+
+from concur.certify._channels import Channel, split
+from concur.certify._status import Status
+from concur.control import ErrorDynamics
+
+Matrix = list[list[Fraction]]
+
+GAINS = (("KP", "stiffness"), ("KD", "damping"), ("I", "inertia"))
+"""Symbol and attribute of each gain."""
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One number that should be above zero, or a difference that should be zero, and is not.
+
+    Parameters
+    ----------
+    claim : str
+        "symmetric", "positive definite" or "stable".
+    quantity : str
+        What was computed, with its place.
+    value : fractions.Fraction
+        Its exact value.
+    channel : str
+        Name of the channel.
+    """
+
+    claim: str
+    quantity: str
+    value: Fraction
+    channel: str
+
+    def __str__(self) -> str:
+        shown = f"{self.channel}: {self.quantity} is {_decimal(self.value)}"
+        if self.claim == "symmetric":
+            return f"{shown}, not zero. Give (K + K^T) / 2 in place of K."
+        return f"{shown}, not above zero."
+
+
+@dataclass(frozen=True)
+class Structure:
+    """Verdict on the gains.
+
+    Parameters
+    ----------
+    refusals : tuple of Refusal
+        What was found against them; the first of each claim in each gain and channel.
+    """
+
+    refusals: tuple[Refusal, ...]
+
+    @property
+    def status(self) -> Status:
+        """Whether KP, KD and I are symmetric positive definite and the loop is stable."""
+        return Status.REFUTED if self.refusals else Status.PROVED
+
+    @property
+    def definite(self) -> bool:
+        """Whether KP, KD and I are symmetric positive definite, as Theorem 5.4.2 asks."""
+        return all(refusal.claim == "stable" for refusal in self.refusals)
+
+    @property
+    def stable(self) -> bool:
+        """Whether the linearised error dynamics are Hurwitz; gains that are not definite may be."""
+        return all(refusal.claim != "stable" for refusal in self.refusals)
+
+    def __str__(self) -> str:
+        if not self.refusals:
+            return "KP, KD and I are symmetric positive definite; the linearised loop is stable."
+        return "\n".join(str(refusal) for refusal in self.refusals)
+
+
+def check_structure(dynamics: ErrorDynamics) -> Structure:
+    """Check exactly what every certificate rests on.
+
+    KP, KD and I are symmetric, and positive definite by the pivots of LDL^T; all roots of
+    det(s^2 I + s KD + KP), the characteristic polynomial of the linearised error dynamics, are
+    left of the imaginary axis by Routh's array.
+
+    Parameters
+    ----------
+    dynamics : ErrorDynamics
+        The closed loop's error dynamics.
+
+    Returns
+    -------
+    Structure
+        The verdict: proved or refuted, never undecided.
+
+    Raises
+    ------
+    ShapeError
+        If a gain is no matrix of the group's dimension.
+    NonFiniteError
+        If a gain has a NaN or an infinity.
+    """
+    refusals = [refusal for channel in split(dynamics) for refusal in _channel_refusals(channel)]
+    return Structure(tuple(refusals))
+
+
+def exact(matrix: np.ndarray) -> Matrix:
+    """Entries of a matrix of floats as the fractions that they are.
+
+    Parameters
+    ----------
+    matrix : numpy.ndarray
+        Finite numbers, shape (m, n).
+
+    Returns
+    -------
+    list of list of fractions.Fraction
+        Rows.
+    """
+    return [[Fraction(float(entry)) for entry in row] for row in matrix]
+
+
+def ldl_pivots(matrix: Matrix) -> list[Fraction]:
+    """Pivots of LDL^T, up to the first one that is not above zero.
+
+    Parameters
+    ----------
+    matrix : list of list of fractions.Fraction
+        A symmetric matrix, shape (n, n).
+
+    Returns
+    -------
+    list of fractions.Fraction
+        The matrix is positive definite when there are n pivots and the last is above zero.
+    """
+    rest = [list(row) for row in matrix]
+    pivots: list[Fraction] = []
+    while rest:
+        pivot, *top = rest[0]
+        pivots.append(pivot)
+        if pivot <= 0:
+            break
+        rest = [
+            [entry - row[0] * above / pivot for entry, above in zip(row[1:], top, strict=True)]
+            for row in rest[1:]
+        ]
+    return pivots
+
+
+def characteristic_polynomial(
+    inertia: Matrix, damping: Matrix, stiffness: Matrix
+) -> list[Fraction]:
+    """Coefficients of det(s^2 I + s KD + KP).
+
+    Parameters
+    ----------
+    inertia, damping, stiffness : list of list of fractions.Fraction
+        I, KD and KP, shape (n, n).
+
+    Returns
+    -------
+    list of fractions.Fraction
+        Shape (2 n + 1,), that of s^(2 n), which is det I, first.
+    """
+    n = len(inertia)
+    entries = [entry for gain in (inertia, damping, stiffness) for row in gain for entry in row]
+    scale = lcm(*(entry.denominator for entry in entries))
+    mass, damper, spring = (
+        [[int(entry * scale) for entry in row] for row in gain]
+        for gain in (inertia, damping, stiffness)
+    )
+    # A polynomial of degree 2 n is known by its values at 0, 1, ..., 2 n.
+    values = [
+        Fraction(
+            _determinant(
+                [
+                    [(mass[i][j] * s + damper[i][j]) * s + spring[i][j] for j in range(n)]
+                    for i in range(n)
+                ]
+            ),
+            scale**n,
+        )
+        for s in range(2 * n + 1)
+    ]
+    return _interpolate(values)
+
+
+def routh_column(coefficients: list[Fraction]) -> list[Fraction]:
+    """First column of Routh's array, up to the first entry that is not above zero.
+
+    Parameters
+    ----------
+    coefficients : list of fractions.Fraction
+        Of a polynomial, highest power first, shape (k + 1,).
+
+    Returns
+    -------
+    list of fractions.Fraction
+        All roots have negative real parts when the first coefficient is above zero, there are
+        k + 1 entries and the last is above zero.
+    """
+    upper, lower = coefficients[0::2], coefficients[1::2]
+    column = [upper[0]]
+    while lower and column[-1] > 0:
+        column.append(lower[0])
+        if lower[0] == 0:
+            break
+        ratio = upper[0] / lower[0]
+        padded = [*lower[1:], Fraction(0)]
+        below = [a - ratio * b for a, b in zip(upper[1:], padded, strict=False)]
+        upper, lower = lower, below
+    return column
+
+
+def _channel_refusals(channel: Channel) -> list[Refusal]:
+    found = []
+    gains = {symbol: exact(getattr(channel, name)) for symbol, name in GAINS}
+    for symbol, gain in gains.items():
+        found += _definite_refusals(channel, symbol, gain)
+    polynomial = characteristic_polynomial(gains["I"], gains["KD"], gains["KP"])
+    return found + _stable_refusals(channel, polynomial)
+
+
+def _definite_refusals(channel: Channel, symbol: str, gain: Matrix) -> list[Refusal]:
+    rows = [f"{i}: {name}" for i, name in zip(channel.index, channel.names, strict=True)]
+    for i in range(channel.size):
+        for j in range(i):
+            difference = gain[i][j] - gain[j][i]
+            if difference:
+                here, there = f"{symbol}[{rows[i]}; {rows[j]}]", f"{symbol}[{rows[j]}; {rows[i]}]"
+                return [Refusal("symmetric", f"{here} - {there}", difference, channel.name)]
+    pivots = ldl_pivots(gain)
+    if pivots[-1] > 0:
+        return []
+    place = f"pivot of {symbol} in row {rows[len(pivots) - 1]}"
+    return [Refusal("positive definite", place, pivots[-1], channel.name)]
+
+
+def _stable_refusals(channel: Channel, polynomial: list[Fraction]) -> list[Refusal]:
+    def refuse(quantity: str, value: Fraction) -> list[Refusal]:
+        return [Refusal("stable", quantity, value, channel.name)]
+
+    degree, lead = len(polynomial) - 1, polynomial[0]
+    if lead == 0:
+        return refuse("det I, the first coefficient of det(s^2 I + s KD + KP),", lead)
+    monic = [coefficient / lead for coefficient in polynomial]
+    for power, coefficient in zip(range(degree, -1, -1), monic, strict=True):
+        if coefficient <= 0:
+            return refuse(
+                f"coefficient of s^{power} in det(s^2 I + s KD + KP) / det I", coefficient
+            )
+    column = routh_column(monic)
+    if column[-1] > 0:
+        return []
+    row = degree + 1 - len(column)
+    return refuse(f"first entry of row s^{row} in Routh's array", column[-1])
+
+
+def _determinant(matrix: list[list[int]]) -> int:
+    """Determinant of integers by Bareiss's elimination, which divides without remainder."""
+    rest, previous, sign = [list(row) for row in matrix], 1, 1
+    while len(rest) > 1:
+        k = next((k for k, row in enumerate(rest) if row[0]), None)
+        if k is None:
+            return 0
+        if k:
+            rest[0], rest[k], sign = rest[k], rest[0], -sign
+        pivot, *top = rest[0]
+        rest = [
+            [
+                (pivot * entry - row[0] * above) // previous
+                for entry, above in zip(row[1:], top, strict=True)
+            ]
+            for row in rest[1:]
+        ]
+        previous = pivot
+    return sign * rest[0][0]
+
+
+def _interpolate(values: list[Fraction]) -> list[Fraction]:
+    """Coefficients, highest power first, of the polynomial with given values at 0, 1, 2, ..."""
+    differences, steps = [], list(values)
+    while steps:
+        differences.append(steps[0])
+        order = len(differences)
+        steps = [(b - a) / order for a, b in pairwise(steps)]
+    polynomial = [Fraction(0)]
+    for node, difference in reversed(list(enumerate(differences))):
+        # Newton's form by Horner: multiply by (s - node), then add.
+        shifted = [*polynomial, Fraction(0)]
+        lowered = [Fraction(0), *(node * c for c in polynomial)]
+        polynomial = [a - b for a, b in zip(shifted, lowered, strict=True)]
+        polynomial[-1] += difference
+    return polynomial[-len(values) :]
+
+
+def _decimal(value: Fraction) -> str:
+    """Six digits of a number of any size; never zero for a number that is not."""
+    return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"
