@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.control import Servo
 from concur.formats import Task
-from concur.reduction import MomentumReduction
+from concur.reduction import MomentumReduction, StagedReduction
 
 
 def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
@@ -61,6 +61,11 @@ def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
             known = f"measured; {known} at the start"
         drift = np.linalg.norm(first.centre_velocity)
         facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
+    if isinstance(model, StagedReduction):
+        kept = (
+            f"`{stage.joint}` {', '.join(f'{x:.4g}' for x in stage.theta)}" for stage in model.chain
+        )
+        facts.append(("Momenta of further stages", f"{'; '.join(kept)} (N m s or N s)"))
     if servo.redundancy is not None:
         left = servo.nu - servo.size
         facts.append(("Internal motion", f"{left} freedoms, {servo.redundancy}"))

@@ -124,12 +124,38 @@ class StagedReduction(ReducedModel):
         before = self.inner.stages if isinstance(self.inner, StagedReduction) else ()
         return (*before, self.joint)
 
+    @property
+    def chain(self) -> tuple[StagedReduction, ...]:
+        """All stages after the first, in order."""
+        before = self.inner.chain if isinstance(self.inner, StagedReduction) else ()
+        return (*before, self)
+
+    @evaluated("(nq),(nv)->(nn),(nn)")
+    def momentum_residual(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """How far a state is from the constant momentum of the joint.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity of the whole robot, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        residual : numpy.ndarray or casadi.SX
+            Momentum minus the constant one, in the body's axes, shape (nn,).
+        own : numpy.ndarray or casadi.SX
+            What the joint's own motion contributes to the momentum, shape (nn,): a size to
+            compare with.
+        """
+        own, _, _ = self._blocks(q)
+        momentum = self._fields(q).T @ (self.robot.mass_matrix(q) @ v)
+        return momentum - self.stage_momentum(q), own @ v[self._rows]
+
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
         horizontal, drift = self.inner.lift(q)
         own, coupling, _ = self._blocks(q)
-        fields = self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._rows]]
-        missing = self.stage_momentum(q) - fields.T @ (self.robot.mass_matrix(q) @ drift)
+        missing = self.stage_momentum(q) - self._fields(q).T @ (self.robot.mass_matrix(q) @ drift)
         solved = solve_positive_definite(own, ca.horzcat(coupling, missing))
         follows, carried = solved[:, : self.ns], solved[:, self.ns]
         of_rest, of_group = horizontal[:, self._rest], horizontal[:, self._group]
@@ -184,6 +210,10 @@ class StagedReduction(ReducedModel):
 
     def momentum_fields(self, q: Array) -> Array:
         return self.first.momentum_fields(q)
+
+    def _fields(self, q: Array) -> Array:
+        """Those of N among the momentum fields."""
+        return self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._rows]]
 
     @property
     def _rows(self) -> list[int]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from concur.control import MomentumMismatch, Servo
 from concur.multibody import Mechanism
-from concur.reduction import MomentumReduction
+from concur.reduction import MomentumReduction, StagedReduction
 from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
@@ -182,6 +182,24 @@ class Run:
         each against the momentum itself or what the joints move inside the robot.
         """
         return momentum_drift(self.robot, self.momentum, self.inner_momentum, self.momentum[0])
+
+    @cached_property
+    def stage_drifts(self) -> dict[str, np.ndarray]:
+        """Deviation of each further stage's momentum from that at the start, relative, (k,).
+
+        By the stage's joint: against the momentum itself or what the joint's own motion makes of
+        it, whichever is larger.
+        """
+        model = self.servo.model.on(self.robot)
+        drifts: dict[str, np.ndarray] = {}
+        for stage in model.chain if isinstance(model, StagedReduction) else ():
+            pairs = [stage.momentum_residual(q, v) for q, v in zip(self.q, self.v, strict=True)]
+            rest, own = (np.array(part) for part in zip(*pairs, strict=True))
+            size = max(float(np.linalg.norm(stage.theta)), float(np.abs(own).max(initial=0.0)))
+            # A deviation at the start may turn with the joint, but it keeps its size.
+            apart = np.abs(np.linalg.norm(rest, axis=1) - np.linalg.norm(rest[0]))
+            drifts[stage.joint] = apart / size if size > 0.0 else apart
+        return drifts
 
     @cached_property
     def mismatch(self) -> MomentumMismatch | None:
