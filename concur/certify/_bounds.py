@@ -1,0 +1,221 @@
+"""Bounds that are theorems: rational arithmetic, and results rounded to the safe side.
+
+The floats that come in are taken as the exact numbers that they are.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, nextafter, sqrt
+
+import numpy as np
+from scipy.linalg import eigh
+
+from concur.certify._structure import exact, ldl_pivots
+
+Rational = np.ndarray
+"""Matrix of fractions, dtype object."""
+
+TERMS = 24
+"""Terms of the series of sine and cosine: beyond what a float can hold up to pi / 2."""
+
+
+def rational(matrix: np.ndarray) -> Rational:
+    """Floats as the fractions that they are.
+
+    Parameters
+    ----------
+    matrix : numpy.ndarray
+        Finite numbers, any shape.
+
+    Returns
+    -------
+    numpy.ndarray
+        Fractions, the same shape, dtype object.
+    """
+    rows = exact(np.atleast_2d(matrix))
+    return np.array(rows, dtype=object).reshape(matrix.shape)
+
+
+def float_below(value: Fraction) -> float:
+    """Largest float found that is not above a number.
+
+    Parameters
+    ----------
+    value : fractions.Fraction
+        The number.
+
+    Returns
+    -------
+    float
+        At most one step of the floats below it.
+    """
+    nearest = float(value)
+    return nearest if Fraction(nearest) <= value else nextafter(nearest, -inf)
+
+
+def float_above(value: Fraction) -> float:
+    """Smallest float found that is not below a number.
+
+    Parameters
+    ----------
+    value : fractions.Fraction
+        The number.
+
+    Returns
+    -------
+    float
+        At most one step of the floats above it.
+    """
+    return -float_below(-value)
+
+
+def root_above(value: Fraction) -> float:
+    """Upper bound of a square root.
+
+    Parameters
+    ----------
+    value : fractions.Fraction
+        Not negative.
+
+    Returns
+    -------
+    float
+        A float whose square is not below the value.
+    """
+    root = sqrt(float_above(value))
+    while Fraction(root) ** 2 < value:
+        root = nextafter(root, inf)
+    return root
+
+
+def root_below(value: Fraction) -> float:
+    """Lower bound of a square root.
+
+    Parameters
+    ----------
+    value : fractions.Fraction
+        Not negative.
+
+    Returns
+    -------
+    float
+        A float, not negative, whose square is not above the value.
+    """
+    root = sqrt(float_above(value))
+    while Fraction(root) ** 2 > value:
+        root = nextafter(root, 0.0)
+    return root
+
+
+def sine(angle: Fraction) -> tuple[Fraction, Fraction]:
+    """Lower and upper bound of a sine.
+
+    Parameters
+    ----------
+    angle : fractions.Fraction
+        From 0 to pi / 2, rad.
+
+    Returns
+    -------
+    lower, upper : fractions.Fraction
+        Consecutive partial sums of the alternating series.
+    """
+    return _partial_sums(angle, angle, 1)
+
+
+def cosine(angle: Fraction) -> tuple[Fraction, Fraction]:
+    """Lower and upper bound of a cosine.
+
+    Parameters
+    ----------
+    angle : fractions.Fraction
+        From 0 to pi / 2, rad.
+
+    Returns
+    -------
+    lower, upper : fractions.Fraction
+        Consecutive partial sums of the alternating series; not negative.
+    """
+    lower, upper = _partial_sums(angle, Fraction(1), 0)
+    return max(lower, Fraction(0)), upper
+
+
+def largest_eigenvalue(matrix: Rational, metric: Rational) -> Fraction:
+    """Upper bound of the eigenvalues of a positive semidefinite matrix in a metric.
+
+    Parameters
+    ----------
+    matrix, metric : numpy.ndarray
+        Symmetric matrices of fractions, the metric positive definite, shape (n, n).
+
+    Returns
+    -------
+    fractions.Fraction
+        A number a for which a metric - matrix is positive definite, by its pivots.
+    """
+    try:
+        floats = eigh(matrix.astype(float), metric.astype(float), eigvals_only=True)
+        guess = Fraction(float(floats[-1]))
+    except np.linalg.LinAlgError:  # the metric is definite, but not for floats
+        guess = Fraction(np.trace(solve(metric, matrix)))
+    slack = max(guess, Fraction(1, 2**1000)) / 2**45
+    while not _definite((guess + slack) * metric - matrix):
+        slack *= 2
+    return guess + slack
+
+
+def smallest_eigenvalue(matrix: Rational, metric: Rational) -> Fraction:
+    """Lower bound of the eigenvalues of a positive definite matrix in a metric.
+
+    Parameters
+    ----------
+    matrix, metric : numpy.ndarray
+        Positive definite matrices of fractions, shape (n, n).
+
+    Returns
+    -------
+    fractions.Fraction
+        A number b above zero for which matrix - b metric is positive definite.
+    """
+    return 1 / largest_eigenvalue(metric, matrix)
+
+
+def solve(matrix: Rational, right: Rational) -> Rational:
+    """Exact solution of linear equations.
+
+    Parameters
+    ----------
+    matrix : numpy.ndarray
+        Positive definite matrix of fractions, shape (n, n).
+    right : numpy.ndarray
+        Right-hand sides, fractions, shape (n, k).
+
+    Returns
+    -------
+    numpy.ndarray
+        Fractions, shape (n, k).
+    """
+    size = len(matrix)
+    rows = np.hstack([matrix, right])
+    for i in range(size):  # pivots of a positive definite matrix are never zero
+        rows[i] = rows[i] / rows[i, i]
+        for k in range(size):
+            if k != i:
+                rows[k] = rows[k] - rows[k, i] * rows[i]
+    return rows[:, size:]
+
+
+def _definite(matrix: Rational) -> bool:
+    return ldl_pivots(matrix.tolist())[-1] > 0
+
+
+def _partial_sums(angle: Fraction, first: Fraction, order: int) -> tuple[Fraction, Fraction]:
+    # From the second one on the terms decrease for angles up to pi / 2.
+    total, term, sums = Fraction(0), first, []
+    for k in range(TERMS):
+        total += term
+        sums.append(total)
+        term = -term * angle**2 / ((2 * k + 1 + order) * (2 * k + 2 + order))
+    lower, upper = sorted(sums[-2:])
+    return lower, upper

@@ -1,0 +1,130 @@
+"""Region of attraction that V_L itself keeps: the W_R of Theorem 5.4.2, put right.
+
+V_L = (x KP x + ve I ve) / 2 never grows, so that |x|_KP <= sqrt(2 V_L(0)) for ever. Among the x
+with |x|_KP = r, the rotational part phi of one factor is at most r / sqrt(lambda_min(S)) long,
+with the Schur complement S = KP_ww - KP_wu KP_uu^-1 KP_uw over that factor's rotation w and all
+the rest u. Hence
+
+    V_L(0) < W_R^2 / 2,    W_R = angle min over the factors of sqrt(lambda_min(S))
+
+keeps every rotation error below the angle; with pi the logarithm stays smooth.
+
+The thesis prints V_L(0) < W_R^2 with W_R in the norm of I, over a ball that mixes metres and
+radians. That lacks the half and does not see KP: an SO(3) output with KP = 1, KD = 0.1, I = 1,
+x = 0.9 pi and ve = -0.995 pi about the same axis has V_L(0) = 0.9 pi^2 < pi^2 = W_R^2, and its
+error passes the angle pi after 0.11 s.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from math import inf, pi
+
+import numpy as np
+
+from concur.certify._bounds import (
+    Rational,
+    float_below,
+    largest_eigenvalue,
+    rational,
+    root_below,
+)
+from concur.certify._channels import Channel
+from concur.errors import OutputError
+
+
+def region_radius(channel: Channel, angle: float, distance: float | None = None) -> float:
+    """Radius W_R of the region in the norm of KP.
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs with symmetric positive definite KP.
+    angle : float
+        Angle that no rotation error of a factor may reach, above 0 and at most pi, rad.
+    distance : float, optional
+        Length that no position error of a factor may reach, m; without it positions are free.
+
+    Returns
+    -------
+    float
+        Rounded down; infinite when nothing limits the error.
+
+    Raises
+    ------
+    OutputError
+        If angle or distance is out of its range.
+    """
+    level = region_level(channel, angle, distance)
+    return root_below(2 * Fraction(level)) if level < inf else inf
+
+
+def region_level(channel: Channel, angle: float, distance: float | None = None) -> float:
+    """Value W_R^2 / 2 below which V_L must start.
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs with symmetric positive definite KP.
+    angle : float
+        Angle that no rotation error of a factor may reach, above 0 and at most pi, rad.
+    distance : float, optional
+        Length that no position error of a factor may reach, m; without it positions are free.
+
+    Returns
+    -------
+    float
+        Rounded down, so that V_L below it keeps the limits; infinite when nothing limits the
+        error.
+
+    Raises
+    ------
+    OutputError
+        If angle or distance is out of its range.
+    """
+    if not 0.0 < angle <= pi:
+        raise _out_of_range(channel, "angle", "above 0 and at most pi rad", angle)
+    limits = {"rad": angle}
+    if distance is not None:
+        if not 0.0 < distance < inf:
+            raise _out_of_range(channel, "distance", "above 0 m and finite", distance)
+        limits["m"] = distance
+    stiffness = rational(channel.stiffness)
+    squares = [
+        Fraction(limits[unit]) ** 2 * _schur_eigenvalue(stiffness, part)
+        for part, unit in _parts(channel)
+        if unit in limits
+    ]
+    return float_below(min(squares) / 2) if squares else inf
+
+
+def _parts(channel: Channel) -> list[tuple[np.ndarray, str]]:
+    """Rotation and translation of each factor: places of their components, and the unit."""
+    parts, start = [], 0
+    for factor in channel.factors:
+        units = np.array(factor.error_units)
+        for unit in ("m", "rad"):
+            places = start + np.flatnonzero(units == unit)
+            if places.size:
+                parts.append((places, unit))
+        start += factor.dim
+    return parts
+
+
+def _schur_eigenvalue(stiffness: Rational, part: np.ndarray) -> Fraction:
+    """Lower bound of the eigenvalues of the Schur complement of KP over a part of x."""
+    # S^-1 is that part of KP^-1, so the largest of KP^-1 times the part's projector is wanted.
+    chosen = np.full(stiffness.shape, Fraction(0))
+    chosen[part, part] = Fraction(1)
+    return 1 / largest_eigenvalue(chosen, stiffness)
+
+
+def _out_of_range(channel: Channel, name: str, expected: str, came: float) -> OutputError:
+    return OutputError(
+        f"region of {channel.name}, `{name}`",
+        expected=expected,
+        came=f"{came:.6g}",
+        cure="The logarithm of a rotation error is smooth below pi only."
+        if name == "angle"
+        else "Leave it out to let positions be free.",
+    )

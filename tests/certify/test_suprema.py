@@ -1,0 +1,195 @@
+"""Bounds of Theorem 5.4.2 against B written down a second time, sampled over the region."""
+
+import flint
+import numpy as np
+import pytest
+
+from concur.certify._region import region_radius
+from concur.certify._suprema import suprema
+from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from tests.certify._thesis_cases import (
+    ball,
+    channel,
+    error_map_by_integral,
+    error_maps,
+    pose,
+    positive,
+    quadratic,
+    rotation,
+)
+
+STEP = 1e-5
+
+
+def norms(outputs, x, maps=error_maps):
+    """|N|, its smallest singular value, |sym T| and |N D| at errors (k, n); T by differences."""
+    B = maps(x)
+    root = np.linalg.cholesky(outputs.stiffness).T
+    scale = np.linalg.inv(np.linalg.cholesky(outputs.inertia))
+    N = root @ B @ scale.T
+    size = x.shape[1]
+    T = np.empty_like(B)
+    for j in range(size):
+        moved = B[:, :, j] * STEP
+        slope = (maps(x + moved) - maps(x - moved)) / (2 * STEP)
+        T[:, :, j] = np.einsum("ki,kim->km", x @ outputs.stiffness, slope)
+    T = scale @ (T + T.transpose(0, 2, 1)) @ scale.T / 2
+    values = np.linalg.svd(N, compute_uv=False)
+    turning = np.abs(np.linalg.eigvalsh(T)).max(axis=1)
+    drag = scale @ outputs.damping @ scale.T
+    return values[:, 0], values[:, -1], turning, np.linalg.norm(N @ drag, 2, axis=(1, 2))
+
+
+def sampled(outputs, radius, count, seed=0, maps=error_maps):
+    """The bounds as random points see them: none may exceed the true ones."""
+    x = ball(np.random.default_rng(seed), outputs.stiffness, radius, count, edge=0.7)
+    most, least, turning, drag = norms(outputs, x, maps)
+    length = np.sqrt(quadratic(outputs.stiffness, x))
+    W5 = (turning / length)[length > 0.1 * radius].max() * radius
+    return most.max(), least.min() ** 2, W5, drag.max()
+
+
+def planar_maps(x):
+    """B of SE(2) as a part of that of SE(3)."""
+    flat = [0, 1, 5]
+    spatial = np.zeros((len(x), 6))
+    spatial[:, flat] = x
+    return error_maps(spatial)[:, flat][:, :, flat]
+
+
+def mixed_maps(x):
+    """B of R x SO(3)."""
+    B = np.zeros((len(x), 4, 4))
+    B[:, 0, 0] = 1.0
+    B[:, 1:, 1:] = error_maps(x[:, 1:])
+    return B
+
+
+def test_the_second_formula_of_b_is_right():
+    rng = np.random.default_rng(1)
+    for size in (3, 6):
+        x = rng.normal(size=(5, size))
+        x[:, -3:] *= np.linspace(0.2, 3.1, 5)[:, None] / np.linalg.norm(x[:, -3:], axis=1)[:, None]
+        for row, B in zip(x, error_maps(x), strict=True):
+            np.testing.assert_allclose(B, error_map_by_integral(row), atol=1e-11)
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+@pytest.mark.parametrize("degrees", [1e-3, 30, 90, 170, 180])
+def test_closed_forms_bound_the_true_values_of_so3(name, degrees):
+    outputs = rotation(name)
+    angle = float(np.radians(degrees))
+    found = suprema(outputs, angle, region_radius(outputs, angle))
+    assert found.exact
+    kp, kd = outputs.stiffness[0, 0], outputs.damping[0, 0]
+    with flint.ctx.workprec(200):
+        u = flint.arb(angle) / 2
+        stretch = u / u.sin()
+        W12 = flint.arb(kp).sqrt() * stretch
+        for bound, true in (
+            (found.W12, W12),
+            (found.W5, flint.arb(kp) * (stretch**2 - u * u.cot())),
+            (found.W6, kd * W12),
+        ):
+            assert flint.arb(bound) > true
+            assert float(bound) == pytest.approx(float(true.mid()), rel=1e-10, abs=1e-10)
+        assert flint.arb(found.W3) <= kp
+        assert flint.arb(found.W7) <= kd
+    assert pytest.approx(kp, rel=1e-12) == found.W3
+    assert pytest.approx(kd, rel=1e-12) == found.W7
+
+
+@pytest.mark.parametrize("name", ["A", "B", "C"])
+@pytest.mark.parametrize("degrees", [40, 120])
+def test_closed_forms_are_reached_but_not_exceeded_on_so3(name, degrees):
+    outputs = rotation(name)
+    radius = region_radius(outputs, np.radians(degrees))
+    found = suprema(outputs, np.radians(degrees), radius)
+    W12, W3, W5, W6 = sampled(outputs, radius, 400)
+    for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
+        assert bound * (1 - 1e-6) < seen <= bound * (1 + 1e-8)
+    assert found.W3 * (1 - 1e-9) <= W3 < found.W3 * (1 + 1e-9)
+
+
+def test_closed_forms_with_an_inertia():
+    inertia = 0.3
+    gains = np.eye(3) * 5.0, np.eye(3) * 2.0, np.eye(3) * inertia
+    outputs = channel(Rotation(), *gains)
+    radius = region_radius(outputs, 2.0)
+    found = suprema(outputs, 2.0, radius)
+    assert found.exact
+    np.testing.assert_allclose(
+        (found.W12, found.W3, found.W5, found.W6), sampled(outputs, radius, 400), rtol=1e-6
+    )
+    assert pytest.approx(2.0 / inertia) == found.W7
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_abelian_outputs_with_any_gains(seed):
+    rng = np.random.default_rng(seed)
+    group = [Vector("xyz"), Angle(), Product([Vector("xy"), Angle()]), Vector("xz")][seed]
+    gains = [positive(rng, group.dim) for _ in range(3)]
+    outputs = channel(group, *gains)
+    assert outputs.size == group.dim
+    found = suprema(outputs, 1.0, region_radius(outputs, 1.0))
+    assert found.exact
+    assert found.W5 == 0.0
+    x = np.zeros((1, group.dim))
+    most, least, _, drag = norms(outputs, x, lambda x: np.eye(group.dim)[None])
+    assert pytest.approx(most[0], rel=1e-9) == found.W12
+    assert pytest.approx(least[0] ** 2, rel=1e-9) == found.W3
+    assert pytest.approx(drag[0], rel=1e-9) == found.W6
+    values = np.linalg.eigvals(np.linalg.solve(gains[2], gains[1])).real
+    assert pytest.approx(values.min(), rel=1e-9) == found.W7
+
+
+ANISOTROPIC = {
+    "SO3": (Rotation(), error_maps),
+    "SE2": (PlanarPose(), planar_maps),
+    "SE3": (Pose(), error_maps),
+    "R1 with SO3": (Product([Vector("x"), Rotation()]), mixed_maps),
+}
+
+
+@pytest.mark.parametrize("name", ANISOTROPIC)
+def test_the_grid_finds_what_random_points_find_and_more(name):
+    group, maps = ANISOTROPIC[name]
+    angle = 1.5
+    rng = np.random.default_rng(5)
+    gains = [positive(rng, group.dim) for _ in range(3)]
+    outputs = channel(group, *gains)
+    assert outputs.size == group.dim
+    radius = region_radius(outputs, angle)
+    found = suprema(outputs, angle, radius)
+    assert not found.exact
+    W12, W3, W5, W6 = sampled(outputs, radius, 3000, maps=maps)
+    for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
+        assert 0.8 * bound < seen <= bound * (1 + 1e-6)
+    assert found.W3 * (1 - 1e-6) <= W3 < 1.3 * found.W3
+
+
+@pytest.mark.parametrize("name", ["A", "C"])
+@pytest.mark.parametrize("degrees", [30, 170])
+def test_the_three_coordinates_of_isotropic_se3_miss_nothing(name, degrees):
+    outputs = pose(name)
+    angle = np.radians(degrees)
+    radius = region_radius(outputs, angle)
+    found = suprema(outputs, angle, radius)
+    assert not found.exact
+    W12, W3, W5, W6 = sampled(outputs, radius, 4000)
+    for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
+        assert 0.9 * bound < seen <= bound * (1 + 1e-6)
+    assert found.W3 * (1 - 1e-6) <= W3 < 1.2 * found.W3
+
+
+def test_isotropic_gains_by_the_grid_are_the_closed_forms():
+    closed = rotation("B")
+    # A coupling too small to matter makes the same gains "SO3".
+    stiffness = closed.stiffness.copy()
+    stiffness[0, 1] = stiffness[1, 0] = 1e-12
+    searched = channel(Rotation(), stiffness, closed.damping)
+    assert searched.kind == "SO3"
+    radius = region_radius(closed, 2.0)
+    exact, grid = suprema(closed, 2.0, radius), suprema(searched, 2.0, radius)
+    for name in ("W12", "W3", "W5", "W6", "W7"):
+        assert getattr(grid, name) == pytest.approx(getattr(exact, name), rel=1e-6)
