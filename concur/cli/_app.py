@@ -57,6 +57,14 @@ def track(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force",
+            help="Simulate although an assumption fails, to see what happens; the verdict stays "
+            "failed, exit status 1.",
+        ),
+    ] = False,
 ) -> None:
     """Design, audit and simulate a tracking task; leave figures, a run and a report behind.
 
@@ -65,7 +73,8 @@ def track(
     """
     folder = out or Path("out") / task.stem
     with _errors():
-        result = track_task(task, folder, animation, Console(stderr=as_json, quiet=as_json))
+        console = Console(stderr=as_json, quiet=as_json)
+        result = track_task(task, folder, animation, console, force)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         raise typer.Exit(0 if result.passed else 1)

@@ -13,7 +13,7 @@ from rich.markup import escape
 from concur.cli._tables import audit_dict, audit_table, show_warnings
 from concur.errors import UnknownNameError
 from concur.formats import load, load_shipped, shipped_names
-from concur.formats._toml import suggest
+from concur.formats._toml import located, suggest_file
 from concur.mechanism import Body
 from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.multibody import Mechanism
@@ -108,10 +108,11 @@ def check_robot(robot: str) -> CheckResult:
             robot,
             expected=f"a robot file (.toml) or a shipped robot ({', '.join(known)})",
             came="no file and no robot of this name",
-            cure=suggest(robot, known, "Check the spelling."),
+            cure=suggest_file(Path(robot), "Check the spelling.", names=known),
         )
     mechanism = load_shipped(robot) if is_name else load(robot)
-    model = reduce(mechanism)
+    with located(robot, ""):
+        model = reduce(mechanism)
     return CheckResult(mechanism, model, model.audit(), suspicious_inertias(mechanism))
 
 

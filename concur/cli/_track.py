@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from concur.cli._facts import run_attributes, task_facts, task_settings
+from concur.cli._mismatch import felt_mismatch, mismatch_dict, mismatch_text
 from concur.cli._tables import (
     applicable,
     audit_dict,
@@ -23,7 +24,13 @@ from concur.cli._tables import (
     show_warnings,
 )
 from concur.control import Servo
-from concur.errors import ConcurError, DescriptionError, SimulationError, UnknownNameError
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    SimulationError,
+    SingularConfigurationError,
+    UnknownNameError,
+)
 from concur.formats import Task, load_task
 from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.plotting import animate, save_figures, write_report
@@ -31,6 +38,7 @@ from concur.reduction import Audit
 from concur.simulation import Finding, Run
 
 ANIMATIONS = ("gif", "mp4")
+MISMATCH = "The plant's momentum is not the one the servo assumes"
 
 
 @dataclass(frozen=True)
@@ -46,13 +54,18 @@ class TrackResult:
     audit : Audit
         Its assumptions.
     findings : tuple of Finding
-        Numbers of the run; empty when an assumption failed.
+        Numbers of the run; empty when nothing was simulated.
     stopped : str
-        Why the run ended early; empty otherwise.
+        Why the run ended early, or was not begun; empty otherwise.
     files : tuple of pathlib.Path
         What was written.
     warnings : tuple of str
         What of the robot is possible but looks like a slip.
+    forced : bool
+        Whether it was simulated although an assumption fails.
+    mismatch : dict or None
+        The momentum that the servo assumes against that of the plant; None if it is right or
+        without effect.
     """
 
     task: Task
@@ -62,6 +75,8 @@ class TrackResult:
     stopped: str
     files: tuple[Path, ...]
     warnings: tuple[str, ...] = ()
+    forced: bool = False
+    mismatch: dict[str, Any] | None = None
 
     @property
     def passed(self) -> bool:
@@ -75,12 +90,13 @@ class TrackResult:
         Returns
         -------
         dict
-            Verdict, settings, warnings, assumptions, numbers and files.
+            Verdict, settings, warnings, assumptions, numbers, momentum and files.
         """
         return {
             "task": self.task.name,
             "passed": self.passed,
             "stopped": self.stopped,
+            "forced": self.forced,
             "settings": task_settings(self.task, self.servo),
             "warnings": list(self.warnings),
             "audit": audit_dict(self.audit),
@@ -95,11 +111,14 @@ class TrackResult:
                 }
                 for f in self.findings
             ],
+            "mismatch": self.mismatch,
             "files": [str(path) for path in self.files],
         }
 
 
-def track_task(path: Path, folder: Path, animation: str | None, console: Console) -> TrackResult:
+def track_task(
+    path: Path, folder: Path, animation: str | None, console: Console, force: bool = False
+) -> TrackResult:
     """Run a task and write what it leaves behind.
 
     Parameters
@@ -112,6 +131,8 @@ def track_task(path: Path, folder: Path, animation: str | None, console: Console
         "gif" or "mp4" to write a moving picture.
     console : rich.console.Console
         For tables and progress.
+    force : bool
+        Whether to simulate although an assumption fails.
 
     Returns
     -------
@@ -141,10 +162,14 @@ def track_task(path: Path, folder: Path, animation: str | None, console: Console
     show_warnings(warnings, console)
     audit = servo.audit(task.reference, task.duration, task.q0)
     console.print(audit_table(audit))
-    if not audit.holds:
-        why = "; ".join(f"{row.id}: {row.why}" for row in audit.failures)
+    forced = force and not audit.holds
+    why = "; ".join(f"{row.id}: {row.why}" for row in audit.failures)
+    if not audit.holds and not force:
         console.print(f"[bold red]not simulated[/]: an assumption fails. {escape(why)}")
+        console.print("To see what happens nevertheless: --force")
         return TrackResult(task, servo, audit, (), f"an assumption fails: {why}", (), warnings)
+    if forced:
+        console.print(f"[bold yellow]simulated although an assumption fails[/]: {escape(why)}")
 
     bar = Progress(
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
@@ -166,6 +191,12 @@ def track_task(path: Path, folder: Path, animation: str | None, console: Console
             if "run" not in error.data:  # nothing was simulated: the task is at fault
                 raise
             run, stopped = error.run, _stop(error)
+        except SingularConfigurationError as error:
+            if not forced:
+                raise
+            stopped = f"an assumption fails: {why}. {error}"
+            console.print(f"[bold red]cannot be simulated[/]: {escape(str(error))}")
+            return TrackResult(task, servo, audit, (), stopped, (), warnings, forced)
         files, found = _write(task, run, audit, stopped, folder, animation, bar, started)
     console.print(findings_table(task.name, found))
     if stopped:
@@ -173,8 +204,17 @@ def track_task(path: Path, folder: Path, animation: str | None, console: Console
     if run.plant_differences:
         listed = ", ".join(run.plant_differences)
         console.print(escape(f"the plant differs from the servo's model: {listed}"))
-    result = TrackResult(task, servo, audit, found, stopped, files, warnings)
+    wrong = felt_mismatch(run)
+    if wrong is not None:
+        console.print(f"[bold yellow]{MISMATCH}[/]:")
+        text = mismatch_text(run, wrong)
+        console.print(text, markup=False, highlight=False, soft_wrap=True)
+    mismatch = mismatch_dict(run, wrong)
+    result = TrackResult(task, servo, audit, found, stopped, files, warnings, forced, mismatch)
     verdict = "[bold green]passed[/]" if result.passed else "[bold red]failed[/]"
+    if forced:
+        failed = ", ".join(row.id for row in audit.failures)
+        verdict += escape(f" (assumptions that fail: {failed})")
     console.print(f"{verdict}: results in {folder}, start with {folder / 'report.html'}")
     return result
 
@@ -244,7 +284,10 @@ def _write(
     if stopped:
         rows.insert(0, ("stopped early", stopped, "", False))
     facts = task_facts(task, run.servo)
-    files.append(write_report(run, rows, applicable(audit), figures, folder, task.name, facts))
+    wrong = felt_mismatch(run)
+    notes = [] if wrong is None else [(MISMATCH, mismatch_text(run, wrong))]
+    checked = applicable(audit)
+    files.append(write_report(run, rows, checked, figures, folder, task.name, facts, notes))
     bar.update(work, total=1, completed=1)
     if animation is not None:
         film = bar.add_task("animating", total=1.0)

@@ -58,13 +58,22 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
             cure="Write [Output(...), Output(...)].",
         )
     checked = tuple(outputs)
-    names = [output.name for output in checked]
-    if not names or len(set(names)) != len(names):
+    if not checked:
         raise OutputError(
             where,
-            expected="at least one output, each name once",
-            came=", ".join(names) or "0 (none)",
-            cure="Rename one of them." if names else "Add outputs: say what is to move.",
+            expected="at least one output",
+            came="0 (none)",
+            cure="Add outputs: say what is to move.",
+        )
+    names = [output.name for output in checked]
+    twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if twice:
+        counts = ("twice" if names.count(n) == 2 else f"{names.count(n)} times" for n in twice)
+        raise OutputError(
+            where,
+            expected="each name once",
+            came=", ".join(f"`{n}` {count}" for n, count in zip(twice, counts, strict=True)),
+            cure="Give each output a name of its own.",
         )
     for output in checked:
         robot.index(output.body)

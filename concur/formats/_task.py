@@ -15,11 +15,11 @@ from pydantic_core import PydanticCustomError
 
 from concur.control import Output, Servo
 from concur.control.references import Reference
-from concur.errors import DescriptionError, SingularConfigurationError
+from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.formats._configuration import read_configuration
 from concur.formats._reference import REFERENCE_KINDS, read_reference
 from concur.formats._robot import given, load, load_shipped, shipped_names
-from concur.formats._servo import ServoTable, read_servo
+from concur.formats._servo import ServoTable, check_limit_names, option_at_fault, read_servo
 from concur.formats._toml import (
     Number,
     NumberOrList,
@@ -90,6 +90,8 @@ class Task:
     stages : str, tuple of str, dict of str to float or list of float, or None
         Joints by which the robot is reduced further, as for `reduce`: "auto", names, or momenta by
         name (N m s, N s); None for no such stage.
+    robot_file : str or None
+        File of the robot as the task names it; None for a robot that comes with the package.
     """
 
     name: str
@@ -112,6 +114,7 @@ class Task:
     plant_momentum: NDArray[np.float64] | None = None
     servo_options: Mapping[str, Any] = field(default_factory=dict)
     stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
+    robot_file: str | None = None
 
     def servo(self) -> Servo:
         """Reduce the robot and build its servo.
@@ -124,17 +127,44 @@ class Task:
         Raises
         ------
         ConcurError
-            If the robot cannot be reduced as told, the outputs do not fit it, or the start names
-            a velocity that is no shape velocity.
+            If the robot cannot be reduced as told, the outputs do not fit it, an option of the
+            law is out of range, or the start names a velocity that is no shape velocity: with
+            the file and the place in it that are at fault.
         """
-        if self.stages is None:
-            model = reduce(self.robot, momentum=self.momentum)
-        else:
-            with located(self.path, "", "stages"):
-                model = reduce(self.robot, momentum=self.momentum, stages=self.stages)
-        servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
+        model = self._model()
+        check_limit_names(self.servo_options.get("torque_limits"), model.control_names, self.path)
+        try:
+            servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
+        except ConcurError as error:
+            with located(self.path, *option_at_fault(error)):
+                raise
         self.shape_velocities(servo)
         return servo
+
+    def _model(self) -> ReducedModel:
+        """Reduce the robot; without its stages too, should they seem at fault."""
+        if self.stages is None:
+            return self._first_model()
+        try:
+            return reduce(self.robot, momentum=self.momentum, stages=self.stages)
+        except ConcurError:
+            self._first_model()  # what fails without them is no fault of theirs
+            with located(self.path, "", "stages"):
+                raise
+
+    def _first_model(self) -> ReducedModel:
+        """Reduce the robot without stages: what is wrong is the momentum, or else the robot."""
+        try:
+            return reduce(self.robot, momentum=self.momentum)
+        except ConcurError as error:
+            if error.where.endswith("`momentum`"):
+                place = located(self.path, "", "momentum")
+            elif self.robot_file is None:
+                place = located(self.path, "", "robot")
+            else:
+                place = located(self.path.parent / self.robot_file, "")
+            with place:
+                raise
 
     def shape_velocities(self, servo: Servo) -> NDArray[np.float64]:
         """Shape velocities at the start as an array.
@@ -379,6 +409,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         plant_momentum=None if moving.momentum is None else _frozen(moving.momentum),
         servo_options=read_servo(task.servo, robot, path),
         stages=_stages(task.stages, robot, path),
+        robot_file=task.robot if _is_file(task.robot) else None,
     )
 
 

@@ -112,12 +112,11 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     try:
         text = file.read_text(encoding="utf-8")
     except FileNotFoundError:
-        near = _neighbours(file)
         raise DescriptionError(
             str(path),
             expected="a file",
             came="no file of this name",
-            cure=suggest(file.name, near, f"Check the path; it was looked up in {Path.cwd()}."),
+            cure=suggest_file(file, f"Check the path; it was looked up in {Path.cwd()}."),
             file=str(path),
         ) from None
     except UnicodeDecodeError as error:
@@ -140,13 +139,6 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(path), text, str(error)) from None
-
-
-def _neighbours(file: Path) -> list[str]:
-    try:
-        return [p.name for p in file.parent.iterdir() if p.suffix == ".toml"]
-    except OSError:
-        return []
 
 
 def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
@@ -384,7 +376,7 @@ def missing_file(
         field,
         expected=kind,
         came=f"no file of this name: {file}",
-        cure=suggest(file.name, _neighbours(file), "Name it relative to the folder of this file."),
+        cure=suggest_file(file, "Name it relative to the folder of this file."),
     )
 
 
@@ -423,6 +415,38 @@ def suggest(name: str, known: Iterable[str], otherwise: str) -> str:
     """
     near = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
     return f"Did you mean `{near[0]}`?" if near else otherwise
+
+
+def suggest_file(file: Path, otherwise: str, names: Iterable[str] = ()) -> str:
+    """Guess which file beside the one looked for was meant, or which name that stands for one.
+
+    Parameters
+    ----------
+    file : Path
+        The file looked for.
+    otherwise : str
+        What to say if none is near.
+    names : iterable of str
+        Names that may have been meant as well.
+
+    Returns
+    -------
+    str
+        A sentence for the user.
+    """
+    # All have the same ending: compared with it, everything would look alike.
+    known = {name: name for name in names}
+    for neighbour in _neighbours(file):
+        known.setdefault(neighbour.stem, neighbour.name)
+    found = difflib.get_close_matches(file.stem, list(known), n=1, cutoff=0.65)
+    return f"Did you mean `{known[found[0]]}`?" if found else otherwise
+
+
+def _neighbours(file: Path) -> list[Path]:
+    try:
+        return sorted(p for p in file.parent.iterdir() if p.suffix == ".toml")
+    except OSError:
+        return []
 
 
 def _split(loc: tuple[str | int, ...], whole: Mapping[str, Any]) -> tuple[str, str]:

@@ -68,7 +68,7 @@ def error_figure(run: RunLike) -> Figure:
                 linewidth=1.0,
                 label=_largest_text(deviation, channel.unit),
             )
-            bottom.set_ylabel(f"|error − ideal| [{channel.unit}]")
+            bottom.set_ylabel(f"norm of the deviation\n|error − ideal| [{channel.unit}]")
             bottom.set_xlabel(TIME)
             logarithmic(bottom)
             bottom.legend()
@@ -244,7 +244,7 @@ def _draw_scale(axes: Axes, run: RunLike) -> None:
     """Draw the size to which torque limits scaled the demand."""
     scale = np.asarray(run.scale, dtype=float)
     share = 100.0 * float(np.mean(scale < 1.0))
-    label = f"least {scale.min():.3g}\n  limits active {share:.3g} % of the time"
+    label = f"least {scale.min():.3g}\n  scaled down {share:.3g} % of the time"
     axes.plot(run.t, scale, color=PALETTE[0], linestyle="-", label=label)
     axes.set_title("Scale of the demand: 1 = the limits allow all of it")
     axes.set_ylabel("scale [1]")

@@ -27,7 +27,9 @@ SummaryRow = tuple[str, str, str, bool | None]
 _CAPTIONS = {
     "robot": "The robot at the start, with base and output frames (x red, y green, z blue).",
     "path": "Paths and references with the robot at six instants: in the plane seen from above.",
-    "errors": "Tracking errors beside the exact error dynamics started from the same error.",
+    "errors": "Tracking errors beside the exact error dynamics started from the same error. Drawn "
+    "are norms over the coordinates of an output that have the same unit; the summary gives the "
+    "largest single coordinate of the deviation.",
     "lyapunov": "The Lyapunov function along the run.",
     "torques": "The controls; circles mark the peaks.",
     "health": "What must stay small (slip of wheels or drift of the momentum, energy) or away from "
@@ -43,6 +45,7 @@ def write_report(
     directory: str | os.PathLike[str],
     title: str | None = None,
     facts: Iterable[tuple[str, str]] = (),
+    notes: Iterable[tuple[str, str]] = (),
 ) -> Path:
     """Write `report.html`: verdict, summary, audit, robot and figures on one page.
 
@@ -62,6 +65,8 @@ def write_report(
         Title of the page; default the name of the robot.
     facts : iterable of (str, str), optional
         What else is to be said about the task: label and value, such as the method.
+    notes : iterable of (str, str), optional
+        What is to be said about the run below the summary: heading and text, whose lines are kept.
 
     Returns
     -------
@@ -95,6 +100,7 @@ def write_report(
             {"label": label, "value": value, "limit": limit, "mark": _mark(ok)}
             for label, value, limit, ok in rows
         ],
+        notes=list(notes),
         audit=checked,
         facts=[*facts, *_facts(run)],
         outputs=_outputs(run),

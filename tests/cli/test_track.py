@@ -54,7 +54,7 @@ def test_shipped_task_passes_with_its_numbers(shipped):
         assert 0.1 < found[f"error of {output}, initial"]["value"] < 0.3
         assert found[f"error of {output}, final"]["value"] < 1e-6
         assert found[f"error of {output}, largest after 12 s"]["value"] < 1e-6
-    assert found["deviation from the ideal error dynamics"]["value"] < 1e-6
+    assert found["deviation from the ideal error dynamics, largest coordinate"]["value"] < 1e-6
     assert found["constraint residual"]["value"] < 1e-9
     assert found["energy balance"]["value"] < 1e-6
     assert found["smallest margin of the decoupling matrix"]["value"] > 0.1
@@ -321,6 +321,25 @@ def test_check_suggests_a_shipped_robot():
     assert result.exit_code == 2
     assert "Did you mean `rover_arm`?" in result.stderr
     assert "orbital_crawler" in result.stderr
+
+
+def test_check_suggests_a_file_that_is_there(tmp_path, monkeypatch):
+    (tmp_path / "sat.toml").write_text("")
+    (tmp_path / "tl.toml").write_text("")
+    monkeypatch.chdir(tmp_path)
+    for name in ("satt", "sat", "satt.toml"):
+        assert "Did you mean `sat.toml`?" in run("check", name).stderr, name
+    assert "Did you mean" not in run("check", "nofile.toml").stderr
+
+
+def test_check_names_the_file_of_a_robot_that_cannot_be_reduced(tmp_path):
+    source = (files("concur.robots") / "free_flyer.toml").read_text()
+    assert source.count('name = "free_flyer"') == 1
+    falling = source.replace('name = "free_flyer"', 'name = "f"\ngravity = [0, 0, -9.81]')
+    (tmp_path / "f.toml").write_text(falling)
+    result = run("check", tmp_path / "f.toml")
+    assert result.exit_code == 2
+    assert result.stderr.startswith(f"concur: {tmp_path / 'f.toml'}, field `gravity`: ")
 
 
 def test_check_accepts_the_robot_to_start_from():

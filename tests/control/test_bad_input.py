@@ -202,7 +202,7 @@ def test_fewer_controls_than_shape_velocities() -> None:
 
 
 def test_same_name_twice() -> None:
-    refused(OutputError, lambda: servo([BASE, replace(HAND, name="base")]), came="base, base")
+    refused(OutputError, lambda: servo([BASE, replace(HAND, name="base")]), came="`base` twice")
 
 
 def test_unknown_body() -> None:

@@ -82,7 +82,8 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
         assert_allclose(periods, periods[:, :1].repeat(10, axis=1), rtol=0, atol=0)
     assert run.scale[0] < run.scale[-1]
     labels = {f.label: f for f in run.findings(Tolerances(settling_time=0.2))}
-    assert "torque limits were active" in labels["deviation from the ideal error dynamics"].note
+    deviation = labels["deviation from the ideal error dynamics, largest coordinate"]
+    assert "torque limits were active" in deviation.note
 
 
 def test_weak_motors_of_a_redundant_robot_get_nearly_all_that_is_possible() -> None:

@@ -766,3 +766,98 @@ def test_the_example_starts_near_its_reference_and_keeps_the_arm_bent() -> None:
     assert reach.min() > 0.27
     assert reach.max() < 0.53
     assert (np.sum(ahead * twists[:, :2], axis=1) > 0.1).all()
+
+
+@pytest.mark.parametrize(
+    ("servo", "table", "field", "words"),
+    [
+        ("torque_limits = { turet = 2 }", "[servo]", "torque_limits", "Did you mean `turret`?"),
+        ("torque_limits = [1, 2]", "[servo]", "torque_limits", "5 limits"),
+        ("torque_limits = -1", "[servo]", "torque_limits", "lower limit below"),
+        ("torque_limits = { turret = [2, 1] }", "[servo]", "torque_limits", "`turret`"),
+    ],
+)
+def test_a_fault_of_an_option_of_the_law_names_its_table(
+    tmp_path: Path, servo: str, table: str, field: str, words: str
+) -> None:
+    task = load_task(write(tmp_path, f"{TASK}\n[servo]\n{servo}\n"))
+    with pytest.raises(ConcurError) as caught:
+        task.servo()
+    error = caught.value
+    assert (error.file, error.table, error.field) == (str(task.path), table, field)
+    assert str(error).startswith(f"{task.path}, {table}, field `{field}`")
+    assert words in str(error)
+
+
+def test_a_fault_of_the_rule_for_internal_motion_names_its_table(tmp_path: Path) -> None:
+    text = one_output("R3", 'kind = "hold"\npoint = [0.1, 0.8, 0.1]')
+    rule = "\n[servo.redundancy]\nweight = [1, 2]\n"
+    task = load_task(write(tmp_path, text + rule))
+    with pytest.raises(ConcurError) as caught:
+        task.servo()
+    error = caught.value
+    place = (error.file, error.table, error.field)
+    assert place == (str(task.path), "[servo.redundancy]", "weight")
+
+
+def test_a_fault_of_the_outputs_is_none_of_the_laws_options(tmp_path: Path) -> None:
+    onto_axle = altered("point = [0.25, 0.0, 0.0]", "point = [0.0, 0.0, 0.0]")
+    task = load_task(write(tmp_path, onto_axle + "\n[servo]\ntorque_limits = 50\n"))
+    with pytest.raises(ConcurError, match="wheel axle") as caught:
+        task.servo()
+    assert (caught.value.file, caught.value.table) == (str(task.path), "")
+    assert "[servo]" not in str(caught.value)
+
+
+def flyer_text(robot: str, more: str = "") -> str:
+    """A satellite with an arm that keeps its tool's orientation."""
+    return f"""
+    name = "keep"
+    robot = "{robot}"
+    {more}
+    [[outputs]]
+    name = "tool"
+    body = "tool"
+    group = "SO3"
+    stiffness = 4.0
+    damping = 4.0
+    [reference.tool]
+    kind = "hold"
+    point = [0, 0, 0, 1]
+    [simulation]
+    duration = 1.0
+    """
+
+
+@pytest.mark.parametrize("more", ["", 'stages = ["hand"]'])
+def test_gravity_on_what_floats_is_a_fault_of_the_robots_file(tmp_path: Path, more: str) -> None:
+    source = (Path(formats.__file__).parents[1] / "robots" / "free_flyer.toml").read_text()
+    text = altered('name = "free_flyer"', 'name = "faller"\ngravity = [0, 0, -9.81]', source)
+    robot = write(tmp_path, text, "faller.toml")
+    task = load_task(write(tmp_path, flyer_text("faller.toml", more)))
+    assert task.robot_file == "faller.toml"
+    with pytest.raises(ConcurError, match="no gravity along") as caught:
+        task.servo()
+    assert (caught.value.file, caught.value.field) == (str(robot), "gravity")
+
+
+def test_a_momentum_that_wheels_do_not_keep_is_a_fault_of_the_task(tmp_path: Path) -> None:
+    task = load_task(write(tmp_path, "momentum = [0, 0, 0, 0, 0, 1]\n" + TASK))
+    assert task.robot_file is None
+    with pytest.raises(ConcurError, match="no momentum for a robot with wheels") as caught:
+        task.servo()
+    assert (caught.value.file, caught.value.field) == (str(task.path), "momentum")
+
+
+@pytest.mark.parametrize(("wanted", "near"), [("sat.toml", "sta.toml"), ("cargo.toml", None)])
+def test_only_files_of_a_similar_name_are_suggested(
+    tmp_path: Path, wanted: str, near: str | None
+) -> None:
+    for name in ("sta.toml", "tl.toml", "my_robot.toml"):
+        write(tmp_path, "", name)
+    with pytest.raises(DescriptionError, match="no file of this name") as caught:
+        load_task(tmp_path / wanted)
+    if near is None:
+        assert "Did you mean" not in str(caught.value)
+    else:
+        assert f"Did you mean `{near}`?" in str(caught.value)

@@ -95,6 +95,14 @@ def test_title_and_facts_are_shown(run, tmp_path):
     assert "servo's model" not in plain
 
 
+def test_notes_keep_their_lines(run, tmp_path):
+    notes = [("The momentum", "assumed 1 < 2\nmeasured 2")]
+    source = write_report(run, SUMMARY, AUDIT, {}, tmp_path, notes=notes).read_text("utf-8")
+    assert "<h2>The momentum</h2>\n<pre>assumed 1 &lt; 2\nmeasured 2</pre>" in source
+    Page(source)
+    assert "<pre>" not in write_report(run, SUMMARY, AUDIT, {}, tmp_path).read_text("utf-8")
+
+
 def test_report_embeds_every_figure_and_refers_to_nothing_else(report, figures):
     source = report()
     page = Page(source)
