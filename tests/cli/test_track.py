@@ -350,6 +350,40 @@ def test_check_accepts_the_robot_to_start_from():
     assert "warning" not in result.output
 
 
+def test_floating_robot_to_start_from_is_sound_and_goes_with_a_task(tmp_path):
+    source = EXAMPLES / "my_floater.toml"
+    result = run("check", source)
+    assert result.exit_code == 0, result.output
+    assert "warning" not in result.output
+    # The lines that its comments tell to write into a task.
+    lines = re.findall(r"`(\w+ = [^`]+)`", source.read_text().replace("\n#", ""))
+    assert [line.split(" = ")[0] for line in lines] == ["robot", "momentum"]
+    (tmp_path / "my_floater.toml").write_text(source.read_text())
+    (tmp_path / "task.toml").write_text(
+        "\n".join(['name = "to start from"', *lines]) + """
+        [[outputs]]
+        name = "hand"
+        body = "tool"
+        group = "R3"
+        stiffness = 9.0
+        damping = 6.0
+        [reference.hand]
+        kind = "hold"
+        point = [0.9, 0.1, 0.5]
+        [initial.q]
+        upper_arm = -0.9
+        forearm = 1.2
+        [simulation]
+        duration = 6.0
+        dt = 0.005
+        [tolerances]
+        final_error = 1e-5
+        """
+    )  # fmt: skip
+    result = run("track", tmp_path / "task.toml", "--out", tmp_path / "out")
+    assert result.exit_code == 0, result.output
+
+
 def test_suspicious_inertia_is_a_warning_and_no_refusal(tmp_path):
     source = (EXAMPLES / "my_robot.toml").read_text()
     old, new = "moments = [0.03, 0.03, 0.004]", "moments = [3e4, 3e4, 4e3]"

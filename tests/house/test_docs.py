@@ -20,6 +20,7 @@ import concur
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+SESSIONS = ["README.md", "docs/floating.md"]
 PAGES = ["README.md", "CHANGELOG.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
 
 CHECKS = {
@@ -184,8 +185,9 @@ def test_misspelt_keyword_is_refused(path):
 # --- pages ------------------------------------------------------------------------------------
 
 
-def blocks(language):
-    return re.findall(rf"^```{language}\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+def blocks(language, page="README.md"):
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, re.DOTALL | re.MULTILINE)
 
 
 @pytest.fixture
@@ -217,12 +219,13 @@ def test_readme_commands_run(beside_examples):
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-def test_readme_session_runs(beside_examples):
-    session = blocks("python")
-    assert session, "README shows no Python session"
-    namespace = {"__name__": "readme"}
+@pytest.mark.parametrize("page", SESSIONS)
+def test_session_runs(beside_examples, page):
+    session = blocks("python", page)
+    assert session, f"{page} shows no Python session"
+    namespace = {"__name__": "session"}
     for number, block in enumerate(session):
-        exec(compile(ast.parse(block), f"README, Python block {number + 1}", "exec"), namespace)
+        exec(compile(ast.parse(block), f"{page}, Python block {number + 1}", "exec"), namespace)
 
 
 @pytest.mark.parametrize("page", PAGES)
