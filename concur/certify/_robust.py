@@ -1,0 +1,703 @@
+"""Tubes: how far a bounded disturbance can push the tracking error of a certified loop.
+
+With an output acceleration d that the law does not know,
+
+    xdot = -B(x) ve,   vedot = I^-1 (B(x)^T KP x - KD ve) + d.
+
+Where V = z^T P z / 2 with constant P falls at the rate alpha on a domain of x, the length
+|z|_P = sqrt(z^T P z) obeys there
+
+    d/dt |z|_P <= -alpha |z|_P + sqrt(d^T P22 d)
+    |z(t)|_P <= exp(-alpha t) |z(0)|_P + (1 - exp(-alpha t)) r,   r = sup sqrt(d^T P22 d) / alpha
+
+as long as x stays in the domain. It does when max(|z(0)|_P, r) is less than the least |z|_P on
+the domain's boundary; V_L does not keep it there, as it may grow when there is a disturbance.
+
+A disturbance may also grow with the feedback, as that of a wrong inertia does:
+d = d0 + D nu_fb. Then the lengths y of the channels obey
+``ydot_i <= -alpha_i y_i + p_i (d0_i + sum_j delta_ij kappa_j y_j)`` with delta_ij = sup |D_ij|,
+kappa = sup |I^-1 [B^T KP, -KD] P^-1/2| and p = sqrt(lambda_max(P22)). For one channel there is a
+tube when alpha > p delta kappa, and that difference stands for alpha.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from itertools import product
+from math import exp, inf, pi
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.certify._bounds import (
+    Rational,
+    float_above,
+    largest_eigenvalue,
+    rational,
+    root_above,
+    root_below,
+    solve,
+)
+from concur.certify._channels import Channel
+from concur.certify._status import Status
+from concur.certify._structure import ldl_pivots
+from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.control._output_groups import OutputGroup
+from concur.errors import OutputError
+
+_ZERO = Fraction(0)
+
+_SAMPLES = 256
+"""Pose errors at which the size of the feedback is looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """What a certificate says of a channel: V = z^T P z / 2 falls at a rate on a domain.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs.
+    P : numpy.ndarray
+        Symmetric positive definite matrix, shape (2 n, 2 n), in the channel's units.
+    rate : float
+        alpha, the rate of sqrt(V), above zero, 1/s.
+    angle : float, optional
+        Bound of the rotation errors on which B depends, above 0 and at most pi, rad. Needed
+        when there are some.
+    distance : float, optional
+        Bound of the position errors on which B depends, above zero, m. Needed when there are
+        some.
+    certified : Status
+        Whether this decay is proved, as the proof says. For abelian groups, and for SO(3) with
+        isotropic gains and P, it is decided here if it was not before.
+
+    Raises
+    ------
+    ShapeError
+        If P is no matrix of shape (2 n, 2 n).
+    NonFiniteError
+        If P has a NaN or an infinity.
+    OutputError
+        If P is not symmetric positive definite, the rate is not above zero, or a bound is out
+        of its range.
+    """
+
+    channel: Channel
+    P: np.ndarray
+    rate: float
+    angle: float | None = None
+    distance: float | None = None
+    certified: Status = Status.UNDECIDED
+
+    def __post_init__(self) -> None:
+        where = f"decay of {self.channel.name}"
+        n = self.channel.size
+        form = as_floats(self.P, f"{where}, `P`")
+        if form.shape != (2 * n, 2 * n):
+            raise shape_error(f"{where}, `P`", (2 * n, 2 * n), form.shape)
+        if not np.isfinite(form).all():
+            raise nonfinite_error(f"{where}, `P`", form)
+        if not np.array_equal(form, form.T) or not _definite(rational(form)):
+            raise OutputError(
+                f"{where}, `P`",
+                expected="a symmetric positive definite matrix",
+                came="a matrix that is not",
+                cure="Take it from a certificate.",
+            )
+        form = form.copy()
+        form.setflags(write=False)
+        object.__setattr__(self, "P", form)
+        self._check(where, "rate", self.rate, inf, "1/s")
+        units = {unit for factor, _, unit in _parts(self.channel) if not _flat(factor)}
+        for name, unit, most in (("angle", "rad", pi), ("distance", "m", inf)):
+            value = getattr(self, name)
+            if value is not None or unit in units:
+                self._check(where, name, value, most, unit)
+
+    @staticmethod
+    def _check(where: str, name: str, value: float | None, most: float, unit: str) -> None:
+        if value is None or not (0.0 < value <= most and value < inf):
+            raise OutputError(
+                f"{where}, `{name}`",
+                expected=f"a number above zero{'' if most == inf else ' and at most pi'}, {unit}",
+                came=str(value),
+                cure="Give that of the certificate, which holds on a bounded domain only.",
+            )
+
+    @cached_property
+    def status(self) -> Status:
+        """Whether the decay is proved."""
+        if self.certified is Status.UNDECIDED and _falls(self):
+            return Status.PROVED
+        return self.certified
+
+    @cached_property
+    def limit(self) -> float:
+        """Least |z|_P on the boundary of the domain, rounded down; infinite without boundary."""
+        squares = []
+        form = rational(self.P)
+        for factor, places, unit in _parts(self.channel):
+            bound = {"rad": self.angle, "m": self.distance}[unit]
+            if _flat(factor):
+                # B is one for all x; the logarithm of an angle still ends at pi.
+                bound = pi if unit == "rad" else None
+            if bound is not None:
+                squares.append(Fraction(bound) ** 2 / _widest(form, places))
+        return root_below(min(squares)) if squares else inf
+
+    @cached_property
+    def push(self) -> float:
+        """Largest sqrt(d^T P22 d) for |d| = 1, rounded up; metres count by the length."""
+        n = self.channel.size
+        return root_above(largest_eigenvalue(rational(self.P)[n:, n:], _metric(self.channel)))
+
+    @cached_property
+    def feedback_gain(self) -> float:
+        """Largest |I^-1 (B^T KP x - KD ve)| for |z|_P = 1 over sampled x of the domain, 1/s^2.
+
+        Not a proved bound: unless B does not matter it is that of the samples. Metres count by
+        the channel's length.
+        """
+        channel = self.channel
+        root = np.linalg.inv(np.linalg.cholesky(self.P)).T
+        scale = scales(channel)[:, None] * np.linalg.inv(channel.inertia)
+        dynamics = channel.dynamics
+        rng, worst = np.random.default_rng(0), 0.0
+        # B^T KP x is x by a matrix, of which the columns at a given x are wanted.
+        flat = channel.kind in ("linear", "SO3 isotropic")
+        errors = [np.zeros(channel.size)]
+        if not flat:
+            errors += [self._somewhere(rng) for _ in range(_SAMPLES)]
+        for x in errors:
+            turn = np.asarray(_error_map(dynamics.group, x)).T
+            matrix = scale @ np.hstack([turn @ channel.stiffness, -channel.damping])
+            worst = max(worst, float(np.linalg.norm(matrix @ root, 2)))
+        return worst
+
+    def _somewhere(self, rng: np.random.Generator) -> np.ndarray:
+        """One pose error on the boundary of the domain."""
+        x = np.zeros(self.channel.size)
+        for factor, places, unit in _parts(self.channel):
+            bound = None if _flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
+            if bound is not None:
+                direction = rng.normal(size=places.size)
+                share = rng.uniform() if unit == "rad" else 1.0
+                x[places] = share * bound * direction / np.linalg.norm(direction)
+        return x
+
+
+@dataclass(frozen=True, eq=False)
+class Disturbance:
+    """Bound of an output acceleration that the law does not know.
+
+    Parameters
+    ----------
+    components : numpy.ndarray
+        Bound of each component's size over all outputs, shape (size,), m/s^2 and rad/s^2.
+    source : str
+        Where it comes from.
+    sampled : bool
+        Whether the bound rests on samples, and so may be exceeded between them.
+    points : numpy.ndarray, optional
+        Disturbances of which all others are means, with either sign, shape (k, size): less
+        than the box of the components.
+    feedback : numpy.ndarray, optional
+        Matrices D of the part D nu_fb that grows with the feedback, one of which holds at any
+        time, shape (k, size, size), in the outputs' units.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    NonFiniteError
+        If there is a NaN or an infinity.
+    OutputError
+        If a bound is negative.
+    """
+
+    components: np.ndarray
+    source: str = "given"
+    sampled: bool = False
+    points: np.ndarray | None = None
+    feedback: np.ndarray | None = None
+
+    def __post_init__(self) -> None:
+        where = f"disturbance, {self.source}"
+        bounds = as_floats(self.components, f"{where}, `components`")
+        size = bounds.shape[0] if bounds.ndim == 1 else 1
+        for name, tail in (("components", ()), ("points", (size,)), ("feedback", (size, size))):
+            if getattr(self, name) is None:
+                continue
+            value = as_floats(getattr(self, name), f"{where}, `{name}`")
+            if value.ndim != 1 + len(tail) or value.shape[1:] != tail:
+                raise shape_error(f"{where}, `{name}`", (len(value), *tail), value.shape)
+            if not np.isfinite(value).all():
+                raise nonfinite_error(f"{where}, `{name}`", value)
+            value = value.copy()
+            value.setflags(write=False)
+            object.__setattr__(self, name, value)
+        if (bounds < 0.0).any():
+            raise OutputError(
+                f"{where}, `components`",
+                expected="bounds of sizes, not negative",
+                came=f"{bounds.min():.6g}",
+                cure="Give the largest size of each component.",
+            )
+
+    @property
+    def size(self) -> int:
+        """Number of components."""
+        return int(self.components.size)
+
+    def __add__(self, other: Disturbance) -> Disturbance:
+        """Bound of the sum of two disturbances that may act at once."""
+        if not isinstance(other, Disturbance):
+            return NotImplemented
+        if other.size != self.size:
+            raise shape_error(f"disturbance, {other.source}", (self.size,), (other.size,))
+        feedback = self.feedback if other.feedback is None else other.feedback
+        if self.feedback is not None and other.feedback is not None:
+            pairs = self.feedback[:, None] + other.feedback[None]
+            feedback = pairs.reshape(-1, self.size, self.size)
+        return Disturbance(
+            np.nextafter(self.components + other.components, inf),
+            f"{self.source}; {other.source}",
+            self.sampled or other.sampled,
+            feedback=feedback,
+        )
+
+    def __str__(self) -> str:
+        worst = ", ".join(f"{x:.4g}" for x in self.components)
+        kind = "from samples: may be exceeded between them" if self.sampled else "taken as given"
+        return f"{self.source}: at most ({worst}), {kind}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tube:
+    """Where the error of a channel stays while a disturbance acts.
+
+    Parameters
+    ----------
+    decay : Decay
+        What it rests on.
+    status : Status
+        PROVED: for every disturbance within the bound, and every start with |z|_P at most
+        `start`, |z|_P stays at most `radius`. UNDECIDED when the decay is not proved, a bound
+        rests on samples, or the tube does not fit in the domain.
+    reason : str
+        What the status rests on.
+    start : float
+        Largest |z|_P at the start.
+    ultimate : float
+        Bound of |z|_P after a long time; infinite when there is none.
+    radius : float
+        Bound of |z|_P at all times; infinite when there is none.
+    rate : float
+        Rate at which |z|_P comes down to `ultimate`, 1/s; zero when none is claimed, as for
+        disturbances that grow with the feedback.
+    """
+
+    decay: Decay
+    status: Status
+    reason: str
+    start: float
+    ultimate: float
+    radius: float
+    rate: float
+
+    @property
+    def channel(self) -> Channel:
+        """The outputs."""
+        return self.decay.channel
+
+    @property
+    def limit(self) -> float:
+        """Least |z|_P on the boundary of the domain; the radius must be less."""
+        return self.decay.limit
+
+    @property
+    def fits(self) -> bool:
+        """Whether the tube lies in the domain on which the decay holds."""
+        return self.radius < self.limit
+
+    @cached_property
+    def components(self) -> np.ndarray:
+        """Bound of the size of each component of x, shape (n,), m and rad; rounded up."""
+        n = self.channel.size
+        inverse = solve(rational(self.decay.P), rational(np.eye(2 * n)))
+        return np.array([self._reach(inverse[i, i]) for i in range(n)])
+
+    @cached_property
+    def angle(self) -> float | None:
+        """Bound of every rotation error, rad; None without rotations."""
+        return self._largest("rad")
+
+    @cached_property
+    def distance(self) -> float | None:
+        """Bound of every factor's position error, m; None without positions."""
+        return self._largest("m")
+
+    @cached_property
+    def size(self) -> float:
+        """Bound of the length of x, with metres divided by the channel's length."""
+        n = self.channel.size
+        metric = np.full((2 * n, 2 * n), _ZERO)
+        metric[:n, :n] = _metric(self.channel)
+        return self._reach(largest_eigenvalue(metric, rational(self.decay.P)))
+
+    def envelope(self, time: float) -> float:
+        """Bound of |z|_P after a time.
+
+        Parameters
+        ----------
+        time : float
+            Time since the start, not negative, s.
+
+        Returns
+        -------
+        float
+            exp(-rate t) start + (1 - exp(-rate t)) ultimate; the radius when there is no rate.
+        """
+        if self.rate == 0.0 or self.ultimate == inf:
+            return self.radius
+        share = exp(-self.rate * time)
+        return share * self.start + (1.0 - share) * self.ultimate
+
+    def norm(self, x: ArrayLike, ve: ArrayLike) -> float:
+        """Length of an error.
+
+        Parameters
+        ----------
+        x, ve : array_like
+            Pose and velocity error of the channel, shape (n,).
+
+        Returns
+        -------
+        float
+            |z|_P.
+        """
+        z = np.concatenate([np.asarray(x, dtype=float), np.asarray(ve, dtype=float)])
+        return float(np.sqrt(z @ self.decay.P @ z))
+
+    def _largest(self, unit: str) -> float | None:
+        form = rational(self.decay.P)
+        widest = [_widest(form, places) for _, places, own in _parts(self.channel) if own == unit]
+        return self._reach(max(widest)) if widest else None
+
+    def _reach(self, square: Fraction) -> float:
+        if self.radius == inf:
+            return inf
+        return root_above(square * Fraction(self.radius) ** 2)
+
+    def __str__(self) -> str:
+        if self.radius == inf:
+            return f"{self.channel.name}: {self.status.name}, no tube. {self.reason}"
+        bounds = [f"angle {np.degrees(self.angle):.4g} deg"] if self.angle is not None else []
+        bounds += [f"distance {self.distance:.4g} m"] if self.distance is not None else []
+        rows = ", ".join(
+            f"|{name}| <= {bound:.4g} {unit}"
+            for name, bound, unit in zip(
+                self.channel.names, self.components, self.channel.units, strict=True
+            )
+        )
+        room = "no limit" if self.limit == inf else f"limit {self.limit:.4g}"
+        return (
+            f"{self.channel.name}: {self.status.name}, {', '.join(bounds)} ({rows}); "
+            f"|z|_P <= {self.radius:.4g}, {room}. {self.reason}"
+        )
+
+
+def tube(decay: Decay, disturbance: float | ArrayLike | Disturbance, start: float = 0.0) -> Tube:
+    """Bound the error of one channel under a disturbance.
+
+    Parameters
+    ----------
+    decay : Decay
+        What is certified of the channel.
+    disturbance : float, array_like or Disturbance
+        A number bounds the length of d with metres divided by the channel's length; numbers,
+        shape (n,), bound each component, m/s^2 and rad/s^2; so does a `Disturbance` of the
+        channel's size.
+    start : float, default 0
+        Largest |z|_P at the start, not negative.
+
+    Returns
+    -------
+    Tube
+        PROVED when the decay is, the disturbance is no sampled one, and the tube fits.
+
+    Raises
+    ------
+    ShapeError
+        If the disturbance has another size than the channel.
+    OutputError
+        If a bound is negative.
+    """
+    if isinstance(disturbance, Disturbance):
+        if disturbance.size != decay.channel.size:
+            raise shape_error(
+                f"disturbance of {decay.channel.name}", (decay.channel.size,), (disturbance.size,)
+            )
+        local = np.arange(decay.channel.size)
+        return _tubes([decay], [local], disturbance, [start])[0]
+    bound = as_floats(disturbance, f"disturbance of {decay.channel.name}")
+    if bound.ndim:
+        return tube(decay, Disturbance(bound), start)
+    length = _not_negative(float(bound), f"disturbance of {decay.channel.name}")
+    start = _not_negative(start, f"start of {decay.channel.name}")
+    push = float_above(Fraction(decay.push) * Fraction(length))
+    return _tube(decay, push, start, sampled=None)
+
+
+def tubes(
+    decays: Sequence[Decay], disturbance: ArrayLike | Disturbance, starts: ArrayLike | None = None
+) -> tuple[Tube, ...]:
+    """Bound the errors of all channels of a loop under a disturbance.
+
+    Parameters
+    ----------
+    decays : sequence of Decay
+        One for each channel of the loop.
+    disturbance : array_like or Disturbance
+        Bound of the disturbance over all outputs, shape (size,).
+    starts : array_like, optional
+        Largest |z|_P of each channel at the start; default zero.
+
+    Returns
+    -------
+    tuple of Tube
+        One for each channel. Where the disturbance grows with the feedback, they hold together.
+
+    Raises
+    ------
+    ShapeError
+        If the channels do not make up the outputs, or the starts not the channels.
+    OutputError
+        If a start is negative.
+    """
+    if not isinstance(disturbance, Disturbance):
+        disturbance = Disturbance(as_floats(disturbance, "disturbance"))
+    index = [decay.channel.index for decay in decays]
+    places = np.sort(np.concatenate([np.zeros(0, dtype=int), *index]))
+    if not np.array_equal(places, np.arange(disturbance.size)):
+        raise shape_error("disturbance of the loop", (places.size,), (disturbance.size,))
+    given = np.zeros(len(decays)) if starts is None else as_floats(starts, "starts of the loop")
+    if given.shape != (len(decays),):
+        raise shape_error("starts of the loop", (len(decays),), given.shape)
+    return _tubes(decays, index, disturbance, [float(start) for start in given])
+
+
+def scales(channel: Channel) -> np.ndarray:
+    """Factors that make metres and radians of a channel count alike.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs.
+
+    Returns
+    -------
+    numpy.ndarray
+        One over the channel's length for metres, one for radians, shape (n,).
+    """
+    return np.array([1.0 / channel.length if unit == "m" else 1.0 for unit in channel.units])
+
+
+def _tubes(
+    decays: Sequence[Decay],
+    index: Sequence[np.ndarray],
+    disturbance: Disturbance,
+    starts: Sequence[float],
+) -> tuple[Tube, ...]:
+    pushes = [
+        _push(decay, places, disturbance) for decay, places in zip(decays, index, strict=True)
+    ]
+    begin = [
+        _not_negative(start, f"start of {decay.channel.name}")
+        for decay, start in zip(decays, starts, strict=True)
+    ]
+    if disturbance.feedback is None:
+        source = disturbance.source if disturbance.sampled else None
+        return tuple(
+            _tube(decay, push, start, source)
+            for decay, push, start in zip(decays, pushes, begin, strict=True)
+        )
+    rates = np.array([decay.rate for decay in decays])
+    growth = _growth(decays, index, disturbance.feedback)
+    still = _settled(growth / rates[:, None], np.array(pushes) / rates, np.zeros(len(decays)))
+    least = _settled(growth / rates[:, None], np.array(pushes) / rates, np.array(begin))
+    # Bounds of one channel lean on those of the others: all of them have to fit.
+    fit = all(decay.limit > radius for decay, radius in zip(decays, least, strict=True))
+    if not np.isfinite(least).all():
+        reason = "The disturbance grows with the feedback faster than the error decays."
+    elif not fit:
+        reason = "A tube does not fit in the domain on which the decay is certified."
+    else:
+        reason = f"Bounds from samples ({disturbance.source}): indicative, no proof."
+    return tuple(
+        Tube(decay, Status.UNDECIDED, reason, start, float(end), float(radius), 0.0)
+        for decay, start, end, radius in zip(decays, begin, still, least, strict=True)
+    )
+
+
+def _tube(decay: Decay, push: float, start: float, sampled: str | None) -> Tube:
+    """One tube from the largest sqrt(d^T P22 d)."""
+    ultimate = float_above(Fraction(push) / Fraction(decay.rate))
+    radius = max(start, ultimate)
+    status = Status.UNDECIDED
+    if not radius < decay.limit:
+        reason = "The tube does not fit in the domain on which the decay is certified."
+    elif sampled is not None:
+        reason = f"Bound from samples ({sampled}): indicative, no proof."
+    elif decay.status is not Status.PROVED:
+        reason = "The decay that it rests on is not proved."
+    else:
+        status = Status.PROVED
+        reason = "For every disturbance within the bound."
+    return Tube(decay, status, reason, start, ultimate, radius, decay.rate)
+
+
+def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:
+    """Largest sqrt(d^T P22 d) of a disturbance, rounded up: it is that of an extreme point."""
+    n = decay.channel.size
+    block = decay.P[n:, n:]
+    if disturbance.points is not None:
+        candidates = disturbance.points[:, places]
+    else:
+        # One of each pair of opposite corners.
+        signs = np.array([(1.0, *rest) for rest in product((-1.0, 1.0), repeat=n - 1)])
+        candidates = signs * disturbance.components[places]
+    floats = np.einsum("ki,ij,kj->k", candidates, block, candidates)
+    # Rounding may hide the largest one only among those that are as large to rounding.
+    near = candidates[floats >= floats.max(initial=0.0) * (1.0 - 1e-9)]
+    form = rational(block)
+    squares = [point @ form @ point for point in (rational(c) for c in near)]
+    return root_above(max(squares, default=_ZERO))
+
+
+def _growth(
+    decays: Sequence[Decay], index: Sequence[np.ndarray], feedback: np.ndarray
+) -> np.ndarray:
+    """p_i delta_ij kappa_j, shape (m, m), 1/s."""
+    growth = np.zeros((len(decays), len(decays)))
+    for i, to in enumerate(decays):
+        for j, by in enumerate(decays):
+            blocks = feedback[:, index[i][:, None], index[j]]
+            blocks = scales(to.channel)[:, None] * blocks / scales(by.channel)
+            delta = np.linalg.norm(blocks, 2, axis=(1, 2)).max(initial=0.0)
+            growth[i, j] = to.push * delta * by.feedback_gain
+    return growth
+
+
+def _settled(gain: np.ndarray, offset: np.ndarray, least: np.ndarray) -> np.ndarray:
+    """Smallest y >= least with y >= gain y + offset; infinite when there is none."""
+    if np.abs(np.linalg.eigvals(gain)).max(initial=0.0) >= 1.0 - 1e-9:
+        return np.full(len(gain), inf)
+    # Which components rest on `least` and which on the inequality: more of the latter each time.
+    free = np.zeros(len(gain), dtype=bool)
+    y = least.copy()
+    for _ in range(len(gain) + 1):
+        free |= gain @ y + offset > y
+        if free.any():
+            own = np.eye(free.sum()) - gain[np.ix_(free, free)]
+            y = least.copy()
+            y[free] = np.linalg.solve(own, offset[free] + gain[np.ix_(free, ~free)] @ y[~free])
+    return np.asarray(np.maximum(y, least))
+
+
+def _falls(decay: Decay) -> bool:
+    """Whether the decay follows from that at zero error, and that is so in rational numbers.
+
+    On abelian groups B = 1. On SO(3) with multiples of the identity B^T x = x, and with
+    P12 <= 0 the form falls more slowly the larger sym(B) <= 1 is.
+    """
+    channel, P = decay.channel, rational(decay.P)
+    n = channel.size
+    if channel.kind == "SO3 isotropic":
+        a, c, b = decay.P[0, 0], decay.P[0, n], decay.P[n, n]
+        if c > 0.0 or not np.array_equal(decay.P, np.kron([[a, c], [c, b]], np.eye(n))):
+            return False
+    elif channel.kind != "linear":
+        return False
+    one = rational(np.eye(n))
+    inertia = rational(channel.inertia)
+    if not (np.array_equal(channel.inertia, channel.inertia.T) and _definite(inertia)):
+        return False
+    flow = np.full((2 * n, 2 * n), _ZERO)
+    flow[:n, n:] = -one
+    flow[n:, :n] = solve(inertia, rational(channel.stiffness))
+    flow[n:, n:] = -solve(inertia, rational(channel.damping))
+    change = P @ flow
+    return _semidefinite(-(change + change.T) - 2 * Fraction(decay.rate) * P)
+
+
+def _definite(matrix: Rational) -> bool:
+    pivots = ldl_pivots(matrix.tolist())
+    return len(pivots) == len(matrix) and pivots[-1] > 0
+
+
+def _semidefinite(matrix: Rational) -> bool:
+    """Whether a symmetric matrix of fractions has no negative eigenvalue."""
+    rest = matrix
+    while len(rest):
+        pivot, row = rest[0, 0], rest[0, 1:]
+        if pivot < 0 or (pivot == 0 and any(entry != 0 for entry in row)):
+            return False
+        rest = rest[1:, 1:] - (np.outer(row, row) / pivot if pivot else 0)
+    return True
+
+
+def _parts(channel: Channel) -> list[tuple[OutputGroup, np.ndarray, str]]:
+    """Rotation and translation of each factor: its group, places of components, and unit."""
+    parts, start = [], 0
+    for factor in channel.factors:
+        units = np.array(factor.error_units)
+        for unit in ("m", "rad"):
+            places = start + np.flatnonzero(units == unit)
+            if places.size:
+                parts.append((factor, places, unit))
+        start += factor.dim
+    return parts
+
+
+def _flat(factor: OutputGroup) -> bool:
+    """Whether B of a factor is one for every error."""
+    return factor.abelian and type(factor).error_map is OutputGroup.error_map
+
+
+def _widest(form: Rational, places: np.ndarray) -> Fraction:
+    """Upper bound of the square of a part's length where |z|_P = 1."""
+    chosen = np.full(form.shape, _ZERO)
+    chosen[places, places] = Fraction(1)
+    return largest_eigenvalue(chosen, form)
+
+
+def _metric(channel: Channel) -> Rational:
+    """Square of the scales, exactly, as a diagonal matrix."""
+    metric = np.full((channel.size, channel.size), _ZERO)
+    square = 1 / Fraction(channel.length) ** 2
+    for i, unit in enumerate(channel.units):
+        metric[i, i] = square if unit == "m" else Fraction(1)
+    return metric
+
+
+def _error_map(group: OutputGroup, x: np.ndarray) -> np.ndarray:
+    return np.asarray(ca.DM(ca.evalf(group.error_map(ca.SX(x)))).full())
+
+
+def _not_negative(value: float, where: str) -> float:
+    value = float(value)
+    if not 0.0 <= value < inf:
+        raise OutputError(
+            where,
+            expected="a finite number, not negative",
+            came=f"{value:.6g}",
+            cure="Give the largest length.",
+        )
+    return value
