@@ -1,0 +1,206 @@
+"""Verification of a stored certificate, by code that shares nothing with what made it.
+
+Whatever made the proof is not trusted: neither the interval arithmetic, nor the formulas of the
+law, nor the split into channels. The modules `_recheck_*` have their own of each, and all that
+does not depend on x is decided in rational numbers.
+
+What is verified
+----------------
+Errors z = (x, ve) on the outputs' group obey zdot = F(x) z with
+
+    F(x) = [[0, -B(x)], [I^-1 B(x)^T KP, -I^-1 KD]].
+
+For every channel (components that KP, KD and I do not couple with others) with its P, rate,
+angle, distance and bound:
+
+1. KP, KD, I and P are symmetric and positive definite;
+2. (x KP x + ve I ve) / 2 < bound implies |phi| < angle for every rotation and |rho| < distance
+   for every position that a rotation acts on. The left side never grows, so the errors stay there;
+3. d/dt z^T P z <= -2 rate z^T P z for every such x and every ve.
+
+Then sqrt(sum_k weight_k z_k^T P_k z_k) decays at least as exp(-rate t), with the smallest rate
+of the channels, from all starts with the left side of 2. below its bound in every channel.
+
+For 3. the matrix
+
+    A(x) = -(sym(P F(x)) + rate P) + sym([L (1 - B(x)) + M (1 - T(x)), 0])
+
+has to be positive definite, with any constant L and M: B(x) x = x, and T(x) x = x where T is B^T
+on the rotations of SO3 and SE3 and 1 elsewhere, so they do not change the form on any z. A is
+affine in rho, so the corners of a polygon or cube around all rho are enough; what is left are the
+rotation vectors, which the certificate's boxes have to cover without a gap. On a box A is enclosed
+by its value at the middle and its slope; a congruence makes the value there the identity but for
+rounding, and rows have to be diagonally dominant (Gershgorin). A box that is too wide for the
+arithmetic here is halved. Channels on abelian groups are decided in rational numbers, and so is an
+isotropic one on SO3, whose form is smallest for the eigenvalue 1 of sym(B), at every angle.
+
+The format is described in `_recheck_document`.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from concur.certify._recheck_boxes import check_decay, contradicts
+from concur.certify._recheck_document import UNITS, StoredChannel, StoredProof, read
+from concur.certify._recheck_finding import Finding, Rejection, require
+from concur.certify._recheck_rational import combine, definite, diagonal, symmetric
+from concur.certify._status import Status
+
+
+def recheck(path: str | PathLike[str], budget: int = 200_000) -> Status:
+    """Verify a stored certificate with arithmetic and formulas of its own.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The JSON file that `Certificate.save` wrote.
+    budget : int
+        Boxes that may be looked at, for each channel.
+
+    Returns
+    -------
+    Status
+        PROVED when every step was confirmed here; REFUTED when 1., 2. or 3. or a bound of P was
+        found to be false of the stored numbers, 3. at an x and ve; UNDECIDED when the proof has
+        gaps or this arithmetic cannot confirm it, and for certificates that claim nothing.
+
+    Raises
+    ------
+    DescriptionError
+        If the file is no certificate, is not complete, or was changed after it was written.
+    """
+    return examine(path, budget).status
+
+
+def examine(path: str | PathLike[str], budget: int = 200_000) -> Finding:
+    """Verify a stored certificate and say what is wrong with it.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        The JSON file that `Certificate.save` wrote.
+    budget : int
+        Boxes that may be looked at, for each channel.
+
+    Returns
+    -------
+    Finding
+        Status as of `recheck`, and the reason.
+
+    Raises
+    ------
+    DescriptionError
+        If the file is no certificate, is not complete, or was changed after it was written.
+    """
+    proof = read(Path(path))
+    try:
+        # Overflow ends as a bound that proves nothing; there is nothing to warn of.
+        with np.errstate(all="ignore"):
+            _verify(proof, budget)
+    except Rejection as stop:
+        return stop.finding
+    except (OverflowError, np.linalg.LinAlgError) as error:
+        return Finding(Status.UNDECIDED, f"numbers beyond what the arithmetic holds: {error}")
+    return Finding(Status.PROVED)
+
+
+def _verify(proof: StoredProof, budget: int) -> None:
+    for name, gain in proof.gains.items():
+        sound = symmetric(gain) and definite(gain)
+        require(sound, Status.REFUTED, f"law.{name} is not symmetric positive definite")
+    if proof.status is Status.REFUTED:
+        if proof.counterexample is None:
+            raise Rejection(Status.UNDECIDED, "no counterexample is given")
+        k, x, direction = proof.counterexample
+        require(
+            contradicts(proof.channels[k], x, direction),
+            Status.UNDECIDED,
+            "the counterexample does not contradict the claim",
+        )
+        raise Rejection(Status.REFUTED, "the certificate's counterexample holds")
+    require(proof.status is Status.PROVED, Status.UNDECIDED, "the certificate claims no proof")
+    _partition(proof)
+    for channel in proof.channels:
+        where = channel.where
+        require(channel.status is Status.PROVED, Status.UNDECIDED, f"{where} claims no proof")
+        sound = symmetric(channel.p) and definite(channel.p)
+        require(sound, Status.REFUTED, f"{where}.P is not symmetric positive definite")
+        require(channel.rate > 0, Status.UNDECIDED, f"{where}.rate is not above zero")
+        _region(channel)
+    slowest = min(channel.rate for channel in proof.channels)
+    fit = proof.rate is not None and 0 < proof.rate <= slowest
+    require(fit, Status.UNDECIDED, "the rate is not above zero, or exceeds that of a channel")
+    _overshoot(proof)
+    for channel in proof.channels:
+        check_decay(channel, budget)
+
+
+def _partition(proof: StoredProof) -> None:
+    size = sum(len(UNITS[group]) for group in proof.groups)
+    parts = [channel.components for channel in proof.channels]
+    places = sorted(i for part in parts for i in part)
+    require(places == list(range(size)), Status.UNDECIDED, "the channels are not the whole loop")
+    owner = {i: k for k, part in enumerate(parts) for i in part}
+    for name, gain in proof.gains.items():
+        for i in range(size):
+            for j in range(size):
+                apart = owner[i] == owner[j] or not gain[i][j]
+                require(apart, Status.UNDECIDED, f"law.{name}[{i}][{j}] couples two channels")
+
+
+def _region(channel: StoredChannel) -> None:
+    """The Lyapunov function below its bound keeps the errors inside of angle and distance."""
+    where = channel.where
+    radii = [
+        ("angle", channel.angle, channel.rotations),
+        ("distance", channel.distance, channel.positions),
+    ]
+    for name, radius, blocks in radii:
+        if not blocks:
+            continue
+        if radius is None or channel.bound is None:
+            raise Rejection(Status.UNDECIDED, f"{where} states no {name} or no bound")
+        require(radius > 0, Status.UNDECIDED, f"{where}.{name} is not above zero")
+        require(channel.bound > 0, Status.UNDECIDED, f"{where}.bound is not above zero")
+        if name == "angle":
+            # The float is below pi, and at pi the logarithm jumps.
+            inside = radius <= Fraction(math.pi)
+            require(inside, Status.UNDECIDED, f"{where}.angle is not below pi")
+        # Positive semidefinite: x KP x >= 2 bound |block of x|^2 / radius^2 for all x.
+        share = 2 * channel.bound / (radius * radius)
+        for block in blocks:
+            shares = [share if i in block else Fraction(0) for i in range(channel.size)]
+            rest = combine(channel.kp, Fraction(-1), diagonal(shares))
+            require(
+                definite(rest, semi=True),
+                Status.REFUTED,
+                f"{where}.bound admits errors beyond its {name}",
+            )
+
+
+def _overshoot(proof: StoredProof) -> None:
+    least, most = [], []
+    for channel in proof.channels:
+        where = channel.where
+        for name in ("weight", "length", "lower"):
+            value = getattr(channel, name)
+            require(value > 0, Status.UNDECIDED, f"{where}.{name} is not above zero")
+        scale = [1 / channel.length**2 if u == "m" else Fraction(1) for u in channel.units] * 2
+        for name, rest in (
+            ("lower", combine(channel.p, -channel.lower, diagonal(scale))),
+            ("upper", combine(diagonal([channel.upper * s for s in scale]), Fraction(-1),
+                                channel.p)),
+        ):  # fmt: skip
+            sound = definite(rest, semi=True)
+            require(sound, Status.REFUTED, f"{where}.{name} is no bound of P")
+        least.append(channel.weight * channel.lower)
+        most.append(channel.weight * channel.upper)
+    factor = proof.overshoot
+    sound = factor is not None and factor > 0 and factor**2 * min(least) >= max(most)
+    require(sound, Status.UNDECIDED, "the overshoot is below what lower and upper allow")

@@ -1,0 +1,428 @@
+"""The file of a certificate: its format, and reading it without trust.
+
+File format
+-----------
+JSON, numbers as decimal fractions that read back as the same float64. Lengths in m, angles in
+rad, rates in 1/s. Names that are not listed are ignored, but covered by `hash`.
+
+==============  ==================================================================================
+format          "concur certificate"
+version         1
+versions        object: the versions of the programs that took part
+status          "PROVED", "REFUTED" or "UNDECIDED"
+method          "tight" or "thesis"
+rate            the rate claimed of the whole loop, or null without a claim
+overshoot       c of |z(t)| <= c exp(-rate t) |z(0)|, metres divided by the channel's length;
+                null without a claim
+law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "SO3", "SE3"),
+                `stiffness`, `damping`, `inertia` (lists of rows) and `hash`, see `law_hash`
+channels        list of objects, see below; without a proof it may be empty
+counterexample  null or object: `channel` (place in `channels`), `x` (n numbers) and `direction`
+                (2 n numbers): a state (x, ve) where P does not decay, or where z^T P z <= 0
+hash            SHA-256 of the rest: JSON with sorted keys and no blanks
+==============  ==================================================================================
+
+==============  ==================================================================================
+components      places in x of the whole loop, ascending
+status          as above
+rate            the rate of this channel
+angle           radius of the rotations, or null when there are none
+distance        radius of the positions that rotations act on, or null when there are none
+bound           bound of (x KP x + ve I ve) / 2, or null when there are neither
+P               matrix of the Lyapunov function, list of rows
+weight          factor of z^T P z in the norm of the whole loop
+length          metres that count as much as a radian
+lower, upper    lower D <= P <= upper D, D = diag(1 / length^2 for metres, 1 for radians)
+L, M            multipliers in A(x), see `_recheck`: 2 n rows, n columns
+reduction       which rotation vectors the boxes have to cover:
+                "all": all of them, those of all factors of the channel one after the other;
+                "two octants": for SO3, those with the first two components not negative; P, L, M
+                and the gains have to be diagonal in each block of three;
+                "one axis, one plane": for SO3 and SE3, (0, 0, t) with t not negative, and rho in
+                the plane of the first and third axis; P, L, M and the gains have to be multiples
+                of the identity in each block of three, and join no position with a rotation;
+                "linear": nothing, for abelian groups; "scalar": nothing, for SO3 and matrices as
+                in the line before
+boxes           list of boxes, a box being a list of [lower, upper] for each coordinate
+==============  ==================================================================================
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from concur.certify._recheck_rational import Matrix
+from concur.certify._status import Status
+from concur.errors import DescriptionError
+
+FORMAT = "concur certificate"
+VERSION = 1
+
+# Dimension and unit of each component of the groups a law may have.
+UNITS = {
+    "R1": ("m",),
+    "R2": ("m", "m"),
+    "R3": ("m", "m", "m"),
+    "SO2": ("rad",),
+    "SE2": ("m", "m", "rad"),
+    "SO3": ("rad", "rad", "rad"),
+    "SE3": ("m", "m", "m", "rad", "rad", "rad"),
+}
+_REDUCTIONS = ("all", "two octants", "one axis, one plane", "linear", "scalar")
+_WITHOUT_BOXES = ("linear", "scalar")
+
+
+def document_hash(document: dict[str, Any]) -> str:
+    """SHA-256 of a certificate's document without its entry `hash`.
+
+    Parameters
+    ----------
+    document : dict
+        What is stored, as JSON types.
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits.
+    """
+    rest = {name: value for name, value in document.items() if name != "hash"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def law_hash(groups: list[str], *gains: Any) -> str:
+    """SHA-256 of what the error dynamics depend on.
+
+    Parameters
+    ----------
+    groups : list of str
+        Names of the outputs' groups, in order.
+    *gains : array_like
+        KP, KD and I, each of shape (n, n).
+
+    Returns
+    -------
+    str
+        64 hexadecimal digits: of the names and of the gains' rows in C's hexadecimal notation.
+    """
+    rows = [[[(float(x) + 0.0).hex() for x in row] for row in gain] for gain in gains]
+    return hashlib.sha256(json.dumps([list(groups), *rows]).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class StoredChannel:
+    """A channel's part of the proof, its gains cut out of the law's."""
+
+    where: str
+    components: list[int]
+    groups: list[str]
+    kp: Matrix
+    kd: Matrix
+    metric: Matrix
+    p: Matrix
+    left: Matrix
+    right: Matrix
+    rate: Fraction
+    angle: Fraction | None
+    distance: Fraction | None
+    bound: Fraction | None
+    weight: Fraction
+    length: Fraction
+    lower: Fraction
+    upper: Fraction
+    reduction: str
+    boxes: np.ndarray
+    status: Status
+
+    @property
+    def size(self) -> int:
+        return len(self.components)
+
+    @property
+    def spans(self) -> list[tuple[str, int]]:
+        """Groups with the place of their first component."""
+        spans, start = [], 0
+        for group in self.groups:
+            spans.append((group, start))
+            start += len(UNITS[group])
+        return spans
+
+    @property
+    def units(self) -> list[str]:
+        return [unit for group in self.groups for unit in UNITS[group]]
+
+    @property
+    def rotations(self) -> list[list[int]]:
+        """Components of each rotation."""
+        places = {"SO2": [0], "SE2": [2], "SO3": [0, 1, 2], "SE3": [3, 4, 5]}
+        return [[start + i for i in places[g]] for g, start in self.spans if g in places]
+
+    @property
+    def positions(self) -> list[list[int]]:
+        """Components of each position that a rotation acts on."""
+        places = {"SE2": [0, 1], "SE3": [0, 1, 2]}
+        return [[start + i for i in places[g]] for g, start in self.spans if g in places]
+
+    @property
+    def turning(self) -> list[list[int]]:
+        """Components that B depends on and that boxes are of."""
+        places = {"SE2": [2], "SO3": [0, 1, 2], "SE3": [3, 4, 5]}
+        return [[start + i for i in places[g]] for g, start in self.spans if g in places]
+
+    @property
+    def varied(self) -> list[int]:
+        """Components of x that the coordinates of a box are."""
+        places = [i for block in self.turning for i in block]
+        return places[-1:] if self.reduction == "one axis, one plane" else places
+
+
+@dataclass(frozen=True, eq=False)
+class StoredProof:
+    status: Status
+    rate: Fraction | None
+    overshoot: Fraction | None
+    groups: list[str]
+    gains: dict[str, Matrix]
+    channels: list[StoredChannel]
+    counterexample: tuple[int, list[Fraction], list[Fraction]] | None
+
+
+def _refuse(where: str, expected: str, came: object, cure: str = "") -> NoReturn:
+    raise DescriptionError(
+        f"certificate, {where}",
+        expected=expected,
+        came=str(came) if isinstance(came, str) else f"{type(came).__name__} {came!r:.60}",
+        cure=cure or "Write it again with `Certificate.save`.",
+    )
+
+
+def read(path: Path) -> StoredProof:
+    def constant(name: str) -> NoReturn:
+        _refuse(f"`{path.name}`", "finite numbers", name)
+
+    def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
+        if len({name for name, _ in items}) < len(items):
+            _refuse(f"`{path.name}`", "every name once in an object", [name for name, _ in items])
+        return dict(items)
+
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        _refuse(f"`{path}`", "a file that can be read as text", str(error))
+    try:
+        document = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
+    except (ValueError, RecursionError) as error:
+        _refuse(f"`{path.name}`", "JSON", str(error))
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        _refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
+    if document.get("version") != VERSION or isinstance(document["version"], bool):
+        _refuse("`version`", str(VERSION), document.get("version"), "Use the program's version.")
+    try:
+        found = document_hash(document)
+    except (ValueError, RecursionError):
+        _refuse(f"`{path.name}`", "finite numbers", "a number beyond the floats")
+    if document.get("hash") != found:
+        cure = "The file was changed after it was written: certify the law again."
+        _refuse("`hash`", found, document.get("hash"), cure)
+    return _proof(document)
+
+
+def _proof(document: dict[str, Any]) -> StoredProof:
+    law = _object(document, "law", "")
+    groups = _list(law, "groups", "law")
+    for group in groups:
+        if not isinstance(group, str) or group not in UNITS:
+            _refuse("`law.groups`", "names out of " + ", ".join(UNITS), group)
+    size = sum(len(UNITS[group]) for group in groups)
+    if size == 0:
+        _refuse("`law.groups`", "at least one group", groups)
+    names = ("stiffness", "damping", "inertia")
+    gains = {name: _matrix(law, name, "law", size, size) for name in names}
+    expected = law_hash(groups, *gains.values())
+    if law.get("hash") != expected:
+        cure = "Groups or gains are not those that were certified."
+        _refuse("`law.hash`", expected, law.get("hash"), cure)
+
+    channels = [
+        _channel(entry, f"channels[{k}]", groups, gains, size)
+        for k, entry in enumerate(_list(document, "channels", ""))
+    ]
+    return StoredProof(
+        status=_status(document, ""),
+        rate=_maybe(document, "rate", ""),
+        overshoot=_maybe(document, "overshoot", ""),
+        groups=groups,
+        gains=gains,
+        channels=channels,
+        counterexample=_counterexample(document, channels),
+    )
+
+
+def _channel(
+    entry: Any, where: str, groups: list[str], gains: dict[str, Matrix], size: int
+) -> StoredChannel:
+    if not isinstance(entry, dict):
+        _refuse(f"`{where}`", "an object", entry)
+    components = _list(entry, "components", where)
+    for i in components:
+        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < size:
+            _refuse(f"`{where}.components`", f"integers from 0 to {size - 1}", i)
+    if not components or any(b <= a for a, b in pairwise(components)):
+        _refuse(f"`{where}.components`", "ascending integers", components)
+    own, start = [], 0
+    for group in groups:
+        span = set(range(start, start + len(UNITS[group])))
+        start += len(span)
+        if span <= set(components):
+            own.append(group)
+        elif span & set(components):
+            _refuse(f"`{where}.components`", "whole groups", components)
+    reduction = entry.get("reduction")
+    if reduction not in _REDUCTIONS:
+        _refuse(f"`{where}.reduction`", "one of " + ", ".join(_REDUCTIONS), reduction)
+    n = len(components)
+    cut = {
+        name: [[gain[i][j] for j in components] for i in components] for name, gain in gains.items()
+    }
+    channel = StoredChannel(
+        where=where,
+        components=components,
+        groups=own,
+        kp=cut["stiffness"],
+        kd=cut["damping"],
+        metric=cut["inertia"],
+        p=_matrix(entry, "P", where, 2 * n, 2 * n),
+        left=_matrix(entry, "L", where, 2 * n, n),
+        right=_matrix(entry, "M", where, 2 * n, n),
+        rate=_number(entry, "rate", where),
+        angle=_maybe(entry, "angle", where),
+        distance=_maybe(entry, "distance", where),
+        bound=_maybe(entry, "bound", where),
+        weight=_number(entry, "weight", where),
+        length=_number(entry, "length", where),
+        lower=_number(entry, "lower", where),
+        upper=_number(entry, "upper", where),
+        reduction=reduction,
+        boxes=np.zeros((0, 0, 2)),
+        status=_status(entry, where),
+    )
+    fitting = {
+        "all": bool(channel.turning),
+        "two octants": own == ["SO3"],
+        "one axis, one plane": own in (["SO3"], ["SE3"]),
+        "linear": not channel.turning,
+        "scalar": own == ["SO3"],
+    }
+    if not fitting[reduction]:
+        _refuse(f"`{where}.reduction`", "one that fits " + ", ".join(own), reduction)
+    boxes = _boxes(entry, where, len(channel.varied))
+    if reduction in _WITHOUT_BOXES and len(boxes):
+        _refuse(f"`{where}.boxes`", f"none, as the reduction is `{reduction}`", f"{len(boxes)}")
+    object.__setattr__(channel, "boxes", boxes)
+    return channel
+
+
+def _boxes(entry: dict[str, Any], where: str, width: int) -> np.ndarray:
+    boxes = _list(entry, "boxes", where)
+    where = f"`{where}.boxes`"
+    for box in boxes:
+        if not isinstance(box, list) or len(box) != width:
+            _refuse(where, f"boxes of {width} pairs", box)
+        for pair in box:
+            if not isinstance(pair, list) or len(pair) != 2:
+                _refuse(where, "pairs of numbers", pair)
+            low, high = (_float(x, where) for x in pair)
+            if not low < high:
+                _refuse(where, "lower below upper", pair)
+    return np.array(boxes, dtype=float).reshape(len(boxes), width, 2)
+
+
+def _counterexample(
+    document: dict[str, Any], channels: list[StoredChannel]
+) -> tuple[int, list[Fraction], list[Fraction]] | None:
+    if "counterexample" not in document:
+        _refuse("`counterexample`", "an object or null", "nothing")
+    entry = document["counterexample"]
+    if entry is None:
+        return None
+    if not isinstance(entry, dict):
+        _refuse("`counterexample`", "an object or null", entry)
+    k = entry.get("channel")
+    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < len(channels):
+        _refuse("`counterexample.channel`", "the number of a channel", k)
+    vectors = []
+    for name, size in (("x", channels[k].size), ("direction", 2 * channels[k].size)):
+        values = _list(entry, name, "counterexample")
+        if len(values) != size:
+            _refuse(f"`counterexample.{name}`", f"{size} numbers", values)
+        vectors.append([Fraction(_float(v, f"`counterexample.{name}`")) for v in values])
+    return k, vectors[0], vectors[1]
+
+
+def _kind_of(value: object) -> str:
+    if isinstance(value, dict):
+        return f"`format` {value.get('format')!r:.60}"
+    return type(value).__name__
+
+
+def _at(where: str, name: str) -> str:
+    return f"`{where}.{name}`" if where else f"`{name}`"
+
+
+def _object(table: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+    value = table.get(name)
+    if not isinstance(value, dict):
+        _refuse(_at(where, name), "an object", value)
+    return value
+
+
+def _list(table: dict[str, Any], name: str, where: str) -> list[Any]:
+    value = table.get(name)
+    if not isinstance(value, list):
+        _refuse(_at(where, name), "a list", value)
+    return value
+
+
+def _float(value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        _refuse(where, "a number", value)
+    # Beyond this, products of a few of them would leave the floats.
+    if not abs(value) < 1e60 or Fraction(value) != Fraction(float(value)):
+        _refuse(where, "a float64 below 1e60", value)
+    return float(value)
+
+
+def _number(table: dict[str, Any], name: str, where: str) -> Fraction:
+    return Fraction(_float(table.get(name), _at(where, name)))
+
+
+def _maybe(table: dict[str, Any], name: str, where: str) -> Fraction | None:
+    if name not in table:
+        _refuse(_at(where, name), "a number or null", "nothing")
+    return None if table[name] is None else _number(table, name, where)
+
+
+def _matrix(table: dict[str, Any], name: str, where: str, height: int, width: int) -> Matrix:
+    rows = _list(table, name, where)
+    where = _at(where, name)
+    if len(rows) != height:
+        _refuse(where, f"{height} rows", f"{len(rows)}")
+    for row in rows:
+        if not isinstance(row, list) or len(row) != width:
+            _refuse(where, f"rows of {width} numbers", row)
+    return [[Fraction(_float(x, where)) for x in row] for row in rows]
+
+
+def _status(table: dict[str, Any], where: str) -> Status:
+    value = table.get("status")
+    if not isinstance(value, str) or value not in Status.__members__:
+        _refuse(_at(where, "status"), "one of " + ", ".join(Status.__members__), value)
+    return Status[value]
