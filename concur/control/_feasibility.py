@@ -98,14 +98,11 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     cruise = _cruise(servo)
 
     def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        return nearest(q, rate, servo.model.mass_matrix(q))
+        return np.asarray(np.linalg.lstsq(servo.decoupling(q), rate, rcond=1e-12)[0])
 
     def nearest(q: np.ndarray, rate: np.ndarray, metric: np.ndarray) -> np.ndarray:
-        decoupling = servo.decoupling(q)
-        if servo.redundancy is None:
-            return np.asarray(np.linalg.lstsq(decoupling, rate, rcond=1e-12)[0])
         factor = np.linalg.cholesky(metric)
-        weighed = np.linalg.solve(factor, decoupling.T).T
+        weighed = np.linalg.solve(factor, servo.decoupling(q).T).T
         return np.asarray(np.linalg.solve(factor.T, np.linalg.lstsq(weighed, rate, rcond=1e-12)[0]))
 
     def speed(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
@@ -135,10 +132,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
             if np.abs(error).max() < 1e-11:
                 break
             step = solve(q, error)
-            # A light wheel may turn far where a heavy arm may not.
-            inertia = np.diag(servo.model.mass_matrix(q))
-            size = np.abs(step * np.sqrt(inertia / inertia.max())).max()
-            step *= min(1.0, longest / max(size, 1e-300))
+            step *= min(1.0, longest / max(np.abs(step).max(), 1e-300))
             q = np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
         return q
 

@@ -52,7 +52,7 @@ def read_gain(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarray:
             cure="The error dynamics would not be stable: give gains above zero.",
         )
     # Rounding that is left, as in R D R^T, would be an unsymmetric gain to an exact check.
-    matrix = (matrix + matrix.T) / 2
+    matrix = np.asarray((matrix + matrix.T) / 2)
     matrix.setflags(write=False)
     return matrix
 
