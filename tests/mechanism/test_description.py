@@ -318,7 +318,8 @@ def test_ground_counts_from_the_inertial_origin() -> None:
 
 
 def test_wheel_under_a_base_that_is_not_planar() -> None:
-    with pytest.raises(WheelError, match="a Planar or Sliding joint under a robot with wheels, got Free"):
+    expected = "a Planar or Sliding joint under a robot with wheels, got Free"
+    with pytest.raises(WheelError, match=expected):
         rolling(base=joints.Free())
 
 
