@@ -51,6 +51,9 @@ from concur.errors import OutputError
 
 _ZERO = Fraction(0)
 
+_MOST_COMPONENTS = 12
+"""Boxes with more components are bounded by the ball around them, not corner by corner."""
+
 _SAMPLES = 256
 """Pose errors at which the size of the feedback is looked at."""
 
@@ -568,11 +571,16 @@ def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:
     n = decay.channel.size
     block = decay.P[n:, n:]
     if disturbance.points is not None:
-        candidates = disturbance.points[:, places]
-    else:
+        candidates = np.unique(disturbance.points[:, places], axis=0)
+    elif n <= _MOST_COMPONENTS:
         # One of each pair of opposite corners.
         signs = np.array([(1.0, *rest) for rest in product((-1.0, 1.0), repeat=n - 1)])
-        candidates = signs * disturbance.components[places]
+        candidates = np.unique(signs * disturbance.components[places], axis=0)
+    else:
+        corner = rational(disturbance.components[places])
+        return float_above(
+            Fraction(decay.push) * Fraction(root_above(corner @ _metric(decay.channel) @ corner))
+        )
     floats = np.einsum("ki,ij,kj->k", candidates, block, candidates)
     # Rounding may hide the largest one only among those that are as large to rounding.
     near = candidates[floats >= floats.max(initial=0.0) * (1.0 - 1e-9)]
