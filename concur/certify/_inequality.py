@@ -1,0 +1,132 @@
+"""The matrix inequality that a rate of decay is proved by.
+
+For V = z^T P z / 2 with constant P, z = (x, ve), the claim is
+
+    A(x) = -(sym(P F(x)) + alpha P) + sym([L (1 - B(x)) + M (1 - T(x)), 0]) >= 0,
+    F(x) = [[0, -B(x)], [I^-1 B(x)^T KP, -I^-1 KD]],
+
+and P > 0. T is B^T on the rotations of SO(3) and SE(3) and one elsewhere; sym is half the sum with
+the transpose. L and M are constant matrices and may be anything: B(x) x = x, and B^T phi = phi on
+SO(3), so what they multiply vanishes in z, and A >= 0 gives Vdot <= -2 alpha V whatever they are.
+With zeros the inequality is the plain one.
+
+A is affine in the entries of B. Its coefficients are collected exactly, entry by entry, because
+the same entry occurs in several places and may cancel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from concur.certify._channels import Channel
+from concur.control._output_groups import Pose, Rotation
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """What is to be proved of a channel: a rate of decay and what is to show it.
+
+    Parameters
+    ----------
+    P : numpy.ndarray
+        Symmetric matrix of V = z^T P z / 2, shape (2 n, 2 n), in the channel's own units.
+    alpha : float
+        Rate, 1/s.
+    L, M : numpy.ndarray
+        Multipliers of 1 - B and of 1 - T, shape (2 n, n).
+    """
+
+    P: np.ndarray
+    alpha: float
+    L: np.ndarray
+    M: np.ndarray
+
+
+def inequality(
+    gains: tuple[Any, Any, Any], turned: np.ndarray, B: Any, claim: Claim, alpha: Any
+) -> np.ndarray:
+    """Return A, without rounding of its own: of floats, of fractions or of balls.
+
+    Parameters
+    ----------
+    gains : tuple of numpy.ndarray
+        KP, I^-1 and I^-1 KD, shape (n, n).
+    turned : numpy.ndarray
+        One for the components of x where T is B^T, zero elsewhere, shape (n,).
+    B : numpy.ndarray
+        Error map, shape (n, n).
+    claim : Claim
+        P, L and M; numbers of the same sort.
+    alpha : number
+        The rate; it is not read from the claim.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (2 n, 2 n).
+    """
+    n = len(turned)
+    stiffness, scale, damping = gains
+    one = np.eye(n, dtype=int)
+    P1, P2 = claim.P[:, :n], claim.P[:, n:]
+    left = P2 @ scale @ (B.T @ stiffness)
+    right = -(P1 @ B) - P2 @ damping
+    both = np.outer(turned, turned)
+    left = left - claim.L @ (one - B) - claim.M @ ((one - B.T) * both)
+    total = np.concatenate([left, right], axis=1)
+    return np.asarray(-(total + total.T) / 2 - alpha * claim.P)
+
+
+def turned_components(channel: Channel) -> np.ndarray:
+    """Return where T is B^T: on the rotations of SO(3) and SE(3).
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs that belong together.
+
+    Returns
+    -------
+    numpy.ndarray
+        One there and zero elsewhere, shape (n,).
+    """
+    turned, start = np.zeros(channel.size, dtype=int), 0
+    for f in channel.factors:
+        if type(f) in (Rotation, Pose):
+            turned[start + f.dim - 3 : start + f.dim] = 1
+        start += f.dim
+    return turned
+
+
+def isotropic_multipliers(channel: Channel, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return L and M that make A tight when a channel is isotropic.
+
+    They put phi for B^T phi where phi meets phi or w, and rho^T (1 - B) rho for phi^T C^T rho,
+    with the block C of B that takes w to rho.
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs that belong together.
+    P : numpy.ndarray
+        Matrix of V, shape (2 n, 2 n).
+
+    Returns
+    -------
+    L, M : numpy.ndarray
+        Multipliers, shape (2 n, n); zeros for channels that are not isotropic.
+    """
+    n = channel.size
+    L, M = np.zeros((2, 2 * n, n))
+    if channel.kind in ("SO3 isotropic", "SE3 isotropic"):
+        w = n - 3  # where the rotation starts
+        inertia = channel.inertia[w, w]
+        turn, one = channel.stiffness[w, w] / inertia, np.eye(3)
+        a, b, c = P[w, w], P[n + w, n + w], -P[w, n + w]
+        M[w:n, w:] = c * turn * one
+        M[n + w :, w:] = (a - b * turn) * one
+        L[:w, :w] = c * channel.stiffness[0, 0] / inertia * np.eye(w)
+    return L, M

@@ -1,0 +1,394 @@
+"""Functions of balls: what a CasADi function can be while its arguments are known within bounds.
+
+The instructions of a `casadi.Function` over SX are carried out one by one in ball arithmetic
+(`flint.arb`), so that what is enclosed is the very function that runs on the robot, as a formula
+over the reals with the constants it has. Where a comparison is undecided, both answers are
+followed separately to the end: every answer belongs to a formula without conditions, which is
+smooth where it is finite. Joining the results late keeps series and closed forms apart that a
+hull at each conditional would mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.errors import ConcurError, OutputError, ShapeError
+
+Ball = Any
+"""A `flint.arb`: a real number known within bounds."""
+
+PRECISION = 80
+"""Bits of the balls' centres: more than a float64 has, so that rounding hardly counts."""
+
+MOST_CASES = 64
+"""Answers of undecided comparisons that are followed separately; further ones are mixed."""
+
+
+def flint() -> ModuleType:
+    """Return the module of ball arithmetic.
+
+    Returns
+    -------
+    module
+        python-flint's `flint`.
+
+    Raises
+    ------
+    ConcurError
+        If it is not installed.
+    """
+    try:
+        import flint as module
+    except ImportError:
+        raise ConcurError(
+            "certificates",
+            expected="python-flint, which does the interval arithmetic",
+            came="an environment without it",
+            cure='Install the extra: pip install "concur[certify]".',
+        ) from None
+    return module
+
+
+def interval(lower: float, upper: float) -> Ball:
+    """Return a ball that holds an interval.
+
+    Parameters
+    ----------
+    lower, upper : float
+        Ends of the interval, taken as exact numbers.
+
+    Returns
+    -------
+    flint.arb
+        A ball around all numbers from `lower` to `upper`.
+    """
+    arb = flint().arb
+    if not lower <= upper:
+        return arb.nan()
+    return arb(float(lower)).union(arb(float(upper)))
+
+
+@dataclass(frozen=True)
+class Case:
+    """Result of a function for one set of answers to its undecided comparisons.
+
+    Parameters
+    ----------
+    answers : dict of int to bool
+        Number of each undecided instruction, and the answer followed.
+    results : list of flint.arb_mat
+        Enclosure of each result of the function, wherever the comparisons have these answers.
+    mixed : bool
+        Whether there were too many undecided comparisons, and the results are not those of one
+        formula without conditions.
+    """
+
+    answers: dict[int, bool]
+    results: list[Any]
+    mixed: bool
+
+
+class Walker:
+    """A CasADi function made to take balls.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        Function over SX.
+
+    Raises
+    ------
+    OutputError
+        If the function is not made of SX, or has an instruction that is not known here.
+    """
+
+    def __init__(self, function: ca.Function) -> None:
+        self.function = function
+        if not function.is_a("SXFunction"):
+            raise OutputError(
+                f"function `{function.name()}`",
+                expected="a casadi.Function over SX",
+                came=function.class_name(),
+                cure="Call `expand` first.",
+            )
+        self._program = [self._instruction(k) for k in range(function.n_instructions())]
+        self._inputs = [_places(function.sparsity_in(k)) for k in range(function.n_in())]
+        self._outputs = [_places(function.sparsity_out(k)) for k in range(function.n_out())]
+
+    def cases(
+        self,
+        arguments: Sequence[Sequence[Ball]],
+        answers: Mapping[int, bool] | None = None,
+        clip: bool = False,
+    ) -> list[Case]:
+        """Enclose the results, separately for the answers that undecided comparisons can have.
+
+        Parameters
+        ----------
+        arguments : sequence of sequences of flint.arb
+            Entries of each argument, column by column.
+        answers : dict of int to bool, optional
+            Answers to be followed whatever the arguments are, by number of instruction. With
+            them the enclosure is one of the formula of that case, also where it is not the
+            one the function would use.
+        clip : bool, default False
+            Whether a compared number is cut to where the comparison has the answer. The
+            enclosure is then tighter, and holds only for arguments that have this answer: not
+            good enough for a mean value theorem, which looks between two of them.
+
+        Returns
+        -------
+        list of Case
+            All cases that can occur. A result that may be undefined has balls that are NaN.
+        """
+        self._check(arguments)
+        module = flint()
+        done: list[Case] = []
+        waiting = [dict(answers or {})]
+        with module.ctx.workprec(PRECISION):
+            while waiting:
+                chosen = waiting.pop()
+                room = len(done) + len(waiting) < MOST_CASES - 1
+                results, undecided = self._run(arguments, chosen, clip, room)
+                if undecided is None:
+                    done.append(Case(chosen, results, not room))
+                else:
+                    waiting += [{**chosen, undecided: answer} for answer in (False, True)]
+        return done
+
+    def __call__(self, arguments: Sequence[Sequence[Ball]]) -> list[Any]:
+        """Enclose the results.
+
+        Parameters
+        ----------
+        arguments : sequence of sequences of flint.arb
+            Entries of each argument, column by column.
+
+        Returns
+        -------
+        list of flint.arb_mat
+            Enclosure of each result: the hull of all cases.
+        """
+        cases = self.cases(arguments, clip=True)
+        hull = cases[0].results
+        for case in cases[1:]:
+            hull = [_union(a, b) for a, b in zip(hull, case.results, strict=True)]
+        return hull
+
+    def _run(
+        self,
+        arguments: Sequence[Sequence[Ball]],
+        chosen: Mapping[int, bool],
+        clip: bool,
+        room: bool,
+    ) -> tuple[list[Any], int | None]:
+        """Results, or the number of the first comparison that can go either way."""
+        module = flint()
+        arb = module.arb
+        zero, one = arb(0), arb(1)
+        work: list[Ball] = [None] * self.function.sz_w()
+        outputs = [
+            [[zero] * columns for _ in range(rows)]
+            for rows, columns in (self.function.size_out(k) for k in range(self.function.n_out()))
+        ]
+        for number, (code, into, source, value) in enumerate(self._program):
+            if code == ca.OP_CONST:
+                work[into[0]] = arb(value)
+            elif code == ca.OP_INPUT:
+                argument, entry = source
+                work[into[0]] = arguments[argument][self._inputs[argument][entry][2]]
+            elif code == ca.OP_OUTPUT:
+                result, entry = into
+                row, column, _ = self._outputs[result][entry]
+                outputs[result][row][column] = work[source[0]]
+            elif code in _COMPARISONS:
+                a, b = work[source[0]], work[source[1]]
+                answer = chosen[number] if number in chosen else _COMPARISONS[code](a, b)
+                if answer is None:
+                    if room:
+                        return [], number
+                    work[into[0]] = zero.union(one)
+                    continue
+                work[into[0]] = one if answer else zero
+                if clip and code in (ca.OP_LT, ca.OP_LE):
+                    less, more = (source[0], source[1]) if answer else (source[1], source[0])
+                    low, high = work[less], work[more]
+                    # If the answer cannot occur, the ends cross, and any enclosure is right.
+                    work[less] = low.lower().union(low.upper().min(high.upper()))
+                    work[more] = high.lower().max(low.lower()).union(high.upper())
+            elif code == ca.OP_IF_ELSE_ZERO:
+                condition, then = work[source[0]], work[source[1]]
+                if condition.is_zero():
+                    work[into[0]] = zero
+                else:
+                    work[into[0]] = then if not condition.contains(0) else then.union(zero)
+            elif len(source) == 1:
+                work[into[0]] = _UNARY[code](work[source[0]])
+            else:
+                work[into[0]] = _BINARY[code](work[source[0]], work[source[1]])
+        return [module.arb_mat(rows) if rows else module.arb_mat(0, 0) for rows in outputs], None
+
+    def _instruction(self, k: int) -> tuple[int, list[int], list[int], float]:
+        function = self.function
+        code = function.instruction_id(k)
+        known = (
+            code in (ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT, ca.OP_IF_ELSE_ZERO)
+            or code in _COMPARISONS
+            or code in _UNARY
+            or code in _BINARY
+        )
+        if not known:
+            raise OutputError(
+                f"function `{function.name()}`, instruction {k}",
+                expected="an instruction that can be carried out on balls",
+                came=f"CasADi's instruction number {code}",
+                cure="Write the function with sums, products, quotients, roots, powers, sines, "
+                "comparisons and conditionals.",
+            )
+        value = function.instruction_constant(k) if code == ca.OP_CONST else 0.0
+        return code, function.instruction_output(k), function.instruction_input(k), value
+
+    def _check(self, arguments: Sequence[Sequence[Ball]]) -> None:
+        expected = [self.function.numel_in(k) for k in range(self.function.n_in())]
+        came = [len(argument) for argument in arguments]
+        if came != expected:
+            raise ShapeError(
+                f"function `{self.function.name()}`",
+                expected=f"arguments of {expected} entries",
+                came=str(came),
+                cure="Give the entries of each argument, column by column.",
+            )
+
+
+def enclose(function: ca.Function, arguments: Sequence[Sequence[Ball]]) -> list[Any]:
+    """Enclose what a CasADi function can be for arguments within bounds.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        Function over SX.
+    arguments : sequence of sequences of flint.arb
+        Entries of each argument, column by column.
+
+    Returns
+    -------
+    list of flint.arb_mat
+        A matrix of balls for each result. For all arguments within the balls the results, in
+        exact arithmetic, are within these; a ball is NaN where a result may be undefined.
+
+    Raises
+    ------
+    OutputError
+        If the function has an instruction that is not known here.
+    ShapeError
+        If the arguments do not have the function's sizes.
+    """
+    return Walker(function)(arguments)
+
+
+def _places(sparsity: ca.Sparsity) -> list[tuple[int, int, int]]:
+    """Row, column and dense place, column by column, of every entry that is stored."""
+    rows, columns = sparsity.get_triplet()
+    return [(r, c, c * sparsity.size1() + r) for r, c in zip(rows, columns, strict=True)]
+
+
+def _union(a: Any, b: Any) -> Any:
+    rows = [
+        [x.union(y) for x, y in zip(one, other, strict=True)]
+        for one, other in zip(a.tolist(), b.tolist(), strict=True)
+    ]
+    return flint().arb_mat(rows) if rows else a
+
+
+def _square(a: Ball) -> Ball:
+    # The product of two balls does not know that they are one number: the square of an interval
+    # around zero would be negative in part.
+    return (a.abs_lower() ** 2).union(a.abs_upper() ** 2)
+
+
+def _less(a: Ball, b: Ball) -> bool | None:
+    return True if a < b else False if a >= b else None
+
+
+def _not_more(a: Ball, b: Ball) -> bool | None:
+    return True if a <= b else False if a > b else None
+
+
+def _equal(a: Ball, b: Ball) -> bool | None:
+    if a.is_exact() and b.is_exact():
+        return bool(a == b)
+    return None if a.overlaps(b) or a.is_nan() or b.is_nan() else False
+
+
+def _different(a: Ball, b: Ball) -> bool | None:
+    equal = _equal(a, b)
+    return None if equal is None else not equal
+
+
+def _negation(a: Ball) -> Ball:
+    return flint().arb(1) - a
+
+
+_COMPARISONS: dict[int, Callable[[Ball, Ball], bool | None]] = {
+    ca.OP_LT: _less,
+    ca.OP_LE: _not_more,
+    ca.OP_EQ: _equal,
+    ca.OP_NE: _different,
+}
+
+_UNARY: dict[int, Callable[[Ball], Ball]] = {
+    ca.OP_ASSIGN: lambda a: a,
+    ca.OP_NEG: lambda a: -a,
+    ca.OP_SQ: _square,
+    ca.OP_TWICE: lambda a: 2 * a,
+    ca.OP_INV: lambda a: 1 / a,
+    ca.OP_SQRT: lambda a: a.sqrt(),
+    ca.OP_EXP: lambda a: a.exp(),
+    ca.OP_LOG: lambda a: a.log(),
+    ca.OP_SIN: lambda a: a.sin(),
+    ca.OP_COS: lambda a: a.cos(),
+    ca.OP_TAN: lambda a: a.tan(),
+    ca.OP_ASIN: lambda a: a.asin(),
+    ca.OP_ACOS: lambda a: a.acos(),
+    ca.OP_ATAN: lambda a: a.atan(),
+    ca.OP_FABS: abs,
+    ca.OP_NOT: _negation,
+}
+
+_BINARY: dict[int, Callable[[Ball, Ball], Ball]] = {
+    ca.OP_ADD: lambda a, b: a + b,
+    ca.OP_SUB: lambda a, b: a - b,
+    ca.OP_MUL: lambda a, b: a * b,
+    ca.OP_DIV: lambda a, b: a / b,
+    ca.OP_POW: lambda a, b: a**b,
+    ca.OP_CONSTPOW: lambda a, b: a**b,
+    ca.OP_ATAN2: lambda a, b: flint().arb.atan2(a, b),
+    ca.OP_FMIN: lambda a, b: a.min(b),
+    ca.OP_FMAX: lambda a, b: a.max(b),
+    ca.OP_AND: lambda a, b: a * b,
+    ca.OP_OR: lambda a, b: 1 - (1 - a) * (1 - b),
+}
+
+
+def as_array(matrix: Any) -> np.ndarray:
+    """Return a matrix of balls as an array of objects.
+
+    Parameters
+    ----------
+    matrix : flint.arb_mat
+        Matrix of balls.
+
+    Returns
+    -------
+    numpy.ndarray
+        The same balls, dtype object.
+    """
+    array = np.empty((matrix.nrows(), matrix.ncols()), dtype=object)
+    array[...] = matrix.tolist()
+    return array

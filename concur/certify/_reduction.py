@@ -1,0 +1,281 @@
+"""Which pose errors a proof has to look at: symmetry and affine parts leave one or three numbers.
+
+The inequality A(x) >= 0 of `_inequality` is claimed for all x with every |phi| <= angle and every
+|rho| <= distance. What is left of this domain is x = offset + matrix @ p with few parameters p:
+
+- "linear": B = 1; there is nothing to vary.
+- "one axis, one plane": SO(3) and SE(3) when KP, KD, I, P, L and M are multiples of the identity
+  on each block of three and join no position with a rotation (position and velocity of one kind
+  may be joined). A rotation Q of all vectors takes A(x) to a congruent matrix, as
+  B(Q x) = Q B(x) Q^T, and a reflection does too (rho is a polar vector, phi an axial one). So
+  phi = (0, 0, t) with t from 0 to the angle, and rho = (r1, 0, r3) with r1, r3 >= 0.
+- "two octants": SO(3) with diagonal KP, KD, I and with P, L and M whose blocks are diagonal. Half
+  turns about the axes change the sign of two components of phi: the first two are not negative.
+- "all": all rotations on which B depends vary.
+
+B, and so A, is affine in positions: over a disc or a ball it is enough to look at the corners of a
+polygon or a cube around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from math import inf, pi
+
+import casadi as ca
+import numpy as np
+
+from concur.certify._channels import Channel
+from concur.certify._inequality import Claim
+from concur.control._output_groups import (
+    Angle,
+    OutputGroup,
+    PlanarPose,
+    Pose,
+    Rotation,
+    Vector,
+)
+from concur.errors import OutputError
+
+LINEAR = "linear"
+ONE_AXIS = "one axis, one plane"
+TWO_OCTANTS = "two octants"
+ALL = "all"
+
+# Components of a factor's error that are positions, and those that are rotations which B depends
+# on. B of a vector or of an angle alone is one.
+_POSITIONS: dict[type[OutputGroup], int] = {Pose: 3, PlanarPose: 2, Rotation: 0}
+_ROTATIONS: dict[type[OutputGroup], int] = {Pose: 3, PlanarPose: 1, Rotation: 3}
+
+_EIGHTH = float(np.tan(np.pi / 8))
+
+# Corners of polygons are moved outwards by this factor, so that rounding does not cut the disc.
+_OUTWARDS = 1.0 + 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """Pose errors that stand for all errors of a domain.
+
+    Parameters
+    ----------
+    name : str
+        The argument: one of those of the module's description.
+    parameters : tuple of str
+        Names of the parameters p.
+    lower, upper : numpy.ndarray
+        Box of the parameters, shape (k,), rad.
+    radius : float
+        Only parameters with |p| <= radius count; infinite when the whole box does, rad.
+    matrix : numpy.ndarray
+        Of x = offset + matrix @ p, shape (n, k).
+    offsets : numpy.ndarray
+        Corners of the positions: shape (c, n); every error of the domain is, up to symmetry, a
+        mean of the x at some p.
+    witnesses : numpy.ndarray
+        Offsets with which x is in the domain itself, shape (w, n): where to refute.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    radius: float
+    matrix: np.ndarray
+    offsets: np.ndarray
+    witnesses: np.ndarray
+
+
+def reduce_domain(
+    channel: Channel, claim: Claim, angle: float, distance: float | None
+) -> Reduction | None:
+    """Return the errors that a proof of a claim has to look at.
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs that belong together.
+    claim : Claim
+        What is to be proved; its symmetry decides what may be left out.
+    angle : float
+        Bound of each rotation error, above 0 and at most pi, rad.
+    distance : float or None
+        Bound of each position error on which B depends, m.
+
+    Returns
+    -------
+    Reduction or None
+        None when more than three rotations would be left to vary, or for a group that is not
+        known here.
+
+    Raises
+    ------
+    OutputError
+        If angle or distance is out of its range.
+    """
+    n = channel.size
+    # A class of a user's own, derived from these, may have another B.
+    kinds = {type(f) for f in channel.factors}
+    if kinds <= {Vector, Angle}:
+        return Reduction(
+            LINEAR, (), np.zeros(0), np.zeros(0), inf, np.zeros((n, 0)), *np.zeros((2, 1, n))
+        )
+    if not kinds <= {Vector, Angle, Pose, PlanarPose, Rotation}:
+        return None
+    _check_domain(channel, angle, distance)
+    radius = 0.0 if distance is None else float(distance)
+    blocks = [channel.stiffness, channel.damping, channel.inertia, claim.P, claim.L, claim.M]
+    alone = len(channel.factors) == 1
+    if alone and kinds <= {Rotation, Pose} and all(_isotropic(b, n) for b in blocks):
+        return _one_axis(n, angle, radius)
+    if alone and kinds == {Rotation} and all(_diagonal(b) for b in blocks):
+        lower = np.array([0.0, 0.0, -angle])
+        return Reduction(
+            TWO_OCTANTS,
+            ("x", "y", "z"),
+            lower,
+            np.full(3, float(angle)),
+            float(angle),
+            np.eye(3),
+            *np.zeros((2, 1, 3)),
+        )
+    return _all(channel, angle, radius)
+
+
+def affine_in_positions(channel: Channel) -> bool:
+    """Whether the error map is, as it is written, affine in the positions.
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs that belong together.
+
+    Returns
+    -------
+    bool
+        Whether its derivative by the positions does not contain them.
+    """
+    x = ca.SX.sym("x", channel.size)
+    places, _ = positions_and_rotations(channel)
+    if not places:
+        return True
+    rho = ca.vertcat(*[x[i] for i in places])
+    slope = ca.jacobian(ca.vec(ca.densify(channel.group.error_map(x))), rho)
+    return not ca.depends_on(slope, rho)
+
+
+def positions_and_rotations(channel: Channel) -> tuple[list[int], list[int]]:
+    """Return the components of x on which B depends.
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs that belong together.
+
+    Returns
+    -------
+    positions, rotations : list of int
+        Places in x of the components that enter affinely, and of the others.
+    """
+    positions: list[int] = []
+    rotations: list[int] = []
+    start = 0
+    for f in channel.factors:
+        split = start + _POSITIONS.get(type(f), 0)
+        positions += range(start, split)
+        rotations += range(split, split + _ROTATIONS.get(type(f), 0))
+        start += f.dim
+    return positions, rotations
+
+
+def _check_domain(channel: Channel, angle: float, distance: float | None) -> None:
+    where = f"domain of {channel.name}"
+    if not 0.0 < angle <= pi:
+        raise OutputError(
+            f"{where}, `angle`",
+            expected="above 0 and at most pi rad",
+            came=f"{angle:.6g}",
+            cure="The logarithm of a rotation error is smooth below pi only.",
+        )
+    positions, _ = positions_and_rotations(channel)
+    if positions and (distance is None or not 0.0 <= distance < inf):
+        raise OutputError(
+            f"{where}, `distance`",
+            expected="a finite number of metres, not negative",
+            came=str(distance),
+            cure="The error map of a pose grows with the position error: bound it.",
+        )
+
+
+def _isotropic(matrix: np.ndarray, n: int) -> bool:
+    """Multiples of the identity, exactly, that join no position with a rotation."""
+    rows, columns = (size // 3 for size in matrix.shape)
+    scales = matrix[::3, ::3]
+    kinds = n // 3
+    apart = np.array([[(i - j) % kinds == 0 for j in range(columns)] for i in range(rows)])
+    return np.array_equal(matrix, np.kron(scales * apart, np.eye(3)))
+
+
+def _diagonal(matrix: np.ndarray) -> bool:
+    rows, columns = matrix.shape
+    pattern = np.kron(np.ones((rows // 3, columns // 3)), np.eye(3))
+    return np.array_equal(matrix, matrix * pattern)
+
+
+def _one_axis(n: int, angle: float, radius: float) -> Reduction:
+    matrix = np.zeros((n, 1))
+    matrix[-1, 0] = 1.0
+    if n == 3:
+        offsets = witnesses = np.zeros((1, 3))
+    else:
+        # Two neighbouring corners of the regular octagon around the disc; the others are images.
+        offsets, witnesses = np.zeros((2, n)), np.zeros((9, n))
+        r = radius * _OUTWARDS
+        offsets[:, 0], offsets[:, 2] = (r, r * _EIGHTH), (r * _EIGHTH, r)
+        angles = np.linspace(0.0, np.pi / 2, len(witnesses))
+        witnesses[:, 0], witnesses[:, 2] = _inside(radius) * np.array(
+            [np.cos(angles), np.sin(angles)]
+        )
+    ends = np.zeros(1), np.full(1, float(angle))
+    return Reduction(ONE_AXIS, ("t",), *ends, inf, matrix, offsets, witnesses)
+
+
+def _all(channel: Channel, angle: float, radius: float) -> Reduction | None:
+    _, places = positions_and_rotations(channel)
+    if len(places) > 3:
+        return None
+    matrix = np.zeros((channel.size, len(places)))
+    matrix[places, np.arange(len(places))] = 1.0
+    top = np.full(len(places), float(angle))
+    solid = any(isinstance(f, (Rotation, Pose)) for f in channel.factors)
+    names = ("x", "y", "z") if solid else ("t", "t2", "t3")[: len(places)]
+    ball = float(angle) if solid else inf
+    corners = _corners(channel.factors, radius * _OUTWARDS, inside=False)
+    inner = _corners(channel.factors, _inside(radius), inside=True)
+    return Reduction(ALL, names, -top, top, ball, matrix, corners, inner)
+
+
+def _inside(radius: float) -> float:
+    return radius / _OUTWARDS
+
+
+def _corners(factors: Sequence[OutputGroup], radius: float, inside: bool) -> np.ndarray:
+    """Positions of all factors together: around the domain, or on its boundary."""
+    choices = []
+    for f in factors:
+        count = _POSITIONS.get(type(f), 0)
+        own = np.zeros((1, f.dim))
+        if count == 2:
+            around = np.pi / 8 + np.arange(8) * np.pi / 4
+            own = np.zeros((8, f.dim))
+            reach = radius if inside else radius / np.cos(np.pi / 8)
+            own[:, :2] = reach * np.array([np.cos(around), np.sin(around)]).T
+        elif count == 3:
+            own = np.zeros((8, f.dim))
+            own[:, :3] = np.array(list(product((-radius, radius), repeat=3)))
+            if inside:
+                own /= np.sqrt(3.0) * _OUTWARDS
+        choices.append(own)
+    return np.array([np.concatenate(parts) for parts in product(*choices)])
