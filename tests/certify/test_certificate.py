@@ -1,0 +1,424 @@
+"""Certificates of whole loops: rates, regions, files, and what they promise along motions."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+from concur import robots
+from concur.certify._certificate import Certificate, certify
+from concur.certify._recheck import examine, recheck
+from concur.certify._status import Status
+from concur.control import ErrorDynamics, Output, Servo
+from concur.control._output_groups import (
+    Angle,
+    OutputGroup,
+    PlanarPose,
+    Pose,
+    Product,
+    Rotation,
+    Vector,
+)
+from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError
+from concur.reduction import reduce
+from tests.certify._stored import total_map, write
+
+SETS = {"A": (4.0, 5.0), "B": (4.0, 2.8)}
+
+
+def loop(group: OutputGroup, kp: float = 4.0, kd: float = 2.8) -> ErrorDynamics:
+    one = np.eye(group.dim)
+    return ErrorDynamics(group, kp * one, kd * one, one)
+
+
+@pytest.fixture(scope="module")
+def certificates() -> dict[str, Certificate]:
+    """Certificates that several tests look at."""
+    split = Product([Vector("xyz"), Rotation()])
+    return {
+        "R3": certify(loop(Vector("xyz")), 1.0),
+        "SO3": certify(loop(Rotation()), np.radians(120)),
+        "R3 x SO3": certify(loop(split), np.radians(120)),
+        "SE3": certify(loop(Pose()), np.radians(90)),
+        "SE2": certify(loop(PlanarPose()), np.radians(60)),
+        "SE3 + SO2": certify(loop(Product([Pose(), Angle()])), np.radians(60)),
+        "thesis": certify(loop(split), np.radians(120), method="thesis"),
+    }
+
+
+NAMES = ["R3", "SO3", "R3 x SO3", "SE3", "SE2", "SE3 + SO2", "thesis"]
+GROUPS = {
+    "R3": ["R3"],
+    "SO3": ["SO3"],
+    "R3 x SO3": ["R3", "SO3"],
+    "SE3": ["SE3"],
+    "SE2": ["SE2"],
+    "SE3 + SO2": ["SE3", "SO2"],
+    "thesis": ["R3", "SO3"],
+}
+
+
+@pytest.mark.parametrize(("degrees", "ratio"), [(30, 0.877), (90, 0.743), (170, 0.635)])
+def test_poses_reach_the_reference_rates(degrees, ratio):
+    certificate = certify(loop(Pose()), np.radians(degrees))
+    assert certificate.status is Status.PROVED
+    assert certificate.true_rate == pytest.approx(1.4, rel=1e-12)
+    assert certificate.rate / certificate.true_rate == pytest.approx(ratio, rel=0.01)
+    # By default as far as the same V_L lets the position go.
+    assert certificate.parts[0].distance == pytest.approx(np.radians(degrees), rel=1e-8)
+
+
+@pytest.mark.parametrize("group", [Rotation(), Product([Vector("xyz"), Rotation()])])
+@pytest.mark.parametrize("degrees", [30, 90, 179])
+def test_rotations_reach_the_true_rate(group, degrees):
+    certificate = certify(loop(group), np.radians(degrees))
+    assert certificate.status is Status.PROVED
+    assert certificate.rate >= 0.99 * 1.4
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_are_confirmed(certificates, name, tmp_path):
+    certificate = certificates[name]
+    assert certificate.status is Status.PROVED
+    certificate.save(tmp_path / "proof.json")
+    finding = examine(tmp_path / "proof.json")
+    assert finding.status is Status.PROVED, finding.reason
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_files_with_a_faster_rate_are_not(certificates, name, tmp_path):
+    certificates[name].save(tmp_path / "proof.json")
+    document = json.loads((tmp_path / "proof.json").read_text())
+    for channel in document["channels"]:
+        channel["rate"] *= 4.0 if name == "thesis" else 1.05
+    document["rate"] = min(channel["rate"] for channel in document["channels"])
+    assert recheck(write(tmp_path / "faster.json", document)) is not Status.PROVED
+    # The stored file itself is sealed as the format says.
+    stored = json.loads((tmp_path / "proof.json").read_text())
+    assert recheck(write(tmp_path / "again.json", stored)) is Status.PROVED
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_no_motion_leaves_the_promise(certificates, name):
+    """Starts on the edge of the region, motions by exponentials and an own integrator."""
+    certificate, groups = certificates[name], GROUPS[name]
+    rng = np.random.default_rng(11)
+    n = certificate.dynamics.size
+    kp, kd = 4.0, 2.8
+
+    def slope(_, z):
+        B = total_map(groups, z[:n])
+        return np.concatenate([-B @ z[n:], kp * B.T @ z[:n] - kd * z[n:]])
+
+    for k in range(6):
+        x, ve = rng.normal(size=n), rng.normal(size=n) * (k % 3)
+        for part in certificate.parts:
+            own = part.channel.index
+            level = (kp * x[own] @ x[own] + ve[own] @ ve[own]) / 2
+            wanted = min(part.level, 10.0)
+            scale = np.sqrt(wanted / level) * (1.0 - 1e-9)
+            x[own], ve[own] = scale * x[own], scale * ve[own]
+        assert certificate.contains(x, ve)
+        if any(part.level < np.inf for part in certificate.parts):
+            assert not certificate.contains(1.001 * x, 1.001 * ve)
+        start = np.concatenate([x, ve])
+        times = np.linspace(0.0, 4.0, 41)
+        run = solve_ivp(
+            slope, (0.0, 4.0), start, "DOP853", t_eval=times, rtol=1e-9, atol=1e-11
+        )  # fmt: skip
+        first = certificate.norm(x, ve)
+        for t, z in zip(times, run.y.T, strict=True):
+            envelope = first * np.exp(-certificate.rate * t)
+            assert certificate.norm(z[:n], z[n:]) <= envelope * (1 + 1e-6)
+            size = np.linalg.norm(z)
+            assert size <= certificate.norm(z[:n], z[n:]) * (1 + 1e-12)
+            bound = certificate.overshoot * np.exp(-certificate.rate * t) * np.linalg.norm(start)
+            assert size <= bound * (1 + 1e-6)
+            for part in certificate.parts:
+                own = z[:n][part.channel.index]
+                turned = own[[unit == "rad" for unit in part.channel.units]]
+                if part.angle is not None:
+                    assert np.linalg.norm(turned) <= part.angle * (1 + 1e-9)
+                if part.distance is not None:
+                    moved = own[[unit == "m" for unit in part.channel.units]]
+                    assert np.linalg.norm(moved) <= part.distance * (1 + 1e-9)
+
+
+def test_the_loop_is_as_fast_as_its_slowest_channel(certificates):
+    certificate = certificates["SE3 + SO2"]
+    rates = [part.rate for part in certificate.parts]
+    assert len(rates) == 2
+    assert certificate.rate == min(rates) < max(rates)
+    assert certificate.boxes == sum(len(part.boxes) for part in certificate.parts)
+
+
+def test_norms_add_up_over_channels(certificates):
+    certificate = certificates["R3 x SO3"]
+    rng = np.random.default_rng(4)
+    x, ve = rng.normal(size=(2, 6))
+    parts = []
+    for own in (slice(0, 3), slice(3, 6)):
+        one, two = np.zeros((2, 6))
+        one[own], two[own] = x[own], ve[own]
+        parts.append(certificate.norm(one, two))
+    assert certificate.norm(x, ve) == pytest.approx(np.hypot(*parts), rel=1e-12)
+    assert certificate.norm(3 * x, 3 * ve) == pytest.approx(3 * certificate.norm(x, ve), rel=1e-12)
+
+
+def test_without_rotations_every_start_is_covered(certificates):
+    certificate = certificates["R3"]
+    assert certificate.contains([1e6, 0, 0], [0, -1e9, 0])
+    assert "any start" in str(certificate)
+
+
+def test_headings_are_held_below_pi():
+    certificate = certify(loop(Angle()), np.pi)
+    assert certificate.contains([3.14], [0.0])
+    assert not certificate.contains([np.pi], [0.0])
+    assert not certificate.contains([0.1], [2 * np.pi])
+
+
+def test_the_region_is_decided_exactly():
+    certificate = certify(loop(Rotation()), 1.0)
+    level = certificate.parts[0].level
+    assert level <= 2.0
+    edge = np.sqrt(2 * level / 4.0)
+    assert certificate.contains([np.nextafter(edge, 0.0) * (1 - 1e-15), 0, 0], np.zeros(3))
+    assert not certificate.contains([edge * (1 + 1e-15), 0, 0], np.zeros(3))
+
+
+def test_another_unit_of_length_is_the_same_certificate(tmp_path):
+    """Millimetres for metres, with I in the same terms: rates and angles do not notice."""
+    metres = certify(loop(Pose()), 1.0)
+    scale = np.diag([1e-3] * 3 + [1.0] * 3) ** 2
+    dynamics = ErrorDynamics(Pose(), 4.0 * scale, 2.8 * scale, scale)
+    other = certify(dynamics, 1.0)
+    assert other.status is Status.PROVED
+    assert other.rate == pytest.approx(metres.rate, rel=5e-3)
+    assert other.parts[0].distance == pytest.approx(1e3 * metres.parts[0].distance, rel=1e-6)
+    assert other.overshoot == pytest.approx(metres.overshoot, rel=0.05)
+    other.save(tmp_path / "proof.json")
+    assert recheck(tmp_path / "proof.json") is Status.PROVED
+
+
+def test_a_larger_distance_costs_rate():
+    near, far = (certify(loop(Pose()), 1.0, distance) for distance in (0.1, 3.0))
+    assert near.status is far.status is Status.PROVED
+    assert near.rate > 1.05 * far.rate
+    # The region is the smaller of what angle and distance allow.
+    assert near.parts[0].level == pytest.approx(4.0 * 0.1**2 / 2)
+    assert far.parts[0].level == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize("name", ["A", "B"])
+def test_the_thesis_proves_less(name):
+    dynamics = loop(Rotation(), *SETS[name])
+    tight, thesis = (certify(dynamics, np.radians(90), method=m) for m in ("tight", "thesis"))
+    assert thesis.status is Status.PROVED
+    # Of its own table: 0.310 and 0.227 of the true rate.
+    ratio = {"A": 0.310, "B": 0.227}[name]
+    assert thesis.rate / thesis.true_rate == pytest.approx(ratio, rel=0.01)
+    assert tight.rate > 3 * thesis.rate
+
+
+def test_constants_from_a_grid_prove_nothing(tmp_path):
+    certificate = certify(loop(Pose()), np.radians(90), method="thesis")
+    assert certificate.status is Status.UNDECIDED
+    assert "grid" in str(certificate)
+    assert certificate.rate / certificate.true_rate == pytest.approx(0.046, abs=6e-4)
+    assert not certificate.contains(np.zeros(6), np.zeros(6))
+    assert certificate.norm(np.full(6, 0.1), np.zeros(6)) > 0.0
+    assert np.isnan(certificate.overshoot)
+    certificate.save(tmp_path / "proof.json")
+    assert recheck(tmp_path / "proof.json") is Status.UNDECIDED
+
+
+def test_a_budget_that_is_used_up_leaves_it_undecided(tmp_path):
+    certificate = certify(loop(Pose()), np.radians(170), budget=2)
+    assert certificate.status is Status.UNDECIDED
+    assert certificate.rate == 0.0
+    assert "budget" in str(certificate)
+    assert not certificate.contains(np.zeros(6), np.zeros(6))
+    certificate.save(tmp_path / "proof.json")
+    assert recheck(tmp_path / "proof.json") is Status.UNDECIDED
+
+
+GAINS = {
+    "negative": ("stiffness", np.diag([4.0, -4.0, 4.0])),
+    "singular": ("stiffness", np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])),
+    "undamped": ("damping", np.diag([1.0, 0.0, 1.0])),
+    "unsymmetric": ("damping", np.eye(3) + 1e-9 * np.eye(3, k=1)),
+    "massless": ("inertia", np.diag([1.0, 1.0, 0.0])),
+}
+
+
+@pytest.mark.parametrize("case", GAINS)
+@pytest.mark.parametrize("method", ["tight", "thesis"])
+def test_gains_that_are_not_positive_definite_are_refuted(case, method, tmp_path):
+    name, matrix = GAINS[case]
+    gains = {"stiffness": 4 * np.eye(3), "damping": 3 * np.eye(3), "inertia": np.eye(3)}
+    certificate = certify(ErrorDynamics(Rotation(), **gains | {name: matrix}), 1.0, method=method)
+    assert certificate.status is Status.REFUTED
+    symbol = {"stiffness": "KP", "damping": "KD", "inertia": "I"}[name]
+    assert symbol in str(certificate.counterexample)
+    assert str(certificate.counterexample) in str(certificate)
+    assert not certificate.contains(np.zeros(3), np.zeros(3))
+    assert np.isnan(certificate.norm(np.zeros(3), np.zeros(3)))
+    assert certificate.rate == 0.0
+    certificate.save(tmp_path / "proof.json")
+    assert recheck(tmp_path / "proof.json") is Status.REFUTED
+
+
+def test_gains_that_couple_outputs_make_one_channel(tmp_path):
+    """A position with a heading: still linear, decided as one."""
+    group = Product([Vector("xy"), Angle()])
+    kp = np.array([[4.0, 0.0, 0.5], [0.0, 5.0, 0.0], [0.5, 0.0, 6.0]])
+    dynamics = ErrorDynamics(group, kp, 4.0 * np.eye(3), np.eye(3))
+    certificate = certify(dynamics, 1.0)
+    assert certificate.status is Status.PROVED
+    assert [part.channel.size for part in certificate.parts] == [3]
+    # The most heading for a given V_L is the Schur complement's, less than KP's own entry.
+    assert certificate.parts[0].level == pytest.approx((6.0 - 0.5**2 / 4.0) / 2, rel=1e-9)
+    certificate.save(tmp_path / "proof.json")
+    assert recheck(tmp_path / "proof.json") is Status.PROVED
+
+
+@pytest.mark.slow
+def test_rotations_that_are_not_isotropic(tmp_path):
+    """Full boxes of rotation vectors, at a small angle; only the sign of phi is left out."""
+    gains = (np.diag([4.0, 6.0, 9.0]), np.diag([4.0, 5.0, 6.6]), np.eye(3))
+    certificate = certify(ErrorDynamics(Rotation(), *gains), np.radians(6))
+    assert certificate.status is Status.PROVED
+    assert 0.6 * 1.925 < certificate.rate <= certificate.true_rate
+    certificate.save(tmp_path / "proof.json")
+    finding = examine(tmp_path / "proof.json")
+    assert finding.status is Status.PROVED, finding.reason
+
+
+@pytest.mark.slow
+def test_a_pose_in_the_plane_coupled_with_a_position(tmp_path):
+    """No symmetry is left: boxes of the heading, corners of all positions."""
+    group = Product([Vector("z"), PlanarPose()])
+    kp = np.diag([5.0, 4.0, 4.5, 6.0])
+    kp[0, 3] = kp[3, 0] = 0.3
+    certificate = certify(ErrorDynamics(group, kp, 4.0 * np.eye(4), np.eye(4)), 0.4)
+    assert certificate.status is Status.PROVED
+    assert [part.channel.kind for part in certificate.parts] == ["general"]
+    certificate.save(tmp_path / "proof.json")
+    finding = examine(tmp_path / "proof.json")
+    assert finding.status is Status.PROVED, finding.reason
+
+
+def test_a_servo_is_certified_by_its_error_dynamics(tmp_path):
+    model = reduce(robots.rover_arm())
+    outputs = [
+        Output("base", "chassis", "R2", point=(0.25, 0, 0)),
+        Output("hand", "forearm", "R3", point=(0, 0.2, 0)),
+    ]
+    servo = Servo(model, outputs, stiffness=[4, 9], damping=[4, 6])
+    certificate = certify(servo, 1.0)
+    # Both channels critically damped: s^2 + 4 s + 4 and s^2 + 6 s + 9.
+    assert certificate.true_rate == pytest.approx(2.0, rel=1e-12)
+    assert certificate.status is Status.PROVED
+    assert certificate.rate > 0.9 * 2.0
+    certificate.save(tmp_path / "proof.json")
+    document = json.loads((tmp_path / "proof.json").read_text())
+    assert document["law"]["groups"] == ["R2", "R3"]
+    assert set(document["versions"]) >= {"python", "numpy", "casadi", "cvxpy", "python-flint"}
+    assert recheck(tmp_path / "proof.json") is Status.PROVED
+
+
+def test_the_hash_is_of_the_law(tmp_path):
+    hashes = set()
+    for dynamics in (loop(Angle()), loop(Vector("x")), loop(Angle(), 4.0 + 1e-15), loop(Angle())):
+        certify(dynamics, 1.0, method="thesis").save(tmp_path / "proof.json")
+        hashes.add(json.loads((tmp_path / "proof.json").read_text())["law"]["hash"])
+    assert len(hashes) == 3
+
+
+def test_progress_is_reported():
+    seen: list[float] = []
+    certify(loop(Product([Vector("x"), Pose()])), 0.3, progress=seen.append)
+    assert seen == sorted(seen)
+    assert 0.5 in seen
+    assert seen[-1] == 1.0
+
+
+def test_progress_may_be_a_bar(capsys):
+    certify(loop(Vector("x")), 1.0, method="thesis", progress=True)
+    captured = capsys.readouterr()
+    assert "certifying" in captured.err
+    assert captured.out == ""
+
+
+@pytest.mark.parametrize("module", ["cvxpy", "clarabel"])
+def test_a_missing_extra_is_named(monkeypatch, module):
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(ConcurError, match=r"concur\[certify\]"):
+        certify(loop(Rotation()), 1.0)
+    # Theorem 5.4.2 needs none.
+    assert certify(loop(Rotation()), 1.0, method="thesis").status is Status.PROVED
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("angle", 0.0),
+        ("angle", -1.0),
+        ("angle", 3.2),
+        ("distance", 0.0),
+        ("distance", -2.0),
+        ("method", "loose"),
+        ("method", None),
+        ("budget", 0),
+        ("budget", 2.5),
+        ("budget", True),
+    ],
+)
+def test_options_out_of_range(name, value):
+    with pytest.raises(OutputError, match=name):
+        certify(loop(Pose()), **{"angle": 1.0, name: value})
+
+
+@pytest.mark.parametrize("name", ["angle", "distance"])
+def test_options_that_are_no_numbers(name):
+    with pytest.raises(NonFiniteError, match=name):
+        certify(loop(Pose()), **{"angle": 1.0, name: np.nan})
+    with pytest.raises(ShapeError, match=name):
+        certify(loop(Pose()), **{"angle": 1.0, name: [1.0, 2.0]})
+
+
+def test_what_is_no_law():
+    with pytest.raises(OutputError, match="Servo"):
+        certify(np.eye(3), 1.0)
+
+
+def test_errors_of_the_wrong_shape(certificates):
+    for act in (certificates["SO3"].norm, certificates["SO3"].contains):
+        with pytest.raises(ShapeError, match="ve"):
+            act(np.zeros(3), np.zeros(4))
+        with pytest.raises(NonFiniteError, match="x"):
+            act([np.nan, 0, 0], np.zeros(3))
+
+
+class Own(Vector):
+    """A group of a user's own: nothing is known of its error map."""
+
+
+def test_groups_of_a_users_own_have_no_file(tmp_path):
+    certificate = certify(loop(Own("xy")), 1.0)
+    assert certificate.status is not Status.REFUTED
+    with pytest.raises(OutputError, match="Own"):
+        certificate.save(tmp_path / "proof.json")
+
+
+def test_it_says_what_it_is_about(certificates):
+    text = str(certificates["SE3"])
+    assert text.startswith("PROVED. " + Status.PROVED.value)
+    assert "90 deg" in text
+    assert "1.4 1/s" in text
+    assert f"{certificates['SE3'].rate:.4g}" in text
