@@ -92,7 +92,7 @@ def torque_disturbance(
             came=f"{method!r:.40}",
             cure="Leave it out for the tighter one.",
         )
-    matrices = np.array([torque_effect(servo, at) for at in _rows(servo, q, servo.nq, "q")]) * most
+    matrices = np.array([torque_effect(servo, at) for at in rows(servo, q, servo.nq, "q")]) * most
     source = f"torque errors at {_count(matrices, 'configuration')}"
     components = np.abs(matrices).sum(axis=2).max(axis=0)
     if method == "rows":
@@ -176,11 +176,11 @@ def model_disturbance(
             came="one that takes the base's velocity from the momentum and the inertias",
             cure="Take servo.as_measured and give all velocities.",
         )
-    _square(servo, where)
-    states = _rows(servo, q, servo.nq, "q")
-    speeds = _rows(servo, w, servo.nw, "w", len(states))
+    check_square(servo, where)
+    states = rows(servo, q, servo.nq, "q")
+    speeds = rows(servo, w, servo.nw, "w", len(states))
     given = np.zeros((len(states), servo.size)) if commands is None else commands
-    wanted = _rows(servo, given, servo.size, "commands", len(states))
+    wanted = rows(servo, given, servo.size, "commands", len(states))
     truth = replace(servo, model=servo.model.on(robot)).as_measured
     rest, growth = [], []
     for at, speed, nu in zip(states, speeds, wanted, strict=True):
@@ -223,8 +223,8 @@ def momentum_disturbance(servo: Servo, q: ArrayLike, v: ArrayLike) -> Disturbanc
     NonFiniteError
         If there is a NaN or an infinity.
     """
-    states = _rows(servo, q, servo.nq, "q")
-    speeds = _rows(servo, v, servo.model.nv, "v", len(states))
+    states = rows(servo, q, servo.nq, "q")
+    speeds = rows(servo, v, servo.model.nv, "v", len(states))
     found = [servo.mismatch(at, speed) for at, speed in zip(states, speeds, strict=True)]
     points = np.array([one.disturbance if one.used else np.zeros(servo.size) for one in found])
     source = f"wrong momentum in {_count(points, 'state')}, reference at rest"
@@ -251,7 +251,21 @@ def _response(
     return np.asarray(constant), np.asarray(effect)
 
 
-def _square(servo: Servo, where: str) -> None:
+def check_square(servo: Servo, where: str) -> None:
+    """Refuse a servo whose controls are more than its outputs.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    where : str
+        What is asked of it, for the error.
+
+    Raises
+    ------
+    OutputError
+        If there are more controls than output coordinates.
+    """
     if servo.size != servo.nu:
         raise OutputError(
             where,
@@ -261,19 +275,45 @@ def _square(servo: Servo, where: str) -> None:
         )
 
 
-def _rows(
+def rows(
     servo: Servo, values: ArrayLike, size: int, name: str, count: int | None = None
 ) -> np.ndarray:
-    """Vectors as rows of a matrix (k, size)."""
+    """Check vectors of states and put them in rows.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo that they are for.
+    values : array_like
+        One vector or several, shape (size,) or (k, size).
+    size : int
+        Length of each.
+    name : str
+        What they are, for the error.
+    count : int, optional
+        How many there must be.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (k, size).
+
+    Raises
+    ------
+    ShapeError
+        If the shape is another.
+    NonFiniteError
+        If there is a NaN or an infinity.
+    """
     where = f"servo of `{servo.name}`, `{name}`"
-    rows = as_floats(values, where)
-    rows = rows[None] if rows.ndim == 1 else rows
-    if rows.ndim != 2 or not len(rows) or rows.shape != (count or len(rows), size):
-        raise shape_error(where, (1 if count is None else count, size), rows.shape)
-    if not np.isfinite(rows).all():
-        raise nonfinite_error(where, rows)
-    return rows
+    found = as_floats(values, where)
+    found = found[None] if found.ndim == 1 else found
+    if found.ndim != 2 or not len(found) or found.shape != (count or len(found), size):
+        raise shape_error(where, (1 if count is None else count, size), found.shape)
+    if not np.isfinite(found).all():
+        raise nonfinite_error(where, found)
+    return found
 
 
-def _count(rows: np.ndarray, name: str) -> str:
-    return f"{len(rows)} {name}{'' if len(rows) == 1 else 's'}"
+def _count(found: np.ndarray, name: str) -> str:
+    return f"{len(found)} {name}{'' if len(found) == 1 else 's'}"
