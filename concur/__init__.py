@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from concur import errors
+from concur.certify import Certificate, Status, certify, recheck
 from concur.control import (
     Gains,
     InverseKinematics,
@@ -67,6 +68,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Body",
+    "Certificate",
     "Conservation",
     "Gains",
     "Inertia",
@@ -89,6 +91,7 @@ __all__ = [
     "SingularityPath",
     "SingularityReport",
     "StagedReduction",
+    "Status",
     "SymmetryGroup",
     "SymmetryReport",
     "Task",
@@ -96,6 +99,7 @@ __all__ = [
     "Tolerances",
     "Wheel",
     "WheelReduction",
+    "certify",
     "conservation",
     "design_gains",
     "errors",
@@ -107,6 +111,7 @@ __all__ = [
     "load",
     "load_task",
     "loop_margins",
+    "recheck",
     "reconstruct",
     "reduce",
     "references",

@@ -1,0 +1,52 @@
+"""What is proved about the closed loop: rates, regions, tubes, and proofs that can be verified.
+
+A certificate is a theorem about the error dynamics of the very law that runs: with it every
+motion from the stated region decays at the stated rate. It says PROVED, REFUTED or UNDECIDED,
+and never the first without a proof. The constants of the thesis and the verification of stored
+proofs work without the extra; the search for tighter rates needs ``pip install
+"concur[certify]"``.
+"""
+
+from concur.certify._certificate import Certificate, ChannelCertificate, certify
+from concur.certify._channels import Channel, split
+from concur.certify._disturbances import (
+    model_disturbance,
+    momentum_disturbance,
+    torque_disturbance,
+    torque_effect,
+)
+from concur.certify._prove import Counterexample, Proof, prove
+from concur.certify._recheck import recheck
+from concur.certify._robust import Disturbance, Tube, tube, tubes
+from concur.certify._search import Candidate, search
+from concur.certify._status import Status
+from concur.certify._structure import Refusal, Structure, check_structure
+from concur.certify._thesis import ThesisConstants, thesis_constants
+
+__all__ = [
+    "Candidate",
+    "Certificate",
+    "Channel",
+    "ChannelCertificate",
+    "Counterexample",
+    "Disturbance",
+    "Proof",
+    "Refusal",
+    "Status",
+    "Structure",
+    "ThesisConstants",
+    "Tube",
+    "certify",
+    "check_structure",
+    "model_disturbance",
+    "momentum_disturbance",
+    "prove",
+    "recheck",
+    "search",
+    "split",
+    "thesis_constants",
+    "torque_disturbance",
+    "torque_effect",
+    "tube",
+    "tubes",
+]
