@@ -28,6 +28,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import exp, inf, pi
+from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -48,6 +49,9 @@ from concur.certify._structure import ldl_pivots
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control._output_groups import OutputGroup
 from concur.errors import OutputError
+
+if TYPE_CHECKING:
+    from concur.certify._certificate import ChannelCertificate
 
 _ZERO = Fraction(0)
 
@@ -122,6 +126,34 @@ class Decay:
             value = getattr(self, name)
             if value is not None or unit in units:
                 self._check(where, name, value, most, unit)
+
+    @classmethod
+    def of(cls, part: ChannelCertificate) -> Decay:
+        """Take the decay that a certificate states of a channel.
+
+        Parameters
+        ----------
+        part : ChannelCertificate
+            One of a certificate's parts.
+
+        Returns
+        -------
+        Decay
+            As certain as the part is.
+
+        Raises
+        ------
+        OutputError
+            If it states no decay of a constant form.
+        """
+        if part.P is None or not part.rate > 0.0:
+            raise OutputError(
+                f"decay of {part.channel.name}",
+                expected="a certificate with a rate and a constant form",
+                came=f"one without: {part.reason}",
+                cure='Certify a smaller domain, or with the method "tight".',
+            )
+        return cls(part.channel, part.P, part.rate, part.angle, part.distance, part.status)
 
     @staticmethod
     def _check(where: str, name: str, value: float | None, most: float, unit: str) -> None:

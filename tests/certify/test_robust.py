@@ -9,7 +9,9 @@ from scipy.integrate import quad, solve_ivp
 from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
+from concur.certify._certificate import certify
 from concur.certify._channels import split
+from concur.certify._prove import prove
 from concur.certify._robust import Decay, Disturbance, tube, tubes
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
@@ -248,6 +250,26 @@ def test_linear_and_isotropic_decays_are_decided_exactly():
     skewed[0, 0] += 1e-6
     assert Decay(own, skewed, 1.0, 3.0).status is Status.UNDECIDED
     assert Decay(rotation("B"), form([4.0], [1.0], [1.4]), 1.4, 1.0).status is Status.PROVED
+
+
+def test_tube_of_a_certificate():
+    found = certify(pose("B").dynamics, radians(60), 0.5)
+    decay = Decay.of(found.parts[0])
+    assert decay.status is found.status is Status.PROVED
+    assert decay.rate == found.rate
+    small = tube(decay, 0.01)
+    assert small.status is Status.PROVED
+    assert small.size < 0.01
+    assert small.angle <= small.size
+    by_theorem = certify(pose("B").dynamics, radians(60), 0.5, method="thesis")
+    with pytest.raises(OutputError, match="constant form"):
+        Decay.of(by_theorem.parts[0])
+
+
+def test_the_reference_form_is_proved():
+    # A little less than the rate, as the form is printed to three digits.
+    proof = prove(pose("B"), REFERENCE, 1.115, radians(60), 0.5)
+    assert proof.status is Status.PROVED
 
 
 def test_undecided_decays_and_samples_prove_nothing():
