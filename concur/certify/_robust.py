@@ -615,7 +615,9 @@ def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:
         )
     floats = np.einsum("ki,ij,kj->k", candidates, block, candidates)
     # Rounding may hide the largest one only among those that are as large to rounding.
-    near = candidates[floats >= floats.max(initial=0.0) * (1.0 - 1e-9)]
+    longest = np.einsum("ki,ki->k", candidates, candidates).max(initial=0.0)
+    slack = 1e-14 * n * n * float(np.linalg.norm(block)) * longest
+    near = candidates[floats >= floats.max(initial=0.0) - slack]
     form = rational(block)
     squares = [point @ form @ point for point in (rational(c) for c in near)]
     return root_above(max(squares, default=_ZERO))

@@ -267,8 +267,8 @@ def test_tube_of_a_certificate():
 
 
 def test_the_reference_form_is_proved():
-    # A little less than the rate, as the form is printed to three digits.
-    proof = prove(pose("B"), REFERENCE, 1.115, radians(60), 0.5)
+    decay = reference()
+    proof = prove(decay.channel, decay.P, decay.rate, decay.angle, decay.distance)
     assert proof.status is Status.PROVED
 
 
