@@ -47,7 +47,7 @@ from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError, OutputError, ShapeError
 from concur.kinematics import body_accelerations, body_twists, joint_poses
 from concur.mechanism import scalar
-from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
+from concur.reduction import CON4, UNDETERMINED, Audit, AuditRow, AuditStatus, ReducedModel
 
 if TYPE_CHECKING:
     import control
@@ -507,11 +507,13 @@ class Servo(EvaluatedMethods):
             The margin.
         """
         q = as_floats(q, f"servo of `{self.name}`, argument `q`")
+        regularity = self.model.regularity(q)
+        if regularity < UNDETERMINED:
+            return float(regularity)
         scaled = self.scales[0][:, None] * self.decoupling(q)
         factor = np.linalg.cholesky(self.model.mass_matrix(q))
         metric = np.linalg.solve(factor, scaled.T)
         least = float(np.linalg.svd(metric, compute_uv=False)[-1])
-        regularity = self.model.regularity(q)
         return least if regularity == 1.0 else min(least, regularity)
 
     @cached_property

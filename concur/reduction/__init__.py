@@ -4,7 +4,7 @@ from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._chart import MomentumChart
 from concur.reduction._conserved import Conservation, conservation
 from concur.reduction._derivative import along, gradient
-from concur.reduction._model import ReducedModel
+from concur.reduction._model import UNDETERMINED, ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
 from concur.reduction._stages import StagedReduction
@@ -18,6 +18,7 @@ from concur.reduction._wheels import WheelReduction
 
 __all__ = [
     "CON4",
+    "UNDETERMINED",
     "Audit",
     "AuditRow",
     "AuditStatus",

@@ -88,7 +88,8 @@ def _conditioning(rows: np.ndarray, dependent: tuple[int, ...]) -> tuple[float, 
 def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
     """Smallest over largest singular value of the constraints' dependent columns.
 
-    Columns of wheel spins are divided by the wheel's radius, so that all are metres.
+    Columns of wheel spins are divided by the wheel's radius, so that all are metres. The largest
+    counts as one at least, which is the size of a row: columns that vanish together are singular.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float
     """
     columns = (robot.constraints(q) * spin_scales(robot))[:, list(dependent)]
     values = np.linalg.svd(columns, compute_uv=False)
-    return float(values[-1] / values[0]) if values[0] > 0.0 else 0.0
+    return float(values[-1] / max(1.0, values[0]))
 
 
 def spin_scales(robot: Mechanism) -> np.ndarray:

@@ -21,6 +21,9 @@ from concur.multibody import Mechanism
 from concur.reduction._audit import Audit, audit
 from concur.reduction._derivative import along, gradient
 
+UNDETERMINED = 1e-8
+"""Regularity below which the lift is lost in round-off."""
+
 
 @dataclass(frozen=True)
 class ReducedModel(EvaluatedMethods):

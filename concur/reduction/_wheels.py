@@ -47,14 +47,16 @@ class WheelReduction(ReducedModel):
 
     @evaluated("(nq)->()")
     def regularity(self, q: Array) -> Array:
-        # Smallest over largest pivot of the dependent columns, wheel spins counted in metres.
+        # Smallest over largest pivot of the dependent columns, wheel spins counted in metres. A
+        # row has a part of size one, the direction that does not slip: pivots that are all small
+        # are singular too.
         columns = self.robot.constraints(q)[:, list(self.dependent)]
         if columns.is_constant():
             return ca.SX(1)
         scales = spin_scales(self.robot)[list(self.dependent)]
         upper = ca.qr_sparse(ca.mtimes(columns, ca.diag(ca.SX(ca.DM(scales)))))[1]
         pivots = ca.fabs(ca.diag(upper))
-        return ca.mmin(pivots) / ca.mmax(pivots)
+        return ca.mmin(pivots) / ca.fmax(1.0, ca.mmax(pivots))
 
     @evaluated("(nq),(nv)->(nv)")
     def velocity_drift(self, q: Array, v: Array) -> Array:

@@ -18,7 +18,7 @@ from scipy.integrate import DOP853
 from concur.codegen import Array, Evaluator, as_floats
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
-from concur.reduction import ReducedModel
+from concur.reduction import UNDETERMINED, ReducedModel
 from concur.simulation._motion import Motion
 from concur.simulation._progress import track
 from concur.simulation._runge_kutta import runge_kutta
@@ -75,8 +75,9 @@ def forced_motion(
     Raises
     ------
     SimulationError
-        If the model is none, a time or tolerance is not above zero, or the state leaves the
-        finite numbers: the motion up to there is the error's attribute `run`.
+        If the model is none, a time or tolerance is not above zero, the state leaves the finite
+        numbers, or the wheels no longer determine the motion: that up to there is the error's
+        attribute `run`.
     ShapeError, NonFiniteError
         If the start or the torques are not finite numbers of the right shape.
     UnknownNameError
@@ -119,6 +120,10 @@ def forced_motion(
     fault: ConcurError | None = None
     with track(progress, f"moving {model.name}", steps) as report:
         for k in range(steps):
+            if model.regularity(states[-1][0]) < UNDETERMINED:
+                # No step is short enough there.
+                fault = _undetermined(where, model, k * dt)
+                break
             try:
                 states.append(advance(k * dt, (k + 1) * dt, states[-1]))
             except _DivergedError as error:
@@ -275,6 +280,18 @@ def _check_tolerance(where: str, name: str, value: float, least: float) -> None:
             came=str(value),
             cure="Leave it out, or give about 1e-10.",
         )
+
+
+def _undetermined(where: str, model: ReducedModel, t: float) -> ConcurError:
+    names = ", ".join(model.robot.freedom_names[i] for i in model.first.dependent)
+    return SimulationError(
+        f"{where}, t = {t:.6g} s",
+        expected="a configuration in which the other velocities follow from the shape's",
+        came=f"a singular one: the rolling constraints do not determine {names}",
+        cure="Start elsewhere or steer past it; `model.regularity` says how near it is. The motion "
+        "up to here is in the attribute `run`.",
+        time=t,
+    )
 
 
 def _diverged(where: str, error: _DivergedError, t: float) -> ConcurError:

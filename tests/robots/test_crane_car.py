@@ -239,8 +239,11 @@ def test_errors_name_what_is_not_determined(servo: Servo) -> None:
     straight = steered(0.0)
     sample = ReferenceSample(servo.output(straight), np.zeros(4), np.zeros(4))
     assert np.isfinite(servo.torque(straight, np.zeros(4), sample)).all()
-    with pytest.raises(SingularConfigurationError, match=text):
-        servo.torque(q, np.zeros(4), sample)
+    for near in (0.0, 1e-12, 1e-9, 1e-6):
+        q = steered(SINGULAR - near)
+        with pytest.raises(SingularConfigurationError, match=text):
+            servo.torque(q, np.full(4, 0.1), sample)
+        assert servo.margin(q) < 2 * near + 1e-15
 
 
 def test_audit_looks_at_the_working_set(short: ReducedModel) -> None:

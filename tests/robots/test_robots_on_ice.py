@@ -10,7 +10,7 @@ from scipy.integrate import cumulative_simpson
 
 from concur import robots
 from concur.control import Output, Servo
-from concur.errors import OutputError
+from concur.errors import OutputError, SimulationError
 from concur.mechanism import Body, Inertia, Wheel, joints
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, ReducedModel, reduce
@@ -133,6 +133,23 @@ def test_snakeboard_keeps_its_speed_as_a_velocity_of_its_own(board: ReducedModel
     row = board.audit()["CON3"]
     assert row.status is AuditStatus.FAILS
     assert row.why == "no drive on board[vx]"
+
+
+@pytest.mark.parametrize("distance", [1e-1, 1e-3, 0.0])
+def test_skates_across_the_board_do_not_hold_it(board: ReducedModel, distance: float) -> None:
+    # The dependent columns (cos, +-0.25 cos) all vanish there: their ratio stays what it is.
+    q = np.array([0.3, -0.2, 0.4, 0.0, np.pi / 2 - distance, np.pi / 2 - distance])
+    small = max(1e-15, 2 * distance)
+    assert board.regularity(q) < small
+    row = board.audit(working_set=[q])["NHR3"]
+    assert row.values["ratio"] < small
+    assert (row.status is AuditStatus.FAILS) == (distance == 0.0)
+
+
+def test_motion_does_not_start_where_the_skates_do_not_hold(board: ReducedModel) -> None:
+    q = np.array([0.0, 0.0, 0.0, 0.0, np.pi / 2, np.pi / 2])
+    with pytest.raises(SimulationError, match=r"a singular one.*board\[vy\], board\[omega\]"):
+        forced_motion(board, None, 1.0, q, [0.0, 0.1, 0.2, 0.0])
 
 
 def test_snakeboard_accelerates_as_the_multipliers_say(board: ReducedModel) -> None:
