@@ -32,8 +32,6 @@ from fractions import Fraction
 
 import casadi as ca
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import qmc
 
 from concur.certify._bounds import (
     cosine,
@@ -225,6 +223,10 @@ def _norms_graph(channel: Channel, root: np.ndarray, scale: np.ndarray) -> ca.Fu
 
 def _directions(size: int, count: int) -> np.ndarray:
     """Directions spread evenly, and the axes both ways, shape (count, size)."""
+    # Imported late: the statistics of SciPy take half a second.
+    from scipy.special import ndtri
+    from scipy.stats import qmc
+
     spread = ndtri(qmc.Halton(size, scramble=False).random(count + 1)[1:])
     spread /= np.linalg.norm(spread, axis=1, keepdims=True)
     spread[:: count // (2 * size)][: 2 * size] = np.vstack([np.eye(size), -np.eye(size)])

@@ -222,6 +222,11 @@ class Servo(EvaluatedMethods):
         return self.model.nq
 
     @property
+    def nv(self) -> int:
+        """Number of velocities of the robot."""
+        return self.model.nv
+
+    @property
     def ns(self) -> int:
         """Number of shape velocities."""
         return self.model.ns
