@@ -64,6 +64,7 @@ def test_numbers_of_check_a_at_the_start() -> None:
     torque = [0.007462207, -1.231808819, -1.590385805, 0.157851202, 0.130283435, 0.023767219]
     assert_allclose(servo.torque(CHECK_A_Q0, CHECK_A_S0, sample), torque, rtol=0, atol=1e-9)
     assert_allclose(servo.model.velocity(CHECK_A_Q0, CHECK_A_S0), CHECK_A_V0, rtol=0, atol=1e-15)
+    assert_allclose(servo.velocity(CHECK_A_Q0, CHECK_A_S0), CHECK_A_V0, rtol=0, atol=1e-15)
 
 
 def pinocchio_run(
