@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from concur.errors import UnknownNameError
 from concur.mechanism import unknown_name
 from concur.reduction._derivative import along
 
@@ -84,13 +85,15 @@ class Conservation:
 
     @property
     def equation(self) -> str:
-        """Momentum equation, in words and signs."""
+        """Momentum equation, in words and signs, in the axes of `seen_from`."""
         left = f"d/dt p[{self.joint}] ="
         if self.conserved:
             return f"{left} 0"
         terms = []
         if self.metric > ROUNDING:
             terms.append(f"dT/d[{self.joint}]")
+            if self.seen_from == "body":
+                terms.append(f"+ ad*_v p[{self.joint}]")
         if self.potential > ROUNDING:
             terms.append(f"- dV/d[{self.joint}]")
         if self.form > ROUNDING:
@@ -111,6 +114,10 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     along the motion, exactly, at random states with random forces on the other controls. A
     joint counts as a whole: one that keeps some components of its momentum only does not keep it.
 
+    On wheels this is the momentum of the reduced robot, which can be constant where that of the
+    joint itself is not: the question that `reduce` asks before a stage. What `symmetry` reports,
+    joint by joint and component by component, is the momentum of the joint itself.
+
     Parameters
     ----------
     model : ReducedModel
@@ -128,6 +135,10 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     UnknownNameError
         If the body does not exist or its velocity is not a shape velocity.
 
+    See Also
+    --------
+    symmetry : all joints at once, and the groups behind it.
+
     Examples
     --------
     >>> import concur as cc
@@ -142,7 +153,16 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
         if body.joint.nv and set(_rows(model, body.name)) <= set(model.shape)
     ]
     if joint not in names:
-        raise unknown_name(f"model of `{model.name}`, `joint`", "shape joint", joint, names)
+        error = unknown_name(f"model of `{model.name}`, `joint`", "shape joint", joint, names)
+        if joint in {body.name for body in robot.bodies}:
+            raise UnknownNameError(
+                error.where,
+                expected=error.expected,
+                came=error.came,
+                cure="In this model its velocity, or part of it, follows from those of the others, "
+                "or it has none.",
+            )
+        raise error
     rows = _rows(model, joint)
     drives = list(robot.actuated_freedoms)
     own_drives = [k for k, i in enumerate(drives) if i in rows]

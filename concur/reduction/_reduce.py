@@ -46,7 +46,8 @@ def reduce(
     stages : str, sequence of str or mapping, optional
         Joints, by their bodies, to be reduced further, in this order: names, whose momentum is
         taken as zero, or a mapping from names to momenta (numbers, N m s and N s, or one per
-        freedom of the joint); "auto" takes every joint that can be. Default: none.
+        freedom of the joint); "auto" takes every joint that can be, as long as one is left to the
+        shape, at zero momentum. Default: none.
 
     Returns
     -------

@@ -182,7 +182,7 @@ class StagedReduction(ReducedModel):
         inner = ca.SX(self.inner.ns, 1)
         inner[self._rest] = sdot
         inner[self._group] = self._still(q, v) - solve_positive_definite(own, coupling @ sdot)
-        return self.inner.shape_forces(q, v, inner)[self._rest]
+        return self.inner.shape_forces(q, v, inner)[self._rest, :]
 
     @evaluated("(nq)->(nn)")
     def stage_momentum(self, q: Array) -> Array:
@@ -318,11 +318,17 @@ def _kept(model: ReducedModel, joint: str) -> Conservation:
     """Demand that a joint keeps its momentum."""
     tested = conservation(model, joint)
     if not tested.conserved:
+        cure = f"Leave it out of `stages`. Its momentum obeys {tested.equation}."
+        if model.robot.bodies[model.robot.index(joint)].joint.nv > 1:
+            cure += (
+                " A stage takes a joint as a whole: `concur.symmetry` says whether some components "
+                "of the momentum are constant."
+            )
         raise ReductionError(
             f"robot `{model.name}`, `stages`, joint `{joint}`",
             expected="a joint that keeps its momentum",
             came=tested.why,
-            cure=f"Leave it out of `stages`. Its momentum obeys {tested.equation}.",
+            cure=cure,
         )
     return tested
 

@@ -130,7 +130,7 @@ class JointSymmetry:
     reducible : bool
         Whether nobody drives the joint and the robot can be reduced by `reducing` or
         `own_reducing`, whose momenta are constant, or, where the wheels give the joint's
-        velocity, by `kept`. The group may be smaller than the joint's.
+        velocity, by `kept`. The group may be smaller than the joint's: see `partly`.
     reason : str
         Why, or why not.
     conserved : tuple of str
@@ -156,6 +156,12 @@ class JointSymmetry:
     reducible: bool
     reason: str
     conserved: tuple[str, ...] = ()
+
+    @property
+    def partly(self) -> bool:
+        """Whether it is reducible by a part of its group only; `reduce` takes whole joints."""
+        sizes = [group.dim for group in (self.reducing, self.own_reducing) if group]
+        return self.reducible and 0 < max(sizes) < self.whole.dim
 
     def __str__(self) -> str:
         return f"`{self.joint}`: {self.reason}"
@@ -209,7 +215,7 @@ class SymmetryReport:
                 str(row.left),
                 "-" if row.right is None else str(row.right),
                 str(row.kept),
-                "yes" if row.reducible else "no",
+                "in part" if row.partly else "yes" if row.reducible else "no",
                 "; ".join((row.reason, *_gathered(row.conserved))),
             )
             for row in self.rows
@@ -257,6 +263,14 @@ def symmetry(
     equations by the constraints instead, and no momentum is constant (theorem 4.2.4). Symmetries
     in which several joints move in proportion are not looked for.
 
+    Momenta here are those of the joints themselves. On wheels that of the reduced robot, the
+    joint's own and what rolls along, can be constant without any symmetry: `conservation` tests
+    that one, and `reduce` takes its stages by it.
+
+    See Also
+    --------
+    conservation : one joint of a reduced robot, with its momentum equation.
+
     Examples
     --------
     >>> import concur as cc
@@ -284,7 +298,7 @@ def _check(robot: object, samples: int, tolerance: float) -> None:
             came=f"{type(robot).__name__} {robot!r:.40}",
             cure="Load one with concur.load(path), or take one of concur.robots.",
         )
-    if not isinstance(samples, int) or samples < 1:
+    if not isinstance(samples, int | np.integer) or samples is True or samples < 1:
         raise DescriptionError(
             "symmetry, `samples`",
             expected="a whole number from 1",

@@ -322,5 +322,24 @@ def test_a_conserved_momentum_has_a_plain_equation() -> None:
 
 @pytest.mark.parametrize("name", ["chassis", "right", "column_", 3])
 def test_only_shape_joints_can_be_asked_for(name: object) -> None:
-    with pytest.raises(UnknownNameError, match="shape joint among axle, column, left, boom"):
+    with pytest.raises(
+        UnknownNameError, match="shape joint among axle, column, left, boom"
+    ) as caught:
         conservation(reduce(crane(undriven="right")), name)
+    follows = "follows from those of the others" in str(caught.value)
+    assert follows == (name in ("chassis", "right"))
+
+
+def test_momentum_equation_of_a_ball_in_its_own_axes() -> None:
+    # Off its centre, a body of equal moments on a hull that moves: nearest to constant in its own
+    # axes, where the momentum turns as well.
+    hull = Body("hull", joints.Free(), None, Pose(), Inertia(9.0, moments=(1, 2, 2.5)))
+    ball = Inertia(1.0, moments=(0.1, 0.1, 0.1001))
+    robot = Mechanism(
+        "b", [hull, Body("ball", joints.Spherical(), "hull", Pose((0.3, 0, 0)), ball)], actuated=()
+    )
+    model = reduce(robot)
+    found = conservation(model, "ball")
+    assert (found.conserved, found.seen_from) == (False, "body")
+    assert found.equation == "d/dt p[ball] = dT/d[ball] + ad*_v p[ball]"
+    assert found.rate == pytest.approx(found.metric, rel=1e-9)

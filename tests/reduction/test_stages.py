@@ -495,6 +495,19 @@ def test_momenta_are_zero_unless_given() -> None:
     np.testing.assert_array_equal(still.lift(Q0)[1], np.zeros(8))
 
 
+def test_stages_may_take_every_joint() -> None:
+    rail = Body("rail", joints.Fixed(), None, Pose(), Inertia(1.0))
+    rotors = [
+        Body(n, joints.Revolute((0, 0, 1)), "rail", Pose(), Inertia(1.0, moments=(0.1, 0.1, 0.1)))
+        for n in ("first", "second")
+    ]
+    robot, nothing = Mechanism("rotors", [rail, *rotors], actuated=()), np.zeros(0)
+    model = reduce(robot, stages={"first": 1.0, "second": 2.0})
+    assert_close(model.velocity(np.zeros(2), nothing), [10.0, 20.0], 1e-14)
+    assert model.acceleration(np.zeros(2), nothing, nothing).shape == (0,)
+    assert reduce(robot, stages="auto").stages == ("first",)
+
+
 def test_stages_survive_pickling(staged: StagedReduction) -> None:
     twin = pickle.loads(pickle.dumps(staged))
     assert twin == staged

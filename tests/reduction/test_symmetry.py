@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from concur import Body, Inertia, Mechanism, Pose, joints
-from concur.errors import DescriptionError, UnknownNameError
+from concur.errors import DescriptionError, ReductionError, UnknownNameError
 from tests.oracles import (
     Constrained,
     CraneNumbers,
@@ -556,8 +556,14 @@ def test_motions_in_the_axes_of_the_body():
     assert row.reducible
     assert row.reason.endswith("moved in the axes of its body")
     assert row.conserved == ("angular momentum about z of the body",)
+    assert row.partly
+    assert "  in part  " in str(cc.symmetry(robot)).splitlines()[2]
+    with pytest.raises(ReductionError, match=r"a joint as a whole: `concur\.symmetry`"):
+        cc.reduce(robot, stages=["b2"])
     ball = cc.symmetry(in_gravity(ball_on(joints.Free(), (1, 1, 1)), (0, 0, 0), ["b2"]))
     assert ball["b2"].own.name == "SO(3)"
+    assert ball["b2"].reducible
+    assert not ball["b2"].partly
     assert str(ball).endswith("angular momentum about x, y, z of the body")
     # Gravity does not see a turn about the centre of mass, and sees any other.
     tilted = chain(
@@ -885,6 +891,9 @@ def test_bad_input():
         cc.symmetry("rover")
     with pytest.raises(DescriptionError, match="`samples`"):
         cc.symmetry(rover(), samples=0)
+    with pytest.raises(DescriptionError, match="`samples`"):
+        cc.symmetry(rover(), samples=True)
+    assert len(cc.symmetry(rover(), samples=np.int64(2))) == 6
     for wrong in (0.0, 0.5, "tight", float("nan")):
         with pytest.raises(DescriptionError, match="`tolerance`"):
             cc.symmetry(rover(), tolerance=wrong)
