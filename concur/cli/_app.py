@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from concur.cli._certify import certify_task
 from concur.cli._check import check_robot
 from concur.cli._track import track_task
 from concur.errors import ConcurError
@@ -95,6 +96,49 @@ def check(
         else:
             result.show(Console())
         raise typer.Exit(0 if result.audit.holds else 1)
+
+
+@main.command(
+    epilog="Example: concur certify examples/free_floater.toml --angle 90 --out out/certificate"
+    f"\n\n{STATUS}"
+)
+def certify(
+    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
+    angle: Annotated[
+        float, typer.Option(help="Rotation error that must stay in reach, in degrees.")
+    ] = 90.0,
+    distance: Annotated[
+        float | None,
+        typer.Option(
+            help="Position error that must stay in reach where rotations act on it, in m; "
+            "default as the gains allow."
+        ),
+    ] = None,
+    method: Annotated[
+        str,
+        typer.Option(
+            help="tight, a search with a proof, or thesis, the constants of its theorem 5.4.2."
+        ),
+    ] = "tight",
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+) -> None:
+    """Prove how fast the errors of a task's servo decay, and from where.
+
+    Leaves proof.json behind, which is verified anew at once, and figures. The exit status is 0
+    only if the decay is proved; 1 if it is refuted or undecided.
+    """
+    folder = out or Path("out") / task.stem
+    with _errors():
+        console = Console(stderr=as_json, quiet=as_json)
+        result = certify_task(task, folder, angle, distance, method, console)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
+        raise typer.Exit(0 if result.proved else 1)
 
 
 @contextmanager

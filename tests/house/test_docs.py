@@ -20,7 +20,7 @@ import concur
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-SESSIONS = ["README.md", "docs/floating.md"]
+SESSIONS = ["README.md", "docs/floating.md", "docs/certificates.md"]
 PAGES = ["README.md", "CHANGELOG.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
 
 CHECKS = {

@@ -1,0 +1,121 @@
+"""Motions of the error dynamics from random starts that a certificate covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.integrate import solve_ivp
+from scipy.linalg import cholesky, solve_triangular
+
+from concur.certify import Certificate
+
+# Of the integrator, which must not carry a norm visibly over its bound.
+_TOLERANCE = 1e-9
+# Part of its start to which the bound falls within the picture.
+_FALL = 1e-4
+
+
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """Norms of a certificate along motions.
+
+    Parameters
+    ----------
+    t : numpy.ndarray
+        Times, shape (k,), s.
+    norms : numpy.ndarray
+        Norms along motions from random starts, shape (m, k).
+    own : numpy.ndarray or None
+        Norm along the motion from the task's start, shape (k,); None if it is not covered.
+    """
+
+    t: np.ndarray
+    norms: np.ndarray
+    own: np.ndarray | None
+
+    def share(self, rate: float) -> float:
+        """Largest share of the bound that a norm takes after its start.
+
+        Parameters
+        ----------
+        rate : float
+            Certified rate, 1/s.
+
+        Returns
+        -------
+        float
+            Below or at one when the bound holds along all motions.
+        """
+        bound = np.exp(-rate * self.t[1:])
+        return float((self.norms[:, 1:] / (self.norms[:, :1] * bound)).max())
+
+
+def simulate_decay(
+    certificate: Certificate,
+    own: tuple[np.ndarray, np.ndarray] | None,
+    count: int = 40,
+    points: int = 161,
+) -> Decay:
+    """Move the error dynamics from random starts in the certified region.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        A proved certificate.
+    own : tuple of numpy.ndarray or None
+        Pose and velocity error at the task's start, drawn too if it is covered.
+    count, points : int
+        Number of starts, and of times.
+
+    Returns
+    -------
+    Decay
+        The norms.
+    """
+    generator = np.random.default_rng(0)
+    times = np.linspace(0.0, -np.log(_FALL) / certificate.rate, points)
+    starts = [_start(certificate, generator) for _ in range(count)]
+    norms = np.array([_norms(certificate, x, ve, times) for x, ve in starts])
+    if own is None or not certificate.contains(*own) or certificate.norm(*own) == 0.0:
+        return Decay(times, norms, None)
+    return Decay(times, norms, _norms(certificate, *own, times))
+
+
+def _start(
+    certificate: Certificate, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw errors with V_L below its bound, most of them close to it."""
+    x, ve = np.zeros(certificate.dynamics.size), np.zeros(certificate.dynamics.size)
+    for part in certificate.parts:
+        channel, n = part.channel, part.channel.size
+        direction = generator.normal(size=2 * n)
+        # Without a bound any size will do: the dynamics are linear then.
+        level = part.level if np.isfinite(part.level) else 1.0
+        reach = 0.999 * np.sqrt(2.0 * level) * generator.uniform(0.3, 1.0)
+        direction *= reach / np.linalg.norm(direction)
+        x[channel.index] = solve_triangular(cholesky(channel.stiffness), direction[:n])
+        ve[channel.index] = solve_triangular(cholesky(channel.inertia), direction[n:])
+    return x, ve
+
+
+def _norms(
+    certificate: Certificate, x: np.ndarray, ve: np.ndarray, times: np.ndarray
+) -> np.ndarray:
+    dynamics, n = certificate.dynamics, certificate.dynamics.size
+
+    def slope(_: float, z: np.ndarray) -> np.ndarray:
+        return np.concatenate(dynamics.rate(z[:n], z[n:]))
+
+    # `ErrorDynamics.solve` gives poses only, and channels may be far apart in speed.
+    start = np.concatenate([x, ve])
+    moved = solve_ivp(
+        slope,
+        (times[0], times[-1]),
+        start,
+        method="LSODA",
+        t_eval=times,
+        rtol=_TOLERANCE,
+        atol=_TOLERANCE * _FALL * float(np.linalg.norm(start)),
+    )
+    return np.array([certificate.norm(z[:n], z[n:]) for z in moved.y.T])

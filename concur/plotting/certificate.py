@@ -1,0 +1,183 @@
+"""Figures of a certificate: its bound over motions, and its rate over the angle."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from concur.plotting.errors import TIME
+from concur.plotting.style import ARM, PALETTE, REFERENCE, logarithmic, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from concur.plotting.protocols import Floats
+
+# What is left of a norm at the lower edge of the picture.
+_LEAST = 1e-6
+
+
+class StatusLike(Protocol):
+    """Answer of a certificate."""
+
+    @property
+    def name(self) -> str: ...
+
+
+class CertificateLike(Protocol):
+    """What is read of a certificate; angle in rad, rates in 1/s."""
+
+    @property
+    def status(self) -> StatusLike: ...
+    @property
+    def angle(self) -> float: ...
+    @property
+    def rate(self) -> float: ...
+    @property
+    def true_rate(self) -> float: ...
+
+
+class DecayLike(Protocol):
+    """Norms along motions of the error dynamics; `own` is that of the task's start, if covered."""
+
+    @property
+    def t(self) -> Floats: ...
+    @property
+    def norms(self) -> Floats: ...
+    @property
+    def own(self) -> Floats | None: ...
+
+
+def decay_figure(certificate: CertificateLike, decay: DecayLike) -> Figure:
+    """Draw the certified bound over the norms of simulated motions.
+
+    Parameters
+    ----------
+    certificate : CertificateLike
+        A proved certificate with `rate` and `true_rate`, 1/s.
+    decay : DecayLike
+        Motions: `t` (k,), s, `norms` (m, k), the certificate's norm along m motions, and `own`
+        (k,), along that from the task's start, or None.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel, logarithmic: every norm over its own start, so that one bound is above all.
+
+    Examples
+    --------
+    >>> decay_figure(certificate, decay).savefig("decay.png")    # doctest: +SKIP
+    """
+    with styled():
+        figure = new_figure(8.0, 4.8)
+        axes = figure.subplots()
+        t, count = np.asarray(decay.t), len(decay.norms)
+        for k, norm in enumerate(np.asarray(decay.norms)):
+            axes.plot(
+                t,
+                norm / norm[0],
+                color=PALETTE[5],
+                linewidth=0.8,
+                linestyle="-",
+                alpha=0.7,
+                label=f"{count} random starts in the region" if k == 0 else "_",
+            )
+        own = decay.own
+        if own is not None and own[0] > 0.0:
+            axes.plot(t, own / own[0], color=ARM, linestyle="-", label="the task's start")
+        axes.plot(
+            t,
+            np.exp(-certificate.rate * t),
+            color=PALETTE[6],
+            linestyle="-",
+            linewidth=2.0,
+            label=f"certified: exp(-{certificate.rate:.4g} t)",
+        )
+        axes.plot(
+            t,
+            np.exp(-certificate.true_rate * t),
+            color=REFERENCE,
+            linestyle="--",
+            label=f"rate of small errors: exp(-{certificate.true_rate:.4g} t)",
+        )
+        logarithmic(axes, _LEAST)
+        axes.set_xlim(t[0], t[-1])
+        axes.set_xlabel(TIME)
+        axes.set_ylabel("norm of the error over its start [1]")
+        axes.set_title("Certified decay, and motions of the error dynamics")
+        axes.legend(loc="lower left")
+        return figure
+
+
+def rate_figure(
+    sweeps: Mapping[str, Sequence[CertificateLike]], asked: CertificateLike | None = None
+) -> Figure:
+    """Draw certified rates over the angle that the rotation errors may reach.
+
+    Parameters
+    ----------
+    sweeps : mapping of str to sequence of CertificateLike
+        Name of a method to its certificates for ascending angles. Those that are not proved are
+        hollow, apart from the steps.
+    asked : CertificateLike, optional
+        The certificate that was asked for, marked.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel with the rate of small errors, which no certificate can exceed.
+
+    Examples
+    --------
+    >>> rate_figure({"tight": certificates}).savefig("rates.png")    # doctest: +SKIP
+    """
+    with styled():
+        figure = new_figure(8.0, 4.8)
+        axes = figure.subplots()
+        every = [one for found in sweeps.values() for one in found]
+        most = max(one.true_rate for one in every)
+        axes.axhline(
+            most, color=REFERENCE, linestyle="--", label=f"rate of small errors, {most:.4g} 1/s"
+        )
+        for number, (method, found) in enumerate(sweeps.items()):
+            dot: Any = {"color": PALETTE[number], "marker": "o"}
+            proved = [one for one in found if one.status.name == "PROVED"]
+            others = [one for one in found if one.status.name != "PROVED"]
+            if proved:
+                # What is proved for an angle holds for smaller ones: steps, no slanted lines.
+                steps: Any = {"linestyle": "-", "drawstyle": "steps-pre"}
+                axes.plot(*_points(proved), label=f"{method}, proved", **steps, **dot)
+            if others:
+                axes.plot(
+                    *_points(others),
+                    linestyle="none",
+                    markerfacecolor="white",
+                    label=f"{method}, not proved",
+                    **dot,
+                )
+        if asked is not None:
+            axes.plot(
+                *_points([asked]),
+                color=PALETTE[6],
+                linestyle="none",
+                marker="o",
+                markersize=12.0,
+                markerfacecolor="none",
+                label=f"asked for: {np.degrees(asked.angle):.4g} deg",
+            )
+        axes.set_xlim(0.0, 185.0)
+        axes.set_xticks(range(0, 181, 30))
+        axes.set_ylim(0.0, 1.15 * most)
+        axes.set_xlabel("largest rotation error [deg]")
+        axes.set_ylabel("rate of decay [1/s]")
+        axes.set_title("Certified rate over the angle")
+        # Beside the axes: points may lie anywhere in them.
+        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+        return figure
+
+
+def _points(found: Sequence[CertificateLike]) -> tuple[Floats, Floats]:
+    angles = np.degrees([one.angle for one in found])
+    return angles, np.array([one.rate for one in found])

@@ -1,0 +1,220 @@
+"""Certificates from the command line: what is printed, what is left behind, how it ends."""
+
+import io
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+import concur
+from concur.certify import Status, certify
+from concur.cli import _certify as command
+from concur.cli import main
+from concur.cli._decay import simulate_decay
+from concur.control import ErrorDynamics
+from concur.control._output_groups import Product, Rotation, Vector
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["certify", *(str(a) for a in arguments)])
+
+
+def altered(folder, name, changes):
+    """A shipped task with some lines changed; each change must apply."""
+    text = (EXAMPLES / name).read_text()
+    for old, new in changes.items():
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    path = folder / "task.toml"
+    path.write_text(text)
+    return path
+
+
+@pytest.fixture(scope="module")
+def rover(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("rover") / "new" / "folder"
+    return folder, run(EXAMPLES / "rover_arm.toml", "--out", folder, "--json")
+
+
+@pytest.fixture(scope="module")
+def servicer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("servicer")
+    return folder, run(EXAMPLES / "servicer.toml", "--angle", "60", "--out", folder, "--json")
+
+
+def test_a_rover_decays_from_any_start(rover):
+    folder, result = rover
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["proved"]
+    assert answer["status"] == answer["recheck"] == "PROVED"
+    assert [row["names"] for row in answer["channels"]] == [
+        ["base.x", "base.y"],
+        ["hand.x", "hand.y", "hand.z"],
+    ]
+    # Critical damping: stiffness 4 and 9 of the task's outputs.
+    assert [row["true_rate"] for row in answer["channels"]] == pytest.approx([2, 3])
+    assert 0.95 * 2 < answer["rate"] <= 2
+    assert [row["level"] for row in answer["channels"]] == [None, None]
+    assert answer["start"]["covered"]
+    # There is no angle that a rate could depend on.
+    assert {path.name for path in folder.iterdir()} == {"proof.json", "decay.png"}
+
+
+def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
+    folder, result = servicer
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    turning, moving = answer["channels"]
+    assert turning["kind"] == "SO3 isotropic"
+    assert turning["angle"] == pytest.approx(math.pi / 3)
+    # sqrt(0.64) = 0.8 of critical damping; W_R^2 / 2 with KP = 0.64.
+    assert turning["true_rate"] == pytest.approx(0.8, rel=1e-6)
+    assert turning["level"] == pytest.approx(0.64 * (math.pi / 3) ** 2 / 2)
+    assert moving["angle"] is None
+    assert answer["rate"] == min(turning["rate"], moving["rate"])
+    files = {Path(name).name for name in answer["files"]}
+    assert files == {"proof.json", "decay.png", "rates.png"} == {p.name for p in folder.iterdir()}
+    assert 0.0 < answer["largest_share_of_bound"] <= 1.0 + 1e-6
+    assert any("limit" in note for note in answer["notes"])
+
+
+def test_the_stored_proof_can_be_verified(servicer):
+    folder, _ = servicer
+    assert concur.recheck(folder / "proof.json") is Status.PROVED
+    for path in folder.glob("*.png"):
+        assert path.read_bytes().startswith(b"\x89PNG")
+
+
+def test_people_get_a_table(tmp_path):
+    path = EXAMPLES / "rover_arm.toml"
+    result = run(path, "--method", "thesis", "--out", tmp_path)
+    assert result.exit_code == 0, result.output
+    text = " ".join(result.output.split())
+    for part in ("whole loop", "base.x", "proved", "inside", "proof.json", "confirmed", "%"):
+        assert part in text, part
+
+
+def test_a_start_outside_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "_ANGLES", ())
+    path = EXAMPLES / "free_floater.toml"
+    result = run(path, "--angle", "20", "--out", tmp_path)
+    # The claim is proved all the same; it is not about this start.
+    assert result.exit_code == 0, result.output
+    assert "outside the certified region" in " ".join(result.output.split())
+
+
+def test_what_is_undecided_ends_with_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "_ANGLES", ())
+    path = EXAMPLES / "free_floater.toml"
+    result = run(path, "--method", "thesis", "--out", tmp_path, "--json")
+    assert result.exit_code == 1, result.output
+    answer = json.loads(result.stdout)
+    assert answer["status"] == answer["recheck"] == "UNDECIDED"
+    assert not answer["proved"]
+    assert not answer["start"]["covered"]
+    assert answer["largest_share_of_bound"] is None
+    assert {p.name for p in tmp_path.iterdir()} == {"proof.json", "rates.png"}
+    shown = run(path, "--method", "thesis", "--out", tmp_path)
+    assert "come from a grid" in " ".join(shown.output.split())
+
+
+def test_a_proof_that_is_not_confirmed_ends_with_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "recheck", lambda path: Status.UNDECIDED)
+    result = run(EXAMPLES / "rover_arm.toml", "--method", "thesis", "--out", tmp_path)
+    assert result.exit_code == 1
+    assert "not confirmed" in result.output
+
+
+def test_notes_say_where_the_task_differs(tmp_path):
+    path = altered(tmp_path, "rover_arm.toml", {'method = "rk4"': 'method = "rk4"\nhold = 0.01'})
+    result = run(path, "--method", "thesis", "--out", tmp_path / "out", "--json")
+    assert result.exit_code == 0, result.output
+    (note,) = json.loads(result.stdout)["notes"]
+    assert "0.01 s" in note
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--angle", "0"], "--angle"),
+        (["--angle", "181"], "--angle"),
+        (["--angle", "nan"], "--angle"),
+        (["--distance", "0"], "--distance"),
+        (["--distance", "inf"], "--distance"),
+        (["--method", "thight"], "--method"),
+    ],
+)
+def test_options_out_of_range_end_with_two_and_one_line(options, named, tmp_path):
+    result = run(EXAMPLES / "rover_arm.toml", *options, "--out", tmp_path / "out")
+    assert result.exit_code == 2
+    assert named in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_missing_task_ends_with_two(tmp_path):
+    result = run(tmp_path / "none.toml")
+    assert result.exit_code == 2
+    assert "none.toml" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_a_folder_that_cannot_be_made_ends_with_two(tmp_path):
+    (tmp_path / "file").write_text("")
+    result = run(EXAMPLES / "rover_arm.toml", "--method", "thesis", "--out", tmp_path / "file")
+    assert result.exit_code == 2
+    assert result.stderr.count("\n") == 1
+
+
+def test_help_shows_an_example():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert "concur certify examples/free_floater.toml" in " ".join(result.output.split())
+
+
+# --- motions in the figure --------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def certificate():
+    one = np.eye(6)
+    group = Product([Rotation(), Vector("xyz")])
+    return certify(ErrorDynamics(group, 4 * one, 2.8 * one, one), 2.0)
+
+
+def test_motions_start_in_the_region_and_stay_below_the_bound(certificate):
+    assert certificate.status is Status.PROVED
+    x, ve = np.array([0.5, -0.4, 0.3, 1, 2, 3]), np.zeros(6)
+    decay = simulate_decay(certificate, (x, ve), count=8, points=41)
+    assert decay.norms.shape == (8, 41)
+    assert decay.own is not None
+    assert decay.own[0] == pytest.approx(certificate.norm(x, ve))
+    assert decay.share(certificate.rate) <= 1.0 + 1e-7
+    # A rate that is not certified is broken by some motion: the bound is no empty one.
+    assert decay.share(1.2 * certificate.rate) > 1.0
+
+
+def test_a_start_outside_of_the_region_is_not_moved(certificate):
+    far = np.array([3.0, 0, 0, 0, 0, 0])
+    decay = simulate_decay(certificate, (far, np.zeros(6)), count=1, points=5)
+    assert decay.own is None
+
+
+# --- progress ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("patience", "shown"), [(0.0, True), (1e9, False)])
+def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, shown):
+    monkeypatch.setattr(command, "_PATIENCE", patience)
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=80)
+    with command._bar("certifying", console) as report:
+        report(0.5)
+    assert ("certifying" in stream.getvalue()) is shown
