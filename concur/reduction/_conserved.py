@@ -171,7 +171,7 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     rng = np.random.default_rng(11)
     for q in _regular(model, rng):
         s = rng.uniform(-1.0, 1.0, model.ns)
-        u = np.abs(model.mass_matrix(q)).max() * rng.uniform(-1.0, 1.0, model.nu)
+        u = _efforts(model, q) * rng.uniform(-1.0, 1.0, model.nu)
         u[own_drives] = 0.0
         *terms, legs, acting, scale = (np.array(part) for part in function(q, s, u))
         sizes = np.array([np.abs(term).max(initial=0.0) for term in terms])
@@ -214,6 +214,17 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
 
 def _rows(model: ReducedModel, joint: str) -> list[int]:
     return list(range(*model.robot.v_slice(joint).indices(model.nv)))
+
+
+def _efforts(model: ReducedModel, q: np.ndarray) -> np.ndarray:
+    """Force of each control that alone accelerates its own motion by one, shape (nu,).
+
+    Forces of the size of the heaviest part would throw a light one about, and what changes the
+    momentum of its rotor would be lost in accelerations.
+    """
+    inputs = model.input_matrix(q)
+    mobility = np.einsum("ik,ik->k", inputs, np.linalg.solve(model.mass_matrix(q), inputs))
+    return np.array([1.0 / m if m > 0.0 else 0.0 for m in mobility])
 
 
 def _large(sizes: np.ndarray) -> list[int]:

@@ -184,6 +184,24 @@ def test_imbalances_of_light_bodies_are_found(size: float) -> None:
         assert conservation(reduce(robot, momentum=[1e4] * 6), "rotor").conserved == conserved
 
 
+@pytest.mark.parametrize("size", [1e-1, 1e-3, 1e-5])
+def test_imbalances_on_light_arms_beside_heavy_ones_are_found(size: float) -> None:
+    # The drive of the boom would throw the arm about.
+    hull = Body("hull", joints.Free(), None, Pose(), Inertia(1e4, moments=(4e5, 5e5, 6e5)))
+    heavy = Inertia(1e4, (5.0, 0, 0), (1e5, 1e5, 1e5))
+    boom = Body("boom", joints.Revolute(Z), "hull", Pose((5, 2, 3)), heavy)
+    light = Inertia(0.1, (0.01, 0, 0), (2e-4, 2e-4, 2e-4))
+    arm = Body("arm", joints.Revolute((0.6, 0, 0.8)), "hull", Pose((1, 2, 3)), light)
+    for off in (size, 0.0):
+        moments = (4e-5, 2e-5, 2e-5 * (1 + off))
+        rotor = Inertia(0.05, moments=moments)
+        bodies = [hull, boom, arm, Body("rotor", joints.Revolute(X), "arm", Pose(), rotor)]
+        robot = Mechanism("light", bodies, actuated=("boom", "arm"))
+        found = conservation(reduce(robot), "rotor")
+        assert found.conserved == (off == 0.0)
+        assert found.rate > 1e-4 * off
+
+
 def crane_reference() -> Reference:
     full = Constrained(Pinocchio(crane()), crane_rows(N.l, N.b, N.c))
     return Reference(full, shape=[3, 4, 5, 7], dependent=[0, 1, 2, 6])
