@@ -228,7 +228,9 @@ def _bar(title: str, console: Console) -> Iterator[Callable[[float], None]]:
     began = time.perf_counter()
 
     def report(part: float) -> None:
-        if not bar.live.is_started and time.perf_counter() - began > _PATIENCE:
+        late = time.perf_counter() - began > _PATIENCE
+        # In a file a bar that vanishes would leave empty lines.
+        if late and console.is_terminal and not bar.live.is_started:
             bar.start()
         bar.update(work, completed=part)
 

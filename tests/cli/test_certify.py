@@ -101,8 +101,14 @@ def test_people_get_a_table(tmp_path):
         assert part in text, part
 
 
-def test_a_start_outside_is_said(tmp_path, monkeypatch):
-    monkeypatch.setattr(command, "_ANGLES", ())
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Leave out what takes the longest."""
+    monkeypatch.setattr(command, "_figures", lambda *_: ({}, None))
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_start_outside_is_said(tmp_path):
     path = EXAMPLES / "free_floater.toml"
     result = run(path, "--angle", "20", "--out", tmp_path)
     # The claim is proved all the same; it is not about this start.
@@ -121,10 +127,34 @@ def test_what_is_undecided_ends_with_one(tmp_path, monkeypatch):
     assert not answer["start"]["covered"]
     assert answer["largest_share_of_bound"] is None
     assert {p.name for p in tmp_path.iterdir()} == {"proof.json", "rates.png"}
+    monkeypatch.setattr(command, "_figures", lambda *_: ({}, None))
     shown = run(path, "--method", "thesis", "--out", tmp_path)
     assert "come from a grid" in " ".join(shown.output.split())
 
 
+def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):
+    """Task files refuse such gains themselves, so they are put under the law."""
+
+    def spoilt(servo, *arguments, **options):
+        sound = servo.error_dynamics
+        wrong = ErrorDynamics(sound.group, -sound.stiffness, sound.damping, sound.inertia)
+        return certify(wrong, *arguments, **options)
+
+    monkeypatch.setattr(command, "certify", spoilt)
+    path = EXAMPLES / "rover_arm.toml"
+    result = run(path, "--out", tmp_path, "--json")
+    assert result.exit_code == 1, result.output
+    answer = json.loads(result.stdout)
+    assert answer["status"] == answer["recheck"] == "REFUTED"
+    assert answer["against"]
+    assert not answer["start"]["covered"]
+    assert {p.name for p in tmp_path.iterdir()} == {"proof.json"}
+    shown = run(path, "--out", tmp_path)
+    assert shown.exit_code == 1
+    assert "refuted" in shown.output
+
+
+@pytest.mark.usefixtures("no_figures")
 def test_a_proof_that_is_not_confirmed_ends_with_one(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "recheck", lambda path: Status.UNDECIDED)
     result = run(EXAMPLES / "rover_arm.toml", "--method", "thesis", "--out", tmp_path)
@@ -132,6 +162,7 @@ def test_a_proof_that_is_not_confirmed_ends_with_one(tmp_path, monkeypatch):
     assert "not confirmed" in result.output
 
 
+@pytest.mark.usefixtures("no_figures")
 def test_notes_say_where_the_task_differs(tmp_path):
     path = altered(tmp_path, "rover_arm.toml", {'method = "rk4"': 'method = "rk4"\nhold = 0.01'})
     result = run(path, "--method", "thesis", "--out", tmp_path / "out", "--json")
@@ -210,11 +241,16 @@ def test_a_start_outside_of_the_region_is_not_moved(certificate):
 # --- progress ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("patience", "shown"), [(0.0, True), (1e9, False)])
-def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, shown):
+@pytest.mark.parametrize(
+    ("patience", "terminal", "shown"),
+    [(0.0, True, True), (1e9, True, False), (0.0, False, False)],
+)
+def test_a_bar_is_shown_when_it_takes_long(monkeypatch, patience, terminal, shown):
     monkeypatch.setattr(command, "_PATIENCE", patience)
     stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=80)
+    console = Console(file=stream, force_terminal=terminal, width=80)
     with command._bar("certifying", console) as report:
         report(0.5)
-    assert ("certifying" in stream.getvalue()) is shown
+    text = stream.getvalue()
+    assert ("certifying" in text) is shown
+    assert shown or not text
