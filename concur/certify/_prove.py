@@ -1,12 +1,12 @@
 """Branch and bound: proves or refutes a rate of decay on a whole domain, in ball arithmetic.
 
 The domain that `_reduction` leaves is cut into boxes of parameters p = m + d, |d_i| <= h_i. In a
-box B(p) = B(m) + sum_i B_i d_i with slopes B_i out of an enclosure of dB/dp over the box (mean
-value theorem, entry by entry). A is affine in B; with the slopes' centres it is affine in d, so
-that corners of the box suffice, and what the slopes may differ from their centres is a radius.
-At each corner A is brought near the identity by a congruence (floats, any will do) and then all
-Gershgorin discs must lie above zero. This proves A > 0 in the box. Where the map switches between
-a series and a closed form, each formula is proved for itself.
+box B is its value and slopes at m, and a remainder below sum_ij h_i h_j |d2B / dp_i dp_j| / 2 with
+second derivatives enclosed over the box (Taylor's theorem, entry by entry). A is affine in B:
+without the remainder it is affine in d, so that corners of the box suffice; the remainder is a
+radius. At each corner A is brought near the identity by a congruence (floats, any will do) and then
+all Gershgorin discs must lie above zero. This proves A > 0 in the box. Where the map switches
+between a series and a closed form, each formula is proved for itself.
 
 What is enclosed is the error map that runs on the robot. It differs from the exact B by rounded
 coefficients and a cut series; the balls are widened by more than that (`BAND`), so that the proof
@@ -450,15 +450,17 @@ class _AffineForm:
 
 
 class _CornerMap:
-    """B and its slopes along the parameters, for one corner of the positions."""
+    """B and its derivatives by the parameters, for one corner of the positions."""
 
     def __init__(self, channel: Channel, reduction: Reduction, offset: np.ndarray) -> None:
         n, k = reduction.matrix.shape
         p = ca.SX.sym("p", k)
         x = ca.DM(offset) + ca.mtimes(ca.DM(reduction.matrix), p)
         B = ca.densify(channel.group.error_map(x))
-        slopes = ca.densify(ca.jacobian(ca.vec(B), p)) if k else ca.SX(n * n, 0)
-        self.walker = Walker(ca.Function("corner", [p], [B, slopes]))
+        slopes = ca.jacobian(ca.vec(B), p) if k else ca.SX(n * n, 0)
+        bends = ca.jacobian(ca.vec(ca.densify(slopes)), p) if k else ca.SX(0, 0)
+        results = [B, ca.densify(slopes), ca.densify(bends)]
+        self.walker = Walker(ca.Function("corner", [p], results))
         self.varying = _varying(B)
         self.offset, self.n, self.k = offset, n, k
 
@@ -470,27 +472,36 @@ class _CornerMap:
         # The middle is a float, so it may lie a little off the centre.
         reach = [_reach(m, a, b) for m, (a, b) in zip(middle, box, strict=True)]
         for case in self.walker.cases([balls]):
-            slopes = as_array(case.results[1]).reshape(self.n, self.n, self.k, order="F")
             if case.mixed or not all(
                 ball.is_finite() for result in case.results for ball in result.entries()
             ):
                 return False
-            centre = self.walker.cases([middle], case.answers)
-            values = [
-                _widened(as_array(c.results[0]), self.varying, self.offset)
-                for c in centre
-                if all(c.answers.get(key) == answer for key, answer in case.answers.items())
-            ]
-            if not all(self._case_positive(form, B, slopes, reach) for B in values):
-                return False
+            remainder = self._remainder(as_array(case.results[2]), reach)
+            for centre in self.walker.cases([middle], case.answers):
+                B = _widened(as_array(centre.results[0]), self.varying, self.offset)
+                slopes = as_array(centre.results[1]).reshape(self.n, self.n, self.k, order="F")
+                if not self._case_positive(form, B, slopes, remainder, reach):
+                    return False
         return True
 
+    def _remainder(self, bends: np.ndarray, reach: list[Ball]) -> np.ndarray:
+        """What each entry of B may differ from value and slopes at the middle."""
+        n, k = self.n, self.k
+        sizes = np.full((n, n), flint().arb(0), dtype=object)
+        for place, bend in np.ndenumerate(bends.reshape(n, n, k, k, order="F")):
+            if not bend.is_zero():
+                _, _, i, j = place
+                sizes[place[:2]] += reach[i] * reach[j] * bend.abs_upper() / 2
+        return sizes
+
     def _case_positive(
-        self, form: _AffineForm, B: np.ndarray, slopes: np.ndarray, reach: list[Ball]
+        self,
+        form: _AffineForm,
+        B: np.ndarray,
+        slopes: np.ndarray,
+        remainder: np.ndarray,
+        reach: list[Ball],
     ) -> bool:
-        arb = flint().arb
-        if not all(value.is_finite() for value in B.flat):
-            return False
         A = form.at(B)
         steps = []
         for i in range(self.k):
@@ -498,14 +509,13 @@ class _CornerMap:
             for place, coefficient in form.coefficients.items():
                 slope = slopes[(*place, i)]
                 if not slope.is_zero():
-                    step = step + coefficient * (slope.mid() * reach[i])
+                    step = step + coefficient * (slope * reach[i])
             steps.append(step)
-        # What the entries of B can be off by: the slopes' radii times the box's half widths.
-        off = {
-            place: sum((slopes[(*place, i)].rad() * reach[i] for i in range(self.k)), arb(0))
-            for place in form.coefficients
-        }
-        loose = [(form.coefficients[place], w) for place, w in off.items() if not w.is_zero()]
+        loose = [
+            (form.coefficients[place], size)
+            for place, size in np.ndenumerate(remainder)
+            if not size.is_zero()
+        ]
         for signs in product((-1, 1), repeat=self.k):
             corner = A
             for sign, step in zip(signs, steps, strict=True):

@@ -47,6 +47,9 @@ _WIDE = 1.7
 _TOLERANCE = 2e-3
 """Width of the last interval of rates, relative to the true rate."""
 
+_SMALLNESS = 1e-3
+"""Price of the size of all members together, as part of P's condition."""
+
 _MARGIN = 1e-7
 """Least eigenvalue asked for, with P of mean eigenvalue one: beyond the solver's accuracy."""
 
@@ -325,8 +328,10 @@ class _Problem:
         form = self._combined(weights, self.forms)
         unit = self._scaled(np.diag(np.tile(_metric(self.family.channel), 2)))
         rate = (1.0 - backoff / 2) * limit
+        # Large multipliers cost nothing in the samples, but make proofs long.
+        sizes = np.linalg.norm(np.array(self.samples), axis=(2, 3)).max(0) / self.true_rate
         problem = cp.Problem(
-            cp.Minimize(condition),
+            cp.Minimize(condition + _SMALLNESS * cp.norm(cp.multiply(sizes, weights))),
             [form >> unit, condition * unit >> form]
             + [self._combined(weights, sample) - rate * form >> 0 for sample in self.samples],
         )

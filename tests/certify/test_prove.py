@@ -89,8 +89,8 @@ OTHERS = {
 
 @cache
 def candidate(name):
-    owner, angle, distance, reduction = OTHERS[name]
-    return search(owner, angle, distance, backoff=0.25 if "octants" in reduction else None)
+    owner, angle, distance, _ = OTHERS[name]
+    return search(owner, angle, distance)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -101,14 +101,18 @@ def test_other_groups_are_proved_too(name):
     assert (result.status, result.reduction) == (Status.PROVED, reduction), result.reason
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("degrees", [30, 90])
-def test_anisotropic_rotations_are_proved(degrees):
+@pytest.mark.parametrize(
+    ("degrees", "least"),
+    [(30, 0.88), (90, 0.83), pytest.param(120, 0.7, marks=pytest.mark.slow)],
+)
+def test_anisotropic_rotations_are_proved(degrees, least):
     owner, angle = channel(Rotation(), [4.0, 6.0, 9.0], [4.0, 5.0, 6.6]), np.radians(degrees)
     found = search(owner, angle)
     result = proof(owner, found, angle)
     assert result.status is Status.PROVED, result.reason
-    assert found.alpha > 0.8 * owner.true_rate
+    assert found.alpha > least * owner.true_rate
+    # That many boxes were enough when this was written, with some room.
+    assert result.tested < 8000
 
 
 def test_what_is_proved_holds_of_the_deployed_motion(near):
