@@ -34,7 +34,9 @@ def reduce(
     3.3.6). A robot on a fixed base is taken as it is.
 
     Joints that nobody drives and that keep their momentum can be reduced further, stage by
-    stage (section 4.5): their velocities then follow from that momentum.
+    stage (section 4.5): their velocities then follow from that momentum. Joints are taken whole:
+    one whose group is larger than that of its symmetry stays (`symmetry` tells the part), and
+    constants of motion that are no momentum of a joint (theorems 4.2.17 and 4.2.18) are not used.
 
     Parameters
     ----------
