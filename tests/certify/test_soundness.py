@@ -137,7 +137,7 @@ MANY = {
 """Laws of each kind in the long run: 200."""
 
 PROVABLE = {"Rn full", "Rn scaled", "SO2", "SO3 isotropic", "R3 x SO3", "mixed", "joined"}
-"""Kinds of which every law is proved; of the others at least half of the isotropic poses."""
+"""Kinds of which every law is proved; of isotropic poses and of SE(2) at least half are."""
 
 
 def draw(kind: str, k: int) -> Law:
