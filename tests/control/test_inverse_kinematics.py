@@ -136,6 +136,23 @@ CASES = {
     "wheel satellite: attitude": Case(
         cc.robots.wheel_satellite, (cc.Output("attitude", "satellite", "SO3"),)
     ),
+    "car with an arm: hand": Case(
+        cc.robots.car_arm, (cc.Output("hand", "hand", "R3", point=(0.1, 0, 0)),), ("chassis",)
+    ),
+    "sleigh": Case(cc.robots.chaplygin_sleigh, (cc.Output("sleigh", "sleigh", "SE2"),)),
+    "mecanum base with an arm: hand, base fixed": Case(
+        cc.robots.mecanum_arm, (cc.Output("hand", "hand", "R3xSO3"),), ("base",)
+    ),
+    "crane car: steered axle": Case(
+        cc.robots.crane_car, (cc.Output("front", "steering", "SE2", point=(0.5, 0, 0)),)
+    ),
+    "trailers: the last one": Case(
+        cc.robots.tractor_trailers, (cc.Output("last", "second_trailer", "SE2"),)
+    ),
+    "snakeboard: both skates": Case(
+        cc.robots.snakeboard,
+        (cc.Output("front", "front_skate", "SE2"), cc.Output("rear", "rear_skate", "SO2")),
+    ),
     "arm: R3xSO3": Case(arm, (cc.Output("hand", "hand", "R3xSO3", point=(0.1, 0, 0)),)),
     "arm: SE3": Case(arm, (cc.Output("hand", "hand", "SE3", point=(0.1, 0, 0)),)),
     "arm: other axes": Case(lambda: arm("zyyxyz"), (cc.Output("hand", "hand", "SE3"),)),
