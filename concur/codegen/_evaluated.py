@@ -28,16 +28,15 @@ _Shape: TypeAlias = tuple[str | int, ...]
 
 
 class EvaluatedMethods:
-    """Base of classes with `evaluated` methods: keeps their evaluators out of pickles.
+    """Base of classes with `evaluated` methods: keeps their evaluators out of pickles."""
 
-    Attributes
-    ----------
-    quaternions : mapping of int to str
-        Where unit quaternions start in an argument named `q`, and whose they are. Numbers that
-        are none are refused: an attitude that was lost must not pass for one.
-    """
+    @property
+    def quaternions(self) -> Mapping[int, str]:
+        """Where unit quaternions start in an argument named `q`, and whose they are.
 
-    quaternions: Mapping[int, str] = MappingProxyType({})
+        Numbers that are none are refused: an attitude that was lost must not pass for one.
+        """
+        return MappingProxyType({})
 
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_evaluators"}

@@ -212,7 +212,7 @@ class Servo(EvaluatedMethods):
         return self.model.name
 
     @property
-    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+    def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.model.quaternions
 

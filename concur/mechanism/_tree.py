@@ -286,7 +286,7 @@ class Tree(EvaluatedMethods):
         return np.concatenate([body.joint.random(rng) for body in self.bodies])
 
     @cached_property
-    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+    def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         found = {}
         for body in self.bodies:

@@ -64,7 +64,7 @@ class ReducedModel(EvaluatedMethods):
         return self.robot.name
 
     @property
-    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+    def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.robot.quaternions
 

@@ -56,7 +56,7 @@ class Plant(EvaluatedMethods):
         return self.robot.name
 
     @property
-    def quaternions(self) -> Mapping[int, str]:  # type: ignore[override]
+    def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.robot.quaternions
 
