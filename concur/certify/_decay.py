@@ -1,0 +1,336 @@
+"""Decays: what is certified of a channel, as tubes need it.
+
+V = z^T P z / 2 with constant P falls at a rate on a domain of pose errors. What the length
+|z|_P = sqrt(z^T P z) says of the components, of the domain's boundary and of the feedback is
+bounded here, in rational numbers and rounded to the safe side where it says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from math import inf, pi
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from concur.certify._bounds import (
+    Rational,
+    largest_eigenvalue,
+    rational,
+    root_above,
+    root_below,
+    solve,
+)
+from concur.certify._channels import Channel
+from concur.certify._status import Status
+from concur.certify._structure import ldl_pivots
+from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.control._output_groups import OutputGroup
+from concur.errors import OutputError
+
+if TYPE_CHECKING:
+    from concur.certify._certificate import ChannelCertificate
+
+_ZERO = Fraction(0)
+
+_SAMPLES = 256
+"""Pose errors at which the size of the feedback is looked at."""
+
+
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """What a certificate says of a channel: V = z^T P z / 2 falls at a rate on a domain.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs.
+    P : numpy.ndarray
+        Symmetric positive definite matrix, shape (2 n, 2 n), in the channel's units.
+    rate : float
+        alpha, the rate of sqrt(V), above zero, 1/s.
+    angle : float, optional
+        Bound of the rotation errors on which B depends, above 0 and at most pi, rad. Needed
+        when there are some.
+    distance : float, optional
+        Bound of the position errors on which B depends, above zero, m. Needed when there are
+        some.
+    certified : Status
+        Whether this decay is proved, as the proof says. For abelian groups, and for SO(3) with
+        isotropic gains and P, it is decided here if it was not before.
+
+    Raises
+    ------
+    ShapeError
+        If P is no matrix of shape (2 n, 2 n).
+    NonFiniteError
+        If P has a NaN or an infinity.
+    OutputError
+        If P is not symmetric positive definite, the rate is not above zero, or a bound is out
+        of its range.
+    """
+
+    channel: Channel
+    P: np.ndarray
+    rate: float
+    angle: float | None = None
+    distance: float | None = None
+    certified: Status = Status.UNDECIDED
+
+    def __post_init__(self) -> None:
+        where = f"decay of {self.channel.name}"
+        n = self.channel.size
+        form = as_floats(self.P, f"{where}, `P`")
+        if form.shape != (2 * n, 2 * n):
+            raise shape_error(f"{where}, `P`", (2 * n, 2 * n), form.shape)
+        if not np.isfinite(form).all():
+            raise nonfinite_error(f"{where}, `P`", form)
+        if not np.array_equal(form, form.T) or not _definite(rational(form)):
+            raise OutputError(
+                f"{where}, `P`",
+                expected="a symmetric positive definite matrix",
+                came="a matrix that is not",
+                cure="Take it from a certificate.",
+            )
+        form = form.copy()
+        form.setflags(write=False)
+        object.__setattr__(self, "P", form)
+        self._check(where, "rate", self.rate, inf, "1/s")
+        units = {unit for factor, _, unit in error_parts(self.channel) if not _flat(factor)}
+        for name, unit, most in (("angle", "rad", pi), ("distance", "m", inf)):
+            value = getattr(self, name)
+            if value is not None or unit in units:
+                self._check(where, name, value, most, unit)
+
+    @classmethod
+    def of(cls, part: ChannelCertificate) -> Decay:
+        """Take the decay that a certificate states of a channel.
+
+        Parameters
+        ----------
+        part : ChannelCertificate
+            One of a certificate's parts.
+
+        Returns
+        -------
+        Decay
+            As certain as the part is.
+
+        Raises
+        ------
+        OutputError
+            If it states no decay of a constant form.
+        """
+        if part.P is None or not part.rate > 0.0:
+            raise OutputError(
+                f"decay of {part.channel.name}",
+                expected="a certificate with a rate and a constant form",
+                came=f"one without: {part.reason}",
+                cure='Certify a smaller domain, or with the method "tight".',
+            )
+        return cls(part.channel, part.P, part.rate, part.angle, part.distance, part.status)
+
+    @staticmethod
+    def _check(where: str, name: str, value: float | None, most: float, unit: str) -> None:
+        if value is None or not (0.0 < value <= most and value < inf):
+            raise OutputError(
+                f"{where}, `{name}`",
+                expected=f"a number above zero{'' if most == inf else ' and at most pi'}, {unit}",
+                came=str(value),
+                cure="Give that of the certificate, which holds on a bounded domain only.",
+            )
+
+    @cached_property
+    def status(self) -> Status:
+        """Whether the decay is proved."""
+        if self.certified is Status.UNDECIDED and _falls(self):
+            return Status.PROVED
+        return self.certified
+
+    @cached_property
+    def limit(self) -> float:
+        """Least |z|_P on the boundary of the domain, rounded down; infinite without boundary."""
+        squares = []
+        form = rational(self.P)
+        for factor, places, unit in error_parts(self.channel):
+            bound = {"rad": self.angle, "m": self.distance}[unit]
+            if _flat(factor):
+                # B is one for all x; the logarithm of an angle still ends at pi.
+                bound = pi if unit == "rad" else None
+            if bound is not None:
+                squares.append(Fraction(bound) ** 2 / widest_square(form, places))
+        return root_below(min(squares)) if squares else inf
+
+    @cached_property
+    def push(self) -> float:
+        """Largest sqrt(d^T P22 d) for |d| = 1, rounded up; metres count by the length."""
+        n = self.channel.size
+        return root_above(largest_eigenvalue(rational(self.P)[n:, n:], length_metric(self.channel)))
+
+    @cached_property
+    def feedback_gain(self) -> float:
+        """Largest |I^-1 (B^T KP x - KD ve)| for |z|_P = 1 over sampled x of the domain, 1/s^2.
+
+        Not a proved bound: unless B does not matter it is that of the samples. Metres count by
+        the channel's length.
+        """
+        channel = self.channel
+        root = np.linalg.inv(np.linalg.cholesky(self.P)).T
+        scale = scales(channel)[:, None] * np.linalg.inv(channel.inertia)
+        dynamics = channel.dynamics
+        rng, worst = np.random.default_rng(0), 0.0
+        # B^T KP x is x by a matrix, of which the columns at a given x are wanted.
+        flat = channel.kind in ("linear", "SO3 isotropic")
+        errors = [np.zeros(channel.size)]
+        if not flat:
+            errors += [self._somewhere(rng) for _ in range(_SAMPLES)]
+        for x in errors:
+            turn = np.asarray(_error_map(dynamics.group, x)).T
+            matrix = scale @ np.hstack([turn @ channel.stiffness, -channel.damping])
+            worst = max(worst, float(np.linalg.norm(matrix @ root, 2)))
+        return worst
+
+    def _somewhere(self, rng: np.random.Generator) -> np.ndarray:
+        """One pose error on the boundary of the domain."""
+        x = np.zeros(self.channel.size)
+        for factor, places, unit in error_parts(self.channel):
+            bound = None if _flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
+            if bound is not None:
+                direction = rng.normal(size=places.size)
+                share = rng.uniform() if unit == "rad" else 1.0
+                x[places] = share * bound * direction / np.linalg.norm(direction)
+        return x
+
+
+def scales(channel: Channel) -> np.ndarray:
+    """Factors that make metres and radians of a channel count alike.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs.
+
+    Returns
+    -------
+    numpy.ndarray
+        One over the channel's length for metres, one for radians, shape (n,).
+    """
+    return np.array([1.0 / channel.length if unit == "m" else 1.0 for unit in channel.units])
+
+
+def _falls(decay: Decay) -> bool:
+    """Whether the decay follows from that at zero error, and that is so in rational numbers.
+
+    On abelian groups B = 1. On SO(3) with multiples of the identity B^T x = x, and with
+    P12 <= 0 the form falls more slowly the larger sym(B) <= 1 is.
+    """
+    channel, P = decay.channel, rational(decay.P)
+    n = channel.size
+    if channel.kind == "SO3 isotropic":
+        a, c, b = decay.P[0, 0], decay.P[0, n], decay.P[n, n]
+        if c > 0.0 or not np.array_equal(decay.P, np.kron([[a, c], [c, b]], np.eye(n))):
+            return False
+    elif channel.kind != "linear":
+        return False
+    one = rational(np.eye(n))
+    inertia = rational(channel.inertia)
+    if not (np.array_equal(channel.inertia, channel.inertia.T) and _definite(inertia)):
+        return False
+    flow = np.full((2 * n, 2 * n), _ZERO)
+    flow[:n, n:] = -one
+    flow[n:, :n] = solve(inertia, rational(channel.stiffness))
+    flow[n:, n:] = -solve(inertia, rational(channel.damping))
+    change = P @ flow
+    return _semidefinite(-(change + change.T) - 2 * Fraction(decay.rate) * P)
+
+
+def _definite(matrix: Rational) -> bool:
+    pivots = ldl_pivots(matrix.tolist())
+    return len(pivots) == len(matrix) and pivots[-1] > 0
+
+
+def _semidefinite(matrix: Rational) -> bool:
+    """Whether a symmetric matrix of fractions has no negative eigenvalue."""
+    rest = matrix
+    while len(rest):
+        pivot, row = rest[0, 0], rest[0, 1:]
+        if pivot < 0 or (pivot == 0 and any(entry != 0 for entry in row)):
+            return False
+        rest = rest[1:, 1:] - (np.outer(row, row) / pivot if pivot else 0)
+    return True
+
+
+def error_parts(channel: Channel) -> list[tuple[OutputGroup, np.ndarray, str]]:
+    """Return rotation and translation of each factor.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs.
+
+    Returns
+    -------
+    list of tuple
+        Group of the factor, places of the part's components in x, and their unit, m or rad.
+    """
+    parts, start = [], 0
+    for factor in channel.factors:
+        units = np.array(factor.error_units)
+        for unit in ("m", "rad"):
+            places = start + np.flatnonzero(units == unit)
+            if places.size:
+                parts.append((factor, places, unit))
+        start += factor.dim
+    return parts
+
+
+def _flat(factor: OutputGroup) -> bool:
+    """Whether B of a factor is one for every error."""
+    return factor.abelian and type(factor).error_map is OutputGroup.error_map
+
+
+def widest_square(form: Rational, places: np.ndarray) -> Fraction:
+    """Return how long a part of x can be where |z|_P = 1.
+
+    Parameters
+    ----------
+    form : numpy.ndarray
+        P in fractions, shape (2 n, 2 n).
+    places : numpy.ndarray
+        Places of the part's components in x.
+
+    Returns
+    -------
+    fractions.Fraction
+        Upper bound of the square of the part's length.
+    """
+    chosen = np.full(form.shape, _ZERO)
+    chosen[places, places] = Fraction(1)
+    return largest_eigenvalue(chosen, form)
+
+
+def length_metric(channel: Channel) -> Rational:
+    """Return the squares of the scales.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs.
+
+    Returns
+    -------
+    numpy.ndarray
+        Diagonal matrix of fractions, shape (n, n).
+    """
+    metric = np.full((channel.size, channel.size), _ZERO)
+    square = 1 / Fraction(channel.length) ** 2
+    for i, unit in enumerate(channel.units):
+        metric[i, i] = square if unit == "m" else Fraction(1)
+    return metric
+
+
+def _error_map(group: OutputGroup, x: np.ndarray) -> np.ndarray:
+    return np.asarray(ca.DM(ca.evalf(group.error_map(ca.SX(x)))).full())
