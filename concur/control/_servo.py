@@ -39,6 +39,7 @@ from concur.control._singularity import (
     SINGULAR,
     check_decoupling,
     decoupling_scale,
+    lacks_leverage,
     refusal,
     singular_error,
 )
@@ -439,7 +440,8 @@ class Servo(EvaluatedMethods):
         Raises
         ------
         SingularConfigurationError
-            If the margin of the decoupling matrix is below `singular_margin`.
+            If the margin of the decoupling matrix, or that with which the controls act on all
+            shape velocities, is below `singular_margin`.
         NonFiniteError
             If the state or the result is not finite.
         """
@@ -451,9 +453,11 @@ class Servo(EvaluatedMethods):
             margin = self.margin(q)
             if margin < self.refused_below:
                 raise singular_error(self, q, margin)
-            # With limits or damping the pivot tells of wheels, actuation and a failed programme.
+            # With limits or damping the pivot tells of wheels, actuation and a failed programme;
+            # otherwise it is a lower bound of the margin too, which is checked itself.
             guarded = self.torque_limits is not None or self.damped_below is not None
-            if not np.isfinite(u).all() or (guarded and pivot < self.singular_margin):
+            low = pivot < self.singular_margin
+            if not np.isfinite(u).all() or (low and (guarded or lacks_leverage(self, q))):
                 raise refusal(self, q, u, pivot)
         return u
 

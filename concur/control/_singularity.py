@@ -123,6 +123,8 @@ def refusal(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurE
         The error, to be raised: the second where the configuration is not to blame.
     """
     margin = servo.margin(q)
+    if margin >= servo.refused_below and lacks_leverage(servo, q):
+        return _unactuated(servo, q)
     limited = servo.torque_limits is not None and pivot == 0.0
     if margin >= servo.refused_below and (limited or not np.isfinite(u).all()):
         return NonFiniteError(
@@ -132,6 +134,46 @@ def refusal(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurE
             cure="The demand is too large for this state; check the reference.",
         )
     return singular_error(servo, q, min(margin, pivot))
+
+
+def lacks_leverage(servo: Servo, q: np.ndarray) -> bool:
+    """Whether the controls do not push the shape in some direction, where wheels determine it.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    bool
+        Whether the least singular value of H^T B is below `singular_margin` times the largest.
+    """
+    inputs = servo.model.input_matrix(q)
+    if not np.isfinite(inputs).all():
+        return False
+    sizes = np.linalg.svd(inputs, compute_uv=False)
+    return bool(sizes[-1] < servo.singular_margin * sizes[0])
+
+
+def _unactuated(servo: Servo, q: np.ndarray) -> ConcurError:
+    """Build the error for controls that do not push the shape in some direction."""
+    directions, sizes, _ = np.linalg.svd(servo.model.input_matrix(q))
+    direction, margin = directions[:, -1], float(sizes[-1] / sizes[0])
+    direction *= np.sign(direction[np.argmax(np.abs(direction))])
+    names = zip(direction, servo.model.shape_names, strict=True)
+    shown = " ".join(f"{x:+.2g} {name}" for x, name in names if abs(x) > 0.1)
+    return SingularConfigurationError(
+        f"servo of `{servo.name}`",
+        expected=f"controls that act on all shape velocities, with margin above "
+        f"{servo.singular_margin:.3g}",
+        came=f"{margin:.3g}: {', '.join(servo.model.control_names)} do not push along {shown}",
+        cure="No torque is given out. Drive other joints, or keep the reference away from here.",
+        margin=margin,
+        q=q,
+    )
 
 
 def lost_direction(servo: Servo, q: np.ndarray) -> str:

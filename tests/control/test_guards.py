@@ -94,6 +94,42 @@ def test_wheels_that_stop_determining_the_base_stop_the_law() -> None:
             call(across, [1.0, 0.0], sample)
 
 
+def towed() -> Servo:
+    """A base that the steered wheel under the middle of its axle drives."""
+    platform = rover().bodies[:3]
+    fork = Inertia(0.8, (-0.03, 0, 0), (0.01, 0.008, 0.006))
+    wheel = Inertia(0.6, moments=(0.001, 0.0018, 0.001))
+    steered = [
+        Body("fork", joints.Revolute((0, 0, 1)), "chassis", Pose((0.05, 0, 0)), fork),
+        Body("wheel", joints.Revolute((0, 1, 0)), "fork", Pose((-0.05, 0, -0.04)), wheel),
+    ]
+    wheels = [Wheel("left", 0.1), Wheel("right", 0.1), Wheel("wheel", 0.06)]
+    robot = Mechanism("towed", [*platform, *steered], wheels, actuated=["fork", "wheel"])
+    return Servo(reduce(robot), [Output("nose", "chassis", "R2", (0.3, 0, 0))], 4.0, 4.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 5.0}, {"damped_below": 1e-3}])
+@pytest.mark.parametrize("angle", [0.0, 1e-6, 1e-3])
+def test_controls_without_leverage_stop_the_law(angle: float, options: dict[str, float]) -> None:
+    # Straight ahead the fork turns over its own contact: it moves nothing, and nothing moves it.
+    law = replace(towed(), **options)  # type: ignore[arg-type]
+    q = law.model.robot.neutral()
+    q[5] = angle
+    sample = ReferenceSample(law.output(q) + 0.1, np.zeros(2), np.zeros(2))
+    assert law.margin(q) > law.singular_margin
+    for call in (law.torque, law.compile()):
+        with pytest.raises(SingularConfigurationError, match="fork, wheel do not push along"):
+            call(q, np.zeros(2), sample)
+
+
+def test_controls_with_leverage_are_used() -> None:
+    law = towed()
+    q = law.model.robot.neutral()
+    q[5] = 0.5
+    sample = ReferenceSample(law.output(q) + 0.1, np.zeros(2), np.zeros(2))
+    assert np.array_equal(law.torque(q, np.zeros(2), sample), law.compile()(q, np.zeros(2), sample))
+
+
 def test_copied_tick_has_buffers_of_its_own() -> None:
     law = case_study()
     sample = case_study_sample(0.0)
