@@ -10,6 +10,7 @@ from concur.control._inverse_kinematics import (
     inverse_kinematics,
 )
 from concur.control._iosystem import to_iosystem
+from concur.control._law import law_function
 from concur.control._loop import (
     LoopMargins,
     LoopResponse,
@@ -27,7 +28,7 @@ from concur.control._singularities import (
     SingularityReport,
     singularities,
 )
-from concur.control._singularity import lost_direction, singular_error
+from concur.control._singularity import decoupling_margins, lost_direction, singular_error
 from concur.control._tick import Tick, TickBuffers
 from concur.control.references import Reference
 
@@ -49,8 +50,10 @@ __all__ = [
     "SingularityReport",
     "Tick",
     "TickBuffers",
+    "decoupling_margins",
     "design_gains",
     "inverse_kinematics",
+    "law_function",
     "linear_loop",
     "loop_margins",
     "loop_response",

@@ -38,6 +38,7 @@ from concur.control._sample import ReferenceSample
 from concur.control._singularity import (
     SINGULAR,
     check_decoupling,
+    decoupling_margins,
     decoupling_scale,
     lacks_leverage,
     refusal,
@@ -48,7 +49,7 @@ from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError, OutputError, ShapeError
 from concur.kinematics import body_accelerations, body_twists, joint_poses
 from concur.mechanism import scalar
-from concur.reduction import CON4, UNDETERMINED, Audit, AuditRow, AuditStatus, ReducedModel
+from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 
 if TYPE_CHECKING:
     import control
@@ -516,14 +517,9 @@ class Servo(EvaluatedMethods):
             The margin.
         """
         q = as_floats(q, f"servo of `{self.name}`, argument `q`")
-        regularity = self.model.regularity(q)
-        if regularity < UNDETERMINED:
-            return float(regularity)
-        scaled = self.scales[0][:, None] * self.decoupling(q)
-        factor = np.linalg.cholesky(self.model.mass_matrix(q))
-        metric = np.linalg.solve(factor, scaled.T)
-        least = float(np.linalg.svd(metric, compute_uv=False)[-1])
-        return least if regularity == 1.0 else min(least, regularity)
+        model = self.model
+        at = (self.decoupling(q), model.mass_matrix(q), np.asarray(model.regularity(q)))
+        return float(decoupling_margins(self, *(values[None] for values in at))[0])
 
     @cached_property
     def scales(self) -> tuple[np.ndarray, np.ndarray]:

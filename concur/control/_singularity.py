@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
+from concur.reduction import UNDETERMINED
 
 if TYPE_CHECKING:
     from concur.control._output import Output
@@ -44,6 +45,53 @@ def decoupling_scale(servo: Servo) -> np.ndarray:
     reach = max(np.linalg.norm(a - b) for a in origins for b in origins) or 1.0
     units = [unit for output in servo.outputs for unit in output.coordinate_units]
     return np.array([root if unit == "m" else root * reach for unit in units])
+
+
+def decoupling_margins(
+    servo: Servo, decoupling: np.ndarray, mass_matrix: np.ndarray, regularity: np.ndarray
+) -> np.ndarray:
+    """Margins of the decoupling matrix at many configurations, as `Servo.margin` has them.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    decoupling : numpy.ndarray
+        J H, shape (k, size, ns).
+    mass_matrix : numpy.ndarray
+        Reduced mass matrices, shape (k, ns, ns).
+    regularity : numpy.ndarray
+        Regularities of the model, shape (k,).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (k,). Where the wheels do not determine the base it is the regularity; where the
+        lift or the mass matrix is singular or a number is not finite, zero.
+    """
+    scaled = servo.scales[0][:, None] * decoupling
+    finite = np.isfinite(scaled).all(axis=(1, 2)) & np.isfinite(mass_matrix).all(axis=(1, 2))
+    determined = regularity >= UNDETERMINED
+    sound = determined & finite
+    least = np.where(np.isnan(regularity) | (determined & ~finite), 0.0, regularity)
+    values = _least_values(scaled[sound], mass_matrix[sound])
+    least[sound] = np.where(least[sound] == 1.0, values, np.minimum(values, least[sound]))
+    return least
+
+
+def _least_values(rows: np.ndarray, metric: np.ndarray) -> np.ndarray:
+    """Smallest singular values of rows metric^(-1/2); zero where the metric is not positive."""
+    try:
+        factor = np.linalg.cholesky(metric)
+    except np.linalg.LinAlgError:
+        # One bad matrix spoils the whole stack: it is found by halving.
+        half = len(rows) // 2
+        if not half:
+            return np.zeros(1)
+        parts = (slice(None, half), slice(half, None))
+        return np.concatenate([_least_values(rows[part], metric[part]) for part in parts])
+    solved = np.linalg.solve(factor, rows.transpose(0, 2, 1))
+    return np.asarray(np.linalg.svd(solved, compute_uv=False)[:, -1])
 
 
 def check_decoupling(servo: Servo) -> None:

@@ -66,6 +66,15 @@ class Motion:
     method: str
     seconds: float
 
+    def __str__(self) -> str:
+        return (
+            f"motion of {self.robot.name}: {self.t[-1]:g} s in steps of {self.dt:g} s by "
+            f"{self.method}"
+        )
+
+    def __repr__(self) -> str:
+        return f"<{self}>"
+
     @property
     def robot(self) -> Mechanism:
         """The robot that moved."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from concur.control import Servo
-from concur.control._law import law_function
+from concur.control import Servo, decoupling_margins, law_function
 from concur.simulation._plant import Plant
 
 
@@ -99,17 +98,17 @@ class Recorder:
         -------
         margins, orientations : numpy.ndarray
             Shape (k,); the orientation is the sign of the determinant: where it changes, a
-            singular configuration was passed between two samples.
+            singular configuration was passed between two samples. Both are zero where the wheels
+            leave no decoupling matrix.
         """
         size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
         decoupling, mass, regularity = self._metric(q.T)
         rows = np.array(decoupling).reshape(size, k, ns).transpose(1, 0, 2)
         metric = np.array(mass).reshape(ns, k, ns).transpose(1, 0, 2)
-        scaled = self._servo.scales[0][:, None] * rows
-        factor = np.linalg.cholesky(metric)
-        solved = np.linalg.solve(factor, scaled.transpose(0, 2, 1))
-        least = np.linalg.svd(solved, compute_uv=False)[:, -1]
-        regular = np.array(regularity)[0]
-        margins = np.where(regular == 1.0, least, np.minimum(least, regular))
-        square = size == ns
-        return margins, np.sign(np.linalg.det(scaled)) if square else np.ones(k)
+        margins = decoupling_margins(self._servo, rows, metric, np.array(regularity)[0])
+        if size != ns:
+            return margins, np.ones(k)
+        finite = np.isfinite(rows).all(axis=(1, 2))
+        orientations = np.zeros(k)
+        orientations[finite] = np.sign(np.linalg.det(self._servo.scales[0][:, None] * rows[finite]))
+        return margins, orientations

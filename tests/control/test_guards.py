@@ -10,12 +10,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from concur.control import Output, ReferenceSample, Servo
+from concur.control import Output, ReferenceSample, Servo, decoupling_margins
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
 from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
-from concur.simulation import simulate
+from concur.simulation import Plant, simulate
+from concur.simulation._record import Recorder
 from tests.control._cases import Q0, S0, case_study, case_study_reference, case_study_sample
 from tests.oracles import CASE_STUDY, rover
 
@@ -94,14 +95,14 @@ def test_wheels_that_stop_determining_the_base_stop_the_law() -> None:
             call(across, [1.0, 0.0], sample)
 
 
-def towed() -> Servo:
-    """A base that the steered wheel under the middle of its axle drives."""
+def towed(trail: float = 0.05) -> Servo:
+    """A base that a steered wheel drives; with 0.05 m of trail it runs below the axle's middle."""
     platform = rover().bodies[:3]
     fork = Inertia(0.8, (-0.03, 0, 0), (0.01, 0.008, 0.006))
     wheel = Inertia(0.6, moments=(0.001, 0.0018, 0.001))
     steered = [
         Body("fork", joints.Revolute((0, 0, 1)), "chassis", Pose((0.05, 0, 0)), fork),
-        Body("wheel", joints.Revolute((0, 1, 0)), "fork", Pose((-0.05, 0, -0.04)), wheel),
+        Body("wheel", joints.Revolute((0, 1, 0)), "fork", Pose((-trail, 0, -0.04)), wheel),
     ]
     wheels = [Wheel("left", 0.1), Wheel("right", 0.1), Wheel("wheel", 0.06)]
     robot = Mechanism("towed", [*platform, *steered], wheels, actuated=["fork", "wheel"])
@@ -222,3 +223,67 @@ def test_body_without_heading_is_refused() -> None:
     assert abs(robot.pose([0.7], "mast")[2, 0]) == pytest.approx(1.0)  # its x axis is vertical
     with pytest.raises(OutputError, match="no heading"):
         Servo(model, [Output("turn", "mast", "SO2")], 1.0, 1.0)
+
+
+def hinged_point_mass() -> Servo:
+    """An arm of two massless links with a point mass: stretched, its mass matrix is singular."""
+    robot = Mechanism(
+        "point mass",
+        [
+            Body("floor", joints.Fixed()),
+            Body("upper", joints.Revolute((0, 0, 1)), "floor"),
+            Body(
+                "fore",
+                joints.Revolute((0, 0, 1)),
+                "upper",
+                Pose((0.4, 0, 0), (0, 0, np.sqrt(0.5), np.sqrt(0.5))),
+                Inertia(2.0, (0.4, 0, 0)),
+            ),
+        ],
+    )
+    return Servo(reduce(robot), [Output("tip", "fore", "R2", (0.4, 0, 0))], 1.0, 2.0)
+
+
+def test_margin_vanishes_where_the_mass_matrix_is_singular() -> None:
+    # Elsewhere it is one: sqrt(m) J is a root of the mass matrix of a point mass.
+    law = hinged_point_mass()
+    straight = np.array([0.3, -np.pi / 2])
+    assert np.linalg.det(law.model.mass_matrix(straight)) < 1e-16
+    assert law.margin([0.3, 0.2]) == pytest.approx(1.0, rel=1e-12)
+    assert law.margin(straight) < 1e-6
+    with pytest.raises(SingularConfigurationError):
+        law.torque(straight, np.zeros(2), case_sample(law, [0.3, 0.2]))
+
+
+def test_margins_of_many_configurations_survive_the_bad_ones() -> None:
+    law = two_link_arm(5.0)
+    weight = law.scales[0][0]
+    rows = np.tile(np.diag([3.0, 8.0]) / weight, (7, 1, 1))
+    mass = np.tile(np.diag([4.0, 16.0]), (7, 1, 1))  # margin 3/2 by hand
+    regularity = np.ones(7)
+    mass[1] = [[1.0, 2.0], [2.0, 1.0]]  # no metric
+    mass[2, 0, 1] = np.nan
+    rows[3, 0, 0] = np.inf
+    regularity[4] = 0.25
+    rows[5], regularity[5] = np.nan, 1e-12
+    rows[6], regularity[6] = np.nan, np.nan
+    margins = decoupling_margins(law, rows, mass, regularity)
+    np.testing.assert_allclose(margins, [1.5, 0, 0, 0, 0.25, 1e-12, 0], rtol=1e-14)
+
+
+def test_recorded_margins_near_and_in_a_singular_configuration() -> None:
+    # The wheels stop determining the base where 0.1 cos(angle) = 0.05.
+    law = towed(trail=0.1)
+    recorder = Recorder(law, Plant(law.model.robot))
+    across = np.arccos(0.5)
+    angles = across - np.array([0.5, 1e-3, 1e-13, 0.0, -1e-13, -1e-3, -0.5, np.nan])
+    q = np.tile(law.model.robot.neutral(), (len(angles), 1))
+    q[:, 5] = angles
+    margins, orientations = recorder.margins(q)
+    single = [law.margin(x) for x in q[:-1]]
+    assert margins[[1, 5]] == pytest.approx([4.33e-5] * 2, rel=1e-2)
+    assert (margins[2:5] < 1e-14).all()
+    np.testing.assert_allclose(margins[:-1], single, rtol=1e-12, atol=1e-300)
+    assert margins[-1] == 0.0
+    assert orientations[-1] == 0.0
+    assert orientations[0] * orientations[-2] < 0.0

@@ -391,6 +391,12 @@ def test_reconstruction_says_what_it_cannot_use() -> None:
 # --- record and input --------------------------------------------------------------------------
 
 
+def test_motion_is_told_in_one_line() -> None:
+    found = motion("planar_floater", 0.2, 0.1)
+    assert str(found) == "motion of planar_floater: 0.2 s in steps of 0.1 s by dop853"
+    assert repr(found) == f"<{found}>"
+
+
 def test_saved_motion_has_names_and_units(tmp_path) -> None:  # type: ignore[no-untyped-def]
     moved = motion("two_handed_spacecraft", 1.0, 0.5)
     path = moved.save(tmp_path / "motion.h5", {"task": "none"})
