@@ -12,7 +12,7 @@ import math
 import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
@@ -59,8 +59,14 @@ from concur.mechanism import scalar
 
 Method = Literal["tight", "thesis"]
 
-# Parts of the rate that the search gives, tried until one is proved.
 _RATES = (1.0, 0.97, 0.9, 0.75, 0.5, 0.25)
+"""Parts of the rate that the search gives, tried until one is proved."""
+
+_CALM = 0.9
+"""Part of the rate at which a form of smaller overshoot is proved besides."""
+
+_LARGE_OVERSHOOT = 50.0
+"""Overshoot of a channel beyond which that is done."""
 
 _PROGRAMS = ("concur", "numpy", "casadi", "cvxpy", "clarabel", "python-flint")
 
@@ -104,7 +110,7 @@ class ChannelCertificate:
         Boxes of rotation vectors on which the decay was proved, lower and upper ends, shape
         (b, k, 2), rad.
     tested : int
-        Boxes looked at.
+        Boxes looked at, in all attempts.
     multipliers : tuple of numpy.ndarray
         L and M of the matrix inequality, each of shape (2 n, n).
     constants : ThesisConstants or None
@@ -132,6 +138,13 @@ class ChannelCertificate:
     def true_rate(self) -> float:
         """Rate at which small errors decay, 1/s."""
         return self.channel.true_rate
+
+    @property
+    def overshoot(self) -> float:
+        """Factor c of |z(t)| <= c exp(-rate t) |z(0)|; NaN without a form of constant matrix."""
+        if self.P is None:
+            return math.nan
+        return root_above(Fraction(self.upper) / Fraction(self.lower))
 
     def form(self, x: np.ndarray, ve: np.ndarray) -> float:
         """Form that decays, with its weight.
@@ -183,6 +196,9 @@ class Certificate:
         One for each channel; empty when REFUTED.
     counterexample : Structure or None
         What was found against the gains, in exact numbers, when REFUTED.
+    calmer : Certificate or None
+        Another one of the same loop and region, with less overshoot at a lower rate; it is
+        proved, and made where the overshoot is large.
     """
 
     dynamics: ErrorDynamics
@@ -192,6 +208,7 @@ class Certificate:
     distance: float | None
     parts: tuple[ChannelCertificate, ...]
     counterexample: Structure | None = None
+    calmer: Certificate | None = None
 
     @property
     def rate(self) -> float:
@@ -212,6 +229,31 @@ class Certificate:
         if not self.parts or any(part.P is None for part in self.parts):
             return math.nan
         return root_above(_spread(self.parts))
+
+    @property
+    def bounds(self) -> tuple[tuple[float, float], ...]:
+        """Pairs of a rate, 1/s, and its overshoot that hold together, the fastest first."""
+        own = ((self.rate, self.overshoot),) if self.status is Status.PROVED else ()
+        return own if self.calmer is None else own + self.calmer.bounds
+
+    def bound(self, time: float) -> float:
+        """Bound of the length |z| after a time, as part of what it was.
+
+        Parameters
+        ----------
+        time : float
+            Time since the start, not negative, s.
+
+        Returns
+        -------
+        float
+            The least of overshoot exp(-rate time) over all `bounds`; infinite when nothing is
+            proved.
+        """
+        return min(
+            (overshoot * math.exp(-rate * time) for rate, overshoot in self.bounds),
+            default=math.inf,
+        )
 
     @property
     def boxes(self) -> int:
@@ -325,6 +367,11 @@ class Certificate:
         )
         if not math.isnan(self.overshoot):
             lines.append(f"Overshoot at most {self.overshoot:.4g}; method `{self.method}`.")
+        if self.calmer is not None:
+            lines.append(
+                f"At {self.calmer.rate:.4g} 1/s the overshoot is at most "
+                f"{self.calmer.overshoot:.4g}."
+            )
         return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
 
 
@@ -335,6 +382,7 @@ def certify(
     method: Method = "tight",
     progress: bool | Callable[[float], Any] = False,
     budget: int = 20_000,
+    share: float = 1.0,
 ) -> Certificate:
     """Certify a rate at which the tracking error of a law decays.
 
@@ -355,6 +403,11 @@ def certify(
         Show a progress bar, or call with the fraction done.
     budget : int
         Boxes that may be looked at for each channel.
+    share : float
+        Part of the fastest rate found that is asked for, above 0 and at most 1. The form of
+        least overshoot is taken: near a critically damped loop's own rate it is large. With the
+        default a `calmer` certificate is made besides where the overshoot of a channel is
+        beyond 50. Has no meaning for the method "thesis".
 
     Returns
     -------
@@ -387,6 +440,14 @@ def certify(
             came=f"{method!r:.40}",
             cure="Leave it out for the tighter one.",
         )
+    share = scalar(share, "certificate, `share`")
+    if not 0.0 < share <= 1.0:
+        raise OutputError(
+            "certificate, `share`",
+            expected="a part of the rate, above 0 and at most 1",
+            came=f"{share:.6g}",
+            cure="Leave it out for the fastest rate.",
+        )
     if isinstance(budget, bool) or not isinstance(budget, (int, np.integer)) or budget < 1:
         raise OutputError(
             "certificate, `budget`",
@@ -412,11 +473,29 @@ def certify(
             if method == "thesis":
                 parts.append(_by_theorem(channel, angle, distance))
             else:
-                parts.append(_by_search(channel, angle, distance, int(budget), done))
+                parts.append(_by_search(channel, angle, distance, int(budget), done, share))
             done(1.0)
     proved = all(part.status is Status.PROVED for part in parts)
     status = Status.PROVED if proved else Status.UNDECIDED
-    return Certificate(dynamics, status, method, angle, distance, tuple(parts))
+    found = Certificate(dynamics, status, method, angle, distance, tuple(parts))
+    calm = method == "tight" and share == 1.0 and proved
+    return replace(found, calmer=_calmer(found, int(budget))) if calm else found
+
+
+def _calmer(found: Certificate, budget: int) -> Certificate | None:
+    """Certificate with less overshoot, proved; None where that of every channel is small."""
+    parts = []
+    for part in found.parts:
+        other = part
+        # Where several parameters vary a second proof takes long: the user may ask for it.
+        if part.overshoot > _LARGE_OVERSHOOT and part.boxes.shape[1] <= 1:
+            given = (part.angle if part.angle is not None else found.angle, part.distance)
+            again = _by_search(part.channel, *given, budget, lambda fraction: None, _CALM)
+            if again.status is Status.PROVED and again.overshoot < part.overshoot:
+                other = again
+        parts.append(other)
+    calmer = replace(found, parts=tuple(parts))
+    return calmer if calmer.overshoot < found.overshoot else None
 
 
 def _dynamics(law: object) -> ErrorDynamics:
@@ -461,6 +540,7 @@ def _by_search(
     distance: float | None,
     budget: int,
     report: Callable[[float], None],
+    share: float,
 ) -> ChannelCertificate:
     reach = _reach(channel, angle, distance)
     facts: dict[str, Any] = {
@@ -468,27 +548,29 @@ def _by_search(
         "angle": angle if "rad" in channel.units else None,
         "distance": reach,
     }
-    found = search(channel, angle, reach)
+    found = search(channel, angle, reach, share=share)
     if found is None:
         reason = "No quadratic form was found that decays in all of the domain."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
-    proof, left = None, budget
-    for share in _RATES:
+    proofs: list[Proof] = []
+    left = budget
+    for part in _RATES:
         # What fails at a rate may pass at a lower one, for which some budget is kept.
-        own = left if share == _RATES[-1] else max(left // 2, 1)
-        rate = float(found.alpha * share)
-        proof = prove(channel, found.P, rate, angle, reach, own, report, found.multipliers)
-        left -= proof.tested
-        if proof.status is Status.PROVED or left < 1:
+        own = left if part == _RATES[-1] else max(left // 2, 1)
+        rate = float(found.alpha * part)
+        proofs.append(prove(channel, found.P, rate, angle, reach, own, report, found.multipliers))
+        left -= proofs[-1].tested
+        if proofs[-1].status is Status.PROVED or left < 1:
             break
-    assert proof is not None
-    return _with_bounds(channel, proof, facts)
+    return _with_bounds(channel, proofs, facts)
 
 
-def _with_bounds(channel: Channel, proof: Proof, facts: dict[str, Any]) -> ChannelCertificate:
+def _with_bounds(
+    channel: Channel, proofs: list[Proof], facts: dict[str, Any]
+) -> ChannelCertificate:
     # A form found by the search that fails somewhere says nothing against the law.
+    proof = proofs[-1]
     proved = proof.status is Status.PROVED
-    reason = proof.reason if proved else f"Not proved: {proof.reason}"
     linear = proof.reduction == "linear"
     boxes = np.zeros((0, 0, 2)) if linear else proof.boxes.swapaxes(1, 2)
     if not _definite(rational(proof.claim.P)):
@@ -498,7 +580,7 @@ def _with_bounds(channel: Channel, proof: Proof, facts: dict[str, Any]) -> Chann
     return ChannelCertificate(
         channel,
         Status.PROVED if proved else Status.UNDECIDED,
-        reason,
+        _story(proofs),
         proof.claim.alpha if proved else 0.0,
         P=proof.claim.P,
         weight=float_above(1 / Fraction(lower)),
@@ -506,10 +588,20 @@ def _with_bounds(channel: Channel, proof: Proof, facts: dict[str, Any]) -> Chann
         upper=upper,
         reduction=proof.reduction,
         boxes=boxes,
-        tested=proof.tested,
+        tested=sum(one.tested for one in proofs),
         multipliers=(proof.claim.L, proof.claim.M),
         **facts,
     )
+
+
+def _story(proofs: list[Proof]) -> str:
+    """What the last proof rests on, and what every attempt before it ended with."""
+    proved = proofs[-1].status is Status.PROVED
+    failed = proofs[:-1] if proved else proofs
+    ends = [f"{one.claim.alpha:.4g} 1/s: {one.reason}" for one in failed]
+    if not proved:
+        return " ".join(["Not proved:", *ends])
+    return " ".join([proofs[-1].reason, *(["Not proved:", *ends] if ends else [])])
 
 
 def _by_theorem(channel: Channel, angle: float, distance: float | None) -> ChannelCertificate:

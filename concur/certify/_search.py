@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import product
@@ -47,6 +48,9 @@ _WIDE = 1.7
 _TOLERANCE = 2e-3
 """Width of the last interval of rates, relative to the true rate."""
 
+_STEPS = (1.0, 0.98, 0.95, 0.9)
+"""Parts of a rate tried until the solver finds a form."""
+
 _SMALLNESS = 1e-3
 """Price of the size of all members together, as part of P's condition."""
 
@@ -84,8 +88,12 @@ def search(
     angle: float,
     distance: float | None = None,
     backoff: float | None = None,
+    share: float = 1.0,
 ) -> Candidate | None:
     """Search for a form that falls fast on a domain.
+
+    Among the forms that fall at the rate it is the one of least condition, and so of least
+    overshoot.
 
     Parameters
     ----------
@@ -99,6 +107,9 @@ def search(
         Part of the rate given up so that a proof has room, from 0 to below 1. Default: 0.005
         for linear and isotropic rotational channels, 0.015 for others that one parameter is left
         of, else 0.1, and 0.2 for large angles.
+    share : float, default 1
+        Part of the rate that is asked for, above 0 and at most 1: less of it leaves room for a
+        smaller overshoot.
 
     Returns
     -------
@@ -111,9 +122,9 @@ def search(
     ConcurError
         If the solver is not installed.
     OutputError
-        If the domain or the back-off is out of its range.
+        If the domain, the back-off or the share is out of its range.
     """
-    cvxpy = _cvxpy()
+    cvxpy = load_cvxpy()
     if backoff is not None and not 0.0 <= backoff < 1.0:
         raise OutputError(
             f"search for {channel.name}, `backoff`",
@@ -121,52 +132,136 @@ def search(
             came=f"{backoff:.6g}",
             cure="Leave it out.",
         )
+    if not 0.0 < share <= 1.0:
+        raise OutputError(
+            f"search for {channel.name}, `share`",
+            expected="a part above 0 and at most 1",
+            came=f"{share:.6g}",
+            cure="Leave it out for the fastest rate.",
+        )
     if not channel.true_rate > 0.0:
         return None
     if channel.kind in ("linear", "SO3 isotropic"):
-        return _of_the_linearisation(cvxpy, channel, 0.005 if backoff is None else backoff)
-    family = _Family(channel)
+        own = 0.005 if backoff is None else backoff
+        return _of_the_linearisation(cvxpy, channel, own, share)
+    problem = sampled_problem(channel, angle, distance)
+    if problem is None:
+        return None
+    if backoff is None:
+        backoff = 0.015 if not problem.several else 0.1 if angle < _WIDE else 0.2
+    return problem.solve(backoff, share)
+
+
+def sampled_problem(channel: Channel, angle: float, distance: float | None) -> Problem | None:
+    """Return the inequalities at sampled errors of a domain.
+
+    Parameters
+    ----------
+    channel : Channel
+        Outputs on whose errors B depends.
+    angle : float
+        Bound of every rotation error on which B depends, rad.
+    distance : float or None
+        Bound of every position error on which B depends, m.
+
+    Returns
+    -------
+    Problem or None
+        None when no reduction of the domain is known, or when it would be too large.
+    """
+    family = Family(channel)
     reduction = reduce_domain(channel, family.typical, angle, distance)
     if reduction is None:
         return None
-    several = len(reduction.parameters) > 1
     count = len(reduction.offsets) * _SAMPLES[len(reduction.parameters)] ** len(
         reduction.parameters
     )
     if count * len(family.members) * channel.size**2 > _LARGEST:
         return None
-    if backoff is None:
-        backoff = 0.015 if not several else 0.1 if angle < _WIDE else 0.2
-    problem = _Problem(cvxpy, family, reduction, _scales(channel, angle, distance))
-    return problem.solve(backoff)
+    return Problem(load_cvxpy(), family, reduction, _scales(channel, angle, distance))
 
 
-def _of_the_linearisation(cp: ModuleType, channel: Channel, backoff: float) -> Candidate:
-    """Form that proves nearly the true rate: B = 1, or B that only helps (SO(3), isotropic).
+@dataclass(frozen=True, eq=False)
+class Linearisation:
+    """Error dynamics at small errors: zdot = F z; isotropic rotations are three copies of it.
 
-    With the multipliers for isotropic channels A depends on x through c (1 - sym(B)) >= 0 alone.
+    What holds of it holds of rotations with isotropic gains at every angle: with the multipliers
+    for isotropic channels A depends on x through c (1 - sym(B)) >= 0 alone, c = -P12 >= 0.
+
+    Parameters
+    ----------
+    F : numpy.ndarray
+        Shape (2 n, 2 n).
+    scales : numpy.ndarray
+        Sizes of the components of z beside one another, shape (2 n,).
+    metric : numpy.ndarray
+        Weights of squares of x, shape (n,).
+    copies : int
+        Copies that make up the channel.
     """
-    n, copies = channel.size, 1
-    gains = [channel.stiffness, channel.damping, channel.inertia]
-    if channel.kind == "SO3 isotropic":
-        n, copies = 1, 3
-        gains = [gain[:1, :1] for gain in gains]
-    pull = np.linalg.solve(gains[2], np.hstack([gains[0], -gains[1]]))
-    F = np.vstack([np.hstack([np.zeros((n, n)), -np.eye(n)]), pull])
+
+    F: np.ndarray
+    scales: np.ndarray
+    metric: np.ndarray
+    copies: int
+
+    @classmethod
+    def of(cls, channel: Channel) -> Linearisation:
+        """Linearise a channel of the kinds "linear" and "SO3 isotropic".
+
+        Parameters
+        ----------
+        channel : Channel
+            The outputs.
+
+        Returns
+        -------
+        Linearisation
+            Of one component of three when it is isotropic.
+        """
+        n, copies = channel.size, 1
+        gains = [channel.stiffness, channel.damping, channel.inertia]
+        if channel.kind == "SO3 isotropic":
+            n, copies = 1, 3
+            gains = [gain[:1, :1] for gain in gains]
+        pull = np.linalg.solve(gains[2], np.hstack([gains[0], -gains[1]]))
+        F = np.vstack([np.hstack([np.zeros((n, n)), -np.eye(n)]), pull])
+        quick = np.sqrt(np.abs(np.diag(pull)))
+        return cls(F, np.concatenate([np.ones(n), quick]), metric(channel)[:n], copies)
+
+    def whole(self, P: np.ndarray) -> np.ndarray:
+        """Matrix of all copies.
+
+        Parameters
+        ----------
+        P : numpy.ndarray
+            Matrix of one, shape (2 n, 2 n).
+
+        Returns
+        -------
+        numpy.ndarray
+            Symmetric, of the channel's components.
+        """
+        return np.kron((P + P.T) / 2, np.eye(self.copies))
+
+
+def _of_the_linearisation(
+    cp: ModuleType, channel: Channel, backoff: float, share: float
+) -> Candidate:
+    """Form that proves nearly the true rate: B = 1, or B that only helps (SO(3), isotropic)."""
+    linear = Linearisation.of(channel)
     # Half of the back-off is room for the proof.
-    shifted = F + (1.0 - backoff / 2) * channel.true_rate * np.eye(2 * n)
-    quick = np.sqrt(np.abs(np.diag(pull)))
     room = backoff / 2 * channel.true_rate
-    P = _least_overshoot(
-        cp, shifted, room, np.concatenate([np.ones(n), quick]), _metric(channel)[:n]
-    )
+    alpha = (1.0 - backoff) * share * channel.true_rate
+    shifted = linear.F + (alpha + room) * np.eye(len(linear.F))
+    P = _least_overshoot(cp, shifted, room, linear.scales, linear.metric)
     if P is None:
         # Next to critical damping the solver gives up; this form is worse, but it is there.
-        weight = np.diag(np.concatenate([quick**2, np.ones(n)]))
+        n = len(linear.metric)
+        weight = np.diag(np.concatenate([linear.scales[n:] ** 2, np.ones(n)]))
         P = solve_continuous_lyapunov(shifted.T, -weight)
         P = P / np.abs(P).max()
-    P = np.kron((P + P.T) / 2, np.eye(copies))
-    alpha = (1.0 - backoff) * channel.true_rate
+    P = linear.whole(P)
     return Candidate(P, alpha, isotropic_multipliers(channel, P), channel.true_rate, 1)
 
 
@@ -181,14 +276,14 @@ def _least_overshoot(
         cp.Minimize(condition),
         [P >> unit, condition * unit >> P, P @ inner + inner.T @ P << 0],
     )
-    if not _solved(problem, cp):
+    if not solved(problem, cp):
         return None
     found = P.value / np.outer(scales, scales)
     found = (found + found.T) / 2
-    return found if _falls(found, F - room * np.eye(len(F))) else None
+    return found if falls(found, F - room * np.eye(len(F))) else None
 
 
-class _Family:
+class Family:
     """Forms looked among: P, L and M as combinations of given ones."""
 
     def __init__(self, channel: Channel) -> None:
@@ -261,92 +356,185 @@ class _Family:
         return members
 
 
-class _Problem:
+class Problem:
     """Inequalities at sampled errors, in coordinates in which the domain has size one."""
 
     def __init__(
-        self, cvxpy: ModuleType, family: _Family, reduction: Reduction, scales: np.ndarray
+        self, cvxpy: ModuleType, family: Family, reduction: Reduction, scales: np.ndarray
     ) -> None:
         self.cp, self.family, self.reduction, self.scales = cvxpy, family, reduction, scales
         self.true_rate = family.channel.true_rate
-        self.forms = np.array([self._scaled(member.P) for member in family.members])
+        self.forms = np.array([self.scaled(member.P) for member in family.members])
         self.samples = [self._at(x) for x in self._errors(_SAMPLES)]
 
-    def solve(self, backoff: float) -> Candidate | None:
-        fine: np.ndarray | None = None
+    @property
+    def several(self) -> bool:
+        """Whether more than one parameter is left to vary."""
+        return len(self.reduction.parameters) > 1
+
+    def solve(self, backoff: float, share: float) -> Candidate | None:
+        """Look for the fastest rate, and at a share of it for the form of least condition.
+
+        Parameters
+        ----------
+        backoff : float
+            Part of the rate given up.
+        share : float
+            Part of the rate asked for.
+
+        Returns
+        -------
+        Candidate or None
+            None when there is none, or the solver found none.
+        """
         high = self.true_rate
         for _ in range(_ROUNDS):
             limit = self._limit(high)
             if limit is None:
                 return None
-            weights = self._best(limit, backoff)
-            if weights is None:
+            for step in _STEPS:
+                # Right at the limit the solver may give up.
+                alpha = (1.0 - backoff) * share * step * limit
+                weights = self._best(alpha / (1.0 - backoff) * (1.0 - backoff / 2))
+                if weights is not None:
+                    break
+            else:
                 return None
-            if fine is None:
-                fine = np.array([self._at(x) for x in self._errors(_FINE)])
-            alpha = (1.0 - backoff) * limit
-            matrices = np.tensordot(fine, weights, (1, 0)) - alpha * np.tensordot(
-                weights, self.forms, 1
-            )
-            least = np.linalg.eigvalsh(matrices)[:, 0]
-            worst = np.argsort(least)[: 4 * (1 + len(self.reduction.parameters))]
-            failing = [k for k in worst if least[k] <= 0.0]
-            if not failing:
+            if self.holds(weights, alpha):
                 claim = self.family.combine(weights)
                 return Candidate(claim.P, alpha, (claim.L, claim.M), limit, len(self.samples))
-            self.samples += [fine[k] for k in failing]
             high = limit
         return None
+
+    def holds(self, weights: np.ndarray, alpha: float) -> bool:
+        """Whether a rate holds on a fine grid; what fails there is added to the samples.
+
+        Parameters
+        ----------
+        weights : numpy.ndarray
+            Weights of the members.
+        alpha : float
+            The rate, 1/s.
+
+        Returns
+        -------
+        bool
+            Whether nothing was added.
+        """
+        matrices = np.tensordot(self._fine, weights, (1, 0))
+        matrices -= alpha * np.tensordot(weights, self.forms, 1)
+        least = np.linalg.eigvalsh(matrices)[:, 0]
+        worst = np.argsort(least)[: 4 * (1 + len(self.reduction.parameters))]
+        failing = [k for k in worst if least[k] <= 0.0]
+        self.samples += [self._fine[k] for k in failing]
+        return not failing
+
+    @cached_property
+    def _fine(self) -> np.ndarray:
+        return np.array([self._at(x) for x in self._errors(_FINE)])
 
     def _limit(self, high: float) -> float | None:
         """Fastest rate that is feasible on the samples, by bisection."""
         cp = self.cp
         weights, rate, margin = cp.Variable(len(self.forms)), cp.Parameter(), cp.Variable()
-        form = self._combined(weights, self.forms)
+        form = self.combined(weights, self.forms)
         size = len(self.scales)
         problem = cp.Problem(
             cp.Maximize(margin),
             [cp.trace(form) == size, form >> 1e-5 * np.eye(size), margin <= 1.0]
             + [
-                self._combined(weights, sample) - rate * form >> margin * np.eye(size)
+                self.combined(weights, sample) - rate * form >> margin * np.eye(size)
                 for sample in self.samples
             ],
         )
         low, found = 0.0, None
         while high - low > _TOLERANCE * self.true_rate:
             rate.value = (low + high) / 2
-            if _solved(problem, cp) and margin.value > _MARGIN * max(1.0, self.true_rate):
+            if solved(problem, cp) and margin.value > _MARGIN * max(1.0, self.true_rate):
                 low = found = rate.value
             else:
                 high = rate.value
         return None if found is None else float(found)
 
-    def _best(self, limit: float, backoff: float) -> np.ndarray | None:
-        """Weights for the form of least condition that still has half of the back-off as room."""
+    def _best(self, rate: float) -> np.ndarray | None:
+        """Weights for the form of least condition."""
         cp = self.cp
         weights, condition = cp.Variable(len(self.forms)), cp.Variable()
-        form = self._combined(weights, self.forms)
-        unit = self._scaled(np.diag(np.tile(_metric(self.family.channel), 2)))
-        rate = (1.0 - backoff / 2) * limit
-        # Large multipliers cost nothing in the samples, but make proofs long.
-        sizes = np.linalg.norm(np.array(self.samples), axis=(2, 3)).max(0) / self.true_rate
+        form = self.combined(weights, self.forms)
+        unit = self.scaled(np.diag(np.tile(metric(self.family.channel), 2)))
         problem = cp.Problem(
-            cp.Minimize(condition + _SMALLNESS * cp.norm(cp.multiply(sizes, weights))),
-            [form >> unit, condition * unit >> form]
-            + [self._combined(weights, sample) - rate * form >> 0 for sample in self.samples],
+            cp.Minimize(condition + _SMALLNESS * cp.norm(cp.multiply(self.sizes(), weights))),
+            [form >> unit, condition * unit >> form, *self.falling(weights, rate)],
         )
-        return np.array(weights.value) if _solved(problem, cp) else None
+        return np.array(weights.value) if solved(problem, cp) else None
 
-    def _combined(self, weights: Any, matrices: np.ndarray) -> Any:
+    def falling(self, weights: Any, rate: float) -> list[Any]:
+        """Inequalities of a rate at the samples.
+
+        Parameters
+        ----------
+        weights : cvxpy.Variable
+            Weights of the members.
+        rate : float
+            The rate, 1/s.
+
+        Returns
+        -------
+        list
+            Constraints.
+        """
+        form = self.combined(weights, self.forms)
+        return [self.combined(weights, sample) - rate * form >> 0 for sample in self.samples]
+
+    def sizes(self) -> np.ndarray:
+        """Size of each member in the inequalities.
+
+        Large multipliers cost nothing in the samples, but make proofs long.
+
+        Returns
+        -------
+        numpy.ndarray
+            Beside one for the rate itself.
+        """
+        sizes = np.linalg.norm(np.array(self.samples), axis=(2, 3)).max(0)
+        return np.asarray(sizes / self.true_rate)
+
+    def combined(self, weights: Any, matrices: np.ndarray) -> Any:
+        """Sum of matrices by weight, as an expression of the solver.
+
+        Parameters
+        ----------
+        weights : cvxpy.Variable
+            Weights of the members.
+        matrices : numpy.ndarray
+            One for each member, shape (members, 2 n, 2 n).
+
+        Returns
+        -------
+        cvxpy.Expression
+            Shape (2 n, 2 n).
+        """
         size = len(self.scales)
         flat = matrices.reshape(len(matrices), -1).T
         return self.cp.reshape(flat @ weights, (size, size), order="C")
 
     def _at(self, x: np.ndarray) -> np.ndarray:
-        return np.array([self._scaled(A) for A in self.family.matrices(x)])
+        return np.array([self.scaled(A) for A in self.family.matrices(x)])
 
-    def _scaled(self, matrix: np.ndarray) -> np.ndarray:
-        return matrix * np.outer(self.scales, self.scales)
+    def scaled(self, matrix: np.ndarray) -> np.ndarray:
+        """Matrix in coordinates in which the domain has size one.
+
+        Parameters
+        ----------
+        matrix : numpy.ndarray
+            In the channel's units, shape (2 n, 2 n).
+
+        Returns
+        -------
+        numpy.ndarray
+            The same shape.
+        """
+        return np.asarray(matrix * np.outer(self.scales, self.scales))
 
     def _errors(self, counts: dict[int, int]) -> list[np.ndarray]:
         reduction = self.reduction
@@ -365,7 +553,21 @@ class _Problem:
         return list(np.unique(np.array(points), axis=0))
 
 
-def _solved(problem: Any, cp: ModuleType) -> bool:
+def solved(problem: Any, cp: ModuleType) -> bool:
+    """Solve a convex problem.
+
+    Parameters
+    ----------
+    problem : cvxpy.Problem
+        The problem.
+    cp : module
+        cvxpy.
+
+    Returns
+    -------
+    bool
+        Whether there is a solution, accurate or not.
+    """
     with warnings.catch_warnings():
         # An inaccurate solution is as good as another: it is looked at again, and proved or not.
         warnings.simplefilter("ignore")
@@ -385,8 +587,19 @@ def _scales(channel: Channel, angle: float, distance: float | None) -> np.ndarra
     return np.concatenate([x, x * np.maximum(quick, channel.true_rate)])
 
 
-def _falls(P: np.ndarray, F: np.ndarray) -> bool:
-    """Whether P > 0 and P F + F^T P < 0, in floats and independent of units."""
+def falls(P: np.ndarray, F: np.ndarray) -> bool:
+    """Whether P > 0 and P F + F^T P < 0, in floats and independent of units.
+
+    Parameters
+    ----------
+    P, F : numpy.ndarray
+        Matrices of the same shape.
+
+    Returns
+    -------
+    bool
+        No proof.
+    """
     try:
         root = np.linalg.cholesky(P)
     except np.linalg.LinAlgError:
@@ -395,8 +608,19 @@ def _falls(P: np.ndarray, F: np.ndarray) -> bool:
     return bool(np.linalg.eigvalsh((turned + turned.T) / 2)[-1] < 0.0)
 
 
-def _metric(channel: Channel) -> np.ndarray:
-    """Weights of squares in which overshoot is counted: metres over the channel's length."""
+def metric(channel: Channel) -> np.ndarray:
+    """Return the weights of squares in which lengths of x are counted.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs.
+
+    Returns
+    -------
+    numpy.ndarray
+        One over the square of the channel's length for metres, one for radians, shape (n,).
+    """
     return np.array([channel.length**-2 if unit == "m" else 1.0 for unit in channel.units])
 
 
@@ -410,7 +634,19 @@ def _symmetric(i: int, j: int, size: int) -> np.ndarray:
     return matrix
 
 
-def _cvxpy() -> ModuleType:
+def load_cvxpy() -> ModuleType:
+    """Import the solver.
+
+    Returns
+    -------
+    module
+        cvxpy.
+
+    Raises
+    ------
+    ConcurError
+        If it is not installed.
+    """
     if find_spec("cvxpy") is None or find_spec("clarabel") is None:
         raise ConcurError(
             "certificates",
