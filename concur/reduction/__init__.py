@@ -8,12 +8,8 @@ from concur.reduction._model import UNDETERMINED, ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
 from concur.reduction._stages import StagedReduction
-from concur.reduction._symmetry import (
-    JointSymmetry,
-    SymmetryGroup,
-    SymmetryReport,
-    symmetry,
-)
+from concur.reduction._symmetry import symmetry
+from concur.reduction._symmetry_report import JointSymmetry, SymmetryGroup, SymmetryReport
 from concur.reduction._wheels import WheelReduction
 
 __all__ = [
