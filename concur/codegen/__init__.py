@@ -1,15 +1,22 @@
-"""From expressions to numbers: the buffered evaluator behind every numeric call."""
+"""From expressions to numbers: evaluator and compiler behind every numeric call."""
 
-from concur.codegen._evaluated import DRIFT, Array, EvaluatedMethods, evaluated
-from concur.codegen._evaluator import Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen._compiler import CompilerWarning
+from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated, instructions
+from concur.codegen._evaluator import DRIFT, Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen._library import Compiled, compiled
 
 __all__ = [
     "DRIFT",
     "Array",
+    "Build",
+    "Compiled",
+    "CompilerWarning",
     "EvaluatedMethods",
     "Evaluator",
     "as_floats",
+    "compiled",
     "evaluated",
+    "instructions",
     "nonfinite_error",
     "shape_error",
 ]

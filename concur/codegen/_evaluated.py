@@ -5,15 +5,18 @@ from __future__ import annotations
 import functools
 import inspect
 import re
+import time
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, ParamSpec, TypeAlias, TypeVar
+from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen._evaluator import Evaluator, as_floats, nonfinite_error, shape_error
-from concur.errors import ConcurError, ShapeError
+from concur.codegen._library import compiled
+from concur.errors import ConcurError, ShapeError, UnknownNameError
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -21,14 +24,47 @@ R = TypeVar("R")
 Array: TypeAlias = Any
 """A NumPy array of floats, or a CasADi `SX` expression: out comes what went in."""
 
-DRIFT = 0.1
-"""Largest difference of a quaternion's squared norm from one that counts as drift."""
+_NONE: Mapping[Any, Any] = MappingProxyType({})
+
+_NUMBERS = frozenset({np.ndarray, np.float64, float, int, list, tuple})
+"""Types that hold no expressions, with no further look."""
 
 _Shape: TypeAlias = tuple[str | int, ...]
 
 
+@dataclass(frozen=True)
+class Build:
+    """What `compile_functions` has done.
+
+    Parameters
+    ----------
+    names : tuple of str
+        The functions.
+    instructions : tuple of int
+        Length of the graph of each.
+    compiled : bool
+        Whether machine code is called; else the functions are interpreted, for lack of a compiler.
+    cached : bool
+        Whether they had been compiled before.
+    graph, written, built : float
+        Times in which the graphs were built, the C sources written, and these compiled or found
+        and loaded, s.
+    """
+
+    names: tuple[str, ...]
+    instructions: tuple[int, ...]
+    compiled: bool
+    cached: bool
+    graph: float
+    written: float
+    built: float
+
+
 class EvaluatedMethods:
     """Base of classes with `evaluated` methods: keeps their evaluators out of pickles."""
+
+    COMPILED: ClassVar[tuple[str, ...]] = ()
+    """Methods that `compile_functions` compiles when it is told none."""
 
     @property
     def quaternions(self) -> Mapping[int, str]:
@@ -38,11 +74,125 @@ class EvaluatedMethods:
         """
         return MappingProxyType({})
 
+    def compile_functions(self, *functions: str | tuple[Any, ...]) -> Build:
+        """Compile methods of this object: from now on they run as machine code.
+
+        Their results stay the same. Copies made by pickling call machine code too; other objects
+        are left alone.
+
+        Parameters
+        ----------
+        *functions : str or tuple
+            Names of methods that take arrays; for one that takes a name too, a tuple with it,
+            like ``("jacobian", "tool")``. Default: those in `COMPILED`, and those that were
+            called with numbers before.
+
+        Returns
+        -------
+        Build
+            What was compiled, and what it took.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such method.
+        """
+        start = time.perf_counter()
+        asked = functions or self.COMPILED
+        calls = [entry if isinstance(entry, tuple) else (entry,) for entry in asked]
+        evaluators = {call: self._evaluator(*call) for call in calls}
+        found = list(dict.fromkeys(evaluators.values()))
+        if not functions:
+            kept: dict[Any, _Entry] = self.__dict__.get("_evaluators", {})
+            called = [e.evaluator for e in kept.values() if e.evaluator is not None]
+            found = list(dict.fromkeys([*found, *called]))
+        if not found:
+            raise _nothing_to_compile(self)
+        graphs = [evaluator.function for evaluator in found]
+        graph = time.perf_counter() - start
+        made = compiled(graphs)
+        if made is not None:
+            for evaluator, function in zip(found, made.functions, strict=True):
+                evaluator.replace(function)
+            kept = self.__dict__["_evaluators"]
+            keys = [key for key, entry in kept.items() if entry.evaluator in found]
+            before = self.__dict__.get("_compiled", ())
+            self.__dict__["_compiled"] = tuple(dict.fromkeys((*before, *keys)))
+        return Build(
+            tuple(f.name() for f in graphs),
+            tuple(instructions(f) for f in graphs),
+            made is not None,
+            made is not None and made.cached,
+            graph,
+            0.0 if made is None else made.written,
+            0.0 if made is None else made.built,
+        )
+
+    def _evaluator(self, name: str, *static: Any) -> Evaluator:
+        method: Any = getattr(type(self), name, None) if isinstance(name, str) else None
+        if not hasattr(method, "evaluator_for"):
+            known = [n for n in dir(type(self)) if hasattr(getattr(type(self), n), "evaluator_for")]
+            raise UnknownNameError(
+                f"{type(self).__name__}.compile_functions",
+                expected=f"methods that take arrays ({', '.join(known)})",
+                came=f"`{name}`",
+                cure="Correct the name.",
+                name=name,
+            )
+        try:
+            evaluator: Evaluator = method.evaluator_for(self, *static)
+        except TypeError as error:
+            raise ShapeError(
+                f"{type(self).__name__}.compile_functions, `{name}`",
+                expected="the arguments that are no arrays",
+                came=f"{static} ({error})",
+                cure='Write for example ("jacobian", "tool").',
+            ) from None
+        return evaluator
+
     def __getstate__(self) -> dict[str, Any]:
         return {k: v for k, v in self.__dict__.items() if k != "_evaluators"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+def _compile_again(owner: Any) -> None:
+    """Compile what was compiled before an object was pickled, at the first call after."""
+    known = owner.__dict__.get("_compiled", ())
+    if known and "_evaluators" not in owner.__dict__:
+        owner.__dict__["_evaluators"] = {}
+        owner.compile_functions(*[(name.rpartition(".")[2], *static) for name, static in known])
+
+
+def instructions(function: ca.Function) -> int:
+    """Length of a function's graph, with the graphs that it calls counted once each.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        The function.
+
+    Returns
+    -------
+    int
+        Number of instructions.
+    """
+    inner = function.find_functions() if function.is_a("MXFunction") else []
+    return sum(
+        int(f.n_instructions())
+        for f in [function, *inner]
+        if f.is_a("SXFunction") or f.is_a("MXFunction")
+    )
+
+
+def _nothing_to_compile(owner: EvaluatedMethods) -> UnknownNameError:
+    return UnknownNameError(
+        f"{type(owner).__name__}.compile_functions",
+        expected="names of methods that take arrays",
+        came="none, and none was called before",
+        cure="Name some.",
+    )
 
 
 def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
@@ -74,33 +224,57 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         names = list(parameters.parameters)
         first = 1 if names[0] == "self" else 0
         last = first + len(shapes_in)
-        configuration = names.index("q") - first if first and "q" in names[first:last] else None
+        configuration = first and "q" in names[first:last]
         own_cache: dict[Any, _Entry] = {}
+        count, qualified = len(names), function.__qualname__
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs or len(args) != len(names):
+            if kwargs or len(args) != count:
                 bound = parameters.bind(*args, **kwargs)
                 bound.apply_defaults()
                 args = bound.args
-            arrays, static = args[first:last], args[last:]
-            cache = args[0].__dict__.setdefault("_evaluators", {}) if first else own_cache
-            key = (function.__qualname__, static)
+            cache = args[0].__dict__.get("_evaluators", _NONE) if first else own_cache
             try:
-                entry = cache.get(key)
+                entry = cache.get((qualified, args[last:]))
             except TypeError:
-                raise _not_a_name(_where(args), static) from None
+                raise _not_a_name(_where(args), args[last:]) from None
+            arrays = args[first:last]
             if entry is None:
-                entry = cache[key] = _Entry(_build(args, static))
+                entry = _entry(args)
+            for array in arrays:
+                if type(array) not in _NUMBERS:
+                    break
+            else:
+                return (entry.evaluator or entry.numeric(*_labels(args)))(*arrays)
             if any(isinstance(a, ca.SX) for a in arrays):
                 return entry.expand(_expressions(args, arrays, ca.SX))
+            evaluator = entry.numeric(*_labels(args))
             if any(isinstance(a, ca.MX) for a in arrays):
-                evaluator = entry.evaluator or entry.numeric(_where(args), _shapes(args))
                 return evaluator.function(*_expressions(args, arrays, ca.MX))
-            evaluator = entry.evaluator or entry.numeric(_where(args), _shapes(args))
-            if configuration is not None and args[0].quaternions:
-                _check_quaternions(arrays[configuration], args[0].quaternions, evaluator)
             return evaluator(*arrays)
+
+        def _entry(args: Any) -> _Entry:
+            """The graph for some arguments, built at the first call."""
+            owner = args[0] if first else None
+            if first:
+                _compile_again(owner)
+            cache = owner.__dict__.setdefault("_evaluators", {}) if first else own_cache
+            key = (qualified, args[last:])
+            entry: _Entry | None = cache.get(key)
+            if entry is None:
+                entry = cache[key] = _Entry(_build(args, args[last:]))
+            return entry
+
+        def _labels(args: Any) -> Any:
+            quaternions = args[0].quaternions if configuration else None
+            return _where(args), _shapes(args), quaternions
+
+        def evaluator_for(owner: Any, *static: Any) -> Evaluator:
+            """What is called with numbers, for an object and arguments that select a function."""
+            bound = parameters.bind(owner, *[None] * (last - first), *static)
+            bound.apply_defaults()
+            return _entry(bound.args).numeric(*_labels(bound.args))
 
         def _where(args: Any) -> str:
             owner = getattr(args[0], "name", None) if first else None
@@ -150,27 +324,10 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 for n in shape
             )
 
+        call.evaluator_for = evaluator_for  # type: ignore[attr-defined]
         return call
 
     return decorate
-
-
-def _check_quaternions(q: Any, quaternions: Mapping[int, str], evaluator: Evaluator) -> None:
-    """Refuse what is far from unit norm; rounding and integrators' drift are not."""
-    array = np.asarray(q)
-    if array.dtype.kind not in "fiu" or array.shape != evaluator.inputs[0].shape[:1]:
-        return  # the evaluator says what is wrong
-    for start, body in quaternions.items():
-        part = array[start : start + 4]
-        square = float(part @ part)
-        if abs(square - 1.0) > DRIFT:
-            raise ShapeError(
-                f"{evaluator.where}, argument `q`, quaternion of `{body}` at "
-                f"q[{start}:{start + 4}]",
-                expected="unit norm",
-                came=f"norm {square**0.5:.6g}",
-                cure="Normalise it, in the order (x, y, z, w); a lost measurement is no attitude.",
-            )
 
 
 def _not_a_name(where: str, static: tuple[Any, ...]) -> ShapeError:
@@ -203,14 +360,16 @@ class _Entry:
         results = tuple(ca.sparsify(r) for r in self._graph.call(expressions))
         return results if len(results) != 1 else results[0]
 
-    def numeric(self, where: str, shapes: list[tuple[int, ...]]) -> Evaluator:
+    def numeric(
+        self, where: str, shapes: list[tuple[int, ...]], quaternions: Mapping[int, str] | None
+    ) -> Evaluator:
         if self.evaluator is None:
             sizes = [self._graph.size_out(i) for i in range(self._graph.n_out())]
             known = [
                 tuple(own if n < 0 else n for n, own in zip(shape, size, strict=False))
                 for shape, size in zip(shapes, sizes, strict=True)
             ]
-            self.evaluator = Evaluator(self._graph, known, where)
+            self.evaluator = Evaluator(self._graph, known, where, quaternions)
         return self.evaluator
 
 

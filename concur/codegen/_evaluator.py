@@ -7,14 +7,22 @@ only copies numbers in, triggers, and copies numbers out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from math import isfinite
 from threading import Lock
 from typing import Any
 
 import casadi as ca
 import numpy as np
 
+from concur.codegen._library import Compiled, compiled
 from concur.errors import ConcurError, NonFiniteError, ShapeError
+
+DRIFT = 0.1
+"""Largest difference of a quaternion's squared norm from one that counts as drift."""
+
+_OTHER = (TypeError, ValueError, NotImplementedError, BufferError)
+"""What a memory raises at numbers that are not of its own kind."""
 
 
 class Evaluator:
@@ -31,37 +39,92 @@ class Evaluator:
         Shape of each NumPy result: ``()`` for a float, ``(n,)`` or ``(m, n)``.
     where : str
         Name used in error messages.
+    quaternions : mapping of int to str, optional
+        Where unit quaternions start in the argument named `q`, and whose they are: a call
+        refuses numbers that are none.
 
     Attributes
     ----------
     function : casadi.Function
-        The function with dense inputs and results.
+        The function with dense inputs and results, as an expression graph.
+    compiled : bool
+        Whether machine code is called in place of the graph's interpreter.
     inputs, outputs : tuple of numpy.ndarray
         Views of the buffers, in column-major order, for use without copies: fill the
         inputs, call `trigger`, read the outputs.
     """
 
     def __init__(
-        self, function: ca.Function, shapes: Sequence[tuple[int, ...]], where: str
+        self,
+        function: ca.Function,
+        shapes: Sequence[tuple[int, ...]],
+        where: str,
+        quaternions: Mapping[int, str] | None = None,
     ) -> None:
         self.where = where
         self._lock = Lock()
         self.shapes = tuple(shapes)
         self.function = _dense(function)
-        self._places = tuple(f"{where}, argument `{name}`" for name in self.function.name_in())
+        self.compiled = False
+        names = self.function.name_in()
+        self._places = tuple(f"{where}, argument `{name}`" for name in names)
         sizes_in = [self.function.size_in(i) for i in range(self.function.n_in())]
         sizes_out = [self.function.size_out(i) for i in range(self.function.n_out())]
-        self._flat_in, self.inputs, parts_in = _views(sizes_in)
-        self._flat_out, self.outputs, parts_out = _views(sizes_out)
-        self._buffer, self.trigger = self.function.buffer()
+        self._flat_in, self.inputs, self._parts_in = _views(sizes_in)
+        self._flat_out, self.outputs, self._parts_out = _views(sizes_out)
+        self._memories: tuple[Any, ...] = tuple(memoryview(part.data) for part in self._parts_in)
+        # A memory takes a vector in a third of NumPy's time, and only one of its own kind.
+        self._slots = tuple(
+            (memory if columns == 1 else None, memory, index)
+            for index, (memory, (_, columns)) in enumerate(
+                zip(self._memories, sizes_in, strict=True)
+            )
+        )
+        self._readers = tuple(
+            part.item if shape == () else part.reshape(shape, order="F").copy
+            for part, shape in zip(self._parts_out, self.shapes, strict=True)
+        )
+        self._quaternions = dict(quaternions or {}) if "q" in names else {}
+        self._attitudes = tuple(self._quaternions)
+        self._configuration = self._memories[names.index("q")] if self._attitudes else None
+        self._use(self.function)
+
+    def _use(self, function: ca.Function) -> None:
+        """Let a function with the same arguments and results work on the buffers."""
+        self._buffer, self.trigger = function.buffer()
         self._failed = False
         if not self.function.is_a("SXFunction"):
             # Only a function with a solver inside can fail, and then leaves old results behind.
-            self.trigger = self._guarded(self.trigger)
-        for index, part in enumerate(parts_in):
+            self.trigger = self._guarded(self._buffer, self.trigger)
+        for index, part in enumerate(self._parts_in):
             self._buffer.set_arg(index, memoryview(part.data))
-        for index, part in enumerate(parts_out):
+        for index, part in enumerate(self._parts_out):
             self._buffer.set_res(index, memoryview(part.data))
+
+    def replace(self, function: ca.Function) -> None:
+        """Call machine code from now on.
+
+        Parameters
+        ----------
+        function : casadi.Function
+            The evaluator's `function`, compiled.
+        """
+        with self._lock:
+            self._use(function)
+            self.compiled = True
+
+    def compile(self) -> Compiled | None:
+        """Compile the function and call machine code from now on.
+
+        Returns
+        -------
+        Compiled or None
+            What it took; None where it stays interpreted, for lack of a compiler.
+        """
+        made = compiled([self.function])
+        if made is not None:
+            self.replace(made.functions[0])
+        return made
 
     def __call__(self, *arguments: Any) -> Any:
         """Evaluate at NumPy arguments.
@@ -79,59 +142,100 @@ class Evaluator:
         Raises
         ------
         ShapeError
-            If an argument has another shape than the function's input.
+            If an argument has another shape than the function's input, or a quaternion is none.
         NonFiniteError
             If an argument holds a NaN or an infinity.
         ConcurError
             If the function fails.
         """
         with self._lock:
-            for view, argument, place in zip(self.inputs, arguments, self._places, strict=True):
-                array = as_floats(argument, place)
-                if array.shape == view.shape:
-                    view[...] = array
-                elif (*array.shape, 1) == view.shape or (array.shape == () and view.size == 1):
-                    view[:, 0] = array
+            for (vector, memory, index), argument in zip(self._slots, arguments, strict=True):
+                if vector is not None:
+                    try:
+                        vector[:] = argument
+                        continue
+                    except _OTHER:
+                        pass
+                if type(argument) is float and len(memory) == 1:
+                    memory[0] = argument
                 else:
-                    raise shape_error(place, view.shape, array.shape)
-            if not np.isfinite(self._flat_in).all():
+                    self._take(index, argument)
+            flat = self._flat_in
+            # The sum of squares is finite if all numbers are, and not too large.
+            if not isfinite(flat.dot(flat)) and not np.isfinite(flat).all():
                 self._refuse_nonfinite()
+            for start in self._attitudes:
+                x, y, z, w = self._configuration[start : start + 4]  # type: ignore[index]
+                if abs(x * x + y * y + z * z + w * w - 1.0) > DRIFT:
+                    self._refuse_attitude(start)
             self.trigger()
-            if not self.succeeded:
+            if self._failed:
                 raise ConcurError(
                     self.where,
                     expected="an evaluation that succeeds",
                     came=f"a failure inside `{self.function.name()}`",
                     cure="Its results are not given out; check that the arguments are sensible.",
                 )
-            results = tuple(
-                float(view[0, 0]) if shape == () else view.reshape(shape, order="F").copy()
-                for view, shape in zip(self.outputs, self.shapes, strict=True)
-            )
-        return results if len(results) != 1 else results[0]
+            results = [read() for read in self._readers]
+        return results[0] if len(results) == 1 else tuple(results)
 
     @property
     def succeeded(self) -> bool:
         """Whether the last `trigger` ran to its end; if not, the outputs are old ones."""
         return not self._failed
 
-    def _guarded(self, trigger: Callable[[], None]) -> Callable[[], None]:
+    def _guarded(self, buffer: Any, trigger: Callable[[], None]) -> Callable[[], None]:
         def run() -> None:
             try:
                 trigger()
-                self._failed = self._buffer.ret() != 0
+                self._failed = buffer.ret() != 0
             except RuntimeError:
                 self._failed = True
 
         return run
+
+    def _take(self, index: int, argument: Any) -> None:
+        """Take an argument that is no vector of floats, or say what is wrong with it."""
+        view, place = self.inputs[index], self._places[index]
+        array = as_floats(argument, place)
+        if array.shape == view.shape:
+            view[...] = array
+        elif (*array.shape, 1) == view.shape or (array.shape == () and view.size == 1):
+            view[:, 0] = array
+        else:
+            raise shape_error(place, view.shape, array.shape)
 
     def _refuse_nonfinite(self) -> None:
         for view, place in zip(self.inputs, self._places, strict=True):
             if not np.isfinite(view).all():
                 raise nonfinite_error(place, view)
 
+    def _refuse_attitude(self, start: int) -> None:
+        part = np.array(self._configuration[start : start + 4])  # type: ignore[index]
+        raise ShapeError(
+            f"{self.where}, argument `q`, quaternion of `{self._quaternions[start]}` at "
+            f"q[{start}:{start + 4}]",
+            expected="unit norm",
+            came=f"norm {np.linalg.norm(part):.6g}",
+            cure="Normalise it, in the order (x, y, z, w); a lost measurement is no attitude.",
+        )
+
     def __reduce__(self) -> Any:
-        return Evaluator, (self.function, self.shapes, self.where)
+        parts = self.function, self.shapes, self.where, self._quaternions
+        return _rebuilt, (*parts, self.compiled)
+
+
+def _rebuilt(
+    function: ca.Function,
+    shapes: Sequence[tuple[int, ...]],
+    where: str,
+    quaternions: Mapping[int, str],
+    compile_too: bool,
+) -> Evaluator:
+    evaluator = Evaluator(function, shapes, where, quaternions)
+    if compile_too:
+        evaluator.compile()
+    return evaluator
 
 
 def as_floats(value: Any, where: str) -> np.ndarray:

@@ -1,0 +1,357 @@
+"""C compilers: find one, compile sources to a library, and keep what was compiled.
+
+Flags change no value: `-std=c99` keeps multiplications and additions apart (no contraction to
+fused ones), so that compiled code gives the interpreter's numbers; `-fno-math-errno` and
+`-fno-trapping-math` give up only what nobody reads, `errno` and the flags of the floating-point
+unit. Never `-ffast-math`: it deletes the tests for NaN that keep torque in.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import hashlib
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import casadi as ca
+
+from concur.codegen._sources import LONG, WHOLE, Sources
+
+CANDIDATES = ("gcc", "clang", "cc")
+"""Commands that are tried when the environment names none."""
+
+FLAGS = (
+    "-march=native",
+    "-std=c99",
+    "-fPIC",
+    "-fno-math-errno",
+    "-fno-trapping-math",
+    "-fvisibility=hidden",
+    "-w",
+)
+"""How everything is compiled; the level of optimization is chosen by length."""
+
+KEPT_DAYS, KEPT_BYTES = 90, 512 * 2**20
+"""What was not used for so long, or is beyond this size and used least recently, is removed."""
+
+_EXPORT = '-DCASADI_SYMBOL_EXPORT=__attribute__((visibility("default")))'
+_SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
+_SAID: set[str] = set()
+_TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []
+
+
+class CompilerWarning(UserWarning):
+    """Code runs slower than it could, or is compiled again and again; told once per process."""
+
+
+class _CompilationError(Exception):
+    """A compiler that did not do it; its last words."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A C compiler.
+
+    Parameters
+    ----------
+    command : tuple of str
+        How it is called.
+    identity : str
+        Version, target, and the processor for which `-march=native` compiles.
+    """
+
+    command: tuple[str, ...]
+    identity: str
+
+    def key(self, code: Sources) -> str:
+        """Name under which compiled sources are kept.
+
+        Parameters
+        ----------
+        code : Sources
+            The sources.
+
+        Returns
+        -------
+        str
+            SHA-256 of sources, flags, CasADi's version and this compiler, hexadecimal.
+        """
+        parts = [self.identity, *self.command, *_flags(code), ca.__version__, *code.files]
+        digest = hashlib.sha256()
+        for part in parts:
+            digest.update(part.encode())
+            digest.update(b"\0")
+        return digest.hexdigest()
+
+    def build(self, code: Sources, library: Path) -> None:
+        """Compile sources.
+
+        Parameters
+        ----------
+        code : Sources
+            The sources.
+        library : Path
+            Where the library goes; objects go beside it.
+        """
+        flags = [*self.command, *_flags(code), *_EXTRA_FLAGS, _EXPORT]
+        names = [f"part{index}" for index in range(len(code.files))]
+        for name, text in zip(names, code.files, strict=True):
+            (library.parent / f"{name}.c").write_text(text, encoding="utf-8")
+        if code.solver:
+            flags.append(f"-I{ca.GlobalOptions.getCasadiIncludePath()}")
+        # Relative names: where it was compiled is no part of the library.
+        commands = [[*flags, "-c", f"{name}.c", "-o", f"{name}.o"] for name in names]
+        with ThreadPoolExecutor(_processors()) as pool:
+            list(pool.map(lambda command: _run(command, library.parent), commands))
+        objects = [f"{name}.o" for name in names]
+        solver = [str(_solver_library())] if code.solver else []
+        _run(
+            [*self.command, "-shared", *objects, *solver, "-lm", "-o", library.name],
+            library.parent,
+        )
+
+
+_EXTRA_FLAGS = () if sys.platform == "win32" else ("-fno-semantic-interposition",)
+
+
+def find_compiler() -> Compiler | None:
+    """Find a C compiler.
+
+    In this order: $CONCUR_CC, where "none" stands for no compiler; $CC; gcc, clang, cc; the
+    package `ziglang`.
+
+    Returns
+    -------
+    Compiler or None
+        The first one that answers.
+    """
+    names = ("CONCUR_CC", "CC", "PATH")
+    return _find_compiler(*(os.environ.get(name, "") for name in names))
+
+
+def interpreted_on_purpose() -> bool:
+    """Whether the environment asks not to compile, with CONCUR_CC=none.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+    """
+    return os.environ.get("CONCUR_CC", "") == "none"
+
+
+@functools.lru_cache(maxsize=16)
+def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
+    if chosen == "none":
+        return None
+    wanted = [shlex.split(command) for command in (chosen, usual) if command]
+    wanted += [[name] for name in CANDIDATES]
+    if importlib.util.find_spec("ziglang") is not None:
+        wanted.append([sys.executable, "-m", "ziglang", "cc"])
+    for command in wanted:
+        executable = shutil.which(command[0], path=path or None)
+        if executable is None:
+            continue
+        answers = []
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            for question in ("--version", "-dumpmachine"):
+                answers.append(
+                    subprocess.run(
+                        [executable, *command[1:], question],
+                        capture_output=True,
+                        check=True,
+                        text=True,
+                        timeout=60,
+                    ).stdout
+                )
+            identity = "\n".join([*answers, _processor()])
+            return Compiler((executable, *command[1:]), identity)
+    return None
+
+
+def cache_directory() -> Path:
+    """Directory in which compiled libraries are kept.
+
+    $CONCUR_CACHE, or the platform's directory for caches; where that cannot be written, a
+    temporary one, which ends with the process.
+
+    Returns
+    -------
+    Path
+        The directory.
+    """
+    given = os.environ.get("CONCUR_CACHE", "")
+    if given:
+        wanted = Path(given)
+    else:
+        from platformdirs import user_cache_path
+
+        wanted = user_cache_path("concur", appauthor=False) / "compiled"
+    try:
+        wanted.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=wanted):
+            return wanted
+    except OSError as error:
+        say_once(
+            f"Compiled code cannot be kept in {wanted} ({error.strerror}): it is compiled anew in "
+            "each process. Let CONCUR_CACHE name a directory that can be written."
+        )
+    if not _TEMPORARY:
+        _TEMPORARY.append(tempfile.TemporaryDirectory(prefix="concur-"))
+    return Path(_TEMPORARY[0].name)
+
+
+def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
+    """Compile sources, or take them from the cache.
+
+    Parameters
+    ----------
+    code : Sources
+        The sources.
+    compiler : Compiler
+        The compiler.
+
+    Returns
+    -------
+    tuple of Path and bool, or None
+        The library and whether it was there already; None if it cannot be compiled, which is
+        said once.
+    """
+    directory, key = cache_directory(), compiler.key(code)
+    kept = directory / f"{key}{_SUFFIX}"
+    if _whole(kept):
+        with contextlib.suppress(OSError):
+            os.utime(kept)
+        return kept, True
+    try:
+        # What a killed process leaves behind is in a directory of its own, and trimmed some day.
+        with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
+            built = Path(scratch) / f"library{_SUFFIX}"
+            compiler.build(code, built)
+            seal = Path(scratch) / "seal"
+            seal.write_text(_digest(built), encoding="ascii")
+            os.replace(built, kept)
+            os.replace(seal, _seal(kept))
+    except (_CompilationError, OSError) as error:
+        say_once(
+            f"`{' '.join(compiler.command)}` did not compile ({error}): expressions are "
+            "interpreted, which is ten times slower. Let CONCUR_CC name another compiler."
+        )
+        return None
+    trim(directory)
+    return kept, False
+
+
+def forget(path: Path) -> None:
+    """Remove a library that does not load.
+
+    Parameters
+    ----------
+    path : Path
+        The library.
+    """
+    for part in (path, _seal(path)):
+        with contextlib.suppress(OSError):
+            part.unlink()
+
+
+def trim(directory: Path) -> None:
+    """Remove what was not used for long, and the oldest beyond the size that is kept.
+
+    Parameters
+    ----------
+    directory : Path
+        The cache.
+    """
+    now, entries = time.time(), []
+    with contextlib.suppress(OSError):
+        for path in directory.iterdir():
+            with contextlib.suppress(OSError):
+                facts = path.stat()
+                if path.name.startswith("build-") and now - facts.st_mtime > 86400:
+                    shutil.rmtree(path, ignore_errors=True)
+                elif path.suffix == _SUFFIX:
+                    entries.append((facts.st_mtime, facts.st_size, path))
+    total = 0
+    for used, size, path in sorted(entries, reverse=True):
+        total += size
+        if now - used > KEPT_DAYS * 86400 or total > KEPT_BYTES:
+            forget(path)
+
+
+def say_once(message: str) -> None:
+    """Warn, once per process and message.
+
+    Parameters
+    ----------
+    message : str
+        What is to be known.
+    """
+    if message not in _SAID:
+        _SAID.add(message)
+        warnings.warn(message, CompilerWarning, stacklevel=3)
+
+
+def _flags(code: Sources) -> tuple[str, ...]:
+    level = "-O3" if code.assignments <= WHOLE else "-O2" if code.assignments <= LONG else "-O1"
+    return (level, *FLAGS)
+
+
+def _run(command: Sequence[str], directory: Path) -> None:
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True, check=False)
+    if done.returncode:
+        last = (done.stderr or done.stdout).strip().splitlines()[-1:]
+        raise _CompilationError(last[0] if last else f"exit status {done.returncode}")
+
+
+def _processors() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _processor() -> str:
+    """What `-march=native` depends on."""
+    with contextlib.suppress(OSError):
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+        told = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU ")
+        return "\n".join(line for line in lines if line.startswith(told))
+    return f"{platform.machine()} {platform.processor()}"
+
+
+def _solver_library() -> Path:
+    """DAQP as CasADi's wheel brings it, to be linked in."""
+    place = Path(ca.GlobalOptions.getCasadiPath())
+    for name in ("libdaqpstat.a", "daqpstat.lib"):
+        if (place / name).exists():
+            return place / name
+    raise _CompilationError("CasADi came without the library of its solver DAQP")
+
+
+def _seal(path: Path) -> Path:
+    return path.with_suffix(".sha256")
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _whole(path: Path) -> bool:
+    """Whether a library is there as it was written: a cut one would end the process."""
+    try:
+        return _seal(path).read_text(encoding="ascii") == _digest(path)
+    except (OSError, UnicodeDecodeError):
+        return False

@@ -1,0 +1,167 @@
+"""C sources of CasADi functions, cut so that a compiler is done with them in time.
+
+CasADi writes a function as one block of assignments, however long it is. A compiler's register
+allocation grows faster than the block: gcc 12 needs 1 s for 6 thousand assignments, 16 s for 25
+thousand, and does not come to an end on 240 thousand. Cut into parts of a few hundred, which
+hand over what the later ones need in an array, 25 thousand take 4 s at the same speed (5.4 against
+5.1 us), 240 thousand 17 s at -O1. Short functions stay whole: there the handing over costs more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+
+WHOLE = 8_000
+"""Assignments up to which a function stays in one block."""
+
+PART = 400
+"""Assignments of a part of a longer one."""
+
+FILE = 12_000
+"""Assignments in one file: files are compiled side by side."""
+
+LONG = 60_000
+"""Assignments above which compile time is worth more than the last tenth of speed."""
+
+_BLOCK = re.compile(
+    r"^static int (?P<name>\w+)\(const casadi_real\*\* arg, casadi_real\*\* res, "
+    r"casadi_int\* iw, casadi_real\* w, int mem\) \{\n(?P<body>.*?)\n  return 0;\n\}\n",
+    re.DOTALL | re.MULTILINE,
+)
+_DECLARATION = re.compile(r"^  casadi_real a\d+(, a\d+)*;$")
+_ASSIGNMENT = re.compile(r"^  (a\d+)=")
+_STORE = re.compile(r"^  if \(res\[\d+\]!=0\) res\[\d+\]\[\d+\]=")
+_VARIABLE = re.compile(r"\ba\d+\b")
+_SUPPORT = re.compile(
+    r"^(?:extern )?(casadi_(?:real|int)\*?|void|int) (casadi_\w+\()", re.MULTILINE
+)
+_ENTRIES = "/* Configuration this file was compiled with */"
+_ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
+
+
+@dataclass(frozen=True)
+class Sources:
+    """C sources of some functions.
+
+    Parameters
+    ----------
+    files : tuple of str
+        Their texts; the first one holds the entries.
+    names : tuple of str
+        Name of the entry of each function.
+    assignments : int
+        How many assignments there are in straight-line code.
+    solver : bool
+        Whether they call the solver of quadratic programmes.
+    """
+
+    files: tuple[str, ...]
+    names: tuple[str, ...]
+    assignments: int
+    solver: bool
+
+
+def sources(functions: Sequence[ca.Function]) -> Sources:
+    """Write functions in C.
+
+    Parameters
+    ----------
+    functions : sequence of casadi.Function
+        The functions, over SX or MX.
+
+    Returns
+    -------
+    Sources
+        Texts and names.
+    """
+    # In a library, names must be no keywords or functions of C, and all different.
+    names = tuple(f"concur_{index}_{f.name()}" for index, f in enumerate(functions))
+    generator = ca.CodeGenerator("concur.c", {"with_header": False})
+    for name, function in zip(names, functions, strict=True):
+        generator.add(_renamed(function, name))
+    text = generator.dump()
+    # Otherwise they are seen from outside, and a compiler does not dare to expand them in place.
+    text = _SUPPORT.sub(r"static inline \1 \2", text)
+    blocks = [(match, _lines(match["body"])) for match in _BLOCK.finditer(text)]
+    known = [(match, lines) for match, lines in blocks if lines is not None]
+    count = sum(len(lines) for _, lines in known)
+    main, parts = text, list[str]()
+    for match, lines in reversed(known):
+        if len(lines) > WHOLE:
+            whole, of_block = _cut(match["name"], lines)
+            main = main[: match.start()] + whole + main[match.end() :]
+            parts = of_block + parts
+    head = text[: text.index(_ENTRIES)] if parts else ""
+    files, size = [main], FILE
+    for part in parts:
+        if size >= FILE:
+            files.append(head)
+            size = 0
+        files[-1] += part
+        size += PART
+    return Sources(tuple(files), names, count, "daqp" in text)
+
+
+def _renamed(function: ca.Function, name: str) -> ca.Function:
+    kind = ca.SX if function.is_a("SXFunction") else ca.MX
+    symbols = [kind.sym(own, function.sparsity_in(i)) for i, own in enumerate(function.name_in())]
+    return ca.Function(
+        name, symbols, function.call(symbols), function.name_in(), function.name_out()
+    )
+
+
+def _lines(body: str) -> list[str] | None:
+    """Assignments of a block, or None if it is none of straight-line code."""
+    lines = [line for line in body.split("\n") if not _DECLARATION.match(line)]
+    if all(_ASSIGNMENT.match(line) or _STORE.match(line) for line in lines):
+        return lines
+    return None
+
+
+def _cut(name: str, lines: list[str]) -> tuple[str, list[str]]:
+    """Cut a block: the function that calls its parts, and the parts."""
+    pieces = [lines[start : start + PART] for start in range(0, len(lines), PART)]
+    reads, writes = zip(*(_used(piece) for piece in pieces), strict=True)
+    # What a part has written and a later one reads before it is written anew is handed over.
+    live: set[str] = set()
+    given: list[list[str]] = []
+    for read, written in zip(reversed(reads), reversed(writes), strict=True):
+        given.append(sorted(written & live))
+        live = (live - written) | read
+    given.reverse()
+    place = {variable: i for i, variable in enumerate(sorted(set().union(*given)))}
+    parts, calls, heads = [], [], []
+    for index, (piece, read, written, after) in enumerate(
+        zip(pieces, reads, writes, given, strict=True)
+    ):
+        head = f"void {name}_part{index}({_ARGUMENTS})"
+        loads = [f"  casadi_real {v}=kept[{place[v]}];" for v in sorted(read)]
+        fresh = ", ".join(sorted(written - read))
+        declared = [f"  casadi_real {fresh};"] if fresh else []
+        stores = [f"  kept[{place[v]}]={v};" for v in after]
+        text = "\n".join([f"{head} {{", *loads, *declared, *piece, *stores, "}", "", ""])
+        parts.append(f"{head};\n{text}")
+        heads.append(f"{head};\n")
+        calls.append(f"  {name}_part{index}(arg, res, kept);\n")
+    whole = (
+        f"{''.join(heads)}static int {name}(const casadi_real** arg, casadi_real** res, "
+        "casadi_int* iw, casadi_real* w, int mem) {\n"
+        f"  casadi_real kept[{max(1, len(place))}];\n{''.join(calls)}  return 0;\n}}\n"
+    )
+    return whole, parts
+
+
+def _used(lines: list[str]) -> tuple[set[str], set[str]]:
+    """Variables that a part reads before it writes them, and those it writes."""
+    read, written = set[str](), set[str]()
+    for line in lines:
+        target = _ASSIGNMENT.match(line)
+        right = line[target.end() :] if target else line
+        read.update(v for v in _VARIABLE.findall(right) if v not in written)
+        if target:
+            written.add(target[1])
+    return read, written
