@@ -3,7 +3,13 @@
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._chart import MomentumChart
 from concur.reduction._conserved import Conservation, conservation
+from concur.reduction._constants import (
+    ConstantOfMotion,
+    ConstantsOfMotion,
+    constants_of_motion,
+)
 from concur.reduction._derivative import along, gradient
+from concur.reduction._level_set import LevelSet
 from concur.reduction._model import UNDETERMINED, ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
@@ -19,7 +25,10 @@ __all__ = [
     "AuditRow",
     "AuditStatus",
     "Conservation",
+    "ConstantOfMotion",
+    "ConstantsOfMotion",
     "JointSymmetry",
+    "LevelSet",
     "MomentumChart",
     "MomentumReduction",
     "ReducedModel",
@@ -29,6 +38,7 @@ __all__ = [
     "WheelReduction",
     "along",
     "conservation",
+    "constants_of_motion",
     "gradient",
     "reduce",
     "symmetry",

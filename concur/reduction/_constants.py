@@ -1,0 +1,556 @@
+"""Constants of motion of the reduced system, and what may be divided out by them.
+
+The third step of the reduction, Proposition 4.2.16 and Theorem 4.2.17: functions h_1..h_m on the
+reduced phase space whose fields eta_i, ``iota_eta Omega = dh``, are those of one-parameter groups.
+The theorem asks, and this is tested at random states, exact derivatives throughout:
+
+1. h is constant along the motion, ``{h, H} = 0``;
+2. eta generates a group of motions of the shape: its part on the shape does not depend on
+   the momenta, so that h is affine in them;
+3. ``iota_eta dXi = 0`` on the level set: the two-form there descends to the quotient;
+4. ``dh_i(eta_j) = 0`` for all pairs. The theorem as printed leaves this out, but without it
+   the groups do not keep the level set: on the plane with Omega = Omega_can - beta dx^dy and
+   H = |p|^2 / 2, px - beta y and py + beta x each satisfy all the rest, and d(py + beta x)/dx is
+   beta.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.errors import ReductionError
+from concur.mechanism import unknown_name
+from concur.reduction._constants_search import search
+from concur.reduction._level_set import LevelSet, level_set
+from concur.reduction._model import ReducedModel
+from concur.reduction._phase_space import ROUNDING, PhaseSpace, phase_space
+
+Candidate: TypeAlias = Callable[[Any, Any], Any]
+"""Function h(q, p) over CasADi SX, scalar."""
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantOfMotion(EvaluatedMethods):
+    """A function h(q, p) on the reduced phase space, tested; made by `constants_of_motion`.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    space : PhaseSpace
+        Where it lives.
+    function : casadi.Function
+        h of the configuration and the reduced momentum.
+    rate : float
+        Largest ``{h, H}``, its rate without forces, relative to the terms that have to cancel.
+    bending : float
+        How much the shape part of its field depends on the momenta, relative to its size.
+    twist : float
+        Largest ``iota_eta dXi`` on its own level sets, relative to the field and the momenta.
+    steepness : float
+        Smallest relative size of dh: zero where its values are not regular.
+    controls : tuple of str
+        Controls that change it.
+
+    See Also
+    --------
+    constants_of_motion : makes them.
+    """
+
+    name: str
+    space: PhaseSpace
+    function: ca.Function
+    rate: float
+    bending: float
+    twist: float
+    steepness: float
+    controls: tuple[str, ...]
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.space.nq
+
+    @property
+    def ns(self) -> int:
+        """Number of shape velocities."""
+        return self.space.ns
+
+    @property
+    def quaternions(self) -> Mapping[int, str]:
+        """Where the quaternions start in q, and the bodies whose joints they turn."""
+        return self.space.quaternions
+
+    @property
+    def conserved(self) -> bool:
+        """Whether it is constant while no control acts that changes it."""
+        return self.rate <= ROUNDING
+
+    @property
+    def generator(self) -> bool:
+        """Whether its field covers a motion of the shape, which needs h affine in the momenta."""
+        return self.bending <= ROUNDING
+
+    @property
+    def basic(self) -> bool:
+        """Whether its field preserves the two-form on the level sets."""
+        return self.twist <= ROUNDING
+
+    @property
+    def reducible(self) -> bool:
+        """Whether the reduced system can be reduced further by it alone (Proposition 4.2.16)."""
+        return self.conserved and self.generator and self.basic and self.steepness > ROUNDING
+
+    @property
+    def why(self) -> str:
+        """The evidence, with numbers."""
+        found = []
+        if not self.conserved:
+            found.append(f"changes along the motion, {{h, H}} = {self.rate:.1e}")
+        if not self.generator:
+            found.append("not affine in the momenta: its field is no motion of the shape")
+        if not self.basic:
+            found.append(f"its field changes the two-form on the level set ({self.twist:.1e})")
+        if self.steepness <= ROUNDING:
+            found.append("its differential vanishes somewhere")
+        text = "; ".join(found) or "constant, and its field generates motions that keep Omega"
+        if self.conserved and self.controls:
+            text += f"; changed by the controls {', '.join(self.controls)}"
+        return text
+
+    def __str__(self) -> str:
+        verdict = "reduces" if self.reducible else "kept" if self.conserved else "no constant"
+        return f"{self.name}: {verdict}, {self.why}"
+
+    @evaluated("(nq),(ns)->()")
+    def value(self, q: Array, p: Array) -> Array:
+        """Value of the constant.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        float or casadi.SX
+            h.
+        """
+        return self.function(q, p)
+
+    @evaluated("(nq),(ns)->(ns),(ns)")
+    def field(self, q: Array, p: Array) -> tuple[Array, Array]:
+        """Hamiltonian field eta of h, ``iota_eta Omega = dh``.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        velocity : numpy.ndarray or casadi.SX
+            Shape velocities, dh/dp, shape (ns,).
+        pdot : numpy.ndarray or casadi.SX
+            Rate of the momenta, ``-E h + (Xi - c p) dh/dp``, shape (ns,).
+        """
+        along_q, along_p = self.space.differential(self.function(q, p), q, p)
+        return along_p, self.space.form(q, p) @ along_p - along_q
+
+    @evaluated("(nq),(ns)->()")
+    def bracket(self, q: Array, p: Array) -> Array:
+        """Rate of h without forces, ``{h, H}``.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Unit of h per second; zero for a constant of motion.
+        """
+        along_q, along_p = self.space.differential(self.function(q, p), q, p)
+        slope, s, form, _ = self.space.slopes(q, p)
+        return ca.dot(along_q, s) + ca.dot(along_p, form @ s - slope)
+
+    @evaluated("(nq),(ns)->(ns),(ns),(ns,ns)")
+    def slopes(self, q: Array, p: Array) -> tuple[Array, Array, Array]:
+        """Differential of h and how it bends.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        along_shape : numpy.ndarray or casadi.SX
+            E h, along each shape velocity, shape (ns,).
+        along_momenta : numpy.ndarray or casadi.SX
+            dh/dp, shape (ns,).
+        bending : numpy.ndarray or casadi.SX
+            Second derivative in the momenta, shape (ns, ns).
+        """
+        along_q, along_p = self.space.differential(self.function(q, p), q, p)
+        return along_q, along_p, ca.jacobian(along_p, p)
+
+
+@dataclass(frozen=True, eq=False)
+class ConstantsOfMotion:
+    """Constants of motion of a reduced system, one by one and together.
+
+    Made by `constants_of_motion`. Iterate over it for its constants, take one by its name, or
+    print it.
+
+    Parameters
+    ----------
+    space : PhaseSpace
+        The reduced phase space.
+    constants : tuple of ConstantOfMotion
+        Those asked for, or found.
+    brackets : numpy.ndarray
+        ``dh_i(eta_j)`` relative to the terms that have to cancel, shape (m, m).
+    twist : float
+        Largest ``iota_eta dXi`` on the common level sets, of all the fields.
+    independence : float
+        Smallest relative singular value of the differentials: zero where they are dependent.
+    """
+
+    space: PhaseSpace
+    constants: tuple[ConstantOfMotion, ...]
+    brackets: np.ndarray
+    twist: float
+    independence: float
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the constants."""
+        return tuple(one.name for one in self.constants)
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the phase space before."""
+        return 2 * self.space.ns
+
+    @property
+    def dimension_after(self) -> int:
+        """Dimension after, 2 less for each constant; as before if they do not reduce jointly."""
+        return self.dimension - 2 * len(self.constants) * self.reducible
+
+    @property
+    def involutive(self) -> bool:
+        """Whether each constant stays the same along the fields of all others."""
+        return bool(np.max(self.brackets, initial=0.0) <= ROUNDING)
+
+    @property
+    def reducible(self) -> bool:
+        """Whether the system can be reduced by all of them at once (Theorem 4.2.17)."""
+        return not self.reasons
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What speaks against reducing by all of them at once."""
+        found = [
+            f"`{one.name}` {one.why}"
+            for one in self.constants
+            if not (one.conserved and one.generator)
+        ]
+        if not self.involutive:
+            i, j = divmod(int(np.argmax(self.brackets)), len(self.constants))
+            found.append(
+                f"`{self.names[i]}` and `{self.names[j]}` are not in involution: each changes "
+                f"along the field of the other ({self.brackets[i, j]:.1e})"
+            )
+        if self.twist > ROUNDING:
+            found.append(f"the fields change the two-form on the level set ({self.twist:.1e})")
+        if self.constants and self.independence <= ROUNDING:
+            found.append("their differentials are not independent everywhere")
+        return tuple(found) if self.constants else ("there is no constant of motion",)
+
+    @property
+    def controls(self) -> tuple[str, ...]:
+        """Controls that change any of them."""
+        acting = {name for one in self.constants for name in one.controls}
+        return tuple(name for name in self.space.control_names if name in acting)
+
+    def only(self, *names: str) -> ConstantsOfMotion:
+        """Some of the constants, tested together anew.
+
+        Parameters
+        ----------
+        *names : str
+            Their names.
+
+        Returns
+        -------
+        ConstantsOfMotion
+            Their report.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no constant of such a name.
+        """
+        return _together(self.space, tuple(self[name] for name in names))
+
+    def level_set(self, q: ArrayLike, p: ArrayLike) -> LevelSet:
+        """Restrict the system to the level set through a state and divide by the groups.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,): where the motion starts.
+
+        Returns
+        -------
+        LevelSet
+            The motion that is left, in 2 m coordinates less (Theorem 4.2.18).
+
+        Raises
+        ------
+        ReductionError
+            If the constants do not reduce the system jointly, or not at this state.
+        ShapeError, NonFiniteError
+            If the state is none.
+        """
+        return level_set(self, q, p)
+
+    def __iter__(self) -> Iterator[ConstantOfMotion]:
+        return iter(self.constants)
+
+    def __len__(self) -> int:
+        return len(self.constants)
+
+    def __getitem__(self, name: str) -> ConstantOfMotion:
+        known = dict(zip(self.names, self.constants, strict=True))
+        if name not in known:
+            where = f"constants of motion of `{self.space.name}`"
+            raise unknown_name(where, "constant", name, list(known))
+        return known[name]
+
+    def __str__(self) -> str:
+        if not self.constants:
+            return f"{self.space.name}: no constant of motion was found"
+        if self.reducible:
+            joint = f"jointly: dimension {self.dimension} -> {self.dimension_after}"
+        else:
+            joint = f"not jointly: {'; '.join(self.reasons)}"
+        lines = [str(one) for one in self.constants]
+        return "\n".join([f"{self.space.name}, constants of motion", *lines, joint])
+
+
+def constants_of_motion(
+    model: ReducedModel,
+    candidates: Candidate | Iterable[Candidate] | Mapping[str, Candidate] | None = None,
+) -> ConstantsOfMotion:
+    """Test functions for being constants of the reduced motion, or look for such functions.
+
+    The third reduction step (Proposition 4.2.16, Theorem 4.2.17). Where a joint that nobody
+    drives keeps its momentum, stages of `reduce` do this by themselves; here are constants
+    that belong to no joint alone.
+
+    Without candidates, combinations with constant coefficients are looked for among the momenta,
+    those of joints with several freedoms in the body's axes, p, and in those of the frame that the
+    joint attaches to, P, and angles and lengths of single-freedom joints. What the search
+    finds is tested like a candidate, at other states. Constants that no control changes come
+    first. None is found when there is none of this kind.
+
+    Whether the flow of a field exists for all times is not tested.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot: on wheels with a symmetry, floating at zero momentum, on a fixed base,
+        or after stages.
+    candidates : callable, iterable of callable or mapping, optional
+        Functions h(q, p) -> scalar over CasADi SX of the configuration (nq,) and the reduced
+        momentum (ns,); a mapping names them.
+
+    Returns
+    -------
+    ConstantsOfMotion
+        For each function, whether it is constant, whether its field generates motions that
+        keep the two-form, and which controls change it; and whether all reduce jointly.
+
+    Raises
+    ------
+    ReductionError
+        If the reduced equations are not those of a Hamiltonian and a two-form on the shape
+        alone, or a candidate is no function on it.
+
+    See Also
+    --------
+    conservation : whether a joint keeps its momentum.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> found = cc.constants_of_motion(model)
+    >>> len(found), found.dimension
+    (0, 10)
+    >>> own = cc.constants_of_motion(model, {"energy": model.hamiltonian})
+    >>> own["energy"].conserved, own["energy"].generator
+    (True, False)
+    """
+    return constants_on(phase_space(model), candidates)
+
+
+def constants_on(
+    space: PhaseSpace,
+    candidates: Candidate | Iterable[Candidate] | Mapping[str, Candidate] | None = None,
+) -> ConstantsOfMotion:
+    """Do what `constants_of_motion` does on any phase space.
+
+    Parameters
+    ----------
+    space : PhaseSpace
+        Coordinates, momenta, Hamiltonian and two-form.
+    candidates : callable, iterable of callable or mapping, optional
+        As there.
+
+    Returns
+    -------
+    ConstantsOfMotion
+        As there.
+
+    Raises
+    ------
+    ReductionError
+        If a candidate is no function on the phase space.
+    """
+    if candidates is None:
+        functions = search(space)
+    else:
+        functions = {
+            name: _function(space, name, h) for name, h in _named(space, candidates).items()
+        }
+    return _together(space, tuple(_judged(space, name, h) for name, h in functions.items()))
+
+
+def _named(
+    space: PhaseSpace, candidates: Candidate | Iterable[Candidate] | Mapping[str, Candidate]
+) -> dict[str, Candidate]:
+    if isinstance(candidates, Mapping):
+        return {str(name): h for name, h in candidates.items()}
+    several: Any = [candidates] if callable(candidates) else candidates
+    if isinstance(several, str) or not isinstance(several, Iterable):
+        raise _no_function(space, "candidates", f"{type(candidates).__name__} {candidates!r:.40}")
+    return {f"h{i + 1}": h for i, h in enumerate(several)}
+
+
+def _no_function(space: PhaseSpace, name: str, came: str) -> ReductionError:
+    return ReductionError(
+        f"robot `{space.name}`, constant of motion `{name}`",
+        expected="a function h(q, p) over CasADi SX with one number as its value",
+        came=came,
+        cure="Write for example lambda q, p: p[0] + p[1].",
+    )
+
+
+def _function(space: PhaseSpace, name: str, candidate: Candidate) -> ca.Function:
+    if not callable(candidate):
+        raise _no_function(space, name, f"{type(candidate).__name__} {candidate!r:.40}")
+    q, p = ca.SX.sym("q", space.nq), ca.SX.sym("p", space.ns)
+    result = candidate(q, p)
+    if not isinstance(result, ca.SX) or result.shape != (1, 1):
+        shape = f" of shape {result.shape}" if isinstance(result, ca.SX) else ""
+        raise _no_function(space, name, type(result).__name__ + shape)
+    known = ca.Function("known", [q, p], [result], {"allow_free": True})
+    if known.has_free():
+        raise _no_function(space, name, f"one that depends on {', '.join(known.get_free())} too")
+    elsewhere = [i for i in range(space.nq) if i not in space.moving]
+    left = [i for i in elsewhere if ca.depends_on(result, q[i])]
+    if left:
+        raise ReductionError(
+            f"robot `{space.name}`, constant of motion `{name}`",
+            expected="a function of the shape and its momenta",
+            came=f"one of `{space.coordinate_names[left[0]]}`, which was reduced already",
+            cure="Express it by the coordinates of the shape velocities.",
+        )
+    return ca.Function("constant", [q, p], [ca.densify(result)])
+
+
+def _judged(space: PhaseSpace, name: str, function: ca.Function) -> ConstantOfMotion:
+    one = ConstantOfMotion(name, space, function, 0.0, 0.0, 0.0, 0.0, ())
+    rate = bending = twist = 0.0
+    steepness = np.inf
+    acting = np.zeros(space.nu)
+    for q, p in space.states(31):
+        slope, s, form, inputs = space.slopes(q, p)
+        along_q, along_p, bent = one.slopes(q, p)
+        momentum = np.abs(p)
+        size = np.abs(along_q) @ np.abs(s) + np.abs(along_p) @ (
+            np.abs(slope) + np.abs(form) @ np.abs(s) + momentum
+        )
+        rate = max(rate, _ratio(abs(one.bracket(q, p)), size))
+        weight = np.abs(along_p).max()
+        bending = max(bending, _ratio(np.abs(bent @ np.diag(momentum)).max(), weight))
+        twist = max(twist, _twist(space, q, p, [(along_q, along_p)]))
+        steepness = min(steepness, _ratio(weight * momentum.max() + np.abs(along_q).max(), size))
+        pushes = zip(np.abs(along_p @ inputs), np.abs(along_p) @ np.abs(inputs), strict=True)
+        acting = np.maximum(acting, [_ratio(*push) for push in pushes])
+    controls = tuple(c for c, a in zip(space.control_names, acting, strict=True) if a > ROUNDING)
+    return ConstantOfMotion(name, space, function, rate, bending, twist, steepness, controls)
+
+
+def _together(space: PhaseSpace, constants: tuple[ConstantOfMotion, ...]) -> ConstantsOfMotion:
+    m = len(constants)
+    brackets, twist, independence = np.zeros((m, m)), 0.0, np.inf
+    for q, p in space.states(32) if m else []:
+        form = space.form(q, p)
+        slopes = [one.slopes(q, p)[:2] for one in constants]
+        for i, (q_i, p_i) in enumerate(slopes):
+            for j, (q_j, p_j) in enumerate(slopes):
+                terms = np.array([q_i @ p_j, -p_i @ q_j, p_i @ form @ p_j])
+                size = np.abs(q_i) @ np.abs(p_j) + np.abs(p_i) @ np.abs(q_j)
+                size += np.abs(p_i) @ np.abs(form) @ np.abs(p_j)
+                size += max(np.abs(p_i) @ np.abs(p), np.abs(p_j) @ np.abs(p)) * min(
+                    np.abs(p_i).max(), np.abs(p_j).max()
+                )
+                if i != j:
+                    brackets[i, j] = max(brackets[i, j], _ratio(abs(terms.sum()), size))
+        twist = max(twist, _twist(space, q, p, slopes))
+        rows = _scaled(slopes, p)
+        sizes = np.linalg.norm(rows, axis=1, keepdims=True)
+        values = np.linalg.svd(rows / np.where(sizes > 0.0, sizes, 1.0), compute_uv=False)
+        independence = min(independence, float(values[-1]) if m <= rows.shape[1] else 0.0)
+    return ConstantsOfMotion(space, constants, brackets, twist, float(independence))
+
+
+def _twist(
+    space: PhaseSpace,
+    q: np.ndarray,
+    p: np.ndarray,
+    slopes: list[tuple[np.ndarray, np.ndarray]],
+) -> float:
+    """Largest iota_eta dOmega on the common level set, relative to fields and momenta."""
+    # Vectors along the momenta count in units of the momenta, those along the shape in radians.
+    scale = np.concatenate([np.ones(space.ns), np.abs(p)])
+    tangent = np.linalg.svd(_scaled(slopes, p))[2]
+    rank = np.linalg.matrix_rank(_scaled(slopes, p), rtol=ROUNDING)
+    within = tangent[rank:] * scale
+    form, worst = space.form(q, p), 0.0
+    for along_q, along_p in slopes:
+        pdot = form @ along_p - along_q
+        contracted = within @ space.contracted(q, p, along_p, pdot) @ within.T
+        size = np.abs(along_p) @ np.abs(p) + np.abs(pdot).max()
+        worst = max(worst, _ratio(float(np.abs(contracted).max(initial=0.0)), size))
+    return worst
+
+
+def _scaled(slopes: list[tuple[np.ndarray, np.ndarray]], p: np.ndarray) -> np.ndarray:
+    return np.array([np.concatenate([a, b * np.abs(p)]) for a, b in slopes])
+
+
+def _ratio(value: float, size: float) -> float:
+    return float(value / size) if size > 0.0 else float(value)

@@ -1,0 +1,331 @@
+"""What is left of the motion on a level set of constants, divided by their groups.
+
+Theorem 4.2.18. The quotient of the level set h = nu by the groups is met by a slice: m
+coordinates of the shape are held, q_J = const, and m momenta follow from h = nu, which is affine in
+them. The Hamiltonian field X, brought back to the slice along the fields eta_i,
+
+    X_nu = X - sum_i gdot_i eta_i,    gdot = (eta_J)^-1 qdot_J,
+
+is the reduced one, in 2 m coordinates less; g says how far the groups have moved on.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.integrate import solve_ivp
+from scipy.linalg import qr
+
+from concur.codegen import (
+    Array,
+    EvaluatedMethods,
+    as_floats,
+    evaluated,
+    nonfinite_error,
+    shape_error,
+)
+from concur.errors import ReductionError
+from concur.kinematics import constant
+from concur.reduction._phase_space import ROUNDING
+
+if TYPE_CHECKING:
+    from concur.reduction._constants import ConstantsOfMotion
+
+
+@dataclass(frozen=True, eq=False)
+class LevelSet(EvaluatedMethods):
+    """The motion on a level set of constants, divided by their groups (Theorem 4.2.18).
+
+    Made by `ConstantsOfMotion.level_set`. No control may act that changes the constants; here
+    none acts at all.
+
+    Parameters
+    ----------
+    constants : ConstantsOfMotion
+        The constants h_1..h_m.
+    values : tuple of float
+        Their values nu.
+    origin : tuple of float
+        Configuration at the start, (nq,): holds what the slice holds.
+    kept : tuple of int
+        Indices in q of the coordinates that are left.
+    held : tuple of int
+        Indices in q of those that the slice holds.
+    free : tuple of int
+        Indices in p of the momenta that are left.
+    solved : tuple of int
+        Indices in p of those that follow from the constants.
+    start : tuple of float
+        The start in the coordinates that are left, (nx,).
+
+    See Also
+    --------
+    constants_of_motion : finds the constants.
+
+    Examples
+    --------
+    >>> import concur as cc, numpy as np
+    >>> robot = cc.robots.mecanum_arm()
+    >>> model = cc.reduce(robot)
+    >>> found = cc.constants_of_motion(model)
+    >>> found.names, found.dimension_after
+    (('p[hand]',), 18)
+    >>> left = found.level_set(robot.neutral(), np.ones(model.ns))
+    >>> left.nx, left.values
+    (18, (1.0,))
+    """
+
+    constants: ConstantsOfMotion
+    values: tuple[float, ...]
+    origin: tuple[float, ...]
+    kept: tuple[int, ...]
+    held: tuple[int, ...]
+    free: tuple[int, ...]
+    solved: tuple[int, ...]
+    start: tuple[float, ...]
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.constants.space.name
+
+    @property
+    def nx(self) -> int:
+        """Number of coordinates x that are left: of q, then of p."""
+        return len(self.kept) + len(self.free)
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the quotient: that of x, less one for each quaternion in it."""
+        return self.constants.dimension_after
+
+    @property
+    def m(self) -> int:
+        """Number of constants."""
+        return len(self.values)
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.constants.space.nq
+
+    @property
+    def ns(self) -> int:
+        """Number of shape velocities before."""
+        return self.constants.space.ns
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the coordinates x."""
+        space = self.constants.space
+        return (
+            *(space.coordinate_names[i] for i in self.kept),
+            *(f"p[{space.momentum_names[i]}]" for i in self.free),
+        )
+
+    @evaluated("(nx)->(nq),(ns)")
+    def state(self, x: Array) -> tuple[Array, Array]:
+        """State on the slice.
+
+        Parameters
+        ----------
+        x : array_like
+            Coordinates that are left, shape (nx,).
+
+        Returns
+        -------
+        q, p : numpy.ndarray or casadi.SX
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+        """
+        q = ca.SX(constant(np.array(self.origin)))
+        p = ca.SX(self.ns, 1)
+        count = len(self.kept)
+        for k, i in enumerate(self.kept):
+            q[i] = x[k]
+        for k, i in enumerate(self.free):
+            p[i] = x[count + k]
+        # Affine in the momenta: h(q, p) = h(q, p0) + A (p - p0), p0 those that are left.
+        missing, rows = [], []
+        for one, value in zip(self.constants, self.values, strict=True):
+            _, along_p, _ = one.slopes(q, p)
+            missing.append(value - one.value(q, p))
+            rows.append(along_p[list(self.solved), :].T)
+        p[list(self.solved)] = ca.solve(ca.densify(ca.vertcat(*rows)), ca.vertcat(*missing))
+        return ca.densify(q), ca.densify(p)
+
+    @evaluated("(nx)->()")
+    def hamiltonian(self, x: Array) -> Array:
+        """Reduced Hamiltonian: energy on the level set.
+
+        Parameters
+        ----------
+        x : array_like
+            Coordinates that are left, shape (nx,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Energy, J.
+        """
+        return self.constants.space.energy(*self.state(x))
+
+    @evaluated("(nx)->(nx),(m)")
+    def vector_field(self, x: Array) -> tuple[Array, Array]:
+        """Motion that is left, and that of the groups, without forces.
+
+        Parameters
+        ----------
+        x : array_like
+            Coordinates that are left, shape (nx,).
+
+        Returns
+        -------
+        xdot : numpy.ndarray or casadi.SX
+            Their rates, shape (nx,).
+        gdot : numpy.ndarray or casadi.SX
+            How fast the motion goes along each of the fields eta, shape (m,).
+        """
+        space = self.constants.space
+        q, p = self.state(x)
+        slope, s, form, _ = space.slopes(q, p)
+        frame, pdot = space.frame(q), form @ s - slope
+        fields = [one.field(q, p) for one in self.constants]
+        along_q = frame @ ca.horzcat(*[velocity for velocity, _ in fields])
+        along_p = ca.horzcat(*[rate for _, rate in fields])
+        held = list(self.held)
+        qdot = frame @ s
+        gdot = ca.solve(ca.densify(along_q[held, :]), ca.densify(qdot[held, :]))
+        left_q, left_p = qdot - along_q @ gdot, pdot - along_p @ gdot
+        xdot = ca.vertcat(left_q[list(self.kept), :], left_p[list(self.free), :])
+        return ca.densify(xdot), gdot
+
+    @evaluated("(nx)->()")
+    def regularity(self, x: Array) -> Array:
+        """How well the fields cross the slice.
+
+        Parameters
+        ----------
+        x : array_like
+            Coordinates that are left, shape (nx,).
+
+        Returns
+        -------
+        float or casadi.SX
+            Determinant of the fields' rates of the held coordinates over its value at the
+            start: zero where the slice fails, and another start has to be chosen.
+        """
+        return self._crossing(x) / self._crossing(constant(np.array(self.start)))
+
+    def _crossing(self, x: Array) -> Array:
+        q, p = self.state(x)
+        velocities = ca.horzcat(*[one.field(q, p)[0] for one in self.constants])
+        return ca.det(ca.densify((self.constants.space.frame(q) @ velocities)[list(self.held), :]))
+
+    def moved(self, x: ArrayLike, shift: ArrayLike) -> tuple[np.ndarray, np.ndarray]:
+        """State off the slice: the groups move a state on it by what was passed along them.
+
+        Parameters
+        ----------
+        x : array_like
+            Coordinates that are left, shape (nx,).
+        shift : array_like
+            Motion g along each of the fields, the integral of gdot, shape (m,).
+
+        Returns
+        -------
+        q, p : numpy.ndarray
+            Configuration and reduced momentum, shapes (nq,) and (ns,); the coordinates of joints
+            that were reduced before stay where they were at the start.
+
+        Raises
+        ------
+        ShapeError, NonFiniteError
+            If the arguments have the wrong shapes or are not finite.
+        """
+        amount = _numbers(f"moved of `{self.name}`, argument `shift`", shift, self.m)
+        q, p = self.state(x)
+        space = self.constants.space
+
+        def rate(_: float, y: np.ndarray) -> np.ndarray:
+            at = y[: self.nq], y[self.nq :]
+            velocity, pdot = np.zeros(self.ns), np.zeros(self.ns)
+            for one, much in zip(self.constants, amount, strict=True):
+                own = one.field(*at)
+                velocity, pdot = velocity + much * own[0], pdot + much * own[1]
+            return np.concatenate([space.rates(at[0], velocity), pdot])
+
+        found = solve_ivp(
+            rate, (0.0, 1.0), np.concatenate([q, p]), method="DOP853", rtol=1e-12, atol=1e-13
+        )
+        return found.y[: self.nq, -1], found.y[self.nq :, -1]
+
+
+def level_set(constants: ConstantsOfMotion, q: ArrayLike, p: ArrayLike) -> LevelSet:
+    """Restrict to the level set through a state, and choose the slice best crossed there.
+
+    Parameters
+    ----------
+    constants : ConstantsOfMotion
+        Constants that reduce the system jointly.
+    q, p : array_like
+        Configuration and reduced momentum, shapes (nq,) and (ns,).
+
+    Returns
+    -------
+    LevelSet
+        The motion that is left.
+
+    Raises
+    ------
+    ReductionError
+        If the constants do not reduce the system jointly, or their fields are dependent here.
+    ShapeError, NonFiniteError
+        If the state is none.
+    """
+    space, m = constants.space, len(constants)
+    where = f"robot `{space.name}`, level set of constants of motion"
+    if not constants.reducible:
+        raise ReductionError(
+            where,
+            expected="constants of motion that reduce the system jointly",
+            came="; ".join(constants.reasons),
+            cure="Take fewer: `only` tests some of them together, and one at a time is enough.",
+        )
+    q, p = _numbers(f"{where}, `q`", q, space.nq), _numbers(f"{where}, `p`", p, space.ns)
+    velocities = np.array([one.field(q, p)[0] for one in constants]).T
+    rates = np.array([space.rates(q, column) for column in velocities.T]).T
+    values = np.linalg.svd(rates / np.abs(rates).max(initial=1e-300), compute_uv=False)
+    if values[-1] < np.sqrt(ROUNDING):
+        raise ReductionError(
+            where,
+            expected="a state at which the fields of the constants move the shape independently",
+            came=f"fields that do so only by {values[-1]:.1e}",
+            cure="Start at another configuration.",
+        )
+    held = tuple(sorted(int(i) for i in qr(rates.T, pivoting=True, mode="r")[1][:m]))
+    solved = tuple(sorted(int(i) for i in qr(velocities.T, pivoting=True, mode="r")[1][:m]))
+    kept = tuple(i for i in space.moving if i not in held)
+    free = tuple(i for i in range(space.ns) if i not in solved)
+    return LevelSet(
+        constants,
+        tuple(float(one.value(q, p)) for one in constants),
+        tuple(float(x) for x in q),
+        kept,
+        held,
+        free,
+        solved,
+        tuple(float(x) for x in (*q[list(kept)], *p[list(free)])),
+    )
+
+
+def _numbers(where: str, given: ArrayLike, size: int) -> np.ndarray:
+    array = as_floats(given, where)
+    if array.shape != (size,):
+        raise shape_error(where, (size,), array.shape)
+    if not np.isfinite(array).all():
+        raise nonfinite_error(where, array)
+    return array

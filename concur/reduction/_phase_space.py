@@ -1,0 +1,362 @@
+"""The reduced phase space T*Qhat with its two-form, which need not be closed.
+
+Written in the frame of the shape velocities s and momenta p. With E_a the derivative along shape
+velocity a, ``[E_a, E_b] = c^d_ab E_d``, and ``L_ab = Xi_ab - c^d_ab p_d``,
+
+    Omega = Omega_can - Xi,    iota_X Omega = dh:    s = dh/dp,    pdot = -E h + L dh/dp
+
+so ``{f, h} = E f . dh/dp - df/dp . E h + df/dp^T L dh/dp``, (4.2.13). Xi is semi-basic, so that
+Omega is never degenerate; it is closed where Xi is.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.errors import ReductionError
+from concur.kinematics import constant
+from concur.reduction._model import ReducedModel
+
+SAMPLES = 6
+"""Random states at which the reduced equations are tested."""
+
+ROUNDING = 1e-9
+"""What counts as zero, relative to the terms that have to cancel."""
+
+
+class PhaseSpace(EvaluatedMethods, ABC):
+    """Coordinates q and momenta p with a frame, a two-form and a Hamiltonian.
+
+    Attributes
+    ----------
+    name : str
+        Whose it is.
+    nq, ns, nu : int
+        Numbers of coordinates, of velocities s (and of momenta p), and of controls.
+    coordinate_names, momentum_names, control_names : tuple of str
+        Their names.
+    """
+
+    name: str
+    nq: int
+    ns: int
+    nu: int
+    coordinate_names: tuple[str, ...]
+    momentum_names: tuple[str, ...]
+    control_names: tuple[str, ...]
+
+    @abstractmethod
+    def energy(self, q: Array, p: Array) -> Array:
+        """Hamiltonian, J."""
+
+    @abstractmethod
+    def curvature(self, q: Array, p: Array) -> Array:
+        """Xi in the frame, antisymmetric, shape (ns, ns)."""
+
+    @abstractmethod
+    def frame(self, q: Array) -> Array:
+        """Rates of the coordinates for each velocity, shape (nq, ns)."""
+
+    @abstractmethod
+    def inputs(self, q: Array) -> Array:
+        """Forces on the momenta from each control, shape (ns, nu)."""
+
+    @abstractmethod
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        """Random state, at velocities of order one: q (nq,) and p (ns,)."""
+
+    def states(self, seed: int, count: int = SAMPLES) -> list[tuple[np.ndarray, np.ndarray]]:
+        """Random states, the same for the same seed."""
+        rng = np.random.default_rng(seed)
+        return [self.draw(rng) for _ in range(count)]
+
+    @property
+    def structure(self) -> np.ndarray:
+        """Structure constants c^d_ab of the frame at [d, a, b], shape (ns, ns, ns)."""
+        return np.zeros((self.ns, self.ns, self.ns))
+
+    @cached_property
+    def lines(self) -> Mapping[int, int]:
+        """Coordinates whose rate is one of the velocities, and which."""
+        rows = self.frame(ca.SX.sym("q", self.nq))
+        found = {}
+        for i in range(self.nq):
+            row = ca.sparsify(rows[i, :])
+            if row.nnz() == 1 and row.is_constant() and float(ca.DM(row).nonzeros()[0]) == 1.0:
+                found[i] = int(row.sparsity().get_triplet()[1][0])
+        return found
+
+    @property
+    def moving(self) -> tuple[int, ...]:
+        """Coordinates that some velocity changes: those of the reduced configuration space."""
+        rows = ca.sparsify(self.frame(ca.SX.sym("q", self.nq)))
+        return tuple(i for i in range(self.nq) if rows[i, :].nnz())
+
+    @evaluated("(nq),(ns)->(nq)")
+    def rates(self, q: Array, s: Array) -> Array:
+        """Rates of the coordinates at velocities s."""
+        return self.frame(q) @ s
+
+    @evaluated("(nq),(ns)->(ns,ns)")
+    def form(self, q: Array, p: Array) -> Array:
+        """L_ab = Xi_ab - c^d_ab p_d, shape (ns, ns)."""
+        total = ca.SX(self.curvature(q, p))
+        for d, constants in enumerate(self.structure):
+            if constants.any():
+                total -= ca.sparsify(ca.SX(ca.DM(constants))) * p[d]
+        return ca.sparsify(total)
+
+    @evaluated("(nq),(ns)->(ns),(ns),(ns,ns),(ns,nu)")
+    def slopes(self, q: Array, p: Array) -> tuple[Array, Array, Array, Array]:
+        """E H, dH/dp, L and the inputs."""
+        energy = self.energy(q, p)
+        along_q, along_p = self.differential(energy, q, p)
+        return along_q, along_p, self.form(q, p), self.inputs(q)
+
+    def momenta(self, q: Array, p: Array) -> dict[str, Array]:
+        """Momenta, by name, among whose combinations constants of motion are looked for."""
+        return {f"p[{name}]": p[a] for a, name in enumerate(self.momentum_names)}
+
+    def differential(self, value: Array, q: Array, p: Array) -> tuple[Array, Array]:
+        """Differential of an expression of the symbols q and p in the frame: E h and dh/dp."""
+        return self.frame(q).T @ ca.gradient(value, q), ca.gradient(value, p)
+
+    @evaluated("(nq),(ns),(ns),(ns)->(ns,ns),(ns,ns),(ns,ns)")
+    def turning(self, q: Array, p: Array, w: Array, y: Array) -> tuple[Array, Array, Array]:
+        """Derivatives of L that its contraction with a vector needs.
+
+        Along the vector (w in the frame, y in the momenta) that of L; of L w, w held, those in
+        the frame (derivative b of component c at [b, c]) and in the momenta (at [c, d]).
+        """
+        form = ca.densify(self.form(q, p))
+        along = ca.jtimes(ca.vec(form), q, self.frame(q) @ w) + ca.jtimes(ca.vec(form), p, y)
+        held = form @ w
+        in_frame = (ca.jacobian(held, q) @ self.frame(q)).T
+        return ca.reshape(along, self.ns, self.ns), in_frame, ca.jacobian(held, p)
+
+    def contracted(self, q: np.ndarray, p: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Contraction of dOmega with a vector: a two-form on the frame and the momenta.
+
+        ``dOmega(E_a, E_b, E_c) = -(E_a L_bc - c^d_ab L_dc) + cyclic`` and
+        ``dOmega(E_a, E_b, d/dp_c) = -dL_ab/dp_c - c^c_ab``: the exterior derivative of -Xi.
+
+        Parameters
+        ----------
+        q, p : numpy.ndarray
+            State, shapes (nq,) and (ns,).
+        w, y : numpy.ndarray
+            The vector's parts in the frame and in the momenta, shapes (ns,).
+
+        Returns
+        -------
+        numpy.ndarray
+            Antisymmetric, shape (2 ns, 2 ns).
+        """
+        n, c = self.ns, self.structure
+        form = self.form(q, p)
+        along, in_frame, in_momenta = self.turning(q, p, w, y)
+        own = np.einsum("dab,a->db", c, w)  # bracket of the vector with E_b
+        block = -along - in_frame + in_frame.T - np.einsum("abc,a->bc", c, y)
+        block += own.T @ form - (own.T @ form).T + np.einsum("dbc,d->bc", c, form @ w)
+        mixed = in_momenta - own.T
+        return np.block([[block, mixed], [-mixed.T, np.zeros((n, n))]])
+
+
+@dataclass(frozen=True)
+class ModelPhaseSpace(PhaseSpace):
+    """The phase space of a reduced model; q is that of the whole robot.
+
+    The coordinates of the joints that follow from the others are there, but nothing depends on
+    them.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The model.
+    """
+
+    model: ReducedModel
+
+    @property
+    def name(self) -> str:  # type: ignore[override]
+        return self.model.name
+
+    @property
+    def quaternions(self) -> Mapping[int, str]:
+        return self.model.quaternions
+
+    @property
+    def nq(self) -> int:  # type: ignore[override]
+        return self.model.nq
+
+    @property
+    def ns(self) -> int:  # type: ignore[override]
+        return self.model.ns
+
+    @property
+    def nu(self) -> int:  # type: ignore[override]
+        return self.model.nu
+
+    @property
+    def coordinate_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        names = []
+        for body in self.model.robot.bodies:
+            count = body.joint.nq
+            names += [body.name] if count == 1 else [f"{body.name}[{k}]" for k in range(count)]
+        return tuple(names)
+
+    @property
+    def momentum_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.model.shape_names
+
+    @property
+    def control_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.model.control_names
+
+    def energy(self, q: Array, p: Array) -> Array:
+        return self.model.hamiltonian(q, p)
+
+    def curvature(self, q: Array, p: Array) -> Array:
+        return self.model.two_form(q, p)
+
+    def frame(self, q: Array) -> Array:
+        model = self.model
+        rates = [model.robot.rate(q, _unit(model, a)) for a in range(model.ns)]
+        return ca.sparsify(ca.horzcat(ca.SX(model.nq, 0), *rates))
+
+    def inputs(self, q: Array) -> Array:
+        return self.model.input_matrix(q)
+
+    def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+        drawn = [self.model.robot.random(rng) for _ in range(4)]
+        q = max(drawn, key=lambda x: float(self.model.regularity(x)))
+        return q, self.model.mass_matrix(q) @ rng.uniform(-1.0, 1.0, self.ns)
+
+    def momenta(self, q: Array, p: Array) -> dict[str, Array]:
+        """Momenta p, and as P those of larger joints in the axes of the frame they attach to."""
+        found = super().momenta(q, p)
+        robot = self.model.robot
+        for body in robot.bodies:
+            rows = _rows(self.model, body.name)
+            if len(rows) > 1 and rows[0] in self.model.shape:
+                basis = body.joint.basis
+                own = p[[self.model.shape.index(i) for i in rows]]
+                wrench = constant(np.linalg.pinv(basis).T) @ own
+                rotation, translation = body.joint.pose(q[robot.q_slice(body.name)])
+                force = rotation @ wrench[:3]
+                torque = rotation @ wrench[3:] + ca.cross(translation, force)
+                turned = constant(basis.T) @ ca.vertcat(force, torque)
+                found |= {f"P[{robot.freedom_names[i]}]": turned[k] for k, i in enumerate(rows)}
+        return found
+
+    @cached_property
+    def structure(self) -> np.ndarray:
+        model, n = self.model, self.ns
+        constants = np.zeros((n, n, n))
+        for a in range(n):
+            for b in range(n):
+                turned = model.robot.bracket(_unit(model, a), _unit(model, b))
+                constants[:, a, b] = np.array(ca.DM(turned)).ravel()[list(model.shape)]
+        return constants
+
+
+def phase_space(model: ReducedModel) -> ModelPhaseSpace:
+    """Phase space of a reduced model, tested to be one.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The model.
+
+    Returns
+    -------
+    ModelPhaseSpace
+        Its phase space.
+
+    Raises
+    ------
+    ReductionError
+        If the reduced equations are not those of a Hamiltonian and a two-form on the shape.
+    """
+    if not isinstance(model, ReducedModel):
+        raise ReductionError(
+            "constants of motion, `model`",
+            expected="a reduced model",
+            came=f"{type(model).__name__} {model!r:.40}",
+            cure="Make one with concur.reduce(robot).",
+        )
+    where = f"robot `{model.name}`, constants of motion"
+    cut = [
+        body.name
+        for body in model.robot.bodies
+        if 0 < len(set(_rows(model, body.name)) & set(model.shape)) < body.joint.nv
+    ]
+    if cut:
+        raise ReductionError(
+            where,
+            expected="a shape made of whole joints",
+            came=f"part of the velocity of `{cut[0]}` only, whose position is no shape coordinate",
+            cure="The two-form lives on such a shape only. `concur.symmetry` says which momenta "
+            "of this robot are constant.",
+        )
+    space = ModelPhaseSpace(model)
+    rng = np.random.default_rng(21)
+    still = np.zeros(model.nu)
+    for _ in range(SAMPLES):
+        q, p = space.draw(rng)
+        along_q, s, form, _ = space.slopes(q, p)
+        size = np.abs(along_q).max() + np.abs(form).max() * np.abs(s).max() + np.abs(p).max()
+        elsewhere = q.copy()
+        other, _ = space.draw(rng)
+        elsewhere[_places(model)] = other[_places(model)]
+        moved = space.slopes(elsewhere, p)
+        change = max(
+            np.abs(moved[0] - along_q).max(),
+            np.abs(moved[2] - form).max() * np.abs(s).max(),
+            np.abs(model.mass_matrix(q) @ (moved[1] - s)).max(),
+        )
+        if change > ROUNDING * size:
+            raise ReductionError(
+                where,
+                expected="reduced equations that do not depend on the velocities left out",
+                came=f"equations that depend on the position of what is left out ({change:.1e})",
+                cure="Only wheels with a symmetry (Chaplygin), a floating base at zero momentum "
+                "and a fixed base leave a phase space of the shape alone.",
+            )
+        _, pdot = model.vector_field(q, p, still)
+        left = np.abs(pdot + along_q - form @ s).max()
+        if left > ROUNDING * size:
+            raise ReductionError(
+                where,
+                expected="forces that come from the Hamiltonian and the two-form",
+                came=f"further forces of the drift ({left:.1e})",
+                cure="Ask the stage before.",
+            )
+    return space
+
+
+def _rows(model: ReducedModel, joint: str) -> list[int]:
+    return list(range(*model.robot.v_slice(joint).indices(model.nv)))
+
+
+def _places(model: ReducedModel) -> list[int]:
+    """Coordinates of the joints that follow from the others."""
+    return [
+        i
+        for body in model.robot.bodies
+        if not set(_rows(model, body.name)) & set(model.shape)
+        for i in range(*model.robot.q_slice(body.name).indices(model.nq))
+    ]
+
+
+def _unit(model: ReducedModel, a: int) -> Array:
+    unit = ca.SX(model.nv, 1)
+    unit[model.shape[a]] = 1.0
+    return unit
