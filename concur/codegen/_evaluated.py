@@ -14,7 +14,7 @@ from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen._evaluator import Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen._evaluator import TOTAL, Evaluator, as_floats, nonfinite_error, shape_error
 from concur.codegen._library import compiled
 from concur.errors import ConcurError, ShapeError, UnknownNameError
 
@@ -251,7 +251,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 return entry.expand(_expressions(args, arrays, ca.SX))
             evaluator = entry.numeric(*_labels(args))
             if any(isinstance(a, ca.MX) for a in arrays):
-                return evaluator.function(*_expressions(args, arrays, ca.MX))
+                return entry.own(evaluator.function.call(_expressions(args, arrays, ca.MX)))
             return evaluator(*arrays)
 
         def _entry(args: Any) -> _Entry:
@@ -306,12 +306,13 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if isinstance(results, ca.Function):
                 return results
             results = results if isinstance(results, tuple) else (results,)
+            total = sum((ca.sum1(ca.vec(symbol)) for symbol in symbols), ca.SX(0))
             return ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
                 symbols,
-                [ca.SX(r) for r in results],
+                [*(ca.SX(r) for r in results), total],
                 names[first:last],
-                [f"result{i}" for i in range(len(results))],
+                [*(f"result{i}" for i in range(len(results))), TOTAL],
                 {"cse": True},
             )
 
@@ -357,17 +358,24 @@ class _Entry:
                 cure="It solves a programme inside, which SX cannot hold: call it with MX.",
             )
         # Zeros that the graph folds to for these arguments become structural again.
-        results = tuple(ca.sparsify(r) for r in self._graph.call(expressions))
-        return results if len(results) != 1 else results[0]
+        return self.own([ca.sparsify(r) for r in self._graph.call(expressions)])
+
+    def own(self, results: list[Any]) -> Any:
+        """Results without the total of the arguments."""
+        if self._graph.name_out()[-1] == TOTAL:
+            results = results[:-1]
+        return tuple(results) if len(results) != 1 else results[0]
 
     def numeric(
         self, where: str, shapes: list[tuple[int, ...]], quaternions: Mapping[int, str] | None
     ) -> Evaluator:
         if self.evaluator is None:
-            sizes = [self._graph.size_out(i) for i in range(self._graph.n_out())]
             known = [
-                tuple(own if n < 0 else n for n, own in zip(shape, size, strict=False))
-                for shape, size in zip(shapes, sizes, strict=True)
+                tuple(
+                    own if n < 0 else n
+                    for n, own in zip(shape, self._graph.size_out(i), strict=False)
+                )
+                for i, shape in enumerate(shapes)
             ]
             self.evaluator = Evaluator(self._graph, known, where, quaternions)
         return self.evaluator

@@ -21,6 +21,9 @@ from concur.errors import ConcurError, NonFiniteError, ShapeError
 DRIFT = 0.1
 """Largest difference of a quaternion's squared norm from one that counts as drift."""
 
+TOTAL = "total"
+"""Name of a last result that is the sum of all arguments: finite only if they are."""
+
 _OTHER = (TypeError, ValueError, NotImplementedError, BufferError)
 """What a memory raises at numbers that are not of its own kind."""
 
@@ -34,7 +37,8 @@ class Evaluator:
     Parameters
     ----------
     function : casadi.Function
-        The function; sparse results are made dense.
+        The function; sparse results are made dense. A last result named `TOTAL`, the sum of all
+        arguments, is not given out: it says in a glance whether they are finite.
     shapes : sequence of tuple of int
         Shape of each NumPy result: ``()`` for a float, ``(n,)`` or ``(m, n)``.
     where : str
@@ -69,9 +73,13 @@ class Evaluator:
         names = self.function.name_in()
         self._places = tuple(f"{where}, argument `{name}`" for name in names)
         sizes_in = [self.function.size_in(i) for i in range(self.function.n_in())]
-        sizes_out = [self.function.size_out(i) for i in range(self.function.n_out())]
+        outputs = range(self.function.n_out())
+        sizes_out = [self.function.size_out(i) for i in outputs]
         self._flat_in, self.inputs, self._parts_in = _views(sizes_in)
         self._flat_out, self.outputs, self._parts_out = _views(sizes_out)
+        self._total: Callable[[], float] | None = None
+        if self.function.name_out()[-1:] == [TOTAL]:
+            self._total, self.outputs = self._parts_out[-1].item, self.outputs[:-1]
         self._memories: tuple[Any, ...] = tuple(memoryview(part.data) for part in self._parts_in)
         # A memory takes a vector in a third of NumPy's time, and only one of its own kind.
         self._slots = tuple(
@@ -82,7 +90,7 @@ class Evaluator:
         )
         self._readers = tuple(
             part.item if shape == () else part.reshape(shape, order="F").copy
-            for part, shape in zip(self._parts_out, self.shapes, strict=True)
+            for part, shape in zip(self._parts_out[: len(self.outputs)], self.shapes, strict=True)
         )
         self._quaternions = dict(quaternions or {}) if "q" in names else {}
         self._attitudes = tuple(self._quaternions)
@@ -160,15 +168,20 @@ class Evaluator:
                     memory[0] = argument
                 else:
                     self._take(index, argument)
-            flat = self._flat_in
-            # The sum of squares is finite if all numbers are, and not too large.
-            if not isfinite(flat.dot(flat)) and not np.isfinite(flat).all():
-                self._refuse_nonfinite()
+            if self._total is None:
+                # The sum of squares is finite, too, only if all numbers are.
+                flat = self._flat_in
+                if not isfinite(flat.dot(flat)):
+                    self._refuse_nonfinite()
+                self.trigger()
+            else:
+                self.trigger()
+                if not isfinite(self._total()):
+                    self._refuse_nonfinite()
             for start in self._attitudes:
                 x, y, z, w = self._configuration[start : start + 4]  # type: ignore[index]
                 if abs(x * x + y * y + z * z + w * w - 1.0) > DRIFT:
                     self._refuse_attitude(start)
-            self.trigger()
             if self._failed:
                 raise ConcurError(
                     self.where,
