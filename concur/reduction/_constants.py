@@ -84,6 +84,11 @@ class ConstantOfMotion(EvaluatedMethods):
         return self.space.ns
 
     @property
+    def nu(self) -> int:
+        """Number of controls."""
+        return self.space.nu
+
+    @property
     def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.space.quaternions
@@ -182,6 +187,29 @@ class ConstantOfMotion(EvaluatedMethods):
         slope, s, form, _ = self.space.slopes(q, p)
         return ca.dot(along_q, s) + ca.dot(along_p, form @ s - slope)
 
+    @evaluated("(nq),(ns)->(ns,nu)")
+    def turning(self, q: Array, p: Array) -> Array:
+        """Change of the controls' forces along the field eta: their Lie derivative.
+
+        Parameters
+        ----------
+        q, p : array_like
+            Configuration and reduced momentum, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Of the one-form of each control's force, shape (ns, nu).
+        """
+        _, velocity = self.space.differential(self.function(q, p), q, p)
+        frame, inputs = self.space.frame(q), ca.densify(self.space.inputs(q))
+        along = ca.reshape(ca.jtimes(ca.vec(inputs), q, frame @ velocity), *inputs.shape)
+        own = ca.horzcat(
+            *[ca.SX(ca.DM(constants.T)) @ velocity for constants in self.space.structure]
+        )
+        spreading = ca.jacobian(velocity, q) @ frame
+        return along + (spreading.T - own) @ inputs
+
     @evaluated("(nq),(ns)->(ns),(ns),(ns,ns)")
     def slopes(self, q: Array, p: Array) -> tuple[Array, Array, Array]:
         """Differential of h and how it bends.
@@ -223,6 +251,8 @@ class ConstantsOfMotion:
         Largest ``iota_eta dXi`` on the common level sets, of all the fields.
     independence : float
         Smallest relative singular value of the differentials: zero where they are dependent.
+    turned : tuple of str
+        Controls whose forces the groups do not leave the same.
     """
 
     space: PhaseSpace
@@ -230,6 +260,7 @@ class ConstantsOfMotion:
     brackets: np.ndarray
     twist: float
     independence: float
+    turned: tuple[str, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -281,6 +312,12 @@ class ConstantsOfMotion:
         """Controls that change any of them."""
         acting = {name for one in self.constants for name in one.controls}
         return tuple(name for name in self.space.control_names if name in acting)
+
+    @property
+    def free_controls(self) -> tuple[str, ...]:
+        """Controls that may act after the reduction: no constant nor group notices them."""
+        noticed = {*self.controls, *self.turned}
+        return tuple(name for name in self.space.control_names if name not in noticed)
 
     def only(self, *names: str) -> ConstantsOfMotion:
         """Some of the constants, tested together anew.
@@ -506,6 +543,7 @@ def _judged(space: PhaseSpace, name: str, function: ca.Function) -> ConstantOfMo
 def _together(space: PhaseSpace, constants: tuple[ConstantOfMotion, ...]) -> ConstantsOfMotion:
     m = len(constants)
     brackets, twist, independence = np.zeros((m, m)), 0.0, np.inf
+    turned = np.zeros(space.nu)
     for q, p in space.states(32) if m else []:
         form = space.form(q, p)
         slopes = [one.slopes(q, p)[:2] for one in constants]
@@ -520,11 +558,31 @@ def _together(space: PhaseSpace, constants: tuple[ConstantOfMotion, ...]) -> Con
                 if i != j:
                     brackets[i, j] = max(brackets[i, j], _ratio(abs(terms.sum()), size))
         twist = max(twist, _twist(space, q, p, slopes))
+        turned = np.maximum(turned, _turned(space, constants, q, p, slopes))
         rows = _scaled(slopes, p)
         sizes = np.linalg.norm(rows, axis=1, keepdims=True)
         values = np.linalg.svd(rows / np.where(sizes > 0.0, sizes, 1.0), compute_uv=False)
         independence = min(independence, float(values[-1]) if m <= rows.shape[1] else 0.0)
-    return ConstantsOfMotion(space, constants, brackets, twist, float(independence))
+    names = tuple(c for c, a in zip(space.control_names, turned, strict=True) if a > ROUNDING)
+    return ConstantsOfMotion(space, constants, brackets, twist, float(independence), names)
+
+
+def _turned(
+    space: PhaseSpace,
+    constants: tuple[ConstantOfMotion, ...],
+    q: np.ndarray,
+    p: np.ndarray,
+    slopes: list[tuple[np.ndarray, np.ndarray]],
+) -> np.ndarray:
+    """How much the fields change each control's force on the common level set, relative."""
+    within = _tangent(slopes, p)[:, : space.ns]
+    forces = np.abs(space.slopes(q, p)[3]).max(axis=0, initial=0.0)
+    worst = np.zeros(space.nu)
+    for one, (_, velocity) in zip(constants, slopes, strict=True):
+        changes = np.abs(within @ one.turning(q, p)).max(axis=0, initial=0.0)
+        sizes = np.where(forces > 0.0, forces, 1.0) * max(float(np.abs(velocity).max()), 1e-300)
+        worst = np.maximum(worst, changes / sizes)
+    return worst
 
 
 def _twist(
@@ -534,11 +592,7 @@ def _twist(
     slopes: list[tuple[np.ndarray, np.ndarray]],
 ) -> float:
     """Largest iota_eta dOmega on the common level set, relative to fields and momenta."""
-    # Vectors along the momenta count in units of the momenta, those along the shape in radians.
-    scale = np.concatenate([np.ones(space.ns), np.abs(p)])
-    tangent = np.linalg.svd(_scaled(slopes, p))[2]
-    rank = np.linalg.matrix_rank(_scaled(slopes, p), rtol=ROUNDING)
-    within = tangent[rank:] * scale
+    within = _tangent(slopes, p)
     form, worst = space.form(q, p), 0.0
     for along_q, along_p in slopes:
         pdot = form @ along_p - along_q
@@ -546,6 +600,17 @@ def _twist(
         size = np.abs(along_p) @ np.abs(p) + np.abs(pdot).max()
         worst = max(worst, _ratio(float(np.abs(contracted).max(initial=0.0)), size))
     return worst
+
+
+def _tangent(slopes: list[tuple[np.ndarray, np.ndarray]], p: np.ndarray) -> np.ndarray:
+    """Rows that span the common level set's tangent space.
+
+    Vectors along the momenta count in units of the momenta, those along the shape in radians.
+    """
+    rows = _scaled(slopes, p)
+    rank = np.linalg.matrix_rank(rows, rtol=ROUNDING)
+    scale = np.concatenate([np.ones(len(p)), np.abs(p)])
+    return np.asarray(np.linalg.svd(rows)[2][rank:] * scale)
 
 
 def _scaled(slopes: list[tuple[np.ndarray, np.ndarray]], p: np.ndarray) -> np.ndarray:

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 class LevelSet(EvaluatedMethods):
     """The motion on a level set of constants, divided by their groups (Theorem 4.2.18).
 
-    Made by `ConstantsOfMotion.level_set`. No control may act that changes the constants; here
-    none acts at all.
+    Made by `ConstantsOfMotion.level_set`. The controls that remain are those that change neither
+    the constants nor, by their forces, the groups' invariance; all others have to rest.
 
     Parameters
     ----------
@@ -119,6 +119,16 @@ class LevelSet(EvaluatedMethods):
         return self.constants.space.ns
 
     @property
+    def nu(self) -> int:
+        """Number of controls that remain."""
+        return len(self.control_names)
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Names of the controls that remain."""
+        return self.constants.free_controls
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Names of the coordinates x."""
         space = self.constants.space
@@ -173,14 +183,16 @@ class LevelSet(EvaluatedMethods):
         """
         return self.constants.space.energy(*self.state(x))
 
-    @evaluated("(nx)->(nx),(m)")
-    def vector_field(self, x: Array) -> tuple[Array, Array]:
-        """Motion that is left, and that of the groups, without forces.
+    @evaluated("(nx),(nu)->(nx),(m)")
+    def vector_field(self, x: Array, u: Array) -> tuple[Array, Array]:
+        """Motion that is left, and that of the groups.
 
         Parameters
         ----------
         x : array_like
             Coordinates that are left, shape (nx,).
+        u : array_like
+            Forces of the controls that remain, `control_names`, shape (nu,), N and N m.
 
         Returns
         -------
@@ -191,8 +203,9 @@ class LevelSet(EvaluatedMethods):
         """
         space = self.constants.space
         q, p = self.state(x)
-        slope, s, form, _ = space.slopes(q, p)
-        frame, pdot = space.frame(q), form @ s - slope
+        slope, s, form, inputs = space.slopes(q, p)
+        acting = [space.control_names.index(name) for name in self.control_names]
+        frame, pdot = space.frame(q), form @ s - slope + inputs[:, acting] @ u
         fields = [one.field(q, p) for one in self.constants]
         along_q = frame @ ca.horzcat(*[velocity for velocity, _ in fields])
         along_p = ca.horzcat(*[rate for _, rate in fields])

@@ -35,8 +35,9 @@ def reduce(
 
     Joints that nobody drives and that keep their momentum can be reduced further, stage by
     stage (section 4.5): their velocities then follow from that momentum. Joints are taken whole:
-    one whose group is larger than that of its symmetry stays (`symmetry` tells the part), and
-    constants of motion that are no momentum of a joint (theorems 4.2.17 and 4.2.18) are not used.
+    one whose group is larger than that of its symmetry stays (`symmetry` tells the part).
+    Constants of motion that are no momentum of a joint (theorems 4.2.17 and 4.2.18) are not used
+    here: `constants_of_motion` finds them and what motion they leave.
 
     Parameters
     ----------

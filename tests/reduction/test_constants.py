@@ -40,6 +40,7 @@ from tests.oracles import (
     crane_rows,
     difference_quotient,
     full_order,
+    random_rover,
     rover,
     rover_rows,
     rover_without_arm,
@@ -251,7 +252,7 @@ def test_circles_of_the_plane_on_one_level_set() -> None:
     q, p = np.array([0.4, -0.3]), np.array([0.8, 0.5])
     left = found.level_set(q, p)
     assert (left.names, left.dimension, left.held) == (("y", "p[y]"), 2, (0,))
-    xdot, gdot = left.vector_field(left.start)
+    xdot, gdot = left.vector_field(left.start, [])
     np.testing.assert_allclose(xdot, [0.5, -BETA * 0.8], rtol=0, atol=1e-15)
     np.testing.assert_allclose(gdot, [0.8], rtol=0, atol=1e-15)
 
@@ -274,6 +275,33 @@ def test_point_without_forces_is_left_with_nothing() -> None:
     assert set(found.names) == {"p[x]", "p[y]"}
     assert found.reducible
     assert found.level_set([0.1, 0.2], [0.3, 0.4]).nx == 0
+
+
+@dataclass(frozen=True)
+class Winded(Plane):
+    """The same, the control blowing along y, more or less along x."""
+
+    def inputs(self, q: ca.SX) -> ca.SX:
+        return ca.vertcat(0, ca.cos(q[0]))
+
+
+def test_control_whose_force_the_group_does_not_keep() -> None:
+    found = constants_on(Winded(lambda q, p: 0.0 * q[0]), {"p[x]": lambda q, p: p[0]})
+    assert found.reducible
+    assert (found.controls, found.turned, found.free_controls) == ((), ("pull",), ())
+    assert found.level_set([0.1, 0.2], [0.3, 0.4]).nu == 0
+    across = constants_on(Winded(lambda q, p: 0.0 * q[0]), {"p[y]": lambda q, p: p[1]})
+    assert (across.controls, across.turned) == (("pull",), ())
+
+
+def test_torques_on_a_ball_seen_from_both_sides() -> None:
+    # Torques in the body's axes are the same after a turn from the left, not from the right.
+    robot = replace(top((0.05, 0.05, 0.02), 0.15), actuated=("top",))
+    found = constants_of_motion(reduce(robot))
+    assert found.names == ("p[top[wz]]", "P[top[wz]]")
+    own, vertical = (found.only(name) for name in found.names)
+    assert (own.controls, own.turned) == (("top[wz]",), ("top[wx]", "top[wy]"))
+    assert (vertical.controls, vertical.turned) == (("top[wx]", "top[wy]", "top[wz]"), ())
 
 
 # --- robots -----------------------------------------------------------------------------------
@@ -305,7 +333,7 @@ def test_balanced_platform_moves_as_the_constants_say(
     q0, s0 = np.array([0.1, -0.4, 0.3, 0.2, -0.5]), np.array([3.0, 1.0])
     left = found.level_set(q0, model.mass_matrix(q0) @ s0)
     assert left.nx == left.dimension == 0
-    _, gdot = left.vector_field(np.zeros(0))
+    _, gdot = left.vector_field([], [])
     times = np.linspace(0.0, 10.0, 6)
     q, v = full.simulate(q0, model.velocity(q0, s0), lambda t, q, v: np.zeros(5), times)
     for time, q_t, v_t in zip(times, q, v, strict=True):
@@ -346,8 +374,13 @@ def test_controls_that_change_a_constant(robot: Mechanism, acting: dict[str, set
 
 @pytest.mark.parametrize(
     "robot",
-    [rover_without_arm(), rover_arm(), merry_go_round(offset=0.02)],
-    ids=["platform", "rover", "unbalanced"],
+    [
+        rover_without_arm(),
+        rover_arm(),
+        merry_go_round(offset=0.02),
+        *(random_rover(seed).robot for seed in range(3)),
+    ],
+    ids=lambda robot: robot.name,
 )
 def test_nothing_is_found_where_there_is_nothing(robot: Mechanism) -> None:
     found = constants_of_motion(reduce(robot))
@@ -412,22 +445,35 @@ def test_reduced_motion_of_two_joints_together_is_the_full_motion() -> None:
     left = found.level_set(q0, model.mass_matrix(q0) @ s0)
     assert left.nx == left.dimension == 6
     times = np.linspace(0.0, 10.0, 11)
-    x, g = integrate(left, times)
-    q, v = full.simulate(q0, model.velocity(q0, s0), lambda t, q, v: np.zeros(7), times)
+    assert left.control_names == ("left", "right")
+
+    def law(t: float) -> np.ndarray:
+        return np.array([0.4 * np.sin(2 * t), -0.3 * np.cos(3 * t)])
+
+    x, g = integrate(left, times, law)
+    q, v = full.simulate(
+        q0,
+        model.velocity(q0, s0),
+        lambda t, q, v: np.array([0, 0, 0, *law(t), 0, 0]),
+        times,
+    )
     for k in range(len(times)):
         reached, p = left.moved(x[k], g[k])
         np.testing.assert_allclose(reached[3:], q[k, 3:], rtol=0, atol=1e-8)
         s = np.linalg.solve(model.mass_matrix(q[k]), p)
         np.testing.assert_allclose(model.velocity(q[k], s), v[k], rtol=0, atol=1e-8)
-        assert left.hamiltonian(x[k]) == pytest.approx(left.hamiltonian(x[0]), rel=1e-10)
+        energy = full.oracle.kinetic_energy(q[k], v[k]) + full.oracle.potential_energy(q[k])
+        assert left.hamiltonian(x[k]) == pytest.approx(energy, rel=1e-9)
     assert np.ptp(q[:, 5]) > 1.0  # the disc went round, and the slice did not
 
 
-def integrate(left: LevelSet, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def integrate(
+    left: LevelSet, times: np.ndarray, law: Callable[[float], np.ndarray] = lambda t: np.zeros(0)
+) -> tuple[np.ndarray, np.ndarray]:
     """Coordinates that are left, and the motion along the groups, at times."""
 
     def rate(t: float, y: np.ndarray) -> np.ndarray:
-        return np.concatenate(left.vector_field(y[: left.nx]))
+        return np.concatenate(left.vector_field(y[: left.nx], law(t)))
 
     start = np.concatenate([left.start, np.zeros(left.m)])
     found = solve_ivp(
