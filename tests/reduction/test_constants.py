@@ -45,8 +45,8 @@ from tests.oracles import (
     rover_rows,
     rover_without_arm,
 )
-from tests.reduction._reduced import Reference
-from tests.reduction._staged import GENERIC, Z, ball_rover
+from tests.reduction._reduced import Reference, simulate_acceleration_form
+from tests.reduction._staged import GENERIC, Z, ball_rover, satellite
 
 N = RoverNumbers()
 C = CraneNumbers()
@@ -515,6 +515,37 @@ def test_free_body_keeps_three_momenta_of_which_one_reduces() -> None:
     assert (alone.reducible, alone.dimension_after) == (True, 4)
     heavy = constants_of_motion(reduce(top((0.5, 0.4, 0.3), 0.2)))
     assert heavy.names == ("P[top[wz]]",)
+
+
+def test_rotors_in_flight_reduce_as_stages_do() -> None:
+    robot = satellite()
+    model = reduce(robot)
+    found = constants_of_motion(model)
+    assert found.names == ("p[rotor]", "p[second]")
+    assert found.free_controls == ("turret", "elbow")
+    rng = np.random.default_rng(8)
+    q0, s0 = robot.random(rng), np.array([0.4, -0.7, 5.0, -8.0])
+    p0 = model.mass_matrix(q0) @ s0
+    left = found.level_set(q0, p0)
+    assert (left.dimension, left.nx) == (4, 4)
+    staged = reduce(robot, stages={"rotor": p0[2], "second": p0[3]})
+
+    def law(t: float) -> np.ndarray:
+        return np.array([0.5 * np.sin(2 * t), -0.3 * np.cos(3 * t)])
+
+    def torques(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        tau = np.zeros(model.nv)
+        tau[list(robot.actuated_freedoms)] = law(t)
+        return tau
+
+    times = np.linspace(0.0, 3.0, 4)
+    x, g = integrate(left, times, law)
+    q, s = simulate_acceleration_form(staged, q0, s0[:2], torques, times)
+    for k in range(len(times)):
+        reached, p = left.moved(x[k], g[k])
+        np.testing.assert_allclose(reached[7:], q[k, 7:], rtol=0, atol=1e-8)
+        rates = np.linalg.solve(model.mass_matrix(q[k]), p)
+        np.testing.assert_allclose(rates[:2], s[k], rtol=0, atol=1e-8)
 
 
 def test_constants_after_a_stage() -> None:
