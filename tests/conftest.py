@@ -2,6 +2,7 @@
 
 import os
 
+import pytest
 from hypothesis import settings
 
 # Read when the libraries are loaded, so they are set before any test imports NumPy: threads of
@@ -9,6 +10,17 @@ from hypothesis import settings
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[_name] = "1"
 os.environ["MPLBACKEND"] = "Agg"
+# Most tests call a law a few times: the interpreter is ready sooner than a compiler. Those of
+# compiled code ask for it, with the fixture `compiler`.
+os.environ.setdefault("CONCUR_CC", "none")
+
+
+@pytest.fixture
+def compiler(monkeypatch, tmp_path_factory):
+    """Compile in this test, and keep what is compiled for the rest of the session only."""
+    monkeypatch.delenv("CONCUR_CC")
+    monkeypatch.setenv("CONCUR_CACHE", str(tmp_path_factory.getbasetemp() / "compiled"))
+
 
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=1000)

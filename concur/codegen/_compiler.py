@@ -54,7 +54,16 @@ _TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []
 
 
 class CompilerWarning(UserWarning):
-    """Code runs slower than it could, or is compiled again and again; told once per process."""
+    """Code runs slower than it could, or is compiled again and again; told once per process.
+
+    Parameters
+    ----------
+    message : str
+        What is missing, and what to do.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
 
 
 class _CompilationError(Exception):

@@ -169,9 +169,7 @@ class Evaluator:
                 else:
                     self._take(index, argument)
             if self._total is None:
-                # The sum of squares is finite, too, only if all numbers are.
-                flat = self._flat_in
-                if not isfinite(flat.dot(flat)):
+                if not np.isfinite(self._flat_in).all():
                     self._refuse_nonfinite()
                 self.trigger()
             else:

@@ -29,7 +29,7 @@ from concur.control._singularities import (
     singularities,
 )
 from concur.control._singularity import decoupling_margins, lost_direction, singular_error
-from concur.control._tick import Tick, TickBuffers
+from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
 from concur.control.references import Reference
 
 __all__ = [
@@ -50,6 +50,7 @@ __all__ = [
     "SingularityReport",
     "Tick",
     "TickBuffers",
+    "TickStatus",
     "decoupling_margins",
     "design_gains",
     "inverse_kinematics",
@@ -61,5 +62,6 @@ __all__ = [
     "references",
     "singular_error",
     "singularities",
+    "tick_function",
     "to_iosystem",
 ]

@@ -680,15 +680,21 @@ class Servo(EvaluatedMethods):
         response = loop_response(self, duration)
         return step_figure(response), margin_figure(response)
 
-    def compile(self) -> Tick:
-        """Make the law ready to be called at a high rate.
+    def compile(self, interpreted: bool = False) -> Tick:
+        """Make the law ready to be called at a high rate: one graph, as machine code.
+
+        Parameters
+        ----------
+        interpreted : bool
+            Whether to leave the graph to CasADi's interpreter: ready at once, ten times slower.
 
         Returns
         -------
         Tick
-            ``tick(q, s, sample) -> u``; its `buffers` take the numbers without copies.
+            ``tick(q, s, sample) -> u``; its `buffers` take the numbers without copies, and the
+            momentum too where the model rests on one.
         """
-        return Tick(self)
+        return Tick(self, interpreted)
 
     def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
         """Check a sample against the outputs and flatten it.

@@ -1,19 +1,56 @@
-"""The law as it is called in a loop: buffers in, buffers out."""
+"""The law as it is called in a loop: one compiled graph, buffers in, buffers out."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen import (
+    DRIFT,
+    Array,
+    Evaluator,
+    as_floats,
+    instructions,
+    nonfinite_error,
+    shape_error,
+)
 from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import refusal
+from concur.errors import ConcurError
+from concur.reduction import MomentumReduction, ReducedModel, StagedReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
+
+RESULTS = ("u", "pivot", "missed", "scale", "status")
+"""Results of a tick's graph, in order."""
+
+_FINITE = 1e300  # up to here a number counts as finite; `x == x` would be folded to true
+
+
+class TickStatus(IntEnum):
+    """What became of a tick; with anything but OK the controls are zero."""
+
+    OK = 0
+    """The controls may be used."""
+    BAD_INPUT = 1
+    """A number that came in is not finite."""
+    NO_ATTITUDE = 2
+    """A quaternion of the configuration is none."""
+    SINGULAR = 3
+    """The law is nearer to singular than the servo's `singular_margin`."""
+    NO_RESULT = 4
+    """The controls are not finite: the demand is too large."""
+    NO_TORQUE_WITHIN_LIMITS = 5
+    """No torques within limits were found, or the configuration is singular to the last bit."""
+    FAILED = 6
+    """The evaluation did not run to its end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,8 +62,11 @@ class TickBuffers:
     q, s, pose, twist, acceleration : numpy.ndarray
         Inputs: state and flat reference, to be filled before a call; s holds all velocities
         when the servo measures them.
+    momentum : numpy.ndarray
+        Input: spatial momentum about the inertial origin, [linear; angular], kg m/s and
+        kg m^2/s, shape (6,), preset to the model's; shape (0,) where the law takes none.
     u : numpy.ndarray
-        Output: control forces and torques, shape (nu,).
+        Output: control forces and torques, shape (nu,); zero unless the status is zero.
     pivot : numpy.ndarray
         Output: distance of the law from singular, shape (1,), without unit.
     missed : numpy.ndarray
@@ -34,6 +74,8 @@ class TickBuffers:
     scale : numpy.ndarray
         Output: size to which torque limits scaled the demand, shape (1,); 1: not active,
         0: no room in its direction.
+    status : numpy.ndarray
+        Output: a `TickStatus` as a number, shape (1,).
     """
 
     q: np.ndarray
@@ -41,10 +83,12 @@ class TickBuffers:
     pose: np.ndarray
     twist: np.ndarray
     acceleration: np.ndarray
+    momentum: np.ndarray
     u: np.ndarray
     pivot: np.ndarray
     missed: np.ndarray
     scale: np.ndarray
+    status: np.ndarray
 
 
 class Tick:
@@ -56,23 +100,71 @@ class Tick:
     ----------
     servo : Servo
         The servo.
+    interpreted : bool
+        Whether to leave the graph to CasADi's interpreter: ready at once, and slower.
 
     Attributes
     ----------
     buffers : TickBuffers
-        The arrays in use: fill the inputs, call `update`, read `u`.
+        The arrays in use: fill the inputs, call `run`, read `u`.
+    compiled : bool
+        Whether machine code is called; it is not where there is no compiler.
+    instructions : int
+        Length of the graph.
+    build_times : dict of str to float
+        What making it took, s: the `graph`, the C sources `written`, and these `built`, or found
+        in the cache.
     """
 
-    def __init__(self, servo: Servo) -> None:
+    def __init__(self, servo: Servo, interpreted: bool = False) -> None:
+        start = time.perf_counter()
         self.servo = servo
-        self._evaluator = evaluator_of(servo)
-        self._places = [f"tick of `{servo.name}`, argument `{name}`" for name in ("q", "s")]
-        self.buffers = TickBuffers(
-            *(view[:, 0] for view in (*self._evaluator.inputs, *self._evaluator.outputs))
+        self._interpreted = interpreted
+        shapes = [(servo.nu,), (), (servo.size,), (), ()]
+        self._evaluator = Evaluator(tick_function(servo), shapes, f"tick of `{servo.name}`")
+        self.instructions = instructions(self._evaluator.function)
+        self.build_times = {"graph": time.perf_counter() - start, "written": 0.0, "built": 0.0}
+        made = None if interpreted else self._evaluator.compile()
+        self.compiled = made is not None
+        if made is not None:
+            self.build_times |= {"written": made.written, "built": made.built}
+        inputs = [view[:, 0] for view in self._evaluator.inputs]
+        first = servo.model.first
+        if isinstance(first, MomentumReduction) and takes_momentum(servo):
+            inputs[-1][:] = first.momentum
+        else:
+            inputs.append(np.empty(0))
+        self.buffers = TickBuffers(*inputs, *(view[:, 0] for view in self._evaluator.outputs))
+        names = ("q", "s", "pose", "twist", "acceleration")
+        # Memories take vectors faster than arrays do, and take nothing else.
+        self._memories: tuple[Any, ...] = tuple(
+            memoryview(getattr(self.buffers, name).data) for name in names
         )
+        self._status = memoryview(self.buffers.status.data)
+        self._sizes = (servo.pose_size,), (servo.size,)
+        self._trigger = self._evaluator.trigger
 
-    def __reduce__(self) -> tuple[type[Tick], tuple[Servo]]:
-        return Tick, (self.servo,)
+    def __reduce__(self) -> tuple[type[Tick], tuple[Servo, bool]]:
+        return Tick, (self.servo, self._interpreted)
+
+    @property
+    def build_time(self) -> float:
+        """Time that making it took, s."""
+        return sum(self.build_times.values())
+
+    def run(self) -> int:
+        """Evaluate the law on the buffers.
+
+        Returns
+        -------
+        int
+            0 if `buffers.u` may be used, else another `TickStatus`.
+        """
+        self._trigger()
+        if not self._evaluator.succeeded:
+            self.buffers.u[:] = 0.0
+            self.buffers.status[0] = TickStatus.FAILED
+        return int(self._status[0])
 
     def update(self) -> bool:
         """Evaluate the law on the buffers.
@@ -83,12 +175,7 @@ class Tick:
             Whether `buffers.u` may be used: the evaluation ran to its end, all its numbers are
             finite, and the distance from singular is not below the servo's `singular_margin`.
         """
-        self._evaluator.trigger()
-        buffers = self.buffers
-        if not self._evaluator.succeeded:
-            buffers.u[:] = np.nan
-            return False
-        return bool(np.isfinite(buffers.u).all() and buffers.pivot[0] >= self.servo.singular_margin)
+        return self.run() == 0
 
     def __call__(self, q: Array, s: Array, sample: ReferenceSample) -> np.ndarray:
         """Control forces and torques for a state and a reference.
@@ -112,32 +199,108 @@ class Tick:
         SingularConfigurationError
             If the decoupling matrix is singular.
         """
+        memories = self._memories
+        try:
+            memories[0][:], memories[1][:] = q, s
+            memories[2][:] = sample.pose
+            memories[3][:] = sample.twist
+            memories[4][:] = sample.acceleration
+        except (TypeError, ValueError, NotImplementedError, BufferError, AttributeError):
+            self._fill(q, s, sample)
+        status = self.run()
+        if status:
+            self._refuse(TickStatus(status))
+        return self.buffers.u
+
+    def _fill(self, q: Array, s: Array, sample: ReferenceSample) -> None:
+        """Take what is not of the buffers' kind, or say what is wrong with it."""
         buffers = self.buffers
-        self._fill(buffers.q, q, self._places[0])
-        self._fill(buffers.s, s, self._places[1])
+        for name, values in (("q", q), ("s", s)):
+            where = f"tick of `{self.servo.name}`, argument `{name}`"
+            array, buffer = as_floats(values, where), getattr(buffers, name)
+            if array.shape != buffer.shape:
+                raise shape_error(where, buffer.shape, array.shape)
+            buffer[:] = array
         buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = self.servo.flat(sample)
-        if not self.update():
-            self._refuse()
-        return buffers.u
 
-    @staticmethod
-    def _fill(buffer: np.ndarray, values: Array, where: str) -> None:
-        array = as_floats(values, where)
-        if array.shape != buffer.shape:
-            raise shape_error(where, buffer.shape, array.shape)
-        buffer[:] = array
-
-    def _refuse(self) -> None:
-        for name in ("q", "s"):
-            values = getattr(self.buffers, name)
+    def _refuse(self, status: TickStatus) -> None:
+        buffers, servo = self.buffers, self.servo
+        where = f"tick of `{servo.name}`"
+        if status is TickStatus.FAILED:
+            raise ConcurError(
+                where,
+                expected="an evaluation that succeeds",
+                came="a failure of the programme inside",
+                cure="No torque is given out; check the state, the reference and the limits.",
+            )
+        for name in ("q", "s", "pose", "twist", "acceleration", "momentum"):
+            values = getattr(buffers, name)
             if not np.isfinite(values).all():
-                raise nonfinite_error(f"tick of `{self.servo.name}`, argument `{name}`", values)
-        q = self.servo.model.robot.check_configuration(self.buffers.q, "argument `q`")
-        raise refusal(self.servo, q, self.buffers.u, float(self.buffers.pivot[0]))
+                raise nonfinite_error(f"{where}, argument `{name}`", values)
+        q = servo.model.robot.check_configuration(buffers.q, "argument `q`")
+        lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
+        u = np.full(servo.nu, np.nan) if lost else buffers.u
+        raise refusal(servo, q, u, float(buffers.pivot[0]))
+
+
+def takes_momentum(servo: Servo) -> bool:
+    """Whether the momentum is an input of a servo's tick.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Returns
+    -------
+    bool
+        Whether its model rests on a momentum, which the servo does not measure.
+    """
+    return isinstance(servo.model.first, MomentumReduction) and not servo.measured
+
+
+def tick_function(servo: Servo) -> ca.Function:
+    """The whole law with its checks: what is compiled and exported.
+
+    The momentum is an input where the model rests on one, so that it may be estimated while the
+    robot runs: velocities of the base follow from it and go to the law that takes all velocities.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Returns
+    -------
+    casadi.Function
+        Inputs q (nq,), s (nw,), pose (pose_size,), twist (size,), acceleration (size,), and
+        momentum (6,) where `takes_momentum`. Outputs u (nu,), zero unless the status is; pivot,
+        missed (size,), scale, and status, a `TickStatus` as a number. Over SX; over MX with torque
+        limits, which have a programme inside.
+    """
+    given = takes_momentum(servo)
+    law = law_function(servo.as_measured if given else servo)
+    kind = ca.SX if law.is_a("SXFunction") else ca.MX
+    sizes = {
+        "q": servo.nq,
+        "s": servo.nw,
+        "pose": servo.pose_size,
+        "twist": servo.size,
+        "acceleration": servo.size,
+    } | ({"momentum": 6} if given else {})
+    inputs = [kind.sym(name, size) for name, size in sizes.items()]
+    taken = inputs[:5]
+    if given:
+        taken[1] = _velocity(servo).call([inputs[0], inputs[1], inputs[5]])[0]
+    results = law.call(taken)
+    total = sum(ca.sum1(symbol) for symbol in inputs)
+    checked = _checks(servo).call([inputs[0], total, *results])
+    options = {"cse": True} if kind is ca.SX else {}
+    return ca.Function("tick", inputs, checked, list(sizes), list(RESULTS), options)
 
 
 def evaluator_of(servo: Servo) -> Evaluator:
-    """The law of a servo behind buffers of its own.
+    """The law of a servo, without the tick's checks, behind buffers of its own.
 
     Parameters
     ----------
@@ -151,3 +314,60 @@ def evaluator_of(servo: Servo) -> Evaluator:
     """
     shapes = [(servo.nu,), (), (servo.size,), ()]
     return Evaluator(law_function(servo), shapes, f"tick of `{servo.name}`")
+
+
+def _velocity(servo: Servo) -> ca.Function:
+    """All velocities, from those of the shape and the momentum."""
+    inputs = [ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns), ca.SX.sym("momentum", 6)]
+    v = ca.densify(_velocity_at(servo.model, *inputs))
+    return ca.Function("velocity", inputs, [v], {"cse": True})
+
+
+def _velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Array:
+    if isinstance(model, MomentumReduction):
+        return model.velocity_at(q, s, momentum)
+    if not isinstance(model, StagedReduction):
+        raise TypeError(type(model).__name__)
+    # What the stage gives moves so that its momentum stays, whatever the stages before do.
+    inner = model.inner
+    rest = [inner.shape.index(i) for i in model.shape]
+    group = [k for k, i in enumerate(inner.shape) if i not in model.shape]
+    still = ca.SX(inner.ns, 1)
+    still[rest] = s
+    v = _velocity_at(inner, q, still, momentum)
+    moving = inner.lift(q)[0][:, group]
+    excess, _ = model.momentum_residual(q, v)
+    resting, _ = model.momentum_residual(q, ca.SX(model.nv, 1))
+    own = [model.momentum_residual(q, moving[:, k])[0] - resting for k in range(len(group))]
+    return v - moving @ ca.solve(ca.densify(ca.horzcat(*own)), ca.densify(excess))
+
+
+def _checks(servo: Servo) -> ca.Function:
+    """Results of the law, torques zero unless everything is as it must be, with a status."""
+    q, total = ca.SX.sym("q", servo.nq), ca.SX.sym("total")
+    u, missed = ca.SX.sym("u", servo.nu), ca.SX.sym("missed", servo.size)
+    pivot, scale = ca.SX.sym("pivot"), ca.SX.sym("scale")
+    sound = ca.SX(1)
+    for start in servo.quaternions:
+        square = ca.sumsqr(q[start : start + 4])
+        sound = ca.logic_and(sound, ca.fabs(square - 1.0) < DRIFT)
+    # Comparisons with NaN are false, so each test asks for what must hold.
+    finite = ca.fabs(ca.sum1(ca.fabs(u))) <= _FINITE
+    tests = [
+        (ca.fabs(total) <= _FINITE, TickStatus.BAD_INPUT),
+        (sound, TickStatus.NO_ATTITUDE),
+        (pivot >= servo.singular_margin, TickStatus.SINGULAR),
+        (finite, TickStatus.NO_RESULT),
+    ]
+    if servo.torque_limits is not None:
+        # Zero is how the law says that its programme found nothing.
+        tests.insert(2, (ca.fabs(pivot) > 0.0, TickStatus.NO_TORQUE_WITHIN_LIMITS))
+    status = ca.SX(0)
+    for holds, otherwise in reversed(tests):
+        status = ca.if_else(holds, status, int(otherwise))
+    given = ca.if_else(status == 0, u, 0.0)
+    return ca.Function(
+        "checks",
+        [q, total, u, pivot, missed, scale],
+        [given, pivot, missed, scale, status],
+    )
