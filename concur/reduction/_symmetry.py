@@ -234,9 +234,17 @@ class _Search:
             own_reducing=own_reducing,
             reducible=False,
             reason="",
+            tied=body.name not in (robot.actuated or ()) and self._tied(body.name),
         )
         given = set(range(*robot.v_slice(body.name).indices(robot.nv))) <= self._dependent
         return judged(row, given, bool(robot.wheels), is_abelian(body.joint), carried.length)
+
+    def _tied(self, joint: str) -> bool:
+        """Whether others follow from a joint by rolling, and it does not follow from others."""
+        span = range(*self.robot.v_slice(joint).indices(self.robot.nv))
+        if not self._dependent or self._dependent & set(span):
+            return False
+        return any(rolling.blocks(span) for rolling in self._rolling.values())
 
     def _largest(
         self,
@@ -448,6 +456,10 @@ class _Rolling:
             scaled = np.linalg.solve(self._root.T, change.T).T
             turned.append((self._solve @ scaled @ self._admitted.T).ravel())
         return np.array(turned).T
+
+    def blocks(self, freedoms: Sequence[int]) -> bool:
+        """Whether rolling constrains some freedoms."""
+        return bool(np.abs(self._rows[:, list(freedoms)]).max(initial=0.0) > 1e-12)
 
     def blocked(self, velocities: np.ndarray) -> np.ndarray:
         """Part of velocities that rolling forbids."""

@@ -110,6 +110,9 @@ class JointSymmetry:
         Components of momentum <M v, motion> that stay constant: one for each generator of
         `conserving`, in the joint frame, and, unless the joint's motions commute, one for each
         of `own`, in the axes of the body; empty if the joint is driven.
+    tied : bool
+        Whether nobody drives the joint and the wheels tie other velocities to its own: the
+        momentum that `conservation` judges is then another one, see `SymmetryReport.note`.
     """
 
     joint: str
@@ -129,6 +132,7 @@ class JointSymmetry:
     reducible: bool
     reason: str
     conserved: tuple[str, ...] = ()
+    tied: bool = False
 
     @property
     def partly(self) -> bool:
@@ -165,6 +169,18 @@ class SymmetryReport:
         """Rows of the joints that the robot can be reduced by."""
         return tuple(row for row in self.rows if row.reducible)
 
+    @property
+    def note(self) -> str:
+        """What has to be known about momenta on wheels, a sentence; empty where nothing has."""
+        names = ", ".join(f"`{row.joint}`" for row in self.rows if row.tied)
+        if not names:
+            return ""
+        return (
+            f"Momenta here are those of the joints themselves: for {names} `conservation` and "
+            "`reduce` judge that of the reduced robot, with what rolls along, which can be "
+            "constant where this one is not."
+        )
+
     def __iter__(self) -> Iterator[JointSymmetry]:
         return iter(self.rows)
 
@@ -194,10 +210,11 @@ class SymmetryReport:
             for row in self.rows
         ]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        return "\n".join(
+        lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in table
-        )
+        ]
+        return "\n".join([*lines, self.note] if self.note else lines)
 
 
 def judged(

@@ -15,6 +15,7 @@ from tests.oracles import (
     Constrained,
     CraneNumbers,
     Pinocchio,
+    RoverNumbers,
     crane,
     crane_rows,
     difference_quotient,
@@ -22,6 +23,7 @@ from tests.oracles import (
     random_tree,
     rover,
     rover_rows,
+    rover_without_arm,
 )
 from tests.oracles._random import _direction, _inertia, _placement
 
@@ -382,6 +384,21 @@ def test_a_wheel_that_nobody_drives_is_reduced_by_rolling_or_not_at_all():
     # So it is: the momentum of the wheel changes by the reaction alone.
     rates = momentum_rates(robot, "left", np.eye(1), rover_rows(0.1, 0.25))
     assert np.abs(rates).max() > 1e-3
+
+
+def test_the_report_tells_of_the_momentum_that_conservation_judges():
+    # With its mass over the axle the platform's two-form vanishes: the momentum of the wheel
+    # with all that rolls along is constant, that of the wheel alone is not.
+    robot = replace(rover_without_arm(RoverNumbers(l0=0.0)), actuated=("right",))
+    report = cc.symmetry(robot)
+    assert (report["left"].tied, report["right"].tied) == (True, False)
+    assert report["left"].conserved == ()
+    assert cc.conservation(cc.reduce(robot), "left").conserved
+    assert "for `left` `conservation` and `reduce` judge that of the reduced" in report.note
+    assert str(report).endswith("\n" + report.note)
+    # Driven, or where it follows from others itself, there is nothing to tell.
+    for quiet in (rover_without_arm(), crane(undriven="right"), crane(undriven="column")):
+        assert cc.symmetry(quiet).note == ""
 
 
 FLOATING = Mechanism(
