@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from concur import errors
-from concur.certify import Certificate, Status, certify, recheck
+from concur.certify import Certificate, CertifiedGains, Status, certify, design_gains, recheck
 from concur.control import (
     Gains,
     InverseKinematics,
@@ -28,7 +28,6 @@ from concur.control import (
     SingularityPath,
     SingularityReport,
     Tick,
-    design_gains,
     inverse_kinematics,
     linear_loop,
     loop_margins,
@@ -73,6 +72,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Body",
     "Certificate",
+    "CertifiedGains",
     "Conservation",
     "ConstantOfMotion",
     "ConstantsOfMotion",

@@ -9,12 +9,14 @@ proofs work without the extra; the search for tighter rates needs ``pip install
 
 from concur.certify._certificate import Certificate, ChannelCertificate, certify
 from concur.certify._channels import Channel, split
+from concur.certify._design import design_gains
 from concur.certify._disturbances import (
     model_disturbance,
     momentum_disturbance,
     torque_disturbance,
     torque_effect,
 )
+from concur.certify._gains import CertifiedGains
 from concur.certify._narrow import narrow_decays
 from concur.certify._prove import Counterexample, Proof, prove
 from concur.certify._recheck import recheck
@@ -27,6 +29,7 @@ from concur.certify._thesis import ThesisConstants, thesis_constants
 __all__ = [
     "Candidate",
     "Certificate",
+    "CertifiedGains",
     "Channel",
     "ChannelCertificate",
     "Counterexample",
@@ -39,6 +42,7 @@ __all__ = [
     "Tube",
     "certify",
     "check_structure",
+    "design_gains",
     "model_disturbance",
     "momentum_disturbance",
     "narrow_decays",

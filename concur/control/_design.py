@@ -112,7 +112,8 @@ def design_gains(
     """Find gains for outputs; every coordinate of an output gets the same channel.
 
     What is asked for holds for small errors, where the error dynamics are linear, and on
-    vector outputs for errors of any size. Each argument is one number for all outputs or a
+    vector outputs for errors of any size. `concur.design_gains` knows one more method, which
+    proves a rate for large errors. Each argument is one number for all outputs or a
     sequence of one per output.
 
     Parameters
@@ -167,7 +168,7 @@ def design_gains(
     array([3., 2.])
     >>> servo = cc.Servo(cc.reduce(cc.robots.rover_arm()), [base, hand], *gains)
     """
-    checked = _read_outputs(outputs)
+    checked = read_outputs(outputs)
     if method not in METHODS:
         raise unknown_name("gains, `method`", "method", method, METHODS)
     for name, value, only in (
@@ -179,7 +180,7 @@ def design_gains(
         ("effort_weight", effort_weight, "lqr"),
     ):
         if method != only and value is not None:
-            raise _misplaced(name, f'method="{method}"', f'It is for method="{only}".')
+            raise misplaced(name, f'method="{method}"', f'It is for method="{only}".')
     if method == "pole":
         channels = _place(checked, settling_time, damping_ratio, poles)
     else:
@@ -187,7 +188,7 @@ def design_gains(
     metric = np.concatenate(
         [
             [each**2 if unit == "rad" else 1.0 for unit in output.coordinate_units]
-            for output, each in zip(checked, _read("length", length, checked), strict=True)
+            for output, each in zip(checked, read_each("length", length, checked), strict=True)
         ]
     )
     sizes = [output.dim for output in checked]
@@ -274,11 +275,13 @@ def _place(
         )
     if poles is not None:
         if damping_ratio is not None:
-            raise _misplaced("damping_ratio", "`poles`", "Poles say how they are damped.")
+            raise misplaced("damping_ratio", "`poles`", "Poles say how they are damped.")
         pairs = _read_poles(poles, outputs)
     else:
-        times = _read("settling_time", settling_time, outputs)
-        ratios = _read("damping_ratio", 0.8 if damping_ratio is None else damping_ratio, outputs)
+        times = read_each("settling_time", settling_time, outputs)
+        ratios = read_each(
+            "damping_ratio", 0.8 if damping_ratio is None else damping_ratio, outputs
+        )
         frequencies = [time_to_settle(1.0, zeta) for zeta in ratios] / times
         pairs = frequencies[:, None] * np.array([_roots(1.0, zeta) for zeta in ratios])
     # Ackermann's formula, because `control.place` refuses the double pole of critical damping.
@@ -298,9 +301,9 @@ def _regulate(
             came="none",
             cure='method="lqr" needs error_weight; rate_weight and effort_weight have defaults.',
         )
-    error = _read("error_weight", error_weight, outputs)
-    rate = _read("rate_weight", 0.0 if rate_weight is None else rate_weight, outputs, zero=True)
-    effort = _read("effort_weight", 1.0 if effort_weight is None else effort_weight, outputs)
+    error = read_each("error_weight", error_weight, outputs)
+    rate = read_each("rate_weight", 0.0 if rate_weight is None else rate_weight, outputs, zero=True)
+    effort = read_each("effort_weight", 1.0 if effort_weight is None else effort_weight, outputs)
     # A unit of time in which the three weights are near each other: the Riccati solver loses
     # digits where they are orders of magnitude apart.
     pace = (error / effort) ** 0.25
@@ -318,7 +321,24 @@ def _channel_gains(feedback: np.ndarray) -> tuple[float, float]:
     return -float(stiffness), float(damping)
 
 
-def _read_outputs(outputs: Any) -> tuple[Output, ...]:
+def read_outputs(outputs: Any) -> tuple[Output, ...]:
+    """Read the outputs that gains are for.
+
+    Parameters
+    ----------
+    outputs : sequence of Output
+        The outputs.
+
+    Returns
+    -------
+    tuple of Output
+        The outputs.
+
+    Raises
+    ------
+    OutputError
+        If there is none, or something else among them.
+    """
     listed = [outputs] if isinstance(outputs, Output) or not np.iterable(outputs) else [*outputs]
     if not listed or not all(isinstance(output, Output) for output in listed):
         raise OutputError(
@@ -330,8 +350,36 @@ def _read_outputs(outputs: Any) -> tuple[Output, ...]:
     return tuple(listed)
 
 
-def _read(name: str, value: Any, outputs: Sequence[Output], *, zero: bool = False) -> np.ndarray:
-    """Read one number for all outputs or one per output."""
+def read_each(
+    name: str, value: Any, outputs: Sequence[Output], *, zero: bool = False
+) -> np.ndarray:
+    """Read one number for all outputs or one per output.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    value : float or sequence of float
+        The numbers.
+    outputs : sequence of Output
+        The outputs.
+    zero : bool
+        Whether zero will do.
+
+    Returns
+    -------
+    numpy.ndarray
+        One for each output, shape (k,).
+
+    Raises
+    ------
+    ShapeError
+        If they do not fit the outputs.
+    NonFiniteError
+        If one is NaN or infinite.
+    OutputError
+        If one is below its range.
+    """
     where = f"gains, `{name}`"
     numbers = as_floats(value, where)
     if numbers.shape not in ((), (len(outputs),)):
@@ -394,7 +442,23 @@ def _unequal(
     )
 
 
-def _misplaced(name: str, beside: str, cure: str) -> ConcurError:
+def misplaced(name: str, beside: str, cure: str) -> ConcurError:
+    """Build the error for an argument that belongs to another way of finding gains.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    beside : str
+        What it was given together with.
+    cure : str
+        What to know.
+
+    Returns
+    -------
+    OutputError
+        The error, to be raised.
+    """
     return OutputError(
         f"gains, `{name}`", expected=f"no value together with {beside}", came="one", cure=cure
     )
