@@ -390,13 +390,16 @@ class ReducedModel(EvaluatedMethods):
         changes = [
             along(lambda x: self.lift(x)[0], q, self.robot.rate(q, field)) for field in fields
         ]
+        # Of a base that is in the shape with a part of its velocities, the others' bracket has
+        # components in the shape as well: those belong to the form, not to the constants c.
+        units = self._on_shape()
         form = ca.SX(self.ns, self.ns)
         for a in range(self.ns):
             for b in range(a + 1, self.ns):
                 turned = (
                     self.robot.bracket(fields[a], fields[b]) + changes[a][:, b] - changes[b][:, a]
                 )
-                own = turned[list(self.shape)]
+                own = self.robot.bracket(units[:, a], units[:, b])[list(self.shape)]
                 form[a, b] = ca.dot(p, own) - ca.dot(momentum, turned)
                 form[b, a] = -form[a, b]
         return ca.sparsify(form)
