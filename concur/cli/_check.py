@@ -9,20 +9,21 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
-from concur.cli._tables import audit_dict, audit_table, show_warnings
+from concur.cli._tables import MARKS, audit_dict, audit_table, show_warnings
 from concur.errors import UnknownNameError
 from concur.formats import load, load_shipped, shipped_names
 from concur.formats._toml import located, suggest_file
 from concur.mechanism import Body
 from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.multibody import Mechanism
-from concur.reduction import Audit, ReducedModel, reduce
+from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
 
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A robot, its reduction, and the assumptions.
+    """A robot, its reduction, the assumptions, and its symmetries.
 
     Parameters
     ----------
@@ -32,6 +33,8 @@ class CheckResult:
         Its reduction.
     audit : Audit
         The assumptions.
+    symmetry : SymmetryReport
+        Which motions of each joint the robot does not notice.
     warnings : tuple of str
         What is possible but looks like a slip.
     """
@@ -39,6 +42,7 @@ class CheckResult:
     robot: Mechanism
     model: ReducedModel
     audit: Audit
+    symmetry: SymmetryReport
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
@@ -47,7 +51,8 @@ class CheckResult:
         Returns
         -------
         dict
-            Bodies with joints, masses and moments, wheels, warnings, reduction and assumptions.
+            Bodies with joints, masses and moments, wheels, warnings, reduction, assumptions and
+            symmetries.
         """
         return {
             "robot": self.robot.name,
@@ -64,6 +69,7 @@ class CheckResult:
             "shape": list(self.model.shape_names),
             "audit": audit_dict(self.audit),
             "holds": self.audit.holds,
+            "symmetry": [_symmetry_dict(row) for row in self.symmetry],
         }
 
     def show(self, console: Console) -> None:
@@ -81,10 +87,13 @@ class CheckResult:
         console.print(escape(reason), highlight=False)
         console.print(f"shape velocities: {', '.join(self.model.shape_names)}")
         console.print(audit_table(self.audit))
+        console.print(_symmetry_table(self.symmetry))
+        if self.symmetry.note:
+            console.print(escape(self.symmetry.note), highlight=False)
 
 
 def check_robot(robot: str) -> CheckResult:
-    """Load, reduce and audit a robot.
+    """Load, reduce and audit a robot, and look for its symmetries.
 
     Parameters
     ----------
@@ -113,7 +122,40 @@ def check_robot(robot: str) -> CheckResult:
     mechanism = load_shipped(robot) if is_name else load(robot)
     with located(robot, ""):
         model = reduce(mechanism)
-    return CheckResult(mechanism, model, model.audit(), suspicious_inertias(mechanism))
+    # Some seconds for a robot of many joints: a terminal shows that something goes on.
+    with Console(stderr=True).status("looking for symmetries, joint by joint"):
+        found = symmetry(mechanism)
+    return CheckResult(mechanism, model, model.audit(), found, suspicious_inertias(mechanism))
+
+
+def _symmetry_table(report: SymmetryReport) -> Table:
+    table = Table(title="Symmetries, joint by joint", title_justify="left")
+    for title in ("joint", "group", "keeps all", "reducible", "evidence"):
+        table.add_column(title)
+    for row in report:
+        reducible = "in part" if row.partly else MARKS[row.reducible]
+        group = f"{row.whole.dim} {row.whole.name}"
+        table.add_row(escape(row.joint), group, str(row.kept), reducible, escape(row.evidence))
+    return table
+
+
+def _symmetry_dict(row: JointSymmetry) -> dict[str, Any]:
+    groups = {
+        "group": row.whole.name,
+        "conjugated": row.conjugated.name,
+        "left": row.left.name,
+        "right": row.right.name if row.right else None,
+        "kept": row.kept.name,
+    }
+    return {
+        "joint": row.joint,
+        "driven": row.driven,
+        **groups,
+        "reducible": row.reducible,
+        "partly": row.partly,
+        "why": row.reason,
+        "conserved": list(row.conserved),
+    }
 
 
 def _body_dict(body: Body, robot: Mechanism) -> dict[str, Any]:

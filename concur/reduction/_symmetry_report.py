@@ -140,6 +140,11 @@ class JointSymmetry:
         sizes = [group.dim for group in (self.reducing, self.own_reducing) if group]
         return self.reducible and 0 < max(sizes) < self.whole.dim
 
+    @property
+    def evidence(self) -> str:
+        """Why it is reducible or not, and what is conserved."""
+        return "; ".join((self.reason, *_gathered(self.conserved)))
+
     def __str__(self) -> str:
         return f"`{self.joint}`: {self.reason}"
 
@@ -205,7 +210,7 @@ class SymmetryReport:
                 "-" if row.right is None else str(row.right),
                 str(row.kept),
                 "in part" if row.partly else "yes" if row.reducible else "no",
-                "; ".join((row.reason, *_gathered(row.conserved))),
+                row.evidence,
             )
             for row in self.rows
         ]

@@ -1,0 +1,55 @@
+"""Symmetries of a robot from the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from concur.cli import main
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "my_robot.toml"
+
+
+def check(*arguments: object) -> str:
+    result = CliRunner().invoke(main, ["check", *map(str, arguments)], env={"COLUMNS": "200"})
+    assert result.exit_code in (0, 1), result.output
+    return result.stdout
+
+
+def cells(text: str, joint: str) -> list[str]:
+    """The row of a joint in the table of symmetries."""
+    table = text[text.index("Symmetries, joint by joint") :]
+    (row,) = [line for line in table.splitlines() if line.startswith(f"│ {joint} ")]
+    return [cell.strip() for cell in row.strip("│").split("│")]
+
+
+def test_symmetries_are_a_table() -> None:
+    text = check("wheel_satellite")
+    name, group, kept, reducible, evidence = cells(text, "satellite")
+    assert (name, group, kept, reducible) == ("satellite", "6 SE(3)", "6 SE(3)", "yes")
+    assert evidence.startswith("conserved: nobody drives it")
+    assert cells(text, "wheel_x")[3] == "no"
+    assert "Momenta here are" not in text
+
+
+def test_symmetries_are_in_the_json() -> None:
+    answer = {row["joint"]: row for row in json.loads(check("crane_car", "--json"))["symmetry"]}
+    assert len(answer) == 6
+    column = answer["column"]
+    assert (column["group"], column["left"], column["right"]) == ("SO(2)", "SO(2)", None)
+    assert column["driven"]
+    assert not column["reducible"]
+    assert column["why"].startswith("driven: ")
+    assert column["conserved"] == []
+    base = answer["chassis"]
+    assert (base["kept"], base["reducible"], base["driven"]) == ("SE(2)", True, False)
+
+
+def test_idle_wheel_has_two_momenta(tmp_path: Path) -> None:
+    path = tmp_path / "idle.toml"
+    head, rest = EXAMPLE.read_text().split("[[bodies]]", 1)
+    path.write_text(f'{head}actuated = ["right", "mast"]\n\n[[bodies]]{rest}')
+    text = " ".join(check(path).split())
+    assert "for `left` `conservation` and `reduce` judge that of the reduced robot" in text
