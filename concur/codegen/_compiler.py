@@ -171,10 +171,8 @@ def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
     if importlib.util.find_spec("ziglang") is not None:
         wanted.append([sys.executable, "-m", "ziglang", "cc"])
     for command in wanted:
-        executable = shutil.which(command[0], path=path or None)
-        if executable is None:
-            continue
-        answers = []
+        answers: list[str] = []
+        executable = shutil.which(command[0], path=path or None) or command[0]
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             for question in ("--version", "-dumpmachine"):
                 answers.append(
@@ -188,6 +186,8 @@ def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
                 )
             identity = "\n".join([*answers, _processor()])
             return Compiler((executable, *command[1:]), identity)
+        if command == shlex.split(chosen):
+            say_once(f"`{chosen}`, which CONCUR_CC names, is no compiler: others are tried.")
     return None
 
 

@@ -141,8 +141,8 @@ class Tick:
             memoryview(getattr(self.buffers, name).data) for name in names
         )
         self._status = memoryview(self.buffers.status.data)
-        self._sizes = (servo.pose_size,), (servo.size,)
         self._trigger = self._evaluator.trigger
+        self._can_fail = not self._evaluator.function.is_a("SXFunction")
 
     def __reduce__(self) -> tuple[type[Tick], tuple[Servo, bool]]:
         return Tick, (self.servo, self._interpreted)
@@ -161,7 +161,7 @@ class Tick:
             0 if `buffers.u` may be used, else another `TickStatus`.
         """
         self._trigger()
-        if not self._evaluator.succeeded:
+        if self._can_fail and not self._evaluator.succeeded:
             self.buffers.u[:] = 0.0
             self.buffers.status[0] = TickStatus.FAILED
         return int(self._status[0])

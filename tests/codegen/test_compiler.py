@@ -1,0 +1,300 @@
+"""Compiler and cache: whatever happens, the numbers are right, and what is slow is told."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import stat
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from concur.codegen import CompilerWarning, Evaluator, _compiler, compiled
+from concur.codegen._sources import sources
+from concur.errors import NonFiniteError, ShapeError, UnknownNameError
+from concur.robots import free_flyer
+
+
+@pytest.fixture
+def cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A cache of the test's own, and a process that has said nothing yet."""
+    monkeypatch.delenv("CONCUR_CC")
+    monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(_compiler, "_SAID", set())
+    return tmp_path / "cache"
+
+
+def function(factor: float = 2.0) -> ca.Function:
+    x = ca.SX.sym("x", 3)
+    return ca.Function("scaled", [x], [factor * x], ["x"], ["y"])
+
+
+def libraries(cache: Path) -> list[Path]:
+    return sorted(path for path in cache.iterdir() if path.suffix == _compiler._SUFFIX)
+
+
+def scaled(factor: float) -> np.ndarray:
+    made = compiled([function(factor)])
+    assert made is not None
+    return np.array(made.functions[0]([1.0, 2.0, 3.0]))[:, 0]
+
+
+def script(path: Path, text: str) -> str:
+    path.write_text(f"#!{sys.executable}\n{text}")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def test_second_time_comes_from_the_cache(cache: Path) -> None:
+    first, second, other = compiled([function()]), compiled([function()]), compiled([function(3.0)])
+    assert first is not None
+    assert second is not None
+    assert other is not None
+    assert [first.cached, second.cached, other.cached] == [False, True, False]
+    assert len(libraries(cache)) == 2
+    assert not list(cache.glob("build-*"))
+
+
+def test_key_knows_sources_flags_and_compiler(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    code, other = (sources([function(factor)]) for factor in (2.0, 3.0))
+    compiler = _compiler.find_compiler()
+    assert compiler is not None
+    newer = _compiler.Compiler(compiler.command, compiler.identity + "1")
+    keys = {compiler.key(code), compiler.key(other), newer.key(code)}
+    monkeypatch.setattr(_compiler, "FLAGS", (*_compiler.FLAGS, "-g"))
+    keys.add(compiler.key(code))
+    assert len(keys) == 4
+    assert all(len(key) == 64 for key in keys)
+
+
+def test_flags_keep_the_tests_for_nan(cache: Path) -> None:
+    x = ca.SX.sym("x")
+    guard = ca.Function("guard", [x], [ca.if_else(ca.fabs(x) <= 1e300, x, 7.0)])
+    made = compiled([guard])
+    assert made is not None
+    assert [float(made.functions[0](value)) for value in (np.nan, np.inf, 2.0)] == [7.0, 7.0, 2.0]
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "no seal", "another"])
+def test_damaged_entry_is_built_anew(cache: Path, damage: str) -> None:
+    # In a process of its own each time, as this one would keep the sound library loaded.
+    text = (
+        "import casadi as ca; from concur.codegen import compiled; x = ca.SX.sym('x', 3)\n"
+        "made = compiled([ca.Function('scaled', [x], [2 * x])])\n"
+        "print(made.cached, made.functions[0]([1, 2, 3]))"
+    )
+
+    def run() -> str:
+        command = [sys.executable, "-c", text]
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert run() == "False [2, 4, 6]"
+    (kept,) = libraries(cache)
+    if damage == "cut":
+        kept.write_bytes(kept.read_bytes()[:5000])
+    elif damage == "empty":
+        kept.write_bytes(b"")
+    elif damage == "no seal":
+        _compiler._seal(kept).unlink()
+    else:  # sealed, but no library
+        kept.write_bytes(b"nothing")
+        _compiler._seal(kept).write_text(_compiler._digest(kept))
+    assert run() == "False [2, 4, 6]"
+    assert run() == "True [2, 4, 6]"
+
+
+def test_several_processes_build_at_once(cache: Path) -> None:
+    text = (
+        "import casadi as ca; from concur.codegen import compiled; x = ca.SX.sym('x', 3)\n"
+        "print(compiled([ca.Function('s', [x], [ca.sin(x) * 0])]).functions[0]([1, 2, 3]))"
+    )
+    processes = [
+        subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    answers = [process.communicate(timeout=100)[0].strip() for process in processes]
+    assert answers == ["[0, 0, 0]"] * 3 or answers == ["[00, 00, 00]"] * 3
+    (kept,) = libraries(cache)
+    assert _compiler._whole(kept)
+
+
+def test_killed_compile_leaves_nothing_that_is_used(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    gcc = _compiler.find_compiler()
+    assert gcc is not None
+    # A compiler that ends the process that called it, in the middle of a library.
+    killer = script(
+        tmp_path / "killer",
+        "import os, signal, sys\n"
+        "if sys.argv[1] in ('--version', '-dumpmachine'): print(1); sys.exit()\n"
+        "open('library.so', 'wb').write(b'half')\n"
+        "os.kill(os.getppid(), signal.SIGKILL)\n",
+    )
+    text = (
+        "import casadi as ca; from concur.codegen import compiled; x = ca.SX.sym('x', 3)\n"
+        "compiled([ca.Function('scaled', [x], [2 * x], ['x'], ['y'])])"
+    )
+    environment = {**os.environ, "CONCUR_CC": killer}
+    done = subprocess.run([sys.executable, "-c", text], env=environment, check=False)
+    assert done.returncode == -9
+    (left,) = cache.glob("build-*")
+    assert not libraries(cache)
+    assert_array_equal(scaled(2.0), [2.0, 4.0, 6.0])
+    assert left.exists()  # it could be another's, at work
+    os.utime(left, (0, 0))
+    scaled(5.0)
+    assert not left.exists()
+
+
+def test_old_and_surplus_entries_go(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for factor in (2.0, 3.0, 4.0):
+        scaled(factor)
+    old, middle, new = libraries(cache)
+    now = time.time()
+    for path, age in ((old, 100 * 86400), (middle, 50), (new, 10)):
+        os.utime(path, (now - age, now - age))
+    _compiler.trim(cache)
+    assert libraries(cache) == sorted([middle, new])
+    assert not _compiler._seal(old).exists()
+    monkeypatch.setattr(_compiler, "KEPT_BYTES", new.stat().st_size)
+    _compiler.trim(cache)
+    assert libraries(cache) == [new]
+
+
+def test_without_a_compiler_it_is_interpreted_and_said_once(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.delenv("CC", raising=False)
+    evaluator = Evaluator(function(), [(3,)], "scaled")
+    with pytest.warns(CompilerWarning, match="No C compiler was found.*gcc or clang") as told:
+        assert evaluator.compile() is None
+    assert len(told) == 1
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert evaluator.compile() is None
+    assert not evaluator.compiled
+    assert_array_equal(evaluator([1.0, 2.0, 3.0]), [2.0, 4.0, 6.0])
+
+
+def test_interpreter_on_purpose_is_silent(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONCUR_CC", "none")
+    assert compiled([function()]) is None
+
+
+def test_compiler_that_fails_is_told(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    broken = script(
+        tmp_path / "broken",
+        "import sys\n"
+        "if sys.argv[1] in ('--version', '-dumpmachine'): print(1); sys.exit()\n"
+        "sys.exit('no space left')\n",
+    )
+    monkeypatch.setenv("CONCUR_CC", broken)
+    with pytest.warns(CompilerWarning, match=r"did not compile \(no space left\)"):
+        assert compiled([function()]) is None
+
+
+def test_name_that_is_no_compiler_is_told(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CONCUR_CC", "no-such-compiler -v")
+    with pytest.warns(CompilerWarning, match="`no-such-compiler -v`, which CONCUR_CC names"):
+        assert_array_equal(scaled(2.0), [2.0, 4.0, 6.0])
+
+
+def test_cache_that_cannot_be_written_is_told(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("CONCUR_CACHE", str(tmp_path / "file" / "cache"))
+    with pytest.warns(CompilerWarning, match="cannot be kept in .*CONCUR_CACHE"):
+        assert_array_equal(scaled(2.0), [2.0, 4.0, 6.0])
+    assert_array_equal(scaled(2.0), [2.0, 4.0, 6.0])
+
+
+def test_robot_runs_compiled_and_says_the_same(cache: Path) -> None:
+    robot, plain = free_flyer(), free_flyer()
+    q, v = robot.random(np.random.default_rng(1)), np.random.default_rng(2).normal(size=robot.nv)
+    report = robot.compile_functions("mass_matrix", "bias", ("pose", "tool"), ("jacobian", "tool"))
+    assert report.compiled
+    assert report.names == ("mass_matrix", "bias", "pose", "jacobian")
+    assert all(length > 100 for length in report.instructions)
+    assert_array_equal(robot.mass_matrix(q), plain.mass_matrix(q))
+    assert_array_equal(robot.bias(q, v), plain.bias(q, v))
+    assert_array_equal(robot.pose(q, "tool"), plain.pose(q, "tool"))
+    assert_array_equal(robot.jacobian(q, "tool"), plain.jacobian(q, "tool"))
+    lost = q.copy()
+    lost[3:7] = 0.0
+    for bad, error in ((q[:-1], ShapeError), (q * np.nan, NonFiniteError), (lost, ShapeError)):
+        with pytest.raises(error) as caught:
+            robot.mass_matrix(bad)
+        with pytest.raises(error) as expected:
+            plain.mass_matrix(bad)
+        assert str(caught.value) == str(expected.value)
+
+
+def test_copy_of_a_compiled_robot_is_compiled(cache: Path) -> None:
+    robot = free_flyer()
+    q = robot.random(np.random.default_rng(1))
+    robot.compile_functions("mass_matrix", ("pose", "tool"))
+    again = pickle.loads(pickle.dumps(robot))
+    assert again == robot
+    assert_array_equal(again.mass_matrix(q), robot.mass_matrix(q))
+    assert type(again).mass_matrix.evaluator_for(again).compiled
+    assert type(again).pose.evaluator_for(again, "tool").compiled
+    assert not type(again).bias.evaluator_for(again).compiled
+
+
+def test_default_is_what_was_called(cache: Path) -> None:
+    robot = free_flyer()
+    robot.pose(robot.neutral(), "tool")
+    assert "pose" in robot.compile_functions().names
+    assert type(robot).pose.evaluator_for(robot, "tool").compiled
+
+
+def test_functions_that_do_not_exist_are_refused() -> None:
+    robot = free_flyer()
+    for name in ("mass", "name", "neutral", 3):
+        with pytest.raises(UnknownNameError, match="mass_matrix"):
+            robot.compile_functions(name)
+    with pytest.raises(ShapeError, match="tool"):
+        robot.compile_functions("jacobian")
+
+
+def test_evaluator_compiles_itself_and_its_copies(cache: Path) -> None:
+    evaluator = Evaluator(function(), [(3,)], "scaled")
+    assert evaluator.compile() is not None
+    assert evaluator.compiled
+    again = pickle.loads(pickle.dumps(evaluator))
+    assert again.compiled
+    assert_array_equal(again([1.0, 2.0, 3.0]), [2.0, 4.0, 6.0])
+
+
+def test_threads_share_a_compiled_function(cache: Path) -> None:
+    robot, plain = free_flyer(), free_flyer()
+    robot.compile_functions("mass_matrix")
+    rng = np.random.default_rng(3)
+    states = [robot.random(rng) for _ in range(8)]
+    expected = [plain.mass_matrix(q) for q in states]
+    wrong: list[int] = []
+
+    def work(index: int) -> None:
+        for _ in range(300):
+            if not np.array_equal(robot.mass_matrix(states[index]), expected[index]):
+                wrong.append(index)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(states))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -1,0 +1,32 @@
+"""Torque limits as machine code: the programmes inside say what they say when interpreted."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from concur.codegen import compiled
+from tests.control.test_allocation import KINDS, function, instant
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(("n", "ns"), [(4, 4), (4, 6)])
+def test_programmes_say_the_same_when_compiled(n: int, ns: int) -> None:
+    made = compiled([function(n, ns)])
+    assert made is not None
+    rng = np.random.default_rng(21)
+    statuses = []
+    for i in range(200):
+        problem = instant(rng, ns, ns - n, KINDS[i % len(KINDS)])
+        inputs = problem.inputs
+        if i % 4 == 3:  # so large, small or unsound that solvers give up
+            which = int(rng.integers(len(inputs) - 2))
+            factor = (1e250, 1e-250, np.nan, 0.0)[int(rng.integers(4))]
+            inputs[which] = inputs[which] * factor
+        expected = function(n, ns)(*inputs)
+        found = made.functions[0](*inputs)
+        for one, two in zip(expected, found, strict=True):
+            assert_array_equal(np.array(two), np.array(one))
+        statuses.append(float(expected[-1]))
+    assert 20 < sum(statuses) < 195  # some are solved, some are not
