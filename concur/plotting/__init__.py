@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from concur.plotting.animation import animate
+    from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
     from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
     from concur.plotting.loop import margin_figure, step_figure
     from concur.plotting.motion import motion_figure
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _MODULES = {
     "RobotArtists": "robot",
     "animate": "animation",
+    "decay_figure": "certificate",
     "draw_robot": "robot",
     "error_figure": "errors",
     "health_figure": "errors",
@@ -32,17 +34,20 @@ _MODULES = {
     "new_figure": "style",
     "path_figure": "path",
     "plot_run": "overview",
+    "rate_figure": "certificate",
     "robot_figure": "robot",
     "save_figures": "overview",
     "step_figure": "loop",
     "styled": "style",
     "torque_figure": "errors",
+    "tube_figure": "certificate",
     "write_report": "report",
 }
 
 __all__ = [
     "RobotArtists",
     "animate",
+    "decay_figure",
     "draw_robot",
     "error_figure",
     "health_figure",
@@ -52,11 +57,13 @@ __all__ = [
     "new_figure",
     "path_figure",
     "plot_run",
+    "rate_figure",
     "robot_figure",
     "save_figures",
     "step_figure",
     "styled",
     "torque_figure",
+    "tube_figure",
     "write_report",
 ]
 

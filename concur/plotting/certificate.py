@@ -1,4 +1,4 @@
-"""Figures of a certificate: its bound over motions, and its rate over the angle."""
+"""Figures of a certificate: its bound over motions, its rate over the angle, and its tubes."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from concur.plotting.errors import TIME
 from concur.plotting.style import ARM, PALETTE, REFERENCE, logarithmic, new_figure, styled
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
     from concur.plotting.protocols import Floats
@@ -48,6 +49,35 @@ class DecayLike(Protocol):
     def norms(self) -> Floats: ...
     @property
     def own(self) -> Floats | None: ...
+
+
+class TubeLike(Protocol):
+    """What is read of a tube: bounds of the norm |z|_P, of angle in rad and distance in m."""
+
+    @property
+    def status(self) -> StatusLike: ...
+    @property
+    def limit(self) -> float: ...
+    @property
+    def radius(self) -> float: ...
+    @property
+    def angle(self) -> float | None: ...
+    @property
+    def distance(self) -> float | None: ...
+    def envelope(self, time: float) -> float: ...
+
+
+class PushedLike(Protocol):
+    """Errors along disturbed motions, each of shape (m, k): norms, angles and distances."""
+
+    @property
+    def t(self) -> Floats: ...
+    @property
+    def norms(self) -> Floats: ...
+    @property
+    def angles(self) -> Floats | None: ...
+    @property
+    def distances(self) -> Floats | None: ...
 
 
 def decay_figure(certificate: CertificateLike, decay: DecayLike) -> Figure:
@@ -109,6 +139,86 @@ def decay_figure(certificate: CertificateLike, decay: DecayLike) -> Figure:
         axes.set_title("Certified decay, and motions of the error dynamics")
         axes.legend(loc="lower left")
         return figure
+
+
+def tube_figure(tube: TubeLike, motions: PushedLike) -> Figure:
+    """Draw a tube with disturbed motions in it.
+
+    Parameters
+    ----------
+    tube : TubeLike
+        The tube of a channel, of finite radius.
+    motions : PushedLike
+        Motions under disturbances within its bound: `t` (k,), s, `norms` (m, k), and `angles`,
+        rad, and `distances`, m, of shape (m, k) or None.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel for the norm, with its bound over time and the limit of the domain, and one each
+        for rotation errors in degrees and position errors in metres, with theirs.
+
+    Examples
+    --------
+    >>> tube_figure(tube, pushed_motions(tube, 0.1)).savefig("tube.png")    # doctest: +SKIP
+    """
+    lengths: list[tuple[Floats, float, str]] = []
+    if motions.angles is not None and tube.angle is not None:
+        lengths.append((np.degrees(motions.angles), np.degrees(tube.angle), "rotation error [deg]"))
+    if motions.distances is not None and tube.distance is not None:
+        lengths.append((np.asarray(motions.distances), tube.distance, "position error [m]"))
+    t, norms = np.asarray(motions.t), np.asarray(motions.norms)
+    with styled():
+        figure = new_figure(8.0, 2.2 + 1.9 * len(lengths))
+        rows = figure.subplots(1 + len(lengths), 1, sharex=True, squeeze=False)[:, 0]
+        certain = "proved" if tube.status.name == "PROVED" else "not proved"
+        bound = np.array([tube.envelope(float(time)) for time in t])
+        _motions(rows[0], t, norms, f"{len(norms)} disturbed motions")
+        rows[0].plot(
+            t, bound, color=PALETTE[6], linestyle="-", linewidth=2.0, label=f"bound, {certain}"
+        )
+        top = max(float(bound.max()), float(norms.max()))
+        # A limit far away would only flatten the rest.
+        if tube.limit < 3.0 * top:
+            rows[0].axhline(
+                tube.limit, color=PALETTE[1], linestyle="--", label="limit of the domain"
+            )
+            top = max(top, tube.limit)
+        rows[0].set_ylim(0.0, 1.1 * top or 1.0)
+        rows[0].set_ylabel("norm of the error [1]")
+        rows[0].set_title("Tube of the error, and motions under disturbances")
+        for axes, (values, most, label) in zip(rows[1:], lengths, strict=True):
+            _motions(axes, t, values, "_")
+            # A length of x is at most a multiple of the norm, and falls and rises with its bound.
+            share = bound / tube.radius if tube.radius > 0.0 else np.ones_like(bound)
+            axes.plot(
+                t,
+                most * share,
+                color=PALETTE[6],
+                linestyle="-",
+                linewidth=2.0,
+                label=f"bound, {certain}",
+            )
+            axes.set_ylim(0.0, 1.1 * max(most, float(values.max())) or 1.0)
+            axes.set_ylabel(label)
+        for axes in rows:
+            axes.set_xlim(t[0], t[-1])
+            axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
+        rows[-1].set_xlabel(TIME)
+        return figure
+
+
+def _motions(axes: Axes, t: Floats, values: Floats, label: str) -> None:
+    for k, value in enumerate(values):
+        axes.plot(
+            t,
+            value,
+            color=PALETTE[5],
+            linewidth=0.8,
+            linestyle="-",
+            alpha=0.7,
+            label=label if k == 0 else "_",
+        )
 
 
 def rate_figure(

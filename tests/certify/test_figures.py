@@ -1,0 +1,143 @@
+"""Disturbed motions beside their tubes, and the figure of both."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose
+
+from concur.certify._pushed import pushed_motions
+from concur.certify._robust import Decay, tube
+from concur.certify._status import Status
+from concur.control._output_groups import Product, Rotation, Vector
+from concur.errors import OutputError, ShapeError
+from concur.plotting import decay_figure, rate_figure, tube_figure
+from tests.certify._channel import channel
+from tests.certify.test_robust import form, reference
+
+
+@pytest.fixture(scope="module")
+def found():
+    return tube(reference(), 0.3, 0.3)
+
+
+@pytest.fixture(scope="module")
+def motions(found):
+    return pushed_motions(found, 0.3)
+
+
+def test_motions_fill_a_good_part_of_the_tube_and_stay_in_it(found, motions):
+    bounds = np.array([found.envelope(t) for t in motions.t])
+    assert motions.norms.shape == (16, motions.t.size)
+    assert_allclose(motions.norms[:, 0], 0.3)
+    assert (motions.norms <= bounds + 1e-7).all()
+    # A bound two thirds as large would be broken after a long time.
+    assert motions.norms[:, -200:].max() > 0.65 * found.ultimate
+    assert motions.angles.max() < found.angle
+    assert motions.distances.max() < found.distance
+
+
+def test_a_constant_push_comes_to_rest_where_the_springs_hold_it():
+    """x'' = -4 x - 4 x' + d, pushed along the growth of |z|_P: at last d = 4 x all the time."""
+    own = channel(Vector("x"), 4.0, 4.0)
+    decay = Decay(own, form([2.0], [0.6], [0.4])[::3, ::3], 0.5)
+    (norms, x) = (
+        getattr(pushed_motions(tube(decay, 0.2), 0.2, duration=40.0, count=1), name)[0]
+        for name in ("norms", "distances")
+    )
+    assert x[-1] == pytest.approx(0.05, rel=1e-6)
+    assert norms[-1] == pytest.approx(np.sqrt(2.0) * 0.05, rel=1e-6)
+
+
+def test_components_are_bounded_one_by_one():
+    own = channel(Vector("xy"), 4.0, 4.0)
+    decay = Decay(own, np.kron([[2.0, -0.4], [-0.4, 0.6]], np.eye(2)), 0.5)
+    found = tube(decay, [0.0, 0.2])
+    moved = pushed_motions(found, [0.0, 0.2], duration=30.0)
+    assert moved.angles is None
+    # Only y is pushed, and never farther than twice as far as at rest.
+    assert 0.045 < moved.distances.max() < 0.1
+    assert (moved.norms <= found.radius).all()
+
+
+def test_what_has_no_position_has_no_distance():
+    own = channel(Rotation(), 4.0, 2.8)
+    decay = Decay(own, form([4.0], [1.0], [1.4]), 1.0, 1.0)
+    moved = pushed_motions(tube(decay, 0.1), 0.1, count=3)
+    assert moved.distances is None
+    assert moved.angles.shape == (3, moved.t.size)
+
+
+def test_what_makes_no_sense_is_refused(found):
+    with pytest.raises(OutputError, match="duration"):
+        pushed_motions(found, 0.3, duration=0.0)
+    with pytest.raises(ShapeError):
+        pushed_motions(found, [0.1, 0.2])
+
+
+def curve(axes, label):
+    (one,) = (line for line in axes.get_lines() if str(line.get_label()).startswith(label))
+    return one
+
+
+def test_figure_of_a_tube(found, motions):
+    figure = tube_figure(found, motions)
+    figure.canvas.draw()
+    norm, angle, distance = figure.axes
+    bounds = np.array([found.envelope(t) for t in motions.t])
+    assert_allclose(curve(norm, "bound, proved").get_ydata(), bounds)
+    assert_allclose(curve(norm, "limit of the domain").get_ydata(), found.limit)
+    bound = curve(angle, "bound").get_ydata()
+    assert_allclose(bound, np.degrees(found.angle) * bounds / found.radius)
+    assert_allclose(
+        curve(distance, "bound").get_ydata(), found.distance * bounds / found.radius
+    )  # fmt: skip
+    drawn = [line.get_ydata() for line in angle.get_lines() if line.get_alpha() is not None]
+    assert_allclose(drawn, np.degrees(motions.angles))
+    assert (np.array(drawn) <= bound + 1e-5).all()
+    assert re.search(r"\[deg\]$", angle.get_ylabel())
+    assert re.search(r"\[m\]$", distance.get_ylabel())
+    assert re.search(r"\[s\]$", distance.get_xlabel())
+    frame = figure.bbox
+    for axes in figure.axes:
+        box = axes.get_legend().get_window_extent()
+        assert frame.x0 <= box.x0
+        assert box.x1 <= frame.x1
+
+
+def test_what_is_not_proved_says_so():
+    found = tube(reference(Status.UNDECIDED), 0.05)
+    figure = tube_figure(found, pushed_motions(found, 0.05, count=2))
+    (label,) = (
+        text.get_text()
+        for text in figure.axes[0].get_legend().get_texts()
+        if text.get_text().startswith("bound")
+    )
+    assert label == "bound, not proved"
+    # The limit is far away and not drawn.
+    labels = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert "limit of the domain" not in labels
+
+
+def test_figures_of_certificates_are_public():
+    one = SimpleNamespace(
+        angle=1.0, rate=1.0, true_rate=2.0, status=SimpleNamespace(name="PROVED")
+    )  # fmt: skip
+    assert rate_figure({"tight": [one]}).axes
+    t = np.linspace(0.0, 1.0, 5)
+    decay = SimpleNamespace(t=t, norms=np.exp(-t)[None], own=None)
+    assert decay_figure(one, decay).axes
+
+
+def test_channels_of_products_are_drawn_too():
+    group = Product([Vector("x"), Rotation()])
+    kp = 4.0 * np.eye(4)
+    kp[0, 1] = kp[1, 0] = 0.1
+    own = channel(group, kp, 3.0)
+    P = np.kron([[4.0, -1.0], [-1.0, 1.0]], np.eye(4))
+    found = tube(Decay(own, P, 0.5, 1.0, 1.0), 0.05)
+    figure = tube_figure(found, pushed_motions(found, 0.05, count=4))
+    assert len(figure.axes) == 3
