@@ -19,6 +19,7 @@ from concur.certify._disturbances import (
 from concur.certify._gains import CertifiedGains
 from concur.certify._narrow import narrow_decays
 from concur.certify._prove import Counterexample, Proof, prove
+from concur.certify._pushed import PushedMotions, pushed_motions
 from concur.certify._recheck import recheck
 from concur.certify._robust import Disturbance, Tube, tube, tubes
 from concur.certify._search import Candidate, search
@@ -35,6 +36,7 @@ __all__ = [
     "Counterexample",
     "Disturbance",
     "Proof",
+    "PushedMotions",
     "Refusal",
     "Status",
     "Structure",
@@ -47,6 +49,7 @@ __all__ = [
     "momentum_disturbance",
     "narrow_decays",
     "prove",
+    "pushed_motions",
     "recheck",
     "search",
     "split",
