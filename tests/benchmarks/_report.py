@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import re
 from importlib.metadata import version
 from pathlib import Path
 
@@ -62,3 +63,21 @@ def rewritten(page: str, text: str) -> str:
     if not (begin and end):
         raise ValueError(f"{PAGE.name} has no lines {BEGIN!r} and {END!r}")
     return f"{before}{BEGIN}\n{text}\n{END}{after}"
+
+
+def with_section(page: str, title: str, text: str) -> str:
+    """Return the page with one section between the markers replaced, or added as their last."""
+    before, begin, rest = page.partition(BEGIN)
+    inside, end, after = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{PAGE.name} has no lines {BEGIN!r} and {END!r}")
+    head, *sections = re.split(r"^(?=## )", inside, flags=re.MULTILINE)
+    heading = f"## {title}\n"
+    if not any(section.startswith(heading) for section in sections):
+        sections[-1] += "\n"
+        sections.append(heading)
+    for k, section in enumerate(sections):
+        if section.startswith(heading):
+            last = k == len(sections) - 1
+            sections[k] = f"{heading}\n{text}\n" + ("" if last else "\n")
+    return f"{before}{begin}{head}{''.join(sections)}{end}{after}"
