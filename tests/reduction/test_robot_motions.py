@@ -215,6 +215,22 @@ CASES = {
 }
 
 
+LONG = {
+    "crane_car",
+    "car_arm",
+    "mecanum_arm",
+    "snakeboard",
+    "two casters",
+    "steered by its caster",
+    "kiwi, free flywheel",
+    "rover on a rubber ball",
+    "ball with a pendulum",
+}
+names = pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=pytest.mark.slow) if n in LONG else n for n in CASES]
+)
+
+
 @cache
 def first_stage(name: str) -> ReducedModel:
     return reduce(CASES[name].robot)
@@ -285,7 +301,7 @@ def with_plant(
     return found.y[:nq].T, found.y[nq:].T
 
 
-@pytest.mark.parametrize("name", CASES)
+@names
 def test_reduced_motion_is_that_at_full_order(name: str) -> None:
     case = CASES[name]
     first = first_stage(name)
@@ -369,7 +385,7 @@ def by_equation(
     return total
 
 
-@pytest.mark.parametrize("name", CASES)
+@names
 def test_momenta_obey_their_equations(name: str) -> None:
     case, model = CASES[name], first_stage(name)
     reference, robot = case_reference(case, model), case.robot
