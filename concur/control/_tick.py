@@ -40,7 +40,7 @@ class TickStatus(IntEnum):
     OK = 0
     """The controls may be used."""
     BAD_INPUT = 1
-    """A number that came in is not finite."""
+    """A number that came in is not finite, or so large that it can be none."""
     NO_ATTITUDE = 2
     """A quaternion of the configuration is none."""
     SINGULAR = 3

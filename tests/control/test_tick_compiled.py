@@ -1,0 +1,252 @@
+"""The law as machine code: the interpreter's numbers, other momenta, and never a wrong torque."""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import resource
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from concur import robots
+from concur.control import Output, ReferenceSample, Servo, Tick, TickStatus, tick_function
+from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
+from concur.mechanism import Body, Inertia, Pose, joints
+from concur.multibody import Mechanism
+from concur.reduction import StagedReduction, reduce
+from tests.control._cases import Q0, S0, case_study, case_study_sample
+from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0, CHECK_A_S0, check_a_demand
+from tests.oracles import Pinocchio, assert_close
+
+pytestmark = pytest.mark.usefixtures("compiler")
+
+MU = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
+INPUTS = ("q", "s", "pose", "twist", "acceleration", "momentum")
+
+
+def flyer(**options: object) -> Servo:
+    model = reduce(robots.free_flyer(), momentum=CHECK_A_MOMENTUM)
+    return Servo(model, [Output("hand", "tool", "SE3")], 4.0, 2.8, **options)  # type: ignore[arg-type]
+
+
+def rotor_ship() -> Servo:
+    """A floating arm with a rotor that nobody drives and that keeps its spin."""
+    link = Inertia(2.0, (0.3, 0.02, 0.01), (0.02, 0.2, 0.21))
+    robot = Mechanism(
+        "rotor ship",
+        [
+            Body("ship", joints.Free(), inertia=Inertia(20.0, (0.05, 0.0, 0.1), (2.0, 3.0, 2.5))),
+            Body(
+                "rotor",
+                joints.Revolute((0, 0, 1)),
+                "ship",
+                Pose((0.1, 0.2, 0.3)),
+                Inertia(3.0, moments=(0.1, 0.1, 0.15)),
+            ),
+            Body("upper", joints.Revolute((0, 1, 0)), "ship", Pose((0.5, 0, 0)), link),
+            Body("fore", joints.Revolute((0, 1, 0)), "upper", Pose((0.6, 0, 0)), link),
+        ],
+        actuated=["upper", "fore"],
+    )
+    model = reduce(robot, momentum=MU, stages={"rotor": 0.7})
+    assert isinstance(model, StagedReduction)
+    return Servo(model, [Output("tip", "fore", "R2", (0.6, 0, 0))], 4.0, 2.8)
+
+
+def drawn(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, ReferenceSample]]:
+    rng = np.random.default_rng(5)
+    states = []
+    for _ in range(count):
+        q = servo.model.robot.integrate(CHECK_A_Q0, 0.2 * rng.normal(size=servo.nv))
+        pose = servo.output(servo.model.robot.integrate(q, 0.1 * rng.normal(size=servo.nv)))
+        twist, acceleration = rng.normal(size=(2, servo.size))
+        states.append((q, rng.normal(size=servo.nw), ReferenceSample(pose, twist, acceleration)))
+    return states
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"torque_limits": 3.0},
+        pytest.param({"measured": True}, marks=pytest.mark.slow),
+        pytest.param({"damped_below": 0.05}, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
+def test_machine_code_gives_the_interpreters_numbers(options: dict[str, object]) -> None:
+    servo = flyer(**options)
+    tick, slow = servo.compile(), servo.compile(interpreted=True)
+    assert (tick.compiled, slow.compiled) == (True, False)
+    assert tick.instructions == slow.instructions > 1000
+    assert 0.0 < tick.build_times["built"] < tick.build_time
+    for q, w, sample in drawn(servo, 20):
+        u = tick(q, w, sample).copy()
+        assert_close(u, slow(q, w, sample), 1e-12)
+        for name in ("pivot", "missed", "scale", "status"):
+            one, two = getattr(tick.buffers, name), getattr(slow.buffers, name)
+            assert_allclose(one, two, rtol=1e-12, atol=1e-12)
+        assert_close(u, servo.torque(q, w, sample), 1e-12)
+
+
+def test_momentum_may_change_from_tick_to_tick() -> None:
+    servo = flyer()
+    tick, rng = servo.compile(), np.random.default_rng(6)
+    assert_array_equal(tick.buffers.momentum, CHECK_A_MOMENTUM)
+    for q, s, sample in drawn(servo, 4):
+        momentum = CHECK_A_MOMENTUM + rng.normal(size=6)
+        tick.buffers.momentum[:] = momentum
+        other = replace(servo, model=servo.model.at_momentum(momentum))
+        assert_close(tick(q, s, sample), other.torque(q, s, sample), 1e-11)
+        assert np.abs(tick.buffers.u - servo.torque(q, s, sample)).max() > 1e-3
+        # The base's velocity that goes with it is what Pinocchio finds it to be.
+        v = other.velocity(q, s)
+        assert_allclose(Pinocchio(servo.model.robot).momentum(q, v), momentum, atol=1e-11)
+        measured = replace(servo, measured=True)
+        assert_close(tick.buffers.u, measured.torque(q, v, sample), 1e-11)
+
+
+def test_momentum_may_change_behind_stages() -> None:
+    servo = rotor_ship()
+    robot, rng = servo.model.robot, np.random.default_rng(7)
+    tick = servo.compile()
+    q, s = robot.integrate(robot.neutral(), 0.5 * rng.normal(size=robot.nv)), rng.normal(size=2)
+    sample = ReferenceSample(servo.output(q) + 0.1, rng.normal(size=2), rng.normal(size=2))
+    assert_close(tick(q, s, sample), servo.torque(q, s, sample), 1e-11)
+    # The rotor keeps its spin at another momentum too.
+    momentum = MU + rng.normal(size=6)
+    other = replace(servo, model=servo.model.at_momentum(momentum))
+    tick.buffers.momentum[:] = momentum
+    assert_close(tick(q, s, sample), other.torque(q, s, sample), 1e-11)
+    assert np.abs(tick.buffers.u - servo.torque(q, s, sample)).max() > 1e-3
+
+
+def test_robot_on_wheels_and_measured_velocities_take_no_momentum() -> None:
+    for servo in (case_study(), flyer(measured=True)):
+        assert servo.compile().buffers.momentum.shape == (0,)
+        assert "momentum" not in tick_function(servo).name_in()
+    assert tick_function(flyer()).name_in() == [*INPUTS]
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}], ids=str)
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_no_torque_leaves_on_a_number_that_is_none(
+    options: dict[str, object], bad: float, interpreted: bool
+) -> None:
+    servo = flyer(**options)
+    tick, sample = servo.compile(interpreted), check_a_demand()(0.0)
+    expected = tick(CHECK_A_Q0, CHECK_A_S0, sample).copy()
+    assert (expected != 0.0).all()
+    for name in INPUTS:
+        buffer = getattr(tick.buffers, name)
+        for i in range(len(buffer)):
+            kept, buffer[i] = buffer[i], bad
+            status = tick.run()
+            assert status in (TickStatus.BAD_INPUT, TickStatus.FAILED)
+            assert_array_equal(tick.buffers.u, 0.0)
+            buffer[i] = kept
+            assert tick.run() == 0
+            assert_array_equal(tick.buffers.u, expected)
+    tick.buffers.momentum[2] = bad
+    with pytest.raises(NonFiniteError, match="tick of `free_flyer`, argument `momentum`"):
+        tick(CHECK_A_Q0, CHECK_A_S0, sample)
+
+
+def test_status_says_why_there_is_no_torque() -> None:
+    servo = case_study()
+    tick, sample = servo.compile(), case_study_sample(0.0)
+    assert tick(Q0, S0, sample).any()
+    stretched = np.array([*Q0[:5], 0.1, 0.0, 0.0])
+    with pytest.raises(SingularConfigurationError):
+        tick(stretched, S0, sample)
+    assert tick.buffers.status[0] == TickStatus.SINGULAR
+    assert_array_equal(tick.buffers.u, 0.0)
+    far = ReferenceSample(sample.flat_pose, sample.twist, np.full(5, 1e308))
+    with pytest.raises(NonFiniteError):
+        tick(Q0, S0, far)
+    assert tick.buffers.status[0] == TickStatus.BAD_INPUT
+    with pytest.raises(NonFiniteError, match="demand is too large"):
+        tick(Q0, 1e200 * S0, sample)
+    assert tick.buffers.status[0] == TickStatus.NO_RESULT
+    assert_array_equal(tick.buffers.u, 0.0)
+
+    floating = flyer().compile()
+    lost = CHECK_A_Q0.copy()
+    lost[3:7] *= 0.5
+    with pytest.raises(ShapeError, match="unit norm"):
+        floating(lost, CHECK_A_S0, check_a_demand()(0.0))
+    assert floating.run() == TickStatus.NO_ATTITUDE
+    assert_array_equal(floating.buffers.u, 0.0)
+
+
+def test_call_takes_what_numpy_takes() -> None:
+    servo = case_study()
+    tick, sample = servo.compile(), case_study_sample(0.5)
+    expected = tick(Q0, S0, sample).copy()
+    matrix = np.zeros((8, 2))
+    matrix[:, 1] = Q0
+    for q in (list(Q0), tuple(Q0), Q0.astype(np.longdouble), matrix[:, 1], Q0.astype(">f8")):
+        assert_array_equal(tick(q, list(S0), sample), expected)
+    with pytest.raises(ShapeError, match="argument `s`"):
+        tick(Q0, np.zeros((5, 1)), sample)
+    with pytest.raises(ShapeError, match="ReferenceSample"):
+        tick(Q0, S0, None)  # type: ignore[arg-type]
+
+
+def test_copies_call_machine_code_too() -> None:
+    tick, sample = flyer().compile(), check_a_demand()(0.0)
+    again = pickle.loads(pickle.dumps(tick))
+    assert again.compiled
+    u = tick(CHECK_A_Q0, CHECK_A_S0, sample).copy()
+    assert_array_equal(again(CHECK_A_Q0, CHECK_A_S0, sample), u)
+    again.buffers.momentum[:] = 0.0
+    assert again.run() == 0
+    assert_array_equal(tick.buffers.u, u)
+    assert not pickle.loads(pickle.dumps(flyer().compile(interpreted=True))).compiled
+
+
+def test_functions_of_a_servo_are_compiled() -> None:
+    servo, plain, sample = case_study(), case_study(), case_study_sample(0.0)
+    report = servo.compile_functions("law", "output", "decoupling")
+    assert report.compiled
+    assert_close(servo.torque(Q0, S0, sample), plain.torque(Q0, S0, sample), 1e-12)
+    assert_close(servo.decoupling(Q0), plain.decoupling(Q0), 1e-14)
+
+
+def grown(tick: Tick, count: int) -> tuple[int, int]:
+    """Growth of Python's memory and of the process's, in bytes, over many ticks."""
+    for _ in range(10_000):
+        tick.run()
+    gc.collect()
+    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(count):
+        tick.run()
+    process = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident)
+    tracemalloc.start()
+    try:
+        for _ in range(100):
+            tick.run()
+        before, _ = tracemalloc.get_traced_memory()
+        tracemalloc.reset_peak()
+        for _ in range(10_000):
+            tick.run()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    return peak - before, process
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}], ids=str)
+def test_memory_is_flat_over_a_million_ticks(options: dict[str, object]) -> None:
+    tick = flyer(**options).compile()
+    tick(CHECK_A_Q0, CHECK_A_S0, check_a_demand()(0.0))
+    python, process = grown(tick, 1_000_000)
+    # Of a tick that kept 16 bytes, 1.6e5 and 1.6e7 would be seen.
+    assert python < 2048
+    assert process < 1_000_000
