@@ -14,12 +14,13 @@ the curvature two-form (on wheels only) and the controls. Seen from the joint's 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from numbers import Real
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
-from concur.errors import UnknownNameError
+from concur.errors import DescriptionError, UnknownNameError
 from concur.mechanism import unknown_name
 from concur.reduction._derivative import along
 
@@ -64,6 +65,8 @@ class Conservation:
         Velocities with which the two-form has a leg along the joint, on wheels.
     controls : tuple of str
         Controls that act along the joint: its own, and on wheels those of wheels that follow it.
+    tolerance : float
+        Rate up to which its momentum counts as constant.
 
     See Also
     --------
@@ -82,6 +85,7 @@ class Conservation:
     push: float
     legs: tuple[str, ...] = ()
     controls: tuple[str, ...] = ()
+    tolerance: float = ROUNDING
 
     @property
     def equation(self) -> str:
@@ -90,13 +94,15 @@ class Conservation:
         if self.conserved:
             return f"{left} 0"
         terms = []
-        if self.metric > ROUNDING:
+        # Four terms make the rate: one of them is as large as this.
+        least = min(self.tolerance, ROUNDING) / 4
+        if self.metric > least:
             terms.append(f"dT/d[{self.joint}]")
             if self.seen_from == "body":
                 terms.append(f"+ ad*_v p[{self.joint}]")
-        if self.potential > ROUNDING:
+        if self.potential > least:
             terms.append(f"- dV/d[{self.joint}]")
-        if self.form > ROUNDING:
+        if self.form > least:
             terms += [f"+ Xi[{self.joint}, {leg}] s[{leg}]" for leg in self.legs]
         for name in self.controls:
             own = name.split("[")[0] == self.joint
@@ -107,12 +113,13 @@ class Conservation:
         return f"`{self.joint}`: {'conserved' if self.conserved else 'not conserved'}, {self.why}"
 
 
-def conservation(model: ReducedModel, joint: str) -> Conservation:
+def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -> Conservation:
     """Test whether a joint keeps its momentum on a reduced robot.
 
     The momentum of the joint, in the frame that it attaches to and in its own, is differentiated
     along the motion, exactly, at random states with random forces on the other controls. A
-    joint counts as a whole: one that keeps some components of its momentum only does not keep it.
+    joint counts as a whole: one that keeps some components of its momentum only does not keep it,
+    though `reduce` takes these components for a stage.
 
     On wheels this is the momentum of the reduced robot, which can be constant where that of the
     joint itself is not: the question that `reduce` asks before a stage. What `symmetry` reports,
@@ -124,6 +131,10 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
         The reduced robot; stages that it went through hold their momenta.
     joint : str
         Name of the joint's body.
+    tolerance : float
+        Rate of the momentum, relative to the terms that have to cancel in it, up to which it counts
+        as constant: between 0 and 1. Robots whose numbers were rounded, as those of imported files,
+        may need more than the default.
 
     Returns
     -------
@@ -134,6 +145,8 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     ------
     UnknownNameError
         If the body does not exist or its velocity is not a shape velocity.
+    DescriptionError
+        If `tolerance` is out of range.
 
     See Also
     --------
@@ -146,6 +159,7 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     >>> cc.conservation(model, "left_wheel").equation
     'd/dt p[left_wheel] = Xi[left_wheel, right_wheel] s[right_wheel] + u[left_wheel]'
     """
+    tolerance = read_tolerance(tolerance, "conservation")
     robot = model.robot
     names = [
         body.name
@@ -166,20 +180,18 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
     rows = _rows(model, joint)
     drives = list(robot.actuated_freedoms)
     own_drives = [k for k, i in enumerate(drives) if i in rows]
-    function = _terms(model, joint)
+    function = rate_terms(model, joint)
     worst, columns, pushes = np.zeros(7), np.zeros(model.first.ns), np.zeros(model.nu)
     rng = np.random.default_rng(11)
-    for q in _regular(model, rng):
-        s = rng.uniform(-1.0, 1.0, model.ns)
-        u = _efforts(model, q) * rng.uniform(-1.0, 1.0, model.nu)
-        u[own_drives] = 0.0
+    for q in regular_configurations(model, rng):
+        s, u = random_state(model, q, rng, still=joint)
         *terms, legs, acting, scale = (np.array(part) for part in function(q, s, u))
         sizes = np.array([np.abs(term).max(initial=0.0) for term in terms])
         worst = np.maximum(worst, sizes / scale.max())
         columns = np.maximum(columns, np.abs(legs).max(axis=1, initial=0.0))
         pushes = np.maximum(pushes, np.abs(acting).max(axis=1, initial=0.0))
     left, right, from_parent, from_body, potential, form, push = (float(x) for x in worst)
-    seen_from = "parent" if left <= max(right, ROUNDING) else "body"
+    seen_from = "parent" if left <= max(right, tolerance) else "body"
     rate, metric = min((left, from_parent), (right, from_body))
     if seen_from == "parent":
         rate, metric = left, from_parent
@@ -190,10 +202,13 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
         (push, "other drives act along it through the wheels"),
     )
     reasons = ["its drive changes it"] if own_drives else []
-    if rate > ROUNDING:
-        reasons += [f"{text} ({size:.1e})" for size, text in parts if size > ROUNDING]
+    if rate > tolerance:
+        large = [(size, text) for size, text in parts if size > tolerance] or [max(parts)]
+        reasons += [f"{text} ({size:.1e})" for size, text in large]
     held = f"nobody drives it, and its momentum changes at the relative rate {rate:.1e} only"
-    shape = model.first.shape_names
+    if rate > ROUNDING:
+        held += f", within the tolerance {tolerance:.1g}"
+    shape, least = model.first.shape_names, min(tolerance, ROUNDING) / 4
     return Conservation(
         joint,
         conserved=not reasons,
@@ -205,11 +220,71 @@ def conservation(model: ReducedModel, joint: str) -> Conservation:
         potential=potential,
         form=form,
         push=push,
-        legs=tuple(shape[i] for i in _large(columns)) if form > ROUNDING else (),
+        legs=tuple(shape[i] for i in _large(columns)) if form > least else (),
         controls=tuple(
-            model.control_names[i] for i in _large(pushes) if i in own_drives or push > ROUNDING
+            model.control_names[i] for i in _large(pushes) if i in own_drives or push > least
         ),
+        tolerance=tolerance,
     )
+
+
+def read_tolerance(tolerance: Any, where: str) -> float:
+    """Read a tolerance given by a user.
+
+    Parameters
+    ----------
+    tolerance : float
+        What was given.
+    where : str
+        Function named in errors.
+
+    Returns
+    -------
+    float
+        The same.
+
+    Raises
+    ------
+    DescriptionError
+        If it is not between 0 and 1.
+    """
+    given = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
+    if not given or not 0.0 < tolerance < 1.0:
+        raise DescriptionError(
+            f"{where}, `tolerance`",
+            expected="a number above 0 and below 1",
+            came=f"{tolerance!r:.40}",
+            cure="Leave it out for the default.",
+        )
+    return float(tolerance)
+
+
+def random_state(
+    model: ReducedModel, q: np.ndarray, rng: np.random.Generator, still: str
+) -> tuple[np.ndarray, np.ndarray]:
+    """Draw shape velocities and forces.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+    rng : numpy.random.Generator
+        Where numbers come from.
+    still : str
+        Body whose joint gets no force of its own.
+
+    Returns
+    -------
+    s, u : numpy.ndarray
+        Shapes (ns,) and (nu,).
+    """
+    s = rng.uniform(-1.0, 1.0, model.ns)
+    u = _efforts(model, q) * rng.uniform(-1.0, 1.0, model.nu)
+    rows = _rows(model, still)
+    u[[k for k, i in enumerate(model.robot.actuated_freedoms) if i in rows]] = 0.0
+    return s, u
 
 
 def _rows(model: ReducedModel, joint: str) -> list[int]:
@@ -232,18 +307,42 @@ def _large(sizes: np.ndarray) -> list[int]:
     return [int(i) for i in np.flatnonzero(sizes > ROUNDING * np.max(sizes, initial=0.0))]
 
 
-def _regular(model: ReducedModel, rng: np.random.Generator) -> list[np.ndarray]:
-    """Random configurations far from where the lift does not exist."""
+def regular_configurations(model: ReducedModel, rng: np.random.Generator) -> list[np.ndarray]:
+    """Draw configurations far from where the lift does not exist.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot.
+    rng : numpy.random.Generator
+        Where numbers come from.
+
+    Returns
+    -------
+    list of numpy.ndarray
+        Configurations, shape (nq,) each.
+    """
     drawn = [model.robot.random(rng) for _ in range(4 * SAMPLES)]
     return sorted(drawn, key=lambda q: -float(model.regularity(q)))[:SAMPLES]
 
 
-def _terms(model: ReducedModel, joint: str) -> ca.Function:
+def rate_terms(model: ReducedModel, joint: str) -> ca.Function:
     """Rate of the joint's momentum and what it is made of.
 
-    Results: the rate in the axes of the frame the joint attaches to, and in its body's; the
-    kinetic energy's part of each; potential; two-form; controls; then the two-form's columns,
-    the controls' columns and the size of the terms that the rate is the sum of.
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot.
+    joint : str
+        Body whose velocities are shape velocities of the first stage.
+
+    Returns
+    -------
+    casadi.Function
+        Of q, s and u: the rate as seen from the frame the joint attaches to, and from its body,
+        both in the body's axes; the kinetic energy's part of each; potential; two-form; controls;
+        then the two-form's columns, the controls' columns and the size of the terms that the
+        rate is the sum of.
     """
     robot, first, rows = model.robot, model.first, _rows(model, joint)
     shape, group = list(first.shape), [first.shape.index(i) for i in rows]

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from concur.errors import ReductionError
 from concur.mechanism.joints import Fixed, Free
 from concur.multibody import Mechanism
+from concur.reduction._conserved import ROUNDING
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
@@ -24,6 +25,7 @@ def reduce(
     robot: Mechanism,
     momentum: ArrayLike | None = None,
     stages: Stages | None = None,
+    tolerance: float = ROUNDING,
 ) -> ReducedModel:
     """Reduce a robot to its shape velocities.
 
@@ -34,8 +36,11 @@ def reduce(
     3.3.6). A robot on a fixed base is taken as it is.
 
     Joints that nobody drives and that keep their momentum can be reduced further, stage by
-    stage (section 4.5): their velocities then follow from that momentum. Joints are taken whole:
-    one whose group is larger than that of its symmetry stays (`symmetry` tells the part).
+    stage (section 4.5): their velocities then follow from that momentum. Of a joint that keeps some
+    components of its momentum only, the largest part whose generators are a subgroup, fixed in
+    the frame it attaches to or in its body, is taken, and as many of its velocities follow. So
+    go robots on a fixed base with a larger group (remark 4.3.2), one stage for each joint. What
+    the drives may not change either is tested on the reduced robot, by `conservation`.
     Constants of motion that are no momentum of a joint (theorems 4.2.17 and 4.2.18) are not used
     here: `constants_of_motion` finds them and what motion they leave.
 
@@ -48,9 +53,17 @@ def reduce(
         [linear; angular], kg m/s and kg m^2/s, shape (6,); default zero.
     stages : str, sequence of str or mapping, optional
         Joints, by their bodies, to be reduced further, in this order: names, whose momentum is
-        taken as zero, or a mapping from names to momenta (numbers, N m s and N s, or one per
-        freedom of the joint); "auto" takes every joint that can be, as long as one is left to the
-        shape, at zero momentum. Default: none.
+        taken as zero, or a mapping from names to momenta (numbers, N m s and N s: one per
+        freedom of the joint, or per generator of its part). A joint that is named once more, or
+        with more momenta than its first part has, is reduced by its second part as well: the
+        axes of the body and those of the frame it attaches to can give one each. The base of a
+        robot can be named where gravity leaves a part of its momentum constant. "auto" takes
+        every joint that can be, and parts whose velocities follow everywhere, as long as one
+        velocity is left to the shape, at zero momentum. Default: none.
+    tolerance : float, optional
+        Rate of a momentum, relative to the terms that have to cancel in it, up to which it counts
+        as constant: between 0 and 1. Robots whose numbers were rounded, as those of imported files,
+        may need more than the default; `reason` says what was let pass.
 
     Returns
     -------
@@ -64,11 +77,22 @@ def reduce(
     ReductionError
         If the wheels determine no choice of velocities everywhere, a momentum for a robot
         that does not keep it, gravity along a base that floats, or a stage whose joint does not
-        keep its momentum.
+        keep its momentum, nor a part of it.
     UnknownNameError
         If a stage names no joint.
     ShapeError, NonFiniteError
         If the momentum is not six finite numbers.
+    DescriptionError
+        If `tolerance` is out of range.
+
+    Notes
+    -----
+    Where the generators of a part are coordinates of the joint in every configuration, as the
+    axis of a round body is, its stage is regular wherever the stage before is. Others turn
+    in the body, like a vertical axis seen from it: then no velocity of the joint follows from the
+    momentum everywhere. `ReducedModel.regularity` falls to zero where it does not, and `reason`
+    says so. The reduced momentum ``p = Mhat s`` of such a stage is that of the shape
+    velocities alone: the velocity at s = 0 has a momentum along them too.
 
     Examples
     --------
@@ -84,11 +108,15 @@ def reduce(
             came=f"{type(robot).__name__} {robot!r:.40}",
             cure="Load one with concur.load(path), or take one of concur.robots.",
         )
-    model = _first_stage(robot, momentum)
-    return with_hint(model) if stages is None else further_stages(model, stages)
+    model = _first_stage(robot, momentum, stages)
+    if stages is None:
+        return with_hint(model, tolerance)
+    return further_stages(model, stages, tolerance)
 
 
-def _first_stage(robot: Mechanism, momentum: ArrayLike | None) -> ReducedModel:
+def _first_stage(
+    robot: Mechanism, momentum: ArrayLike | None, stages: Stages | None
+) -> ReducedModel:
     if robot.wheels:
         _no_momentum(robot, momentum, "contact forces change the momentum of this robot")
         return _by_wheels(robot)
@@ -100,6 +128,16 @@ def _first_stage(robot: Mechanism, momentum: ArrayLike | None) -> ReducedModel:
             tuple(range(robot.nv)),
             (),
             "the base is fixed or driven: every velocity is a shape velocity",
+        )
+    named = stages is not None and stages != "auto" and robot.base.name in tuple(stages)
+    if named and momentum is None and _pushed_by_gravity(robot) is not None:
+        return ReducedModel(
+            robot,
+            "unreduced",
+            tuple(range(robot.nv)),
+            (),
+            f"gravity changes the momentum of the base `{robot.base.name}`: every velocity is a "
+            "shape velocity before the stages",
         )
     return _by_momentum(robot, momentum)
 
@@ -118,7 +156,7 @@ def _by_momentum(robot: Mechanism, momentum: ArrayLike | None) -> MomentumReduct
     where = f"robot `{robot.name}`, `momentum`"
     value = read_momentum(where, np.zeros(6) if momentum is None else momentum)
     nb = robot.base.joint.nv
-    _check_gravity(robot, nb)
+    _check_gravity(robot)
     return MomentumReduction(
         robot,
         "symplectic",
@@ -129,23 +167,34 @@ def _by_momentum(robot: Mechanism, momentum: ArrayLike | None) -> MomentumReduct
     )
 
 
-def _check_gravity(robot: Mechanism, nb: int) -> None:
+def _check_gravity(robot: Mechanism) -> None:
     """Demand that gravity does not push along the base: else no momentum is conserved."""
-    rng = np.random.default_rng(8)
+    name = _pushed_by_gravity(robot)
+    if name is None:
+        return
+    free = isinstance(robot.base.joint, Free)  # such a base cannot be driven
+    raise ReductionError(
+        f"robot `{robot.name}`, `gravity`",
+        expected=f"no gravity along the undriven base `{robot.base.name}`",
+        came=f"{robot.gravity} m/s^2, which pushes along {name}",
+        cure="The momentum would not stay constant. Set gravity to zero (in orbit), let "
+        "the base move across it only, add wheels that hold the base, or give it a Fixed "
+        "joint"
+        + ("." if free else " or name it in `actuated`.")
+        + " A part of the momentum that gravity leaves constant is a stage: name the base in "
+        "`stages`.",
+    )
+
+
+def _pushed_by_gravity(robot: Mechanism) -> str | None:
+    """Name of a velocity of the base along which gravity pushes, if there is one."""
+    rng, nb = np.random.default_rng(8), robot.base.joint.nv
     still = np.zeros(robot.nv)
     for q in (robot.random(rng) for _ in range(SAMPLES)):
         push = np.abs(robot.bias(q, still)[:nb]) / max(1.0, robot.total_mass)
         if push.max(initial=0.0) > 1e-9:
-            name = robot.freedom_names[int(push.argmax())]
-            free = isinstance(robot.base.joint, Free)  # such a base cannot be driven
-            raise ReductionError(
-                f"robot `{robot.name}`, `gravity`",
-                expected=f"no gravity along the undriven base `{robot.base.name}`",
-                came=f"{robot.gravity} m/s^2, which pushes along {name}",
-                cure="The momentum would not stay constant. Set gravity to zero (in orbit), let "
-                "the base move across it only, add wheels that hold the base, or give it a Fixed "
-                "joint" + ("." if free else " or name it in `actuated`."),
-            )
+            return robot.freedom_names[int(push.argmax())]
+    return None
 
 
 def _by_wheels(robot: Mechanism) -> WheelReduction:

@@ -8,12 +8,19 @@ and its velocity follows from it. Lifts compose:
 
 with K the reduced metric of the stage before, split into the joints of N and the rest r, and
 c = (M h1)_N what the drift of the stage before contributes to the momentum (4.5.33)-(4.5.38).
+
+A joint that keeps some components of its momentum only is reduced by that part of its group. With
+Z(q) its generators in the body's axes the momentum is ``theta = Z^T (p_N)``, and as many of the
+joint's velocities follow from it: ``H2 = [1; -A_d^-1 A_r]`` with A the momentum's rows over the
+shape velocities of the stage before. Where the generators are coordinates of the joint this is
+the same as above. Where they are not, A_d is not symmetric, and it can be singular.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import casadi as ca
@@ -24,17 +31,34 @@ from concur.codegen import Array, as_floats, evaluated, nonfinite_error, shape_e
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.kinematics import constant
+from concur.mechanism.joints import Joint
 from concur.multibody import Mechanism
-from concur.reduction._conserved import Conservation, conservation
+from concur.reduction._conserved import (
+    ROUNDING,
+    Conservation,
+    conservation,
+    read_tolerance,
+)
+from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
+from concur.reduction._parts import (
+    Part,
+    carrier,
+    choose_follows,
+    conserved_parts,
+    coordinates_of,
+    described,
+)
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 """Which joints to reduce further: "auto", names, or momenta by name."""
 
+_ROUGH = 1e-4  # rates above are no rounding of anybody's numbers
+
 
 @dataclass(frozen=True)
 class StagedReduction(ReducedModel):
-    """A reduced robot, reduced once more by joints that keep their momentum.
+    """A reduced robot, reduced once more by a joint that keeps its momentum, or a part of it.
 
     Made by `reduce`.
 
@@ -51,13 +75,18 @@ class StagedReduction(ReducedModel):
     inner : ReducedModel
         The stage before.
     joint : str
-        Body whose joint is the group N.
+        Body whose joint has the group N.
     theta : tuple of float
-        Its constant momentum in the joint's basis, N m s and N s: on wheels that of the reduced
+        Its constant momentum along the generators, N m s and N s: on wheels that of the reduced
         system, of the whole robot otherwise.
     seen_from : str
         Axes in which it is constant: "parent", the frame to which the joint attaches, or "body",
         that of the body.
+    generators : tuple of tuple of float
+        Motions that the momentum belongs to, each in the joint's basis and in the axes of
+        `seen_from`: all of the joint's, or those of a subgroup.
+    tolerance : float
+        Relative rate up to which the momentum counts as constant.
 
     See Also
     --------
@@ -68,6 +97,8 @@ class StagedReduction(ReducedModel):
     joint: str
     theta: tuple[float, ...]
     seen_from: str
+    generators: tuple[tuple[float, ...], ...]
+    tolerance: float = ROUNDING
 
     @property
     def first(self) -> ReducedModel:
@@ -90,10 +121,24 @@ class StagedReduction(ReducedModel):
         Raises
         ------
         ReductionError
-            If the robot does not float, or the joint does not keep its own momentum then.
+            If the robot does not float, or the joint does not keep its momentum, or the same part
+            of it, then.
         """
         inner = self.inner.at_momentum(momentum)
-        return _stage(inner, _kept(inner, self.joint), self.theta)
+        for kept in _kept(inner, self.joint, self.tolerance):
+            theirs = np.array(kept.generators).T
+            if (
+                kept.seen_from == self.seen_from
+                and theirs.shape == self._generators.shape
+                and np.allclose(theirs, self._generators, rtol=0.0, atol=1e-9)
+            ):
+                return _stage(inner, kept, self.theta)
+        raise ReductionError(
+            f"robot `{self.name}`, `stages`, joint `{self.joint}`",
+            expected="a joint that keeps the same components of its momentum as before",
+            came=f"another part of it that is constant at the momentum {np.asarray(momentum)}",
+            cure="Reduce the robot anew with this momentum.",
+        )
 
     def on(self, robot: Mechanism) -> StagedReduction:
         """The same stages of a robot with other parameters.
@@ -115,7 +160,7 @@ class StagedReduction(ReducedModel):
 
     @property
     def nn(self) -> int:
-        """Number of velocities of N."""
+        """Number of velocities that the stage gives: dimension of the part of N."""
         return len(self.theta)
 
     @property
@@ -142,51 +187,89 @@ class StagedReduction(ReducedModel):
         Returns
         -------
         residual : numpy.ndarray or casadi.SX
-            Momentum minus the constant one, in the body's axes, shape (nn,).
+            Momentum minus the constant one, as `stage_momentum` gives it, shape (nn,).
         own : numpy.ndarray or casadi.SX
             What the joint's own motion contributes to the momentum, shape (nn,): a size to
             compare with.
         """
-        own, _, _ = self._blocks(q)
-        momentum = self._fields(q).T @ (self.robot.mass_matrix(q) @ v)
-        return momentum - self.stage_momentum(q), own @ v[self._rows]
+        weights = self._weights(q)
+        moving = [i for i in range(self.nv) if i in self._joint_rows and i in self.inner.shape]
+        columns = self._momenta(q)[:, [self.inner.shape.index(i) for i in moving]]
+        return weights @ v - self.stage_momentum(q), columns @ v[moving]
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
         horizontal, drift = self.inner.lift(q)
-        own, coupling, _ = self._blocks(q)
-        missing = self.stage_momentum(q) - self._fields(q).T @ (self.robot.mass_matrix(q) @ drift)
-        solved = solve_positive_definite(own, ca.horzcat(coupling, missing))
+        momenta = self._momenta(q)
+        missing = self.stage_momentum(q) - self._weights(q) @ drift
+        solved = self._solve(momenta, ca.horzcat(momenta[:, self._rest], missing))
         follows, carried = solved[:, : self.ns], solved[:, self.ns]
         of_rest, of_group = horizontal[:, self._rest], horizontal[:, self._group]
         return of_rest - of_group @ follows, ca.sparsify(drift + of_group @ carried)
 
     @evaluated("(nq)->()")
     def regularity(self, q: Array) -> Array:
-        return self.inner.regularity(q)
+        before = self.inner.regularity(q)
+        if self._straight:
+            return before
+        # Angle, in the kinetic energy, between the motions that carry the momentum and those of
+        # the velocities that follow from it: its cosine for one of each.
+        own = self._momenta(q)[:, self._group]
+        turned = _in_body(self.first, self.joint, self.generators, self.seen_from, q)
+        places = [self.first.shape.index(i) for i in self._joint_rows]
+        whole = turned.T @ self.first.mass_matrix(q)[places, places] @ turned
+        size = ca.det(whole) * ca.det(self.inner.mass_matrix(q)[self._group, self._group])
+        return ca.fmin(before, ca.fabs(ca.det(own)) / ca.sqrt(size))
 
     @evaluated("(nq),(nv)->(nv)")
     def velocity_drift(self, q: Array, v: Array) -> Array:
         horizontal, _ = self.inner.lift(q)
-        return self.inner.velocity_drift(q, v) + horizontal[:, self._group] @ self._still(q, v)
+        still = ca.SX(self.ns, 1)
+        return self.inner.velocity_drift(q, v) + horizontal[:, self._group] @ self._led(q, v, still)
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Array) -> Array:
-        own, coupling, rest = self._blocks(q)
-        reduced = rest - coupling.T @ solve_positive_definite(own, coupling)
+        metric, group, rest = self.inner.mass_matrix(q), self._group, self._rest
+        momenta = self._momenta(q)
+        follows = self._solve(momenta, momenta[:, rest])
+        crossed = metric[rest, group] @ follows
+        reduced = metric[rest, rest] - crossed
+        if not self._straight:  # what follows is not orthogonal to the rest
+            reduced += follows.T @ metric[group, group] @ follows - crossed.T
         return ca.triu2symm(ca.triu(reduced))
 
     @evaluated("(nq),(nv),(ns)->(ns)")
     def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
-        own, coupling, _ = self._blocks(q)
         inner = ca.SX(self.inner.ns, 1)
         inner[self._rest] = sdot
-        inner[self._group] = self._still(q, v) - solve_positive_definite(own, coupling @ sdot)
-        return self.inner.shape_forces(q, v, inner)[self._rest, :]
+        inner[self._group] = self._led(q, v, sdot)
+        forces = self.inner.shape_forces(q, v, inner)
+        if self._straight:  # no force acts along what follows
+            return forces[self._rest, :]
+        momenta = self._momenta(q)
+        follows = self._solve(momenta, momenta[:, self._rest])
+        return forces[self._rest, :] - follows.T @ forces[self._group, :]
+
+    @evaluated("(nq),(ns)->()")
+    def hamiltonian(self, q: Array, p: Array) -> Array:
+        if self._straight:
+            return super().hamiltonian(q, p)
+        # The drift moves along the shape velocities too: its energy does not just add.
+        v = self.velocity(q, solve_positive_definite(self.mass_matrix(q), p))
+        return self.robot.kinetic_energy(q, v) + self.robot.potential_energy(q)
+
+    @evaluated("(nq),(ns),(nu)->(nv),(ns)")
+    def vector_field(self, q: Array, p: Array, u: Array) -> tuple[Array, Array]:
+        if self._straight:
+            return super().vector_field(q, p, u)
+        s = solve_positive_definite(self.mass_matrix(q), p)
+        v = self.velocity(q, s)
+        turning = along(self.mass_matrix, q, self.robot.rate(q, v))
+        return v, turning @ s + self.input_matrix(q) @ u - self.bias(q, s)
 
     @evaluated("(nq)->(nn)")
     def stage_momentum(self, q: Array) -> Array:
-        """Momentum of N in its bodies' axes: Ad*_n theta, or theta itself where it is seen so.
+        """Constant momentum, carried to the velocities that it belongs to.
 
         Parameters
         ----------
@@ -196,53 +279,109 @@ class StagedReduction(ReducedModel):
         Returns
         -------
         numpy.ndarray or casadi.SX
-            Shape (nn,), dual to the velocities of N's joints.
+            Shape (nn,). Momentum of the velocities that the stage gives, in the body's axes, if the
+            generators are such velocities everywhere: Ad*_n theta, or theta itself where it
+            is seen so. That along the generators, theta itself, otherwise.
         """
+        theta, aligned = np.array(self.theta), self._aligned
+        if aligned is None:
+            return constant(theta)
+        along_coordinates = np.linalg.solve(self._generators[list(aligned)].T, theta)
         if self.seen_from == "body":
-            return constant(self.theta)
-        joint = self.robot.bodies[self.robot.index(self.joint)].joint
+            return constant(along_coordinates)
+        joint = self._joint
         # Any wrench with these components will do: the joint feels no others.
-        wrench = constant(np.linalg.pinv(joint.basis).T @ np.array(self.theta))
+        full = np.zeros(joint.nv)
+        full[list(aligned)] = along_coordinates
+        wrench = constant(np.linalg.pinv(joint.basis).T @ full)
         rotation, translation = joint.pose(q[self.robot.q_slice(self.joint)])
         force = rotation.T @ wrench[:3]
         torque = rotation.T @ (wrench[3:] - ca.cross(translation, wrench[:3]))
-        return constant(joint.basis.T) @ ca.vertcat(force, torque)
+        carried = constant(joint.basis.T) @ ca.vertcat(force, torque)
+        return carried[list(aligned), :]
 
     def momentum_fields(self, q: Array) -> Array:
         return self.first.momentum_fields(q)
 
-    def _fields(self, q: Array) -> Array:
-        """Those of N among the momentum fields."""
-        return self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._rows]]
+    @property
+    def _joint(self) -> Joint:
+        return self.robot.bodies[self.robot.index(self.joint)].joint
 
     @property
-    def _rows(self) -> list[int]:
+    def _generators(self) -> np.ndarray:
+        """Generators as columns."""
+        return np.array(self.generators).T
+
+    @property
+    def _joint_rows(self) -> range:
         """Indices of N's velocities in v."""
-        return list(range(*self.robot.v_slice(self.joint).indices(self.nv)))
+        return range(*self.robot.v_slice(self.joint).indices(self.nv))
 
     @property
     def _group(self) -> list[int]:
-        """Indices of N's velocities among the shape velocities of the stage before."""
-        return [self.inner.shape.index(i) for i in self._rows]
+        """Indices of what follows among the shape velocities of the stage before."""
+        return [k for k, i in enumerate(self.inner.shape) if i not in self.shape]
 
     @property
     def _rest(self) -> list[int]:
         return [self.inner.shape.index(i) for i in self.shape]
 
-    def _blocks(self, q: Array) -> tuple[Array, Array, Array]:
-        """Metric of the stage before, in blocks: N, N against the rest, the rest."""
-        metric, group, rest = self.inner.mass_matrix(q), self._group, self._rest
-        return metric[group, group], metric[group, rest], metric[rest, rest]
+    @cached_property
+    def _aligned(self) -> tuple[int, ...] | None:
+        """Coordinates of the joint that the generators span everywhere, if there are such."""
+        aligned = coordinates_of(self._joint, self._generators, self.seen_from)
+        if aligned is None:
+            return None
+        follows = {self._joint_rows[i] for i in aligned}
+        return aligned if follows == {self.inner.shape[k] for k in self._group} else None
 
-    def _still(self, q: Array, v: Array) -> Array:
-        """Acceleration of N while the rest does not accelerate: no force acts along N."""
-        own, _, _ = self._blocks(q)
-        forces = self.inner.shape_forces(q, v, ca.SX(self.inner.ns, 1))
-        return -solve_positive_definite(own, forces[self._group])
+    @cached_property
+    def _straight(self) -> bool:
+        """Whether what follows carries the momentum, here and in all stages before.
+
+        Then the rows of the momentum are those of the metric.
+        """
+        before = not isinstance(self.inner, StagedReduction) or self.inner._straight
+        return before and self._aligned is not None
+
+    def _fields(self, q: Array) -> Array:
+        """Fields that the momentum belongs to, one per generator or coordinate."""
+        own = self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._joint_rows]]
+        if self._aligned is not None:
+            return own[:, list(self._aligned)]
+        return own @ _in_body(self.first, self.joint, self.generators, self.seen_from, q)
+
+    def _weights(self, q: Array) -> Array:
+        """Rows of the momentum over v."""
+        return self._fields(q).T @ self.robot.mass_matrix(q)
+
+    def _momenta(self, q: Array) -> Array:
+        """Rows of the momentum over the shape velocities of the stage before."""
+        if self._straight:
+            return self.inner.mass_matrix(q)[self._group, :]
+        horizontal, _ = self.inner.lift(q)
+        return self._weights(q) @ horizontal
+
+    def _solve(self, momenta: Array, right: Array) -> Array:
+        """Solve for what follows."""
+        own = momenta[:, self._group]
+        return solve_positive_definite(own, right) if self._straight else ca.solve(own, right)
+
+    def _led(self, q: Array, v: Array, sdot: Array) -> Array:
+        """Acceleration of what follows: no force acts along the fields of the momentum."""
+        momenta = self._momenta(q)
+        if self._straight:
+            forces = self.inner.shape_forces(q, v, ca.SX(self.inner.ns, 1))[self._group, :]
+        else:
+            drifting = self.inner.velocity_drift(q, v)
+            forces = self._fields(q).T @ self.robot.inverse_dynamics(q, v, drifting)
+        return -self._solve(momenta, forces + momenta[:, self._rest] @ sdot)
 
 
-def further_stages(model: ReducedModel, stages: Stages) -> ReducedModel:
-    """Reduce a model by joints that keep their momentum, one after the other.
+def further_stages(
+    model: ReducedModel, stages: Stages, tolerance: float = ROUNDING
+) -> ReducedModel:
+    """Reduce a model by joints that keep their momentum, or a part of it, one after the other.
 
     Parameters
     ----------
@@ -250,6 +389,8 @@ def further_stages(model: ReducedModel, stages: Stages) -> ReducedModel:
         The first stage.
     stages : str, sequence of str or mapping
         "auto", names of bodies, or their momenta by name.
+    tolerance : float
+        Relative rate up to which a momentum counts as constant.
 
     Returns
     -------
@@ -259,13 +400,16 @@ def further_stages(model: ReducedModel, stages: Stages) -> ReducedModel:
     Raises
     ------
     ReductionError
-        If a joint does not keep its momentum.
+        If a joint does not keep its momentum, nor a part of it.
     UnknownNameError
         If a name is not that of a shape joint.
+    DescriptionError
+        If `tolerance` is out of range.
     """
+    tolerance = read_tolerance(tolerance, "reduce")
     if isinstance(stages, str) and stages == "auto":
         found: ReducedModel = model
-        while (next_one := _next_conserved(found)) is not None:
+        while (next_one := _next_conserved(found, tolerance)) is not None:
             found = _stage(found, next_one, None)
         return found
     if isinstance(stages, str) or not isinstance(stages, Iterable):
@@ -277,83 +421,212 @@ def further_stages(model: ReducedModel, stages: Stages) -> ReducedModel:
         )
     for name in stages:
         momentum = stages[name] if isinstance(stages, Mapping) else None
-        model = _stage(model, _kept(model, name), momentum)
+        model = _by(model, name, momentum, tolerance)
     return model
 
 
-def with_hint(model: ReducedModel) -> ReducedModel:
+def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> ReducedModel:
+    """Reduce by a joint: by two parts of it, if there are momenta for both."""
+    kept = _kept(model, joint, tolerance)[0]
+    if momentum is None:
+        return _stage(model, kept, None)
+    where, size = f"robot `{model.name}`, `stages`, joint `{joint}`", len(kept.follows)
+    given = as_floats(momentum, where)
+    if given.ndim == 1 and size < len(given) and size < len(kept.generators[0]):
+        first = _stage(model, kept, given[:size])
+        for second in _parts(first, joint, tolerance):
+            return _stage(first, second, given[size:])
+    return _stage(model, kept, given)
+
+
+def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     """Say in a model's reason if it could be reduced further.
 
     Parameters
     ----------
     model : ReducedModel
         The first stage.
+    tolerance : float
+        Relative rate up to which a momentum counts as constant.
 
     Returns
     -------
     ReducedModel
         The model, its reason longer if there is a joint that nobody drives and that keeps its
-        momentum.
+        momentum, or a part of it.
     """
-    found = _next_conserved(model)
+    found = _next_conserved(model, read_tolerance(tolerance, "reduce"))
     if found is None:
         return model
-    hint = f'nobody drives `{found.joint}`, which keeps its momentum: stages="auto" reduces by it'
+    hint = f'nobody drives `{found.joint}`, which {found.keeps}: stages="auto" reduces by it'
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
-def _next_conserved(model: ReducedModel) -> Conservation | None:
-    """First joint, from the base on, that can be reduced and leaves something of the shape."""
+@dataclass(frozen=True)
+class _Kept:
+    """What a joint keeps, and which velocities follow from it."""
+
+    joint: str
+    seen_from: str
+    generators: tuple[tuple[float, ...], ...]
+    follows: tuple[int, ...]
+    keeps: str
+    why: str
+    everywhere: bool
+    tolerance: float
+
+
+def _whole(model: ReducedModel, tested: Conservation) -> _Kept:
+    rows = range(*model.robot.v_slice(tested.joint).indices(model.nv))
+    every = tuple(tuple(row) for row in np.eye(len(rows)).tolist())
+    return _Kept(
+        tested.joint,
+        tested.seen_from,
+        every,
+        tuple(rows),
+        "keeps its momentum",
+        tested.why,
+        True,
+        tested.tolerance,
+    )
+
+
+def _parts(model: ReducedModel, joint: str, tolerance: float) -> list[_Kept]:
+    """Parts of a joint's momentum that are constant, and not determined by the stages before."""
+    robot, found = model.robot, []
+    names = robot.bodies[robot.index(joint)].joint.freedom_names
+    used = [
+        (stage.seen_from, stage.generators)
+        for stage in (model.chain if isinstance(model, StagedReduction) else ())
+        if stage.joint == joint
+    ]
+    for part in conserved_parts(model, joint, tolerance):
+        generators = tuple(tuple(row) for row in part.generators.T.tolist())
+        choice = choose_follows(model, part, _pivots(model, part))
+        if choice is None or (part.seen_from, generators) in used:
+            continue
+        why = f"{part.group.name}, momentum changes at the relative rate {part.rate:.1e} only"
+        if part.rate > ROUNDING:
+            why += f", within the tolerance {tolerance:.1g}"
+        if not choice.everywhere:
+            follows = " and ".join(robot.freedom_names[i] for i in choice.follows)
+            why += f"; {follows} cannot be told from it everywhere, see `regularity`"
+        found.append(
+            _Kept(
+                joint,
+                part.seen_from,
+                generators,
+                choice.follows,
+                f"keeps a part of its momentum, {described(part, names)}",
+                why,
+                choice.everywhere,
+                tolerance,
+            )
+        )
+    return found
+
+
+def _pivots(model: ReducedModel, part: Part) -> ca.Function:
+    """Momenta of a part per shape velocity, the metric, and that of the generators."""
+    generators = tuple(tuple(row) for row in part.generators.T.tolist())
+    first, rows = model.first, range(*model.robot.v_slice(part.joint).indices(model.nv))
+    places = [first.shape.index(i) for i in rows]
+    q = ca.SX.sym("q", model.nq)
+    turned = _in_body(first, part.joint, generators, part.seen_from, q)
+    weights = (first.momentum_fields(q)[:, places] @ turned).T @ model.robot.mass_matrix(q)
+    own = turned.T @ first.mass_matrix(q)[places, places] @ turned
+    results = [weights @ model.lift(q)[0], model.mass_matrix(q), own]
+    return ca.Function("pivots", [q], [ca.densify(result) for result in results], {"cse": True})
+
+
+def _in_body(
+    model: ReducedModel,
+    joint: str,
+    generators: tuple[tuple[float, ...], ...],
+    seen_from: str,
+    q: Array,
+) -> Array:
+    """Generators of a joint in its body's axes, one per column."""
+    columns = constant(np.array(generators).T)
+    if seen_from == "body":
+        return columns
+    robot = model.robot
+    return carrier(robot.bodies[robot.index(joint)].joint, q[robot.q_slice(joint)]) @ columns
+
+
+def _next_conserved(model: ReducedModel, tolerance: float) -> _Kept | None:
+    """First joint, from the base on, that can be reduced and leaves something of the shape.
+
+    Of parts of a joint's group those that determine velocities everywhere count.
+    """
     robot, driven = model.robot, set(model.robot.actuated_freedoms)
     for body in robot.bodies:
         rows = set(range(*robot.v_slice(body.name).indices(model.nv)))
-        if rows and rows < set(model.shape) and not rows & driven:
-            tested = conservation(model, body.name)
-            if tested.conserved:
-                return tested
+        if not rows or rows & driven or not rows <= set(model.shape):
+            continue
+        tested = conservation(model, body.name, tolerance)
+        if tested.conserved and rows < set(model.shape):
+            return _whole(model, tested)
+        if tested.conserved or len(rows) == 1:
+            continue
+        for part in _parts(model, body.name, tolerance):
+            if part.everywhere and len(part.follows) < model.ns:
+                return part
     return None
 
 
-def _kept(model: ReducedModel, joint: str) -> Conservation:
-    """Demand that a joint keeps its momentum."""
-    tested = conservation(model, joint)
-    if not tested.conserved:
-        cure = f"Leave it out of `stages`. Its momentum obeys {tested.equation}."
-        if model.robot.bodies[model.robot.index(joint)].joint.nv > 1:
-            cure += (
-                " A stage takes a joint as a whole: `concur.symmetry` says whether some components "
-                "of the momentum are constant."
-            )
-        raise ReductionError(
-            f"robot `{model.name}`, `stages`, joint `{joint}`",
-            expected="a joint that keeps its momentum",
-            came=tested.why,
-            cure=cure,
-        )
-    return tested
-
-
-def _stage(model: ReducedModel, tested: Conservation, momentum: Any) -> StagedReduction:
+def _kept(model: ReducedModel, joint: str, tolerance: float) -> list[_Kept]:
+    """Demand that a joint keeps its momentum or parts of it: those parts, the best first."""
     robot = model.robot
-    rows = range(*robot.v_slice(tested.joint).indices(model.nv))
-    where = f"robot `{model.name}`, `stages`, joint `{tested.joint}`"
-    theta = np.zeros(len(rows))
+    again = isinstance(model, StagedReduction) and joint in model.stages
+    if again and (found := _parts(model, joint, tolerance)):
+        return found
+    tested = conservation(model, joint, tolerance)
+    if tested.conserved:
+        return [_whole(model, tested)]
+    several = robot.bodies[robot.index(joint)].joint.nv > 1
+    if several and not tested.driven and (found := _parts(model, joint, tolerance)):
+        return found
+    cure = f"Leave it out of `stages`. Its momentum obeys {tested.equation}."
+    rates = [] if tested.driven else [tested.rate]
+    if several and not tested.driven:
+        rates += [part.rate for part in conserved_parts(model, joint, _ROUGH)]
+    if min(rates, default=1.0) < _ROUGH:
+        rounded = 10.0 ** np.ceil(np.log10(2.0 * min(rates)))
+        cure += (
+            " If it changes only because the robot's numbers are rounded, give "
+            f"tolerance={rounded:.0e}."
+        )
+    raise ReductionError(
+        f"robot `{model.name}`, `stages`, joint `{joint}`",
+        expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
+        came=tested.why,
+        cure=cure,
+    )
+
+
+def _stage(model: ReducedModel, kept: _Kept, momentum: Any) -> StagedReduction:
+    size = len(kept.follows)
+    where = f"robot `{model.name}`, `stages`, joint `{kept.joint}`"
+    theta = np.zeros(size)
     if momentum is not None:
         given = as_floats(momentum, where)
-        if given.shape not in ((), (len(rows),)) or (given.shape == () and len(rows) > 1):
-            raise shape_error(where, (len(rows),), given.shape)
+        if given.shape not in ((), (size,)) or (given.shape == () and size > 1):
+            raise shape_error(where, (size,), given.shape)
         if not np.isfinite(given).all():
             raise nonfinite_error(where, given)
-        theta = np.broadcast_to(given, (len(rows),))
-    size = "zero" if not theta.any() else f"{np.linalg.norm(theta):.4g}"
+        theta = np.broadcast_to(given, (size,))
+    amount = "zero" if not theta.any() else f"{np.linalg.norm(theta):.4g}"
     return StagedReduction(
-        robot,
+        model.robot,
         "staged",
-        tuple(i for i in model.shape if i not in rows),
-        tuple(sorted((*model.dependent, *rows))),
-        f"{model.reason}; then by `{tested.joint}`, which keeps its momentum, {size}: {tested.why}",
+        tuple(i for i in model.shape if i not in kept.follows),
+        tuple(sorted((*model.dependent, *kept.follows))),
+        f"{model.reason}; then by `{kept.joint}`, which {kept.keeps}, {amount}: {kept.why}",
         model,
-        tested.joint,
+        kept.joint,
         tuple(float(x) for x in theta),
-        tested.seen_from,
+        kept.seen_from,
+        kept.generators,
+        kept.tolerance,
     )

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pytest
 from scipy.spatial.transform import Rotation
 
 from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
-from tests.oracles import Pinocchio, difference_quotient, rover
+from concur.reduction import ReducedModel
+from tests.oracles import Pinocchio, assert_close, difference_quotient, rover
 
 Equations = Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
 Accelerations = Callable[[np.ndarray, np.ndarray], np.ndarray]
+Dynamics = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 GENERIC = ((0.5, 0.05, -0.04), (0.05, 0.35, 0.03), (-0.04, 0.03, 0.6))
@@ -61,6 +64,45 @@ class Lifted:
         qdot = self.oracle.rate(q, self.velocity(q, s))
         turning = difference_quotient(lambda h: self.mass_matrix(q + h * qdot))
         return turning @ s + self.mass_matrix(q) @ vdot[self.shape]
+
+
+def check_against(
+    model: ReducedModel,
+    lifted: Lifted,
+    vdot_of: Dynamics,
+    seed: int,
+    states: int = 12,
+    size: float = 1.0,
+    least: float = 0.0,
+) -> None:
+    """Hold lift, mass, energy, accelerations and momentum rates against Pinocchio's.
+
+    At random states whose regularity is at least as large as told.
+    """
+    rng = np.random.default_rng(seed)
+    drives = list(model.robot.actuated_freedoms)
+    assert list(model.shape) == lifted.shape
+    while states:
+        q, s = model.robot.random(rng), rng.uniform(-2, 2, model.ns)
+        if model.regularity(q) < least:
+            continue
+        states -= 1
+        u = size * rng.uniform(-1, 1, model.nu)
+        tau = np.zeros(model.nv)
+        tau[drives] = u
+        for ours, theirs in zip(model.lift(q), lifted.lift(q), strict=True):
+            assert_close(ours, theirs, 1e-10)
+        v = model.velocity(q, s)
+        p = model.mass_matrix(q) @ s
+        assert_close(model.mass_matrix(q), lifted.mass_matrix(q), 1e-10)
+        assert model.hamiltonian(q, p) == pytest.approx(lifted.energy(q, s), rel=1e-10)
+        vdot = vdot_of(q, v, tau)
+        sdot = model.acceleration(q, s, u)
+        assert_close(sdot, vdot[lifted.shape], 1e-9)
+        assert_close(model.lift(q)[0] @ sdot + model.drift_acceleration(q, s), vdot, 1e-9)
+        velocity, pdot = model.vector_field(q, p, u)
+        assert_close(velocity, v, 1e-10)
+        assert_close(pdot, lifted.momentum_rate(q, s, vdot), 1e-8)
 
 
 def twist_bracket(first: np.ndarray, second: np.ndarray) -> np.ndarray:

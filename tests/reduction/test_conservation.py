@@ -10,7 +10,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from concur.errors import UnknownNameError
+from concur.errors import DescriptionError, ReductionError, UnknownNameError
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import Conservation, ReducedModel, conservation, reduce
@@ -361,3 +361,86 @@ def test_momentum_equation_of_a_ball_in_its_own_axes() -> None:
     assert (found.conserved, found.seen_from) == (False, "body")
     assert found.equation == "d/dt p[ball] = dT/d[ball] + ad*_v p[ball]"
     assert found.rate == pytest.approx(found.metric, rel=1e-9)
+
+
+def rounded(size: float) -> Mechanism:
+    """A rotor that is balanced but for the last digit of a number, on a body that floats."""
+    hull = Body("hull", joints.Free(), None, Pose(), Inertia(9.0, moments=(1, 2, 2.5)))
+    rotor = Inertia(1.0, moments=(0.1, 0.1 + size, 0.15))
+    driven = Inertia(1.0, moments=(0.1, 0.1, 0.15))
+    bodies = [
+        hull,
+        Body("rotor", joints.Revolute(Z), "hull", Pose((0.3, 0, 0)), rotor),
+        Body("wheel", joints.Revolute(X), "hull", Pose((0, 0.3, 0)), driven),
+    ]
+    return Mechanism("rounded", bodies, actuated=("wheel",))
+
+
+def test_a_tolerance_takes_rounded_robots() -> None:
+    robot = rounded(1e-7)
+    strict = conservation(reduce(robot), "rotor")
+    assert not strict.conserved
+    assert 1e-9 < strict.rate < 1e-6
+    loose = conservation(reduce(robot), "rotor", tolerance=1e-6)
+    assert (loose.conserved, loose.rate, loose.tolerance) == (True, strict.rate, 1e-6)
+    assert loose.equation == "d/dt p[rotor] = 0"
+    assert loose.why.endswith("only, within the tolerance 1e-06")
+    model = reduce(robot, stages={"rotor": 0.4}, tolerance=1e-6)
+    assert "within the tolerance 1e-06" in model.reason
+    assert model.at_momentum([0, 0, 0, 0.1, 0, 0]).theta == (0.4,)
+    assert reduce(robot, stages="auto").kind == "symplectic"
+    assert reduce(robot, stages="auto", tolerance=1e-6).kind == "staged"
+    assert "stages" not in reduce(robot).reason
+    assert "stages" in reduce(robot, tolerance=1e-6).reason
+    # What is exact has nothing to be tolerated, and what is stricter than rounding is not kept.
+    exact = conservation(reduce(rounded(0.0)), "rotor", tolerance=1e-6)
+    assert exact.conserved
+    assert "tolerance" not in exact.why
+    sharp = conservation(reduce(rounded(1e-9)), "rotor", tolerance=1e-13)
+    assert not sharp.conserved
+    assert sharp.equation.startswith("d/dt p[rotor] = dT/d[rotor]")
+    assert conservation(reduce(rounded(1e-9)), "rotor").conserved
+
+
+def test_an_error_names_the_tolerance_that_would_do() -> None:
+    with pytest.raises(ReductionError) as caught:
+        reduce(rounded(1e-7), stages=["rotor"])
+    found = re.search(r"give tolerance=(\S+)\.$", str(caught.value))
+    assert found
+    told = float(found.group(1))
+    assert reduce(rounded(1e-7), stages=["rotor"], tolerance=told).stages == ("rotor",)
+    with pytest.raises(ReductionError):
+        reduce(rounded(1e-7), stages=["rotor"], tolerance=told / 10)
+    # Nobody's rounding, or the doing of a drive.
+    with pytest.raises(ReductionError) as caught:
+        reduce(rounded(1e-2), stages=["rotor"])
+    assert "tolerance" not in str(caught.value)
+    with pytest.raises(ReductionError) as caught:
+        reduce(rounded(1e-7), stages=["wheel"])
+    assert "tolerance" not in str(caught.value)
+
+
+def test_a_tolerance_takes_parts_of_rounded_bodies() -> None:
+    slide = Body("slide", joints.Cartesian(), None, Pose(), Inertia(2.0))
+    inertia = Inertia(1.0, (1e-8, 0, 0.2), (0.1, 0.1 + 3e-8, 0.07))
+    bodies = [slide, Body("ball", joints.Spherical(), "slide", Pose(), inertia)]
+    robot = Mechanism("almost", bodies, actuated=("slide",))
+    with pytest.raises(ReductionError, match=r"give tolerance=1e-0[567]") as caught:
+        reduce(robot, stages=["ball"])
+    told = float(re.findall(r"tolerance=(\S+)\.$", str(caught.value))[0])
+    model = reduce(robot, stages={"ball": 0.3}, tolerance=told)
+    assert model.generators == ((0.0, 0.0, 1.0),)
+    assert "within the tolerance" in model.reason
+
+
+@pytest.mark.parametrize("tolerance", [0.0, 1.0, -1e-9, np.nan, np.inf, True, "1e-6", None])
+def test_tolerances_that_are_none(tolerance: object) -> None:
+    model = reduce(rounded(0.0))
+    for ask in (
+        lambda: conservation(model, "rotor", tolerance),
+        lambda: reduce(model.robot, tolerance=tolerance),
+        lambda: reduce(model.robot, stages=["rotor"], tolerance=tolerance),
+        lambda: reduce(model.robot, stages=[], tolerance=tolerance),
+    ):
+        with pytest.raises(DescriptionError, match="`tolerance`: expected a number above 0"):
+            ask()

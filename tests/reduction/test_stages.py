@@ -41,7 +41,14 @@ from tests.reduction._reduced import (
     simulate_acceleration_form,
     simulate_momentum_form,
 )
-from tests.reduction._staged import Lifted, ball_rover, carried, carrier, satellite
+from tests.reduction._staged import (
+    Lifted,
+    ball_rover,
+    carried,
+    carrier,
+    check_against,
+    satellite,
+)
 
 N = CraneNumbers()
 Q0 = np.array([1, -2, 0.4, 0.35, -0.5, 0.8, -0.3, 0.25])
@@ -217,33 +224,6 @@ def test_motion_of_the_crane_in_stages_and_with_multipliers(
         q_end, v_end, *_ = STATES[times[i]]
         assert_close(q[i], q_end, 1e-9)
         assert_close(staged.velocity(q[i], s[i]), v_end, 1e-9)
-
-
-def check_against(
-    model: ReducedModel, lifted: Lifted, vdot_of, seed: int, states: int = 12, size: float = 1.0
-) -> None:
-    """Hold lift, mass, energy, accelerations and momentum rates against Pinocchio's."""
-    rng = np.random.default_rng(seed)
-    drives = list(model.robot.actuated_freedoms)
-    assert list(model.shape) == lifted.shape
-    for _ in range(states):
-        q, s = model.robot.random(rng), rng.uniform(-2, 2, model.ns)
-        u = size * rng.uniform(-1, 1, model.nu)
-        tau = np.zeros(model.nv)
-        tau[drives] = u
-        for ours, theirs in zip(model.lift(q), lifted.lift(q), strict=True):
-            assert_close(ours, theirs, 1e-10)
-        v = model.velocity(q, s)
-        p = model.mass_matrix(q) @ s
-        assert_close(model.mass_matrix(q), lifted.mass_matrix(q), 1e-10)
-        assert model.hamiltonian(q, p) == pytest.approx(lifted.energy(q, s), rel=1e-10)
-        vdot = vdot_of(q, v, tau)
-        sdot = model.acceleration(q, s, u)
-        assert_close(sdot, vdot[lifted.shape], 1e-9)
-        assert_close(model.lift(q)[0] @ sdot + model.drift_acceleration(q, s), vdot, 1e-9)
-        velocity, pdot = model.vector_field(q, p, u)
-        assert_close(velocity, v, 1e-10)
-        assert_close(pdot, lifted.momentum_rate(q, s, vdot), 1e-8)
 
 
 def test_equations_of_the_crane(staged: StagedReduction, first: Reference) -> None:

@@ -1,0 +1,317 @@
+"""Parts of a joint's group by which a robot can be reduced: momenta in some directions only.
+
+A generator w of a joint's group N is fixed in the frame to which the joint attaches, a left
+translation that turns the body by ``Ad_n^-1 w``, or in the body, a right translation by w. Its
+momentum is ``<p, Ad_n^-1 w>`` or ``<p, w>``, with p the joint's momentum. Those w whose momentum
+is constant solve linear equations, one for each state: the null space over many states is the
+algebra of the part.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.groups import Subgroup, classify
+from concur.kinematics import constant
+from concur.mechanism.joints import Joint
+from concur.reduction._conserved import random_state, rate_terms, regular_configurations
+from concur.reduction._model import ReducedModel
+
+SAMPLES = 4
+"""Sets of random states at which parts are looked for."""
+
+DEPENDENT = 1e-6
+"""Share of a momentum that a velocity must have at least to be found from it."""
+
+_ROUND = 1e-9  # generators, each coordinate by its size, that differ by less are the same
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A subgroup of a joint's group whose momentum is constant.
+
+    Parameters
+    ----------
+    joint : str
+        The joint's body.
+    seen_from : str
+        Where the generators are fixed: "parent", the frame to which the joint attaches, or "body".
+    generators : numpy.ndarray
+        One per column, in the joint's basis, shape (nv of the joint, dim).
+    rate : float
+        Largest rate of the momentum, relative to the terms that have to cancel in it.
+    group : Subgroup
+        The displacement subgroup.
+    """
+
+    joint: str
+    seen_from: str
+    generators: np.ndarray
+    rate: float
+    group: Subgroup
+
+
+def carrier(joint: Joint, q: Array) -> Array:
+    """Motions fixed in the frame to which a joint attaches, in its body's axes: Ad_n^-1.
+
+    Parameters
+    ----------
+    joint : Joint
+        The joint.
+    q : casadi.SX
+        Its configuration, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        In the joint's basis, shape (nv, nv).
+    """
+    rotation, translation = joint.pose(q)
+    back = ca.SX(6, 6)
+    back[:3, :3] = back[3:, 3:] = rotation.T
+    back[:3, 3:] = -rotation.T @ ca.skew(translation)
+    return ca.sparsify(constant(np.linalg.pinv(joint.basis)) @ back @ constant(joint.basis))
+
+
+def conserved_parts(model: ReducedModel, joint: str, tolerance: float) -> list[Part]:
+    """Find the parts of a joint's group whose momenta are constant, the largest first.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot.
+    joint : str
+        Name of a body whose joint nobody drives, all its velocities shape velocities of the first
+        stage.
+    tolerance : float
+        Relative rate up to which a momentum counts as constant.
+
+    Returns
+    -------
+    list of Part
+        At most one fixed in the body and one in the parent's frame. Where both are one group, it
+        counts as fixed in the parent's.
+    """
+    robot = model.robot
+    kind = robot.bodies[robot.index(joint)].joint
+    q = ca.SX.sym("q", robot.nq)
+    turned = ca.Function("turned", [q], [ca.densify(carrier(kind, q[robot.q_slice(joint)]))])
+    terms, rng = rate_terms(model, joint), np.random.default_rng(29)
+    found: dict[str, tuple[list[np.ndarray], list[np.ndarray]]] = {
+        "parent": ([], []),
+        "body": ([], []),
+    }
+    for at in [x for _ in range(SAMPLES) for x in regular_configurations(model, rng)]:
+        result = terms(at, *random_state(model, at, rng, still=joint))
+        left, right, scale = (np.array(result[k]).ravel() for k in (0, 1, -1))
+        turn = np.array(turned(at))
+        for view, rate, frame in (("parent", left, turn), ("body", right, np.eye(kind.nv))):
+            found[view][0].append(frame.T @ rate)
+            found[view][1].append(np.abs(frame.T) @ scale)
+    parts = []
+    for view, (rates, scales) in found.items():
+        part = _part(joint, kind, view, np.array(rates), np.array(scales), tolerance)
+        if part is not None:
+            parts.append(part)
+    if len(parts) == 2 and _one(kind, *(part.generators for part in parts)):
+        parts.pop()
+    # Fixed in the body, a velocity that follows from the momentum does so everywhere.
+    return sorted(parts, key=lambda part: (-part.generators.shape[1], part.seen_from))
+
+
+def coordinates_of(joint: Joint, generators: np.ndarray, seen_from: str) -> tuple[int, ...] | None:
+    """Coordinates of a joint that generators span at every configuration, if they are such.
+
+    Parameters
+    ----------
+    joint : Joint
+        The joint.
+    generators : numpy.ndarray
+        One per column, in the joint's basis, shape (nv, dim).
+    seen_from : str
+        Where they are fixed, "parent" or "body".
+
+    Returns
+    -------
+    tuple of int or None
+        As many as there are generators; None if they span other directions, or turn.
+    """
+    rows = tuple(int(i) for i in np.flatnonzero(np.abs(generators).max(axis=1)))
+    if len(rows) != generators.shape[1]:
+        return None
+    if seen_from == "body":
+        return rows
+    # An ideal of the algebra stays in place under Ad.
+    others = [i for i in range(joint.nv) if i not in rows]
+    basis = ca.SX.eye(joint.nv)
+    brackets = [joint.bracket(basis[:, i], basis[:, k]) for i in range(joint.nv) for k in rows]
+    stays = all(ca.sparsify(ca.SX(turned)[others, :]).nnz() == 0 for turned in brackets)
+    return rows if stays else None
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which velocities follow from the momentum of a part.
+
+    Parameters
+    ----------
+    follows : tuple of int
+        Their indices in v.
+    everywhere : bool
+        Whether they do at all configurations that were tried.
+    """
+
+    follows: tuple[int, ...]
+    everywhere: bool
+
+
+def choose_follows(model: ReducedModel, part: Part, momenta: ca.Function) -> Choice | None:
+    """Choose the velocities of a joint that follow best from the momentum of a part.
+
+    Those that follow everywhere if there are such; else those that do so best when all joints
+    are at zero.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The stage before.
+    part : Part
+        The part.
+    momenta : casadi.Function
+        Of q: momenta of the generators per shape velocity of that stage, shape (dim, ns), its
+        mass matrix, and the generators' own metric in the first stage, shape (dim, dim).
+
+    Returns
+    -------
+    Choice or None
+        None if the momentum is determined already.
+    """
+    robot, dim = model.robot, part.generators.shape[1]
+    rows = range(*robot.v_slice(part.joint).indices(model.nv))
+    own = [i for i in rows if i in model.shape]
+    rng = np.random.default_rng(31)
+    drawn = [x for _ in range(SAMPLES) for x in regular_configurations(model, rng)]
+    pivots: dict[tuple[int, ...], list[float]] = {c: [] for c in combinations(own, dim)}
+    for q in (robot.neutral(), *drawn):
+        part_of, metric, whole = (np.array(result) for result in momenta(q))
+        exists = np.isfinite(metric).all() and np.isfinite(part_of).all()
+        for choice, values in pivots.items():
+            if not exists:  # the stage before has no lift there
+                values.append(0.0)
+                continue
+            at = [model.shape.index(i) for i in choice]
+            size = np.linalg.det(whole) * np.linalg.det(metric[np.ix_(at, at)])
+            values.append(float(np.linalg.det(part_of[:, at]) / np.sqrt(size)))
+    best: tuple[tuple[float, ...], Choice] | None = None
+    for choice, values in pivots.items():
+        sizes = np.abs(values)
+        one_sign = abs(np.sum(np.sign(values))) == len(values)
+        everywhere = bool(one_sign and sizes.min() > 1e-3)
+        rank = (float(everywhere), sizes.min() if everywhere else sizes[0], sizes.mean())
+        rounded = tuple(round(float(x), 6) for x in rank)
+        if sizes.max() > DEPENDENT and (best is None or rounded > best[0]):
+            best = rounded, Choice(choice, everywhere)
+    return None if best is None else best[1]
+
+
+def described(part: Part, names: tuple[str, ...]) -> str:
+    """Write the components of momentum of a part by the freedoms of its joint.
+
+    Parameters
+    ----------
+    part : Part
+        The part.
+    names : tuple of str
+        Names of the joint's freedoms.
+
+    Returns
+    -------
+    str
+        Like "wz in the axes of the body".
+    """
+    texts = []
+    for generator in part.generators.T:
+        terms = [
+            (("- " if x < 0.0 else "+ ") + ("" if abs(x) == 1.0 else f"{abs(x):.4g} ") + name)
+            for x, name in zip(generator, names, strict=True)
+            if x
+        ]
+        texts.append(" ".join(terms).removeprefix("+ "))
+    axes = "the body" if part.seen_from == "body" else "the frame it attaches to"
+    return f"{', '.join(texts)} in the axes of {axes}"
+
+
+def _part(
+    joint: str,
+    kind: Joint,
+    view: str,
+    rates: np.ndarray,
+    scales: np.ndarray,
+    tolerance: float,
+) -> Part | None:
+    """Null space of the rates (m, nv), judged row by row against what has to cancel."""
+    size = np.sqrt((scales**2).mean(axis=0))
+    if not size.all():  # a body without inertia keeps nothing
+        return None
+    scaled = rates / size
+
+    def violation(directions: np.ndarray) -> float:
+        terms = (scales / size) @ np.abs(directions)
+        terms = np.maximum(terms, np.sqrt((terms**2).mean(axis=0)))  # not where nothing moves
+        return float((np.abs(scaled @ directions) / terms).max())
+
+    _, _, axes = np.linalg.svd(scaled)
+    dims = [k for k in range(1, kind.nv + 1) if violation(axes[-k:].T) <= tolerance]
+    if not dims:
+        return None
+    raw = axes[-max(dims) :].T
+    plain = _plain(raw, max(_ROUND, 10.0 * tolerance))
+    if violation(plain) > tolerance:
+        plain = _plain(raw, 0.0)
+    group = classify(kind.basis @ (plain / size[:, None]))
+    if not group.closed:
+        return None
+    generators = plain / size[:, None]
+    generators = generators / _unit(kind.basis @ generators)
+    ones = np.abs(np.abs(generators) - 1.0) < 1e-14
+    generators[ones] = np.sign(generators[ones])
+    return Part(joint, view, generators, violation(generators * size[:, None]), group)
+
+
+def _plain(directions: np.ndarray, tolerance: float) -> np.ndarray:
+    """The same span in reduced echelon form, what is zero but for rounding as zero."""
+    rows = directions.T.copy()
+    for k in range(len(rows)):
+        i, j = np.unravel_index(np.abs(rows[k:]).argmax(), rows[k:].shape)
+        rows[[k, k + i]] = rows[[k + i, k]]
+        rows[k] /= rows[k, j]
+        for other in range(len(rows)):
+            if other != k:
+                rows[other] -= rows[other, j] * rows[k]
+                rows[other, j] = 0.0
+    rows[np.abs(rows) <= tolerance] = 0.0
+    order = np.argsort([int(np.flatnonzero(row)[0]) for row in rows])
+    return rows[order].T
+
+
+def _unit(twists: np.ndarray) -> np.ndarray:
+    """Speeds of twists: of their turning if they turn; their largest part made positive."""
+    turning, moving = np.linalg.norm(twists[3:], axis=0), np.linalg.norm(twists[:3], axis=0)
+    turns = turning > 0.0
+    part = np.where(turns, twists[3:], twists[:3])
+    sign = np.sign(np.take_along_axis(part, np.abs(part).argmax(axis=0)[None], axis=0)[0])
+    return np.asarray(sign * np.where(turns, turning, moving))
+
+
+def _one(joint: Joint, left: np.ndarray, right: np.ndarray) -> bool:
+    """Whether two parts are one, seen from both sides: their motions commute with all others."""
+    if left.shape != right.shape or not np.allclose(left, right, rtol=0, atol=1e-9):
+        return False
+    basis = ca.SX.eye(joint.nv)
+    brackets = [joint.bracket(basis[:, i], constant(w)) for i in range(joint.nv) for w in left.T]
+    return all(ca.sparsify(ca.SX(turned)).nnz() == 0 for turned in brackets)
