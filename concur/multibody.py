@@ -77,6 +77,8 @@ class Mechanism(Tree):
     0.6
     """
 
+    COMPILED = ("mass_matrix", "bias", "inverse_dynamics", "momentum", "kinetic_energy")
+
     _kept_rows: tuple[int, ...] = field(init=False, repr=False, compare=False)
     _row_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
     _ground: float | None = field(init=False, repr=False, compare=False)

@@ -1,9 +1,9 @@
 """C compilers: find one, compile sources to a library, and keep what was compiled.
 
 Flags change no value: `-std=c99` keeps multiplications and additions apart (no contraction to
-fused ones), so that compiled code gives the interpreter's numbers up to rounding; `-fno-math-errno` and
-`-fno-trapping-math` give up only what nobody reads, `errno` and the flags of the floating-point
-unit. Never `-ffast-math`: it deletes the tests for NaN that keep torque in.
+fused ones), so that compiled code gives the interpreter's numbers up to rounding;
+`-fno-math-errno` and `-fno-trapping-math` give up only what nobody reads, `errno` and the flags
+of the floating-point unit. Never `-ffast-math`: it deletes the tests for NaN that keep torque in.
 """
 
 from __future__ import annotations

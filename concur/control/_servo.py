@@ -108,6 +108,8 @@ class Servo(EvaluatedMethods):
     5
     """
 
+    COMPILED = ("law", "output", "errors", "decoupling")
+
     model: ReducedModel
     outputs: Sequence[Output]
     stiffness: Any

@@ -140,6 +140,7 @@ class Tick:
         self._memories: tuple[Any, ...] = tuple(
             memoryview(getattr(self.buffers, name).data) for name in names
         )
+        self._u = self.buffers.u
         self._status = memoryview(self.buffers.status.data)
         self._trigger = self._evaluator.trigger
         self._can_fail = not self._evaluator.function.is_a("SXFunction")
@@ -207,10 +208,13 @@ class Tick:
             memories[4][:] = sample.acceleration
         except (TypeError, ValueError, NotImplementedError, BufferError, AttributeError):
             self._fill(q, s, sample)
-        status = self.run()
-        if status:
-            self._refuse(TickStatus(status))
-        return self.buffers.u
+        if self._can_fail:
+            self.run()
+        else:
+            self._trigger()
+        if self._status[0]:
+            self._refuse(TickStatus(int(self._status[0])))
+        return self._u
 
     def _fill(self, q: Array, s: Array, sample: ReferenceSample) -> None:
         """Take what is not of the buffers' kind, or say what is wrong with it."""

@@ -52,6 +52,8 @@ class ReducedModel(EvaluatedMethods):
     reduce : makes one.
     """
 
+    COMPILED = ("lift", "velocity", "mass_matrix", "bias", "acceleration")
+
     robot: Mechanism
     kind: str
     shape: tuple[int, ...]

@@ -257,10 +257,11 @@ def test_copy_of_a_compiled_robot_is_compiled(cache: Path) -> None:
     assert not type(again).bias.evaluator_for(again).compiled
 
 
-def test_default_is_what_was_called(cache: Path) -> None:
+def test_default_is_what_is_usual_and_what_was_called(cache: Path) -> None:
     robot = free_flyer()
     robot.pose(robot.neutral(), "tool")
-    assert "pose" in robot.compile_functions().names
+    names = robot.compile_functions().names
+    assert {"mass_matrix", "bias", "momentum", "pose"} <= set(names)
     assert type(robot).pose.evaluator_for(robot, "tool").compiled
 
 
