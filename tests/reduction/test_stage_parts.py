@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from concur.errors import ReductionError, ShapeError, UnknownNameError
+from concur.errors import ReductionError, ShapeError, SimulationError, UnknownNameError
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
-from concur.reduction import StagedReduction, reduce, symmetry
-from tests.oracles import Constrained, Pinocchio, assert_close, full_order
+from concur.reduction import ReducedModel, StagedReduction, reduce, symmetry
+from concur.reduction._parts import conserved_parts
+from concur.simulation import forced_motion
+from tests.oracles import Constrained, Pinocchio, assert_close, full_order, random_tree
 from tests.reduction._parts import (
     DOWN,
     Component,
@@ -533,3 +535,35 @@ def test_a_momentum_that_drifts_leaves_the_turn_about_itself() -> None:
     np.testing.assert_allclose(again, model.generators, rtol=0, atol=1e-12)
     with pytest.raises(ReductionError, match="another part of it"):
         model.at_momentum([0, 0, 2, 0, 0, 0])
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3, 7])
+def test_parts_of_random_robots_are_their_symmetries(seed: int) -> None:
+    # Found from momenta along the motion here, from invariance at configurations there.
+    robot = replace(random_tree(seed), actuated=())
+    model = ReducedModel(robot, "unreduced", tuple(range(robot.nv)), (), "as it is")
+    report, dims = symmetry(robot), []
+    for body in robot.bodies:
+        if body.joint.nv > 1:
+            row, found = report[body.name], conserved_parts(model, body.name, 1e-9)
+            own = 0 if row.own is None else row.own.dim
+            expected = {"parent": row.conserving.dim, "body": own}
+            theirs = {view: dim for view, dim in expected.items() if dim}
+            assert {part.seen_from: part.generators.shape[1] for part in found} == theirs
+            dims.append(row.conserving.dim + own)
+    assert max(dims) in (1, 3)  # turns about gravity, and moves across it
+    assert min(dims) == 0
+
+
+def test_motions_do_not_start_where_a_part_does_not_tell_a_velocity() -> None:
+    case = CASES["both"]
+    model, q0, s0 = case.model(), start(case), START["both"]
+
+    def still(t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+        return np.zeros(1)
+
+    run = forced_motion(model, still, 0.5, q0, s0)
+    rest = [model.momentum_residual(q, v)[0] for q, v in zip(run.q, run.v, strict=True)]
+    assert np.abs(rest).max() < 1e-9
+    with pytest.raises(SimulationError, match="regularity"):
+        forced_motion(model, still, 0.5, case.robot.neutral(), s0)
