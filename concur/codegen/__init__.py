@@ -1,9 +1,10 @@
 """From expressions to numbers: evaluator and compiler behind every numeric call."""
 
 from concur.codegen._compiler import CompilerWarning
-from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated, instructions
+from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
 from concur.codegen._evaluator import DRIFT, Evaluator, as_floats, nonfinite_error, shape_error
-from concur.codegen._library import Compiled, compiled
+from concur.codegen._fingerprint import fingerprint
+from concur.codegen._library import Compiled, compiled, instructions, recalled
 
 __all__ = [
     "DRIFT",
@@ -16,7 +17,9 @@ __all__ = [
     "as_floats",
     "compiled",
     "evaluated",
+    "fingerprint",
     "instructions",
     "nonfinite_error",
+    "recalled",
     "shape_error",
 ]

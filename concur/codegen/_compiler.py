@@ -241,9 +241,7 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
     """
     directory, key = cache_directory(), compiler.key(code)
     kept = directory / f"{key}{_SUFFIX}"
-    if _whole(kept):
-        with contextlib.suppress(OSError):
-            os.utime(kept)
+    if is_whole(kept):
         return kept, True
     try:
         # What a killed process leaves behind is in a directory of its own, and trimmed some day.
@@ -292,6 +290,9 @@ def trim(directory: Path) -> None:
                 facts = path.stat()
                 if path.name.startswith("build-") and now - facts.st_mtime > 86400:
                     shutil.rmtree(path, ignore_errors=True)
+                elif path.suffix == ".json" or path.name.startswith("note-"):
+                    if now - facts.st_mtime > KEPT_DAYS * 86400:
+                        path.unlink()
                 elif path.suffix == _SUFFIX:
                     entries.append((facts.st_mtime, facts.st_size, path))
     total = 0
@@ -358,9 +359,23 @@ def _digest(path: Path) -> str:
     return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
-def _whole(path: Path) -> bool:
-    """Whether a library is there as it was written: a cut one would end the process."""
+def is_whole(path: Path) -> bool:
+    """Whether a library is there as it was written: a cut one would end the process.
+
+    Parameters
+    ----------
+    path : Path
+        The library.
+
+    Returns
+    -------
+    bool
+        Whether it is; then it counts as used now.
+    """
     try:
-        return _seal(path).read_text(encoding="ascii") == _digest(path)
+        whole = _seal(path).read_text(encoding="ascii") == _digest(path)
     except (OSError, UnicodeDecodeError):
         return False
+    with contextlib.suppress(OSError):
+        os.utime(path)
+    return whole

@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen._evaluator import TOTAL, Evaluator, as_floats, nonfinite_error, shape_error
-from concur.codegen._library import compiled
+from concur.codegen._library import compiled, instructions
 from concur.errors import ConcurError, ShapeError, UnknownNameError
 
 P = ParamSpec("P")
@@ -163,27 +163,6 @@ def _compile_again(owner: Any) -> None:
     if known and "_evaluators" not in owner.__dict__:
         owner.__dict__["_evaluators"] = {}
         owner.compile_functions(*[(name.rpartition(".")[2], *static) for name, static in known])
-
-
-def instructions(function: ca.Function) -> int:
-    """Length of a function's graph, with the graphs that it calls counted once each.
-
-    Parameters
-    ----------
-    function : casadi.Function
-        The function.
-
-    Returns
-    -------
-    int
-        Number of instructions.
-    """
-    inner = function.find_functions() if function.is_a("MXFunction") else []
-    return sum(
-        int(f.n_instructions())
-        for f in [function, *inner]
-        if f.is_a("SXFunction") or f.is_a("MXFunction")
-    )
 
 
 def _nothing_to_compile(owner: EvaluatedMethods) -> UnknownNameError:

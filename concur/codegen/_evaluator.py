@@ -46,11 +46,15 @@ class Evaluator:
     quaternions : mapping of int to str, optional
         Where unit quaternions start in the argument named `q`, and whose they are: a call
         refuses numbers that are none.
+    can_fail : bool, optional
+        Whether the function has a solver inside; default: whether it is no graph over SX.
 
     Attributes
     ----------
     function : casadi.Function
         The function with dense inputs and results, as an expression graph.
+    can_fail : bool
+        Whether an evaluation may stop halfway, as `succeeded` then tells.
     compiled : bool
         Whether machine code is called in place of the graph's interpreter.
     inputs, outputs : tuple of numpy.ndarray
@@ -64,12 +68,14 @@ class Evaluator:
         shapes: Sequence[tuple[int, ...]],
         where: str,
         quaternions: Mapping[int, str] | None = None,
+        can_fail: bool | None = None,
     ) -> None:
         self.where = where
         self._lock = Lock()
         self.shapes = tuple(shapes)
         self.function = _dense(function)
-        self.compiled = False
+        self.compiled = self.function.is_a("External")
+        self.can_fail = not function.is_a("SXFunction") if can_fail is None else can_fail
         names = self.function.name_in()
         self._places = tuple(f"{where}, argument `{name}`" for name in names)
         sizes_in = [self.function.size_in(i) for i in range(self.function.n_in())]
@@ -101,7 +107,7 @@ class Evaluator:
         """Let a function with the same arguments and results work on the buffers."""
         self._buffer, self.trigger = function.buffer()
         self._failed = False
-        if not self.function.is_a("SXFunction"):
+        if self.can_fail:
             # Only a function with a solver inside can fail, and then leaves old results behind.
             self.trigger = self._guarded(self._buffer, self.trigger)
         for index, part in enumerate(self._parts_in):
@@ -121,15 +127,20 @@ class Evaluator:
             self._use(function)
             self.compiled = True
 
-    def compile(self) -> Compiled | None:
+    def compile(self, key: str | None = None) -> Compiled | None:
         """Compile the function and call machine code from now on.
+
+        Parameters
+        ----------
+        key : str, optional
+            A `fingerprint` under which `recalled` finds the function without its graph.
 
         Returns
         -------
         Compiled or None
             What it took; None where it stays interpreted, for lack of a compiler.
         """
-        made = compiled([self.function])
+        made = compiled([self.function], key)
         if made is not None:
             self.replace(made.functions[0])
         return made

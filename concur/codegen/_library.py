@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import casadi as ca
 
 from concur.codegen._compiler import (
+    FLAGS,
+    Compiler,
+    cache_directory,
     find_compiler,
     forget,
     interpreted_on_purpose,
+    is_whole,
     library,
     say_once,
 )
@@ -32,21 +42,50 @@ class Compiled:
         Time in which they were compiled, or found and loaded, s.
     cached : bool
         Whether they were compiled before.
+    instructions : tuple of int
+        Length of the graph of each.
+    solver : bool
+        Whether a solver of programmes is inside, which can fail.
     """
 
     functions: tuple[ca.Function, ...]
     written: float
     built: float
     cached: bool
+    instructions: tuple[int, ...]
+    solver: bool
 
 
-def compiled(functions: Sequence[ca.Function]) -> Compiled | None:
+def instructions(function: ca.Function) -> int:
+    """Length of a function's graph, with the graphs that it calls counted once each.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        The function.
+
+    Returns
+    -------
+    int
+        Number of instructions.
+    """
+    inner = function.find_functions() if function.is_a("MXFunction") else []
+    return sum(
+        int(f.n_instructions())
+        for f in [function, *inner]
+        if f.is_a("SXFunction") or f.is_a("MXFunction")
+    )
+
+
+def compiled(functions: Sequence[ca.Function], key: str | None = None) -> Compiled | None:
     """Compile functions into one library.
 
     Parameters
     ----------
     functions : sequence of casadi.Function
         Functions over SX, or over MX with solvers for which CasADi writes C.
+    key : str, optional
+        A `fingerprint` under which `recalled` finds them without their graphs.
 
     Returns
     -------
@@ -75,9 +114,57 @@ def compiled(functions: Sequence[ca.Function]) -> Compiled | None:
         except RuntimeError:
             forget(path)
             continue
-        return Compiled(loaded, written, time.perf_counter() - start - written, cached)
+        lengths = tuple(instructions(function) for function in functions)
+        if key is not None:
+            _remember(_note(key, compiler), path.name, code.names, lengths, code.solver)
+        built = time.perf_counter() - start - written
+        return Compiled(loaded, written, built, cached, lengths, code.solver)
     say_once(
         f"What `{' '.join(compiler.command)}` compiles cannot be loaded: expressions are "
         "interpreted, which is ten times slower. Let CONCUR_CC name another compiler."
     )
     return None
+
+
+def recalled(key: str | None) -> Compiled | None:
+    """Functions that were compiled before under a key.
+
+    Parameters
+    ----------
+    key : str or None
+        The `fingerprint` of what they are made from.
+
+    Returns
+    -------
+    Compiled or None
+        The functions, if they are in the cache.
+    """
+    start, compiler = time.perf_counter(), find_compiler()
+    if key is None or compiler is None:
+        return None
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
+        note = json.loads(_note(key, compiler).read_text(encoding="utf-8"))
+        path = cache_directory() / note["library"]
+        if is_whole(path):
+            loaded = tuple(ca.external(name, str(path)) for name in note["names"])
+            lengths = tuple(int(length) for length in note["instructions"])
+            built = time.perf_counter() - start
+            return Compiled(loaded, 0.0, built, True, lengths, bool(note["solver"]))
+    return None
+
+
+def _note(key: str, compiler: Compiler) -> Path:
+    told = "\0".join((key, compiler.identity, *compiler.command, *FLAGS))
+    return cache_directory() / f"{hashlib.sha256(told.encode()).hexdigest()}.json"
+
+
+def _remember(
+    note: Path, name: str, names: Sequence[str], lengths: Sequence[int], solver: bool
+) -> None:
+    """Note where functions are; what cannot be written is found the long way again."""
+    facts = {"library": name, "names": names, "instructions": lengths, "solver": solver}
+    with contextlib.suppress(OSError):
+        handle, draft = tempfile.mkstemp(dir=note.parent, prefix="note-")
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            json.dump(facts, file)
+        os.replace(draft, note)

@@ -15,8 +15,10 @@ from concur.codegen import (
     Array,
     Evaluator,
     as_floats,
+    fingerprint,
     instructions,
     nonfinite_error,
+    recalled,
     shape_error,
 )
 from concur.control._law import law_function
@@ -120,13 +122,23 @@ class Tick:
         start = time.perf_counter()
         self.servo = servo
         self._interpreted = interpreted
-        shapes = [(servo.nu,), (), (servo.size,), (), ()]
-        self._evaluator = Evaluator(tick_function(servo), shapes, f"tick of `{servo.name}`")
-        self.instructions = instructions(self._evaluator.function)
-        self.build_times = {"graph": time.perf_counter() - start, "written": 0.0, "built": 0.0}
-        made = None if interpreted else self._evaluator.compile()
-        self.compiled = made is not None
+        shapes, where = [(servo.nu,), (), (servo.size,), (), ()], f"tick of `{servo.name}`"
+        key = None if interpreted else fingerprint("tick", servo)
+        made, graph = recalled(key), 0.0
         if made is not None:
+            # Not even the graph is built.
+            function, can_fail = made.functions[0], made.solver
+            self._evaluator = Evaluator(function, shapes, where, can_fail=can_fail)
+        else:
+            self._evaluator = Evaluator(tick_function(servo), shapes, where)
+            graph = time.perf_counter() - start
+            made = None if interpreted else self._evaluator.compile(key)
+        self.compiled, self.build_times = made is not None, {"graph": graph}
+        if made is None:
+            self.instructions = instructions(self._evaluator.function)
+            self.build_times |= {"written": 0.0, "built": 0.0}
+        else:
+            self.instructions = made.instructions[0]
             self.build_times |= {"written": made.written, "built": made.built}
         inputs = [view[:, 0] for view in self._evaluator.inputs]
         first = servo.model.first
@@ -143,7 +155,7 @@ class Tick:
         self._u = self.buffers.u
         self._status = memoryview(self.buffers.status.data)
         self._trigger = self._evaluator.trigger
-        self._can_fail = not self._evaluator.function.is_a("SXFunction")
+        self._can_fail = self._evaluator.can_fail
 
     def __reduce__(self) -> tuple[type[Tick], tuple[Servo, bool]]:
         return Tick, (self.servo, self._interpreted)

@@ -123,7 +123,7 @@ def test_several_processes_build_at_once(cache: Path) -> None:
     answers = [process.communicate(timeout=100)[0].strip() for process in processes]
     assert answers == ["[0, 0, 0]"] * 3 or answers == ["[00, 00, 00]"] * 3
     (kept,) = libraries(cache)
-    assert _compiler._whole(kept)
+    assert _compiler.is_whole(kept)
 
 
 def test_killed_compile_leaves_nothing_that_is_used(
