@@ -94,7 +94,7 @@ def design_gains(
         For "pole": time after which an error, at rest at first, stays below 2 %, s.
     damping_ratio : float or sequence of float, optional
         For "pole", with a settling time: damping ratio zeta above zero, default 0.8. For
-        "certified": default the best of 0.6 to 0.9.
+        "certified": default the best of some from 0.65 to 0.95.
     method : str
         "pole": a settling time and a damping ratio, or `poles`; "lqr": least
         int(error_weight x^2 + rate_weight ve^2 + effort_weight nu^2) dt, where nu = d/dt ve;

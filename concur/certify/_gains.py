@@ -28,8 +28,8 @@ from concur.control import ErrorDynamics, Output, Servo
 from concur.control._output_groups import Product
 from concur.errors import OutputError
 
-RATIOS = (0.9, 0.8, 0.7, 0.6)
-"""Damping ratios tried. At one the rate is 7 % higher, the bound of the overshoot a hundredfold."""
+RATIOS = (0.95, 0.85, 0.75, 0.65)
+"""Damping ratios tried. At one rates are a few percent higher, overshoots a hundredfold."""
 
 TURNS = (0.8, 1.0, 0.65, 1.25)
 """Ratios of angular to linear frequency tried for poses: slower turning couples less."""

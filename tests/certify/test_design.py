@@ -199,15 +199,15 @@ def test_the_rate_is_proved(designed, tmp_path):
 def test_the_real_law_keeps_the_limits_in_the_tube(designed):
     case, gains = designed
     most = check_the_law(case, gains)
-    # The bound is used: some control comes near to its limit.
-    assert (most / np.abs(gains.limits).max(axis=1)).max() > 0.6
+    # The bound is used: even at random some control comes half way to its limit.
+    assert (most / np.abs(gains.limits).max(axis=1)).max() > 0.45
 
 
 def test_rates_are_higher_than_those_of_poles_within_the_same_limits(designed):
     case, gains = designed
     poles = fastest_by_poles(case, 1.0, gains.limits)
     assert poles.status is cc.Status.PROVED
-    assert gains.rate > 1.03 * poles.rate
+    assert gains.rate > 1.05 * poles.rate
 
 
 def test_the_text_says_what_is_proved_and_what_is_not(designed):
