@@ -18,6 +18,12 @@ from concur.certify._disturbances import (
 )
 from concur.certify._gains import CertifiedGains
 from concur.certify._narrow import narrow_decays
+from concur.certify._operating import (
+    OperatingCertificate,
+    OperatingCounterexample,
+    error_bounds,
+    operating_bounds,
+)
 from concur.certify._prove import Counterexample, Proof, prove
 from concur.certify._pushed import PushedMotions, pushed_motions
 from concur.certify._recheck import recheck
@@ -35,6 +41,8 @@ __all__ = [
     "ChannelCertificate",
     "Counterexample",
     "Disturbance",
+    "OperatingCertificate",
+    "OperatingCounterexample",
     "Proof",
     "PushedMotions",
     "Refusal",
@@ -45,9 +53,11 @@ __all__ = [
     "certify",
     "check_structure",
     "design_gains",
+    "error_bounds",
     "model_disturbance",
     "momentum_disturbance",
     "narrow_decays",
+    "operating_bounds",
     "prove",
     "pushed_motions",
     "recheck",

@@ -1,0 +1,389 @@
+"""What the law computes with, as functions of the joints that matter, enclosed over boxes.
+
+With the shape velocities s and the body momentum P of the base, w = (s, P), the velocities of the
+robot are v = H s + N P, and what the law adds up is a polynomial in w and the command nu:
+
+    Mhat sdot + chat = H^T B u,      J H sdot = nu - b,
+    chat = sum_k C_k m_k(w),         b = sum_k B_k m_k(w),
+
+m_k the products of at most two entries of w. H, N, Mhat, J H, H^T B, C and B depend on the
+configuration alone, and where the robot may be moved as a whole without noticing, not on where its
+base is: then they are taken at the base's neutral place. Outputs along inertial axes turn with the
+base, by a rotation that changes no length. C and B come from values of chat and b at some w.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from math import inf, nextafter
+from typing import Any
+
+import casadi as ca
+import numpy as np
+
+from concur.certify._arrays import matrix
+from concur.certify._intervals import PRECISION, Walker, flint, interval
+from concur.certify._taylor import Model, TaylorWalker, combined
+from concur.codegen import Array
+from concur.control import Servo
+from concur.dynamics import solve_positive_definite
+from concur.errors import OutputError, ReductionError
+from concur.kinematics import constant
+from concur.reduction import MomentumReduction
+
+SAMPLES = 4
+"""Random configurations at which it is tried whether something depends on a coordinate."""
+
+_ROUNDING = 1e-14  # slopes below this part of a quantity are rounding of its constants
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """The matrices of the law, or by how much they change, in balls.
+
+    Parameters
+    ----------
+    decoupling : flint.arb_mat
+        D J H with the rows' factors D of `Servo.scales`, shape (size, ns).
+    mass : flint.arb_mat
+        Mhat, shape (ns, ns).
+    actuation : flint.arb_mat
+        H^T B, shape (ns, nu).
+    drift : flint.arb_mat
+        D B, shape (size, m): one column for each product of speeds, in units of their bounds.
+    bias : flint.arb_mat
+        C, shape (ns, m), likewise.
+    velocity : flint.arb_mat
+        Output velocity as a matrix of w, shape (size, nw), likewise.
+    """
+
+    decoupling: Any
+    mass: Any
+    actuation: Any
+    drift: Any
+    bias: Any
+    velocity: Any
+
+
+@dataclass(frozen=True, eq=False)
+class Enclosure:
+    """What is known of the matrices over a box: here + sum_k d_k changes[k], |d_k| <= 1.
+
+    Parameters
+    ----------
+    here : Parts
+        Near the middle of the box.
+    changes : list of Parts
+        What each coordinate does to first order, what pairs do, and last what is left.
+    to_blame : numpy.ndarray
+        Whether a coordinate has to do with a change, shape (coordinates, changes).
+    """
+
+    here: Parts
+    changes: list[Parts]
+    to_blame: np.ndarray
+
+
+class Graph:
+    """Matrices of the law over the coordinates that matter.
+
+    Parameters
+    ----------
+    servo : Servo
+        A servo that takes shape velocities.
+    named : sequence of int
+        Indices in q of coordinates that are to be kept in any case.
+    speeds : numpy.ndarray or None
+        Bounds of the entries of w, shape (nw,); None when only the margin is wanted.
+    where : str
+        Named in errors.
+
+    Raises
+    ------
+    OutputError
+        If the law has conditions in it, or the attitude of a body in space matters.
+    ReductionError
+        If the velocities follow from a momentum that is not the base's.
+    """
+
+    def __init__(
+        self, servo: Servo, named: Sequence[int], speeds: np.ndarray | None, where: str
+    ) -> None:
+        self.servo = servo
+        model = servo.model
+        self.neutral = np.array(model.robot.neutral(), dtype=float)
+        self.speeds = np.zeros(0) if speeds is None else speeds
+        given, self.products = _directions(0 if speeds is None else len(speeds))
+        # Exactly the products of floats that the walker is given: what it is to the bounds.
+        self._given = given if speeds is None else speeds[:, None] * given
+        q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", len(given))
+        parts = [ca.densify(part) for part in self._parts(q, w)]
+        whole = ca.Function("whole", [q, w], parts, {"cse": True})
+        rng = np.random.default_rng(20)
+        samples = [np.asarray(model.robot.random(rng), dtype=float) for _ in range(SAMPLES)]
+        base = model.robot.q_slice(model.robot.base.name)
+        kept = set(named)
+        self.mixing = np.eye(servo.size, dtype=bool)
+        if not kept & set(range(*base.indices(model.nq))):
+            mixing = self._mixing(whole, samples, base)
+            if mixing is not None:
+                self.mixing = mixing
+                placed = ca.SX(q)
+                placed[base] = ca.DM(self.neutral[base])
+                whole = ca.Function("whole", [q, w], _listed(whole(placed, w)), {"cse": True})
+        self.matters = _matters(whole, samples)
+        self.coordinates = tuple(i for i in range(model.nq) if i in self.matters | kept)
+        turned = {start + k for start in servo.quaternions for k in range(4)}
+        if turned & set(self.coordinates):
+            raise OutputError(
+                where,
+                expected="an orientation that does not matter, or joints with numbers for places",
+                came="a law that depends on the attitude of a body in space",
+                cure="Take outputs whose velocities turn with the base: R3 with all its axes, SO3, "
+                "R3xSO3 or SE3; and joints of one or more plain coordinates.",
+            )
+        self._x = ca.SX.sym("x", len(self.coordinates))
+        self._placed = ca.SX(ca.DM(self.neutral))
+        self._placed[list(self.coordinates)] = self._x
+        values = [ca.densify(part) for part in _listed(whole(self._placed, w))]
+        self._walker = TaylorWalker(
+            ca.Function("values", [self._x, w], values, {"cse": True}), where
+        )
+
+    @cached_property
+    def regularity(self) -> Walker | None:
+        """The model's regularity, unless it is one everywhere."""
+        q = ca.SX.sym("q", self.servo.nq)
+        value = ca.SX(self.servo.model.regularity(q))
+        if value.is_constant() and float(value) == 1.0:
+            return None
+        whole = ca.Function("regularity", [q], [value])
+        return Walker(ca.Function("regularity", [self._x], [whole(self._placed)], {"cse": True}))
+
+    def configuration(self, x: np.ndarray) -> np.ndarray:
+        """Place the robot.
+
+        Parameters
+        ----------
+        x : numpy.ndarray
+            The coordinates that matter, shape (k,).
+
+        Returns
+        -------
+        numpy.ndarray
+            A configuration, neutral in all others, shape (nq,).
+        """
+        q = self.neutral.copy()
+        q[list(self.coordinates)] = x
+        return q
+
+    def enclose(self, lower: np.ndarray, upper: np.ndarray) -> Enclosure:
+        """Enclose the matrices over a box.
+
+        Parameters
+        ----------
+        lower, upper : numpy.ndarray
+            Ends of the box, shape (k,).
+
+        Returns
+        -------
+        Enclosure
+            The matrices at the middle and their changes; balls are NaN where one may be undefined.
+        """
+        middle = (lower + upper) / 2
+        half = np.maximum(middle - lower, upper - middle)
+        half = np.array([nextafter(h, inf) if h else 0.0 for h in half])
+        decoupling, mass, actuation, velocity, both = self._walker(middle, half, self._given)
+        weights = self._weights
+        columns = [
+            [combined([(a, _pick(entry[0], k)) for k, a in column]) for column in weights]
+            for entry in both
+        ]
+        size = self.servo.size
+        plain = [
+            [[_pick(entry, 0) for entry in row] for row in part]
+            for part in (decoupling, mass, actuation)
+        ]
+        found = [*plain, columns[:size], columns[size:]]
+        found.append([[_pick(entry, 0) for entry in row] for row in velocity])
+        with flint().ctx.workprec(PRECISION):
+            split = [_split(part, self._walker.count) for part in found]
+            layers = [Parts(*parts) for parts in zip(*split, strict=True)]
+        return Enclosure(layers[0], layers[1:], self._walker.involved)
+
+    @cached_property
+    def _weights(self) -> list[list[tuple[int, float]]]:
+        """What each product's coefficient is made of: values of a polynomial at `_given`."""
+        n = len(self._given)
+        both = {pair: 1 + 2 * n + k for k, pair in enumerate(self.products[1 + 2 * n :])}
+        columns: list[list[tuple[int, float]]] = []
+        for product in self.products:
+            if not product:
+                columns.append([(0, 1.0)])
+            elif len(product) == 1:
+                i = product[0]
+                columns.append([(1 + i, 0.5), (1 + n + i, -0.5)])
+            elif product[0] == product[1]:
+                i = product[0]
+                columns.append([(1 + i, 0.5), (1 + n + i, 0.5), (0, -1.0)])
+            else:
+                i, j = product
+                columns.append([(both[product], 1.0), (1 + i, -1.0), (1 + j, -1.0), (0, 1.0)])
+        return columns
+
+    def _parts(self, q: Array, w: Array) -> list[Array]:
+        servo, model = self.servo, self.servo.model
+        rows = constant(np.diag(servo.scales[0]))
+        parts = [rows @ servo.decoupling(q), model.mass_matrix(q), model.input_matrix(q)]
+        if not w.shape[0]:
+            return [*parts, ca.SX(servo.size, 0), ca.SX(0, 1)]
+        horizontal, carried = model.lift(q)[0], ca.SX(model.nv, 0)
+        if w.shape[0] > model.ns:
+            assert isinstance(model, MomentumReduction)
+            own = solve_positive_definite(model.locked_inertia(q), ca.SX.eye(model.nb))
+            carried = ca.vertcat(own, ca.SX(model.ns, model.nb))
+        v = ca.horzcat(horizontal, carried) @ w
+        velocity, drift = servo.as_measured.output_motion(q, v)
+        forces = model.shape_forces(q, v, ca.SX.zeros(model.ns))
+        return [*parts, ca.jacobian(velocity, w), ca.vertcat(rows @ drift, forces)]
+
+    def _mixing(
+        self, whole: ca.Function, samples: list[np.ndarray], base: slice
+    ) -> np.ndarray | None:
+        """Which output components the base's place mixes; None if it changes more than that."""
+        size = self.servo.size
+        mixing = np.eye(size, dtype=bool)
+        speeds = np.random.default_rng(7).normal(size=(len(samples), whole.numel_in(1)))
+        for q, w in zip(samples, speeds, strict=True):
+            placed = q.copy()
+            placed[base] = self.neutral[base]
+            there, here = (
+                [np.array(part.full()) for part in _listed(whole(at, w))] for at in (q, placed)
+            )
+            turn = self._turn(q, placed)
+            if not np.allclose(turn @ turn.T, np.eye(size), atol=1e-9):
+                return None
+            wanted = [turn @ here[0], here[1], here[2], here[3], here[4]]
+            if len(here[4]):
+                wanted[3] = turn @ here[3]
+                wanted[4] = np.vstack([turn @ here[4][:size], here[4][size:]])
+            for a, b in zip(there, wanted, strict=True):
+                if np.abs(a - b).max(initial=0.0) > 1e-9 * max(1.0, np.abs(b).max(initial=0.0)):
+                    return None
+            mixing |= np.abs(turn) > 1e-9
+        return mixing
+
+    def _turn(self, q: np.ndarray, placed: np.ndarray) -> np.ndarray:
+        """How output components along inertial axes turn with the base."""
+        robot = self.servo.model.robot
+        there, here = (robot.pose(at, robot.base.name)[:3, :3] for at in (q, placed))
+        turn, blocks = there @ here.T, []
+        for output in self.servo.outputs:
+            block = np.eye(output.dim)
+            if output.axes is not None:
+                chosen = ["xyz".index(axis) for axis in output.axes]
+                block = turn[np.ix_(chosen, chosen)]
+            elif output.group == "R3xSO3":
+                block[:3, :3] = turn
+            blocks.append(block)
+        size = np.cumsum([0, *map(len, blocks)])
+        whole = np.zeros((size[-1], size[-1]))
+        for a, b, block in zip(size[:-1], size[1:], blocks, strict=True):
+            whole[a:b, a:b] = block
+        return whole
+
+
+def _listed(values: Any) -> list[Any]:
+    return list(values) if isinstance(values, (tuple, list)) else [values]
+
+
+def momentum_size(servo: Servo, where: str) -> int:
+    """Count the entries of the body momentum among the speeds.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    where : str
+        Named in errors.
+
+    Returns
+    -------
+    int
+        None at zero momentum.
+
+    Raises
+    ------
+    ReductionError
+        If the velocities follow from a momentum that is not the base's.
+    """
+    model = servo.model
+    if isinstance(model, MomentumReduction):
+        return model.nb if any(model.momentum) else 0
+    rng = np.random.default_rng(4)
+    drifts = [model.lift(np.asarray(model.robot.random(rng)))[1] for _ in range(SAMPLES)]
+    if np.abs(drifts).max(initial=0.0) > 0.0:
+        raise ReductionError(
+            where,
+            expected="velocities that follow from speeds, or the momentum of a floating base",
+            came=f"{model.kind} reduction with a momentum of another joint",
+            cure="Bounds are known at zero momentum of the stages.",
+        )
+    return 0
+
+
+def _matters(whole: ca.Function, samples: list[np.ndarray]) -> set[int]:
+    """Coordinates with a slope that is not zero, told by balls at random places.
+
+    A random sum of all entries stands for them: analytic functions with a slope that is not zero
+    have one almost everywhere, and so have almost all of their sums.
+    """
+    q, w = (ca.SX.sym(name, whole.numel_in(k)) for k, name in enumerate("qw"))
+    entries = ca.vertcat(*map(ca.vec, _listed(whole(q, w))))
+    rng = np.random.default_rng(9)
+    mix = ca.DM(rng.uniform(1.0, 2.0, entries.shape[0]) * rng.choice([-1, 1], entries.shape[0]))
+    slopes = ca.densify(ca.gradient(ca.dot(mix, entries), q))
+    walker = Walker(ca.Function("slopes", [q, w], [slopes, entries], {"cse": True}))
+    matters: set[int] = set()
+    for sample in samples:
+        speeds = rng.uniform(0.5, 1.5, whole.numel_in(1))
+        point = [[interval(float(v), float(v)) for v in part] for part in (sample, speeds)]
+        slope, values = walker(point)
+        rounding = _ROUNDING * (1.0 + sum(float(abs(v).upper()) for v in values.entries()))
+        matters |= {
+            i for i, v in enumerate(slope.entries()) if not float(abs(v).upper()) <= rounding
+        }
+    return matters
+
+
+def _directions(size: int) -> tuple[np.ndarray, list[tuple[int, ...]]]:
+    """Points that tell polynomials of second degree apart, and the products of their terms."""
+    one = np.eye(size)
+    pairs = [(i, j) for i in range(size) for j in range(i + 1, size)]
+    across = [one[i] + one[j] for i, j in pairs]
+    points = np.array([np.zeros(size), *one, *-one, *across])
+    single: list[tuple[int, ...]] = [(i,) for i in range(size)]
+    return points.T, [(), *single, *((i, i) for i in range(size)), *pairs]
+
+
+def _pick(model: Model, k: int) -> Model:
+    """One of several polynomials; what does not depend on w is there once."""
+    k = k if len(model.values) > 1 else 0
+    return Model(model.values[k : k + 1], model.remainder[k : k + 1])
+
+
+def _split(part: list[list[Model]], count: int) -> list[Any]:
+    """Coefficients, each as a matrix, and a ball for the rest."""
+    columns = len(part[0]) if part else 0
+    values = np.array([[m.values[0] for m in row] for row in part], dtype=float)
+    values = values.reshape(len(part), columns, count)
+    rest = np.empty((len(part), columns), dtype=object)
+    arb = flint().arb
+    for i, row in enumerate(part):
+        for j, model in enumerate(row):
+            r = float(model.remainder[0])
+            sound = np.isfinite(r) and np.isfinite(values[i, j]).all()
+            rest[i, j] = arb(0, r) if sound else arb.nan()
+    return [*(matrix(values[:, :, k]) for k in range(count)), matrix(rest)]

@@ -1,0 +1,328 @@
+"""Operating boxes: bounds that no state in them breaks, and refusals that are verified."""
+
+from __future__ import annotations
+
+import json
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.certify import OperatingCertificate, Status, error_bounds, operating_bounds
+from concur.control import Servo
+from concur.errors import ConcurError, OutputError, ShapeError, UnknownNameError
+
+ELBOW = {"turret": (-0.2, 0.0), "upper_arm": (0.9, 1.1), "forearm": (-1.7, -1.5)}
+ASKED = {"speeds": 0.4, "acceleration": 0.3, "pose_error": 0.05, "velocity_error": 0.1}
+
+
+@cache
+def rover() -> Servo:
+    model = cc.reduce(cc.robots.rover_arm())
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    return Servo(model, [base, hand], stiffness=[4, 9], damping=[4, 6])
+
+
+@cache
+def floater(group: str = "R2") -> Servo:
+    momentum = [0.3, -0.2, 0, 0, 0, 0.8]
+    model = cc.reduce(cc.robots.planar_floater(), momentum=momentum)
+    return Servo(model, [cc.Output("hand", "forearm", group, point=(0.4, 0, 0))], 4, 4)
+
+
+@cache
+def flyer() -> Servo:
+    model = cc.reduce(cc.robots.free_flyer())
+    return Servo(model, [cc.Output("hand", "tool", "SE3")], stiffness=4, damping=4)
+
+
+@cache
+def proved_rover(scale: float = 1.0) -> OperatingCertificate:
+    box = {}
+    for name, (low, high) in ELBOW.items():
+        middle, half = (low + high) / 2, scale * (high - low) / 2
+        box[name] = (middle - half, middle + half)
+    return operating_bounds(rover(), box, **ASKED, limits=40.0, tolerance=0.3)
+
+
+def each(method: Any, *arguments: np.ndarray) -> list[np.ndarray]:
+    """Results of a method of the servo for many states, each of shape (k, rows, columns)."""
+    symbols = [ca.SX.sym(f"a{i}", part.shape[1]) for i, part in enumerate(arguments)]
+    results = method(*symbols)
+    results = [ca.densify(r) for r in (results if isinstance(results, tuple) else (results,))]
+    function = ca.Function("each", symbols, results, {"cse": True})
+    count = len(arguments[0])
+    found = function.map(count).call([ca.DM(part.T) for part in arguments])
+    return [
+        np.array(value).T.reshape(count, result.shape[1], result.shape[0]).swapaxes(1, 2)
+        for value, result in zip(found, results, strict=True)
+    ]
+
+
+def vectors(method: Any, *arguments: np.ndarray) -> np.ndarray:
+    """First result of a method for many states, shape (k, rows)."""
+    return each(method, *arguments)[0][:, :, 0]
+
+
+def margins(servo: Servo, q: np.ndarray) -> np.ndarray:
+    """Margins by singular values, without the servo's own function."""
+    scaled = servo.scales[0][:, None] * each(servo.decoupling, q)[0]
+    root = np.linalg.cholesky(each(servo.model.mass_matrix, q)[0])
+    return np.linalg.svd(np.linalg.solve(root, scaled.swapaxes(1, 2)))[1][:, -1]
+
+
+def random_states(
+    servo: Servo, ranges: dict[str, tuple[float, float]], count: int, seed: int
+) -> tuple[np.ndarray, ...]:
+    """States with references, anywhere on the ground or in space, to the ends of what is stated."""
+    rng = np.random.default_rng(seed)
+    robot = servo.model.robot
+    q = np.array([robot.random(rng) for _ in range(count)])
+    for name, (low, high) in ranges.items():
+        # A part at the ends, where extremes are.
+        t = np.clip(rng.uniform(-0.2, 1.2, count), 0.0, 1.0)
+        q[:, robot.q_slice(name)] = (low + t * (high - low))[:, None]
+
+    def within(bound: float, size: int) -> np.ndarray:
+        return bound * np.clip(rng.uniform(-1.5, 1.5, (count, size)), -1, 1)
+
+    s = within(ASKED["speeds"], servo.ns)
+    x, ve = within(ASKED["pose_error"], servo.size), within(ASKED["velocity_error"], servo.size)
+    acceleration = within(ASKED["acceleration"], servo.size)
+    pose = vectors(servo.output, q) + x
+    return q, s, pose, vectors(servo.output_motion, q, s) - ve, acceleration
+
+
+def broken(found: OperatingCertificate, servo: Servo, states: tuple[np.ndarray, ...]) -> int:
+    """States that break a bound of a certificate."""
+    assert found.margin is not None
+    u = vectors(servo.law, *states)
+    outside = ((u < found.lower) | (u > found.upper)).any(axis=1)
+    return int((outside | (margins(servo, states[0]) < found.margin)).sum())
+
+
+def test_no_state_of_the_rover_breaks_what_is_proved() -> None:
+    found = proved_rover()
+    assert found.status is Status.PROVED
+    assert len(found.left) == 0
+    assert broken(found, rover(), random_states(rover(), ELBOW, 10_000, 1)) == 0
+    assert found.margin is not None
+    assert found.margin > 0.6 * found.margin_found
+
+
+def test_bounds_of_half_the_box_are_broken_in_the_whole_one() -> None:
+    # At rest only the weight of the arm is held: there the bounds are sharp.
+    half = operating_bounds(rover(), ELBOW | {"upper_arm": (1.0, 1.1)}, speeds=0.0, tolerance=0.15)
+    whole = operating_bounds(rover(), ELBOW, speeds=0.0, tolerance=0.15)
+    q, s, _, twist, acceleration = random_states(rover(), ELBOW, 10_000, 2)
+    still = (np.zeros_like(s), vectors(rover().output, q), 0 * twist, 0 * acceleration)
+    assert half.status is whole.status is Status.PROVED
+    assert broken(half, rover(), (q, *still)) > 300
+    assert broken(whole, rover(), (q, *still)) == 0
+
+
+def test_bounds_at_one_configuration_are_met() -> None:
+    # At a point the relaxation is that of the quadratic terms and of feedback alone.
+    found = proved_rover(1e-6)
+    ranges = dict(found.ranges)
+    u = vectors(rover().law, *random_states(rover(), ranges, 10_000, 3))
+    assert (u.max(axis=0) > 0.45 * found.upper).all()
+    assert (u <= found.upper).all()
+
+
+@pytest.mark.parametrize("group", ["R2"])
+def test_no_state_of_a_floater_with_momentum_breaks_what_is_proved(group: str) -> None:
+    servo, ranges = floater(group), {"upper_arm": (0.35, 0.6), "forearm": (0.9, 1.15)}
+    found = operating_bounds(servo, ranges, **ASKED, distance=2.0, limits=40.0, tolerance=0.4)
+    assert found.status is Status.PROVED
+    states = random_states(servo, ranges, 10_000, 4)
+    q = states[0].copy()
+    far = 2.0 * np.random.default_rng(5).uniform(size=(len(q), 1))
+    q[:, :2] *= far / np.linalg.norm(q[:, :2], axis=1, keepdims=True)
+    s = states[1]
+    pose = vectors(servo.output, q) + (states[2] - vectors(servo.output, states[0]))
+    twist = vectors(servo.output_motion, q, s)
+    assert broken(found, servo, (q, s, pose, twist, states[4])) == 0
+
+
+def test_no_configuration_of_the_flyer_breaks_its_margin() -> None:
+    place = {
+        "turret": 0.5,
+        "upper_arm": -1.5,
+        "forearm": 2.1,
+        "wrist_roll": 0.2,
+        "wrist_pitch": -0.4,
+        "hand": 0.8,
+    }
+    ranges = {name: (v - 0.02, v + 0.02) for name, v in place.items()}
+    found = operating_bounds(flyer(), ranges, tolerance=0.4, budget=100)
+    assert found.status is Status.PROVED
+    assert found.margin is not None
+    rng = np.random.default_rng(6)
+    robot = flyer().model.robot
+    q = np.array([robot.random(rng) for _ in range(10_000)])
+    for name, (low, high) in ranges.items():
+        q[:, robot.q_slice(name)] = rng.uniform(low, high, (len(q), 1))
+    found_least = margins(flyer(), q).min()
+    assert found.margin < found_least < 1.2 * found.margin_found
+    assert found.margin > 0.5 * found.margin_found
+
+
+def test_a_straight_elbow_is_refuted() -> None:
+    ranges = {"turret": (-0.2, 0.2), "upper_arm": (0.5, 0.9), "forearm": (-0.4, 0.3)}
+    found = operating_bounds(rover(), ranges)
+    assert found.status is Status.REFUTED
+    shown = found.counterexample
+    assert shown is not None
+    assert shown.margin is not None
+    assert rover().margin(shown.q) <= 1e-3
+    assert shown.margin <= 1e-3
+    for name, (low, high) in ranges.items():
+        assert low <= shown.q[rover().model.robot.q_slice(name)][0] <= high
+    assert "margin is below" in str(found)
+
+
+def test_a_margin_that_is_asked_for_but_not_there_is_refuted() -> None:
+    least = rover().margin(_middle())
+    found = operating_bounds(rover(), ELBOW, least=1.05 * least)
+    assert found.status is Status.REFUTED
+    assert found.counterexample is not None
+    assert rover().margin(found.counterexample.q) < 1.05 * least
+
+
+def _middle() -> np.ndarray:
+    q = np.array(rover().model.robot.neutral(), dtype=float)
+    for name, (low, high) in ELBOW.items():
+        q[rover().model.robot.q_slice(name)] = (low + high) / 2
+    return q
+
+
+def test_a_limit_that_is_too_small_is_refuted_by_a_state() -> None:
+    weak = operating_bounds(rover(), ELBOW, **ASKED, limits={"upper_arm": (-5, 5)})
+    assert weak.status is Status.REFUTED
+    shown = weak.counterexample
+    assert shown is not None
+    assert shown.control == "upper_arm"
+    assert shown.needed is not None
+    u = rover().law(shown.q, shown.s, shown.pose, shown.twist, shown.acceleration)[0]
+    index = rover().model.control_names.index("upper_arm")
+    assert abs(u[index]) > 5.0
+    assert abs(u[index] - shown.needed) < 1e-9
+    # The state is one of those stated.
+    assert np.abs(shown.s).max() <= ASKED["speeds"]
+    assert np.abs(shown.acceleration).max() <= ASKED["acceleration"]
+    velocity = rover().output_motion(shown.q, shown.s)[0]
+    assert np.abs(velocity - shown.twist).max() <= ASKED["velocity_error"] + 1e-12
+    assert np.abs(shown.pose - rover().output(shown.q)).max() <= ASKED["pose_error"] + 1e-12
+    for name, (low, high) in ELBOW.items():
+        assert low <= shown.q[rover().model.robot.q_slice(name)][0] <= high
+
+
+def test_a_limit_between_what_is_met_and_what_is_proved_is_undecided() -> None:
+    # A single box, whose bounds are wide: no state that is found needs so much.
+    one = operating_bounds(rover(), ELBOW, **ASKED, tolerance=10.0)
+    assert len(one.boxes) == 1
+    limits = {"forearm": float(0.99 * one.upper[4])}
+    between = operating_bounds(rover(), ELBOW, **ASKED, limits=limits, budget=1)
+    assert between.status is Status.UNDECIDED
+    assert len(between.left) == 1
+    assert operating_bounds(rover(), ELBOW, **ASKED, limits=limits).status is Status.PROVED
+
+
+def test_a_spent_budget_is_undecided() -> None:
+    wide = {"turret": (-1.0, 1.0), "upper_arm": (0.5, 1.5), "forearm": (-2.0, -1.0)}
+    found = operating_bounds(rover(), wide, budget=3)
+    assert found.status is Status.UNDECIDED
+    assert found.margin is None or found.margin <= found.least
+    assert len(found.left) > 0
+    assert "budget" in found.reason
+    volume = np.prod(found.boxes[:, 1] - found.boxes[:, 0], axis=1).sum()
+    assert math.isclose(volume, 2.0)
+
+
+def test_boxes_cover_the_whole() -> None:
+    found = proved_rover()
+    volume = np.prod(found.boxes[:, 1] - found.boxes[:, 0], axis=1).sum()
+    assert math.isclose(volume, 0.2**3, rel_tol=1e-9)
+
+
+def test_errors_within_a_norm_are_within_its_bounds() -> None:
+    certificate = cc.certify(rover(), angle=1.0)
+    x, ve = error_bounds(certificate, 0.3)
+    rng = np.random.default_rng(7)
+    largest = np.zeros(10)
+    for _ in range(500):
+        z = np.zeros(10)
+        for part in certificate.parts:
+            # Directions spread evenly over the form's ellipsoid.
+            n = part.channel.size
+            own = np.linalg.solve(np.linalg.cholesky(part.P).T, rng.normal(size=2 * n))
+            z[part.channel.index], z[5 + part.channel.index] = own[:n], own[n:]
+        z *= 0.3 / certificate.norm(z[:5], z[5:])
+        largest = np.maximum(largest, np.abs(z))
+    assert (largest <= np.concatenate([x, ve])).all()
+    assert (largest > 0.3 * np.concatenate([x, ve])).all()
+    with pytest.raises(OutputError, match="negative"):
+        error_bounds(certificate, -1.0)
+    with pytest.raises(OutputError, match="proved"):
+        error_bounds("no certificate", 1.0)  # type: ignore[arg-type]
+
+
+def test_what_is_saved_can_be_read(tmp_path: Path) -> None:
+    proved_rover().save(tmp_path / "box.json")
+    document = json.loads((tmp_path / "box.json").read_text())
+    assert document["status"] == "PROVED"
+    assert document["margin"] == proved_rover().margin
+    assert len(document["boxes"]) == len(proved_rover().boxes)
+    wide = operating_bounds(rover(), ELBOW, **ASKED, limits=5.0)
+    wide.save(tmp_path / "refuted.json")
+    document = json.loads((tmp_path / "refuted.json").read_text())
+    assert document["counterexample"]["control"] == wide.counterexample.control  # type: ignore[union-attr]
+    with pytest.raises(ConcurError, match="operating box"):
+        cc.recheck(tmp_path / "box.json")
+
+
+def test_without_speeds_there_is_no_torque() -> None:
+    found = operating_bounds(rover(), ELBOW)
+    assert found.status is Status.PROVED
+    assert found.torque.shape == (0,)
+    assert "N m" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"ranges": {"turret": (0, 1)}}, OutputError, "upper_arm, forearm"),
+        ({"ranges": ELBOW | {"elbow": (0, 1)}}, UnknownNameError, "elbow"),
+        ({"ranges": ELBOW | {"turret": (1, 0)}}, OutputError, "Exchange"),
+        ({"ranges": ELBOW | {"turret": 1.0}}, ShapeError, "turret"),
+        ({"ranges": ELBOW | {"turret": (0, math.nan)}}, ConcurError, "turret"),
+        ({"ranges": 3}, OutputError, "mapping"),
+        ({"limits": 3.0}, OutputError, "speeds"),
+        ({"speeds": -1.0}, OutputError, "negative"),
+        ({"speeds": [1.0, 2.0]}, ShapeError, "speeds"),
+        ({"speeds": {"turret": 1.0}}, UnknownNameError, "left_wheel"),
+        ({"speeds": 1.0, "acceleration": math.inf}, ConcurError, "acceleration"),
+        ({"speeds": 1.0, "limits": {"arm": 1.0}}, UnknownNameError, "arm"),
+        ({"budget": 0}, OutputError, "budget"),
+        ({"tolerance": 0.0}, OutputError, "tolerance"),
+        ({"least": -1.0}, OutputError, "least"),
+        ({"servo": 3}, OutputError, "Servo"),
+        ({"servo": "measured"}, OutputError, "unmeasured"),
+        ({"servo": "floater", "speeds": 1.0}, OutputError, "distance"),
+    ],
+)
+def test_wrong_input_is_told(change: dict[str, Any], error: type, words: str) -> None:
+    arguments: dict[str, Any] = {"servo": rover(), "ranges": ELBOW} | change
+    if arguments["servo"] == "measured":
+        arguments["servo"] = rover().as_measured
+    if arguments["servo"] == "floater":
+        arguments |= {"servo": floater(), "ranges": {"upper_arm": (0, 1), "forearm": (0, 1)}}
+    with pytest.raises(error, match=words):
+        operating_bounds(**arguments)
