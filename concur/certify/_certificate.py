@@ -68,6 +68,9 @@ _CALM = 0.9
 _LARGE_OVERSHOOT = 50.0
 """Overshoot of a channel beyond which that is done."""
 
+_POSE_COST = 20
+"""Boxes of rotations that take as long as one of poses without isotropic gains."""
+
 _PROGRAMS = ("concur", "numpy", "casadi", "cvxpy", "clarabel", "python-flint")
 
 _NAMES: dict[type[OutputGroup], str] = {
@@ -402,7 +405,8 @@ def certify(
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
     budget : int
-        Boxes that may be looked at for each channel.
+        Boxes that may be looked at for each channel. Those of poses whose gains depend on the
+        direction count twenty times: they take that much longer.
     share : float
         Part of the fastest rate found that is asked for, above 0 and at most 1. The form of
         least overshoot is taken: near a critically damped loop's own rate it is large. With the
@@ -553,7 +557,7 @@ def _by_search(
         reason = "No quadratic form was found that decays in all of the domain."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
     proofs: list[Proof] = []
-    left = budget
+    left = budget if channel.kind != "SE3" else max(budget // _POSE_COST, 1)
     for part in _RATES:
         # What fails at a rate may pass at a lower one, for which some budget is kept.
         own = left if part == _RATES[-1] else max(left // 2, 1)

@@ -209,6 +209,9 @@ def prove(
         name: getattr(reduction, name)
         for name in ("parameters", "lower", "upper", "radius", "matrix", "offsets")
     }
+    if len(reduction.images) > 1:
+        # With the mirror images of the boxes the ends are those of all errors.
+        facts["lower"] = -reduction.upper
     with flint().ctx.workprec(PRECISION):
         search = _Search(channel, claim, reduction, budget, progress)
         status, reason = search.run()
@@ -316,7 +319,7 @@ class _Search:
                 done += _volume(box)
                 continue
             self.tested += 1
-            if all(corner.positive(self.form, box) for corner in self.maps):
+            if self._positive(box):
                 self.proved.append(box)
                 done += _volume(box)
                 self.report(min(done / volume, 1.0))
@@ -333,6 +336,14 @@ class _Search:
                 for half in ((middle[longest], b), (a, middle[longest]))
             ]
         return Status.PROVED, f"The matrix inequality holds in all of {len(self.proved)} boxes."
+
+    def _positive(self, box: Box) -> bool:
+        for k, corner in enumerate(self.maps):
+            if not corner.positive(self.form, box):
+                # What fails here is likely to fail in the next box, and should do so soon.
+                self.maps.insert(0, self.maps.pop(k))
+                return False
+        return True
 
     def _outside(self, box: Box) -> bool:
         """Whether all of a box is beyond the radius: nothing is claimed there."""
@@ -607,5 +618,10 @@ def _volume(box: Box) -> float:
 
 
 def _stacked(boxes: list[Box], reduction: Reduction) -> np.ndarray:
+    """Boxes with all those that they stand for, shape (b, 2, k)."""
     k = len(reduction.lower)
-    return np.array(boxes, dtype=float).reshape(len(boxes), k, 2).swapaxes(1, 2)
+    ends = np.array(boxes, dtype=float).reshape(len(boxes), k, 2).swapaxes(1, 2)
+    if len(reduction.images) == 1:
+        return ends
+    mirrored = [np.sort(ends * signs, axis=1) for signs in reduction.images]
+    return np.concatenate(mirrored)

@@ -11,7 +11,9 @@ The inequality A(x) >= 0 of `_inequality` is claimed for all x with every |phi| 
   phi = (0, 0, t) with t from 0 to the angle, and rho = (r1, 0, r3) with r1, r3 >= 0.
 - "two octants": SO(3) with diagonal KP, KD, I and with P, L and M whose blocks are diagonal. Half
   turns about the axes change the sign of two components of phi: the first two are not negative.
-- "all": all rotations on which B depends vary.
+- "all": all rotations on which B depends vary. For SE(3), when no matrix joins a position with a
+  rotation, rho and -rho are alike: half of the corners below will do. When all blocks of three
+  are diagonal as well, boxes of two octants stand for their mirror images.
 
 B, and so A, is affine in positions: over a disc or a ball it is enough to look at the corners of a
 polygon or a cube around it.
@@ -20,7 +22,7 @@ polygon or a cube around it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 from math import inf, pi
 
@@ -76,6 +78,9 @@ class Reduction:
         mean of the x at some p.
     witnesses : numpy.ndarray
         Offsets with which x is in the domain itself, shape (w, n): where to refute.
+    images : numpy.ndarray
+        Signs by which a box of parameters turns into boxes that it stands for, shape (i, k); the
+        first row is all ones.
     """
 
     name: str
@@ -86,6 +91,7 @@ class Reduction:
     matrix: np.ndarray
     offsets: np.ndarray
     witnesses: np.ndarray
+    images: np.ndarray = field(default_factory=lambda: np.ones((1, 0)))
 
 
 def reduce_domain(
@@ -141,7 +147,10 @@ def reduce_domain(
             np.eye(3),
             *np.zeros((2, 1, 3)),
         )
-    return _all(channel, angle, radius)
+    whole = _all(channel, angle, radius)
+    if whole is not None and alone and kinds == {Pose}:
+        return _mirrored(whole, blocks)
+    return whole
 
 
 def affine_in_positions(channel: Channel) -> bool:
@@ -255,6 +264,32 @@ def _all(channel: Channel, angle: float, radius: float) -> Reduction | None:
     corners = _corners(channel.factors, radius * _OUTWARDS, inside=False)
     inner = _corners(channel.factors, _inside(radius), inside=True)
     return Reduction(ALL, names, -top, top, ball, matrix, corners, inner)
+
+
+def _mirrored(whole: Reduction, blocks: Sequence[np.ndarray]) -> Reduction:
+    """Leave out mirror images of poses: S = diag(Q, det(Q) Q) takes B(S x) to S B(x) S^-1."""
+    if not all(_apart(matrix) for matrix in blocks):
+        return whole
+    # Q = -1 turns rho around and leaves phi alone.
+    half = replace(
+        whole,
+        offsets=whole.offsets[whole.offsets[:, 0] >= 0.0],
+        witnesses=whole.witnesses[whole.witnesses[:, 0] >= 0.0],
+    )
+    if not all(_diagonal(matrix) for matrix in blocks):
+        return half
+    # Half turns about the axes take any corners to corners.
+    lower = whole.lower.copy()
+    lower[:2] = 0.0
+    signs = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
+    return replace(half, lower=lower, images=signs)
+
+
+def _apart(matrix: np.ndarray) -> bool:
+    """Whether a matrix of a pose joins no position with a rotation."""
+    rows, columns = matrix.shape
+    place = np.arange(max(rows, columns)) // 3 % 2
+    return not matrix[place[:rows, None] != place[None, :columns]].any()
 
 
 def _inside(radius: float) -> float:

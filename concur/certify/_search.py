@@ -39,7 +39,7 @@ _FINE = {1: 129, 2: 25, 3: 13}
 _ROUNDS = 8
 """Times that samples where the result fails are added."""
 
-_LARGEST = 400_000
+_LARGEST = 300_000
 """Inequalities times members times components squared, beyond which a search takes hours."""
 
 _WIDE = 1.7
@@ -106,7 +106,7 @@ def search(
     backoff : float, optional
         Part of the rate given up so that a proof has room, from 0 to below 1. Default: 0.005
         for linear and isotropic rotational channels, 0.015 for others that one parameter is left
-        of, else 0.1, and 0.2 for large angles.
+        of, else 0.1, 0.2 for large angles, and 0.3 for poses.
     share : float, default 1
         Part of the rate that is asked for, above 0 and at most 1: less of it leaves room for a
         smaller overshoot.
@@ -115,7 +115,7 @@ def search(
     -------
     Candidate or None
         None when no rate above zero was found, when no reduction of the domain is known, and when
-        the inequalities would be too large: poses with gains that depend on the direction.
+        the inequalities would be too large: poses with gains that are not diagonal.
 
     Raises
     ------
@@ -147,7 +147,9 @@ def search(
     problem = sampled_problem(channel, angle, distance)
     if problem is None:
         return None
-    if backoff is None:
+    if backoff is None and channel.kind == "SE3":
+        backoff = 0.3
+    elif backoff is None:
         backoff = 0.015 if not problem.several else 0.1 if angle < _WIDE else 0.2
     return problem.solve(backoff, share)
 
@@ -173,12 +175,10 @@ def sampled_problem(channel: Channel, angle: float, distance: float | None) -> P
     reduction = reduce_domain(channel, family.typical, angle, distance)
     if reduction is None:
         return None
-    count = len(reduction.offsets) * _SAMPLES[len(reduction.parameters)] ** len(
-        reduction.parameters
-    )
-    if count * len(family.members) * channel.size**2 > _LARGEST:
+    problem = Problem(load_cvxpy(), family, reduction, _scales(channel, angle, distance))
+    if problem.count * len(family.members) * channel.size**2 > _LARGEST:
         return None
-    return Problem(load_cvxpy(), family, reduction, _scales(channel, angle, distance))
+    return problem
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,6 +283,70 @@ def _least_overshoot(
     return found if falls(found, F - room * np.eye(len(F))) else None
 
 
+@dataclass(frozen=True, eq=False)
+class Mirrors:
+    """Reflections that take the inequality of a rotation or a pose to a congruent one.
+
+    A reflection Q takes rho to Q rho and phi to det(Q) Q phi. When the gains are unchanged by it,
+    the mean of a form and its image falls as fast as both, so that the image may be asked to be
+    the form itself: entries of P, L and M that would change their sign are zero.
+
+    Parameters
+    ----------
+    pattern : numpy.ndarray
+        One where gains, and blocks of P, L and M, may have entries, shape (n, n).
+    inversion : bool
+        Whether (-rho, phi) is as good as (rho, phi).
+    axes : bool
+        Whether the signs of two components of phi at a time do not matter.
+    """
+
+    pattern: np.ndarray
+    inversion: bool
+    axes: bool
+
+    @classmethod
+    def of(cls, channel: Channel) -> Mirrors:
+        """Look for reflections along the coordinates.
+
+        Parameters
+        ----------
+        channel : Channel
+            The outputs.
+
+        Returns
+        -------
+        Mirrors
+            None of them for other kinds than "SO3" and "SE3".
+        """
+        n = channel.size
+        gains = (channel.stiffness, channel.damping, channel.inertia)
+        alone = np.kron(np.eye(n // 3), np.ones((3, 3))) if n % 3 == 0 else np.ones((n, n))
+        for pattern, axes in ((np.eye(n), True), (alone, False)):
+            fits = all(np.array_equal(gain, gain * pattern) for gain in gains)
+            if channel.kind in ("SO3", "SE3") and fits:
+                return cls(pattern, channel.kind == "SE3", axes)
+        return cls(np.ones((n, n)), False, False)
+
+    def stands(self, x: np.ndarray) -> bool:
+        """Whether a pose error is the one that its images are left out for.
+
+        Parameters
+        ----------
+        x : numpy.ndarray
+            Pose error, shape (n,).
+
+        Returns
+        -------
+        bool
+            With three components more often than needed on the faces between images.
+        """
+        phi = x[-3:]
+        if self.axes and (phi[:2] < 0.0).any():
+            return False
+        return not self.inversion or bool(x[0] >= 0.0)
+
+
 class Family:
     """Forms looked among: P, L and M as combinations of given ones."""
 
@@ -296,6 +360,7 @@ class Family:
             np.linalg.solve(channel.inertia, channel.damping),
         )
         self.turned = turned_components(channel)
+        self.mirrors = Mirrors.of(channel)
         self.members = self._members()
         x = ca.SX.sym("x", n)
         self.error_map = ca.Function("B", [x], [ca.densify(channel.group.error_map(x))])
@@ -332,12 +397,7 @@ class Family:
             pairs = [(i, j) for i, j in _pairs(2 * kinds) if (i - j) % kinds == 0]
             forms = [np.kron(_symmetric(i, j, 2 * kinds), block) for i, j in pairs]
             return [Claim(P, 0.0, *isotropic_multipliers(self.channel, P)) for P in forms]
-        pattern = np.ones((n, n))
-        if self.channel.kind == "SO3" and all(
-            np.array_equal(g, np.diag(np.diag(g)))
-            for g in (self.channel.stiffness, self.channel.damping, self.channel.inertia)
-        ):
-            pattern = np.eye(n)
+        pattern = self.mirrors.pattern
         wanted = np.kron(np.ones((2, 2)), pattern)
         members = [
             Claim(_symmetric(i, j, 2 * n), 0.0, none, none)
@@ -365,7 +425,21 @@ class Problem:
         self.cp, self.family, self.reduction, self.scales = cvxpy, family, reduction, scales
         self.true_rate = family.channel.true_rate
         self.forms = np.array([self.scaled(member.P) for member in family.members])
-        self.samples = [self._at(x) for x in self._errors(_SAMPLES)]
+        self._first = self._errors(_SAMPLES)
+        self.count = len(self._first)
+
+    @property
+    def _given(self) -> float:
+        """Part of the back-off that the form itself may use; the rest is room for the proof.
+
+        Boxes of poses are dear: their forms shall fall a good deal faster than claimed.
+        """
+        return 0.15 if self.family.channel.kind == "SE3" else 0.5
+
+    @cached_property
+    def samples(self) -> list[np.ndarray]:
+        """A of every member at the sampled errors, each of shape (members, 2 n, 2 n)."""
+        return [self._at(x) for x in self._first]
 
     @property
     def several(self) -> bool:
@@ -395,7 +469,7 @@ class Problem:
             for step in _STEPS:
                 # Right at the limit the solver may give up.
                 alpha = (1.0 - backoff) * share * step * limit
-                weights = self._best(alpha / (1.0 - backoff) * (1.0 - backoff / 2))
+                weights = self._best(alpha / (1.0 - backoff) * (1.0 - self._given * backoff))
                 if weights is not None:
                     break
             else:
@@ -539,9 +613,10 @@ class Problem:
     def _errors(self, counts: dict[int, int]) -> list[np.ndarray]:
         reduction = self.reduction
         k = len(reduction.lower)
+        # Corners of positions multiply the samples.
+        number = counts[k] if len(reduction.offsets) == 1 or k < 3 else counts[k] // 2 | 1
         axes = [
-            np.linspace(a, b, counts[k])
-            for a, b in zip(reduction.lower, reduction.upper, strict=True)
+            np.linspace(a, b, number) for a, b in zip(reduction.lower, reduction.upper, strict=True)
         ]
         points = []
         for p in map(np.array, product(*axes)):
@@ -550,6 +625,7 @@ class Problem:
             if length > reduction.radius:
                 p = p * (reduction.radius / length)
             points += [offset + reduction.matrix @ p for offset in reduction.offsets]
+        points = [x for x in points if self.family.mirrors.stands(x)]
         return list(np.unique(np.array(points), axis=0))
 
 
