@@ -78,6 +78,40 @@ def carrier(joint: Joint, q: Array) -> Array:
     return ca.sparsify(constant(np.linalg.pinv(joint.basis)) @ back @ constant(joint.basis))
 
 
+def in_body(
+    model: ReducedModel,
+    joint: str,
+    generators: tuple[tuple[float, ...], ...],
+    seen_from: str,
+    q: Array,
+) -> Array:
+    """Generators of a joint in its body's axes.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        A model of the robot.
+    joint : str
+        The joint's body.
+    generators : tuple of tuple of float
+        Each in the joint's basis.
+    seen_from : str
+        Where they are fixed, "parent" or "body".
+    q : casadi.SX
+        Configuration of the robot, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        One per column, shape (nv of the joint, dim).
+    """
+    columns = constant(np.array(generators).T)
+    if seen_from == "body":
+        return columns
+    robot = model.robot
+    return carrier(robot.bodies[robot.index(joint)].joint, q[robot.q_slice(joint)]) @ columns
+
+
 def conserved_parts(model: ReducedModel, joint: str, tolerance: float) -> list[Part]:
     """Find the parts of a joint's group whose momenta are constant, the largest first.
 

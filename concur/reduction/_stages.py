@@ -33,27 +33,14 @@ from concur.errors import ReductionError
 from concur.kinematics import constant
 from concur.mechanism.joints import Joint
 from concur.multibody import Mechanism
-from concur.reduction._conserved import (
-    ROUNDING,
-    Conservation,
-    conservation,
-    read_tolerance,
-)
+from concur.reduction._conserved import ROUNDING, read_tolerance
 from concur.reduction._derivative import along
+from concur.reduction._kept import Kept, Used, demand_kept, kept_parts, next_kept
 from concur.reduction._model import ReducedModel
-from concur.reduction._parts import (
-    Part,
-    carrier,
-    choose_follows,
-    conserved_parts,
-    coordinates_of,
-    described,
-)
+from concur.reduction._parts import coordinates_of, in_body
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 """Which joints to reduce further: "auto", names, or momenta by name."""
-
-_ROUGH = 1e-4  # rates above are no rounding of anybody's numbers
 
 
 @dataclass(frozen=True)
@@ -125,7 +112,7 @@ class StagedReduction(ReducedModel):
             of it, then.
         """
         inner = self.inner.at_momentum(momentum)
-        for kept in _kept(inner, self.joint, self.tolerance):
+        for kept in demand_kept(inner, self.joint, self.tolerance, _used(inner, self.joint)):
             theirs = np.array(kept.generators).T
             if (
                 kept.seen_from == self.seen_from
@@ -215,7 +202,7 @@ class StagedReduction(ReducedModel):
         # Angle, in the kinetic energy, between the motions that carry the momentum and those of
         # the velocities that follow from it: its cosine for one of each.
         own = self._momenta(q)[:, self._group]
-        turned = _in_body(self.first, self.joint, self.generators, self.seen_from, q)
+        turned = in_body(self.first, self.joint, self.generators, self.seen_from, q)
         places = [self.first.shape.index(i) for i in self._joint_rows]
         whole = turned.T @ self.first.mass_matrix(q)[places, places] @ turned
         size = ca.det(whole) * ca.det(self.inner.mass_matrix(q)[self._group, self._group])
@@ -349,7 +336,7 @@ class StagedReduction(ReducedModel):
         own = self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._joint_rows]]
         if self._aligned is not None:
             return own[:, list(self._aligned)]
-        return own @ _in_body(self.first, self.joint, self.generators, self.seen_from, q)
+        return own @ in_body(self.first, self.joint, self.generators, self.seen_from, q)
 
     def _weights(self, q: Array) -> Array:
         """Rows of the momentum over v."""
@@ -409,7 +396,7 @@ def further_stages(
     tolerance = read_tolerance(tolerance, "reduce")
     if isinstance(stages, str) and stages == "auto":
         found: ReducedModel = model
-        while (next_one := _next_conserved(found, tolerance)) is not None:
+        while (next_one := next_kept(found, tolerance)) is not None:
             found = _stage(found, next_one, None)
         return found
     if isinstance(stages, str) or not isinstance(stages, Iterable):
@@ -427,14 +414,14 @@ def further_stages(
 
 def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> ReducedModel:
     """Reduce by a joint: by two parts of it, if there are momenta for both."""
-    kept = _kept(model, joint, tolerance)[0]
+    kept = demand_kept(model, joint, tolerance, _used(model, joint))[0]
     if momentum is None:
         return _stage(model, kept, None)
     where, size = f"robot `{model.name}`, `stages`, joint `{joint}`", len(kept.follows)
     given = as_floats(momentum, where)
     if given.ndim == 1 and size < len(given) and size < len(kept.generators[0]):
         first = _stage(model, kept, given[:size])
-        for second in _parts(first, joint, tolerance):
+        for second in kept_parts(first, joint, tolerance, _used(first, joint)):
             return _stage(first, second, given[size:])
     return _stage(model, kept, given)
 
@@ -455,157 +442,20 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
         The model, its reason longer if there is a joint that nobody drives and that keeps its
         momentum, or a part of it.
     """
-    found = _next_conserved(model, read_tolerance(tolerance, "reduce"))
+    found = next_kept(model, read_tolerance(tolerance, "reduce"))
     if found is None:
         return model
     hint = f'nobody drives `{found.joint}`, which {found.keeps}: stages="auto" reduces by it'
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
-@dataclass(frozen=True)
-class _Kept:
-    """What a joint keeps, and which velocities follow from it."""
-
-    joint: str
-    seen_from: str
-    generators: tuple[tuple[float, ...], ...]
-    follows: tuple[int, ...]
-    keeps: str
-    why: str
-    everywhere: bool
-    tolerance: float
+def _used(model: ReducedModel, joint: str) -> Used:
+    """Parts of a joint that stages took already."""
+    chain = model.chain if isinstance(model, StagedReduction) else ()
+    return [(stage.seen_from, stage.generators) for stage in chain if stage.joint == joint]
 
 
-def _whole(model: ReducedModel, tested: Conservation) -> _Kept:
-    rows = range(*model.robot.v_slice(tested.joint).indices(model.nv))
-    every = tuple(tuple(row) for row in np.eye(len(rows)).tolist())
-    return _Kept(
-        tested.joint,
-        tested.seen_from,
-        every,
-        tuple(rows),
-        "keeps its momentum",
-        tested.why,
-        True,
-        tested.tolerance,
-    )
-
-
-def _parts(model: ReducedModel, joint: str, tolerance: float) -> list[_Kept]:
-    """Parts of a joint's momentum that are constant, and not determined by the stages before."""
-    robot, found = model.robot, []
-    names = robot.bodies[robot.index(joint)].joint.freedom_names
-    used = [
-        (stage.seen_from, stage.generators)
-        for stage in (model.chain if isinstance(model, StagedReduction) else ())
-        if stage.joint == joint
-    ]
-    for part in conserved_parts(model, joint, tolerance):
-        generators = tuple(tuple(row) for row in part.generators.T.tolist())
-        choice = choose_follows(model, part, _pivots(model, part))
-        if choice is None or (part.seen_from, generators) in used:
-            continue
-        why = f"{part.group.name}, momentum changes at the relative rate {part.rate:.1e} only"
-        if part.rate > ROUNDING:
-            why += f", within the tolerance {tolerance:.1g}"
-        if not choice.everywhere:
-            follows = " and ".join(robot.freedom_names[i] for i in choice.follows)
-            why += f"; {follows} cannot be told from it everywhere, see `regularity`"
-        found.append(
-            _Kept(
-                joint,
-                part.seen_from,
-                generators,
-                choice.follows,
-                f"keeps a part of its momentum, {described(part, names)}",
-                why,
-                choice.everywhere,
-                tolerance,
-            )
-        )
-    return found
-
-
-def _pivots(model: ReducedModel, part: Part) -> ca.Function:
-    """Momenta of a part per shape velocity, the metric, and that of the generators."""
-    generators = tuple(tuple(row) for row in part.generators.T.tolist())
-    first, rows = model.first, range(*model.robot.v_slice(part.joint).indices(model.nv))
-    places = [first.shape.index(i) for i in rows]
-    q = ca.SX.sym("q", model.nq)
-    turned = _in_body(first, part.joint, generators, part.seen_from, q)
-    weights = (first.momentum_fields(q)[:, places] @ turned).T @ model.robot.mass_matrix(q)
-    own = turned.T @ first.mass_matrix(q)[places, places] @ turned
-    results = [weights @ model.lift(q)[0], model.mass_matrix(q), own]
-    return ca.Function("pivots", [q], [ca.densify(result) for result in results], {"cse": True})
-
-
-def _in_body(
-    model: ReducedModel,
-    joint: str,
-    generators: tuple[tuple[float, ...], ...],
-    seen_from: str,
-    q: Array,
-) -> Array:
-    """Generators of a joint in its body's axes, one per column."""
-    columns = constant(np.array(generators).T)
-    if seen_from == "body":
-        return columns
-    robot = model.robot
-    return carrier(robot.bodies[robot.index(joint)].joint, q[robot.q_slice(joint)]) @ columns
-
-
-def _next_conserved(model: ReducedModel, tolerance: float) -> _Kept | None:
-    """First joint, from the base on, that can be reduced and leaves something of the shape.
-
-    Of parts of a joint's group those that determine velocities everywhere count.
-    """
-    robot, driven = model.robot, set(model.robot.actuated_freedoms)
-    for body in robot.bodies:
-        rows = set(range(*robot.v_slice(body.name).indices(model.nv)))
-        if not rows or rows & driven or not rows <= set(model.shape):
-            continue
-        tested = conservation(model, body.name, tolerance)
-        if tested.conserved and rows < set(model.shape):
-            return _whole(model, tested)
-        if tested.conserved or len(rows) == 1:
-            continue
-        for part in _parts(model, body.name, tolerance):
-            if part.everywhere and len(part.follows) < model.ns:
-                return part
-    return None
-
-
-def _kept(model: ReducedModel, joint: str, tolerance: float) -> list[_Kept]:
-    """Demand that a joint keeps its momentum or parts of it: those parts, the best first."""
-    robot = model.robot
-    again = isinstance(model, StagedReduction) and joint in model.stages
-    if again and (found := _parts(model, joint, tolerance)):
-        return found
-    tested = conservation(model, joint, tolerance)
-    if tested.conserved:
-        return [_whole(model, tested)]
-    several = robot.bodies[robot.index(joint)].joint.nv > 1
-    if several and not tested.driven and (found := _parts(model, joint, tolerance)):
-        return found
-    cure = f"Leave it out of `stages`. Its momentum obeys {tested.equation}."
-    rates = [] if tested.driven else [tested.rate]
-    if several and not tested.driven:
-        rates += [part.rate for part in conserved_parts(model, joint, _ROUGH)]
-    if min(rates, default=1.0) < _ROUGH:
-        rounded = 10.0 ** np.ceil(np.log10(2.0 * min(rates)))
-        cure += (
-            " If it changes only because the robot's numbers are rounded, give "
-            f"tolerance={rounded:.0e}."
-        )
-    raise ReductionError(
-        f"robot `{model.name}`, `stages`, joint `{joint}`",
-        expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
-        came=tested.why,
-        cure=cure,
-    )
-
-
-def _stage(model: ReducedModel, kept: _Kept, momentum: Any) -> StagedReduction:
+def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:
     size = len(kept.follows)
     where = f"robot `{model.name}`, `stages`, joint `{kept.joint}`"
     theta = np.zeros(size)

@@ -1,0 +1,219 @@
+"""What a joint keeps that a robot can be reduced by: its whole momentum, or a part of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import casadi as ca
+import numpy as np
+
+from concur.errors import ReductionError
+from concur.reduction._conserved import ROUNDING, Conservation, conservation
+from concur.reduction._model import ReducedModel
+from concur.reduction._parts import (
+    Part,
+    choose_follows,
+    conserved_parts,
+    described,
+    in_body,
+)
+
+Used: TypeAlias = Sequence[tuple[str, tuple[tuple[float, ...], ...]]]
+"""Axes, "parent" or "body", and generators of parts that are reduced already."""
+
+_ROUGH = 1e-4  # rates above are no rounding of anybody's numbers
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a joint keeps, and which velocities follow from it.
+
+    Parameters
+    ----------
+    joint : str
+        The joint's body.
+    seen_from : str
+        Axes in which its momentum is constant, "parent" or "body".
+    generators : tuple of tuple of float
+        Motions that the momentum belongs to, each in the joint's basis.
+    follows : tuple of int
+        Indices in v of the velocities that follow.
+    keeps, why : str
+        What it keeps and the evidence, in words.
+    everywhere : bool
+        Whether the velocities follow at all configurations that were tried.
+    tolerance : float
+        Relative rate up to which the momentum counts as constant.
+    """
+
+    joint: str
+    seen_from: str
+    generators: tuple[tuple[float, ...], ...]
+    follows: tuple[int, ...]
+    keeps: str
+    why: str
+    everywhere: bool
+    tolerance: float
+
+
+def _whole(model: ReducedModel, tested: Conservation) -> Kept:
+    rows = range(*model.robot.v_slice(tested.joint).indices(model.nv))
+    every = tuple(tuple(row) for row in np.eye(len(rows)).tolist())
+    return Kept(
+        tested.joint,
+        tested.seen_from,
+        every,
+        tuple(rows),
+        "keeps its momentum",
+        tested.why,
+        True,
+        tested.tolerance,
+    )
+
+
+def kept_parts(model: ReducedModel, joint: str, tolerance: float, used: Used = ()) -> list[Kept]:
+    """Parts of a joint's momentum that are constant, and not determined by the stages before.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The stage before.
+    joint : str
+        The joint's body.
+    tolerance : float
+        Relative rate up to which a momentum counts as constant.
+    used : sequence of tuple
+        Axes and generators of the parts of this joint that are reduced already.
+
+    Returns
+    -------
+    list of Kept
+        The best first.
+    """
+    robot, found = model.robot, []
+    names = robot.bodies[robot.index(joint)].joint.freedom_names
+    for part in conserved_parts(model, joint, tolerance):
+        generators = tuple(tuple(row) for row in part.generators.T.tolist())
+        choice = choose_follows(model, part, _pivots(model, part))
+        if choice is None or (part.seen_from, generators) in used:
+            continue
+        why = f"{part.group.name}, momentum changes at the relative rate {part.rate:.1e} only"
+        if part.rate > ROUNDING:
+            why += f", within the tolerance {tolerance:.1g}"
+        if not choice.everywhere:
+            follows = " and ".join(robot.freedom_names[i] for i in choice.follows)
+            why += f"; {follows} cannot be told from it everywhere, see `regularity`"
+        found.append(
+            Kept(
+                joint,
+                part.seen_from,
+                generators,
+                choice.follows,
+                f"keeps a part of its momentum, {described(part, names)}",
+                why,
+                choice.everywhere,
+                tolerance,
+            )
+        )
+    return found
+
+
+def _pivots(model: ReducedModel, part: Part) -> ca.Function:
+    """Momenta of a part per shape velocity, the metric, and that of the generators."""
+    generators = tuple(tuple(row) for row in part.generators.T.tolist())
+    first, rows = model.first, range(*model.robot.v_slice(part.joint).indices(model.nv))
+    places = [first.shape.index(i) for i in rows]
+    q = ca.SX.sym("q", model.nq)
+    turned = in_body(first, part.joint, generators, part.seen_from, q)
+    weights = (first.momentum_fields(q)[:, places] @ turned).T @ model.robot.mass_matrix(q)
+    own = turned.T @ first.mass_matrix(q)[places, places] @ turned
+    results = [weights @ model.lift(q)[0], model.mass_matrix(q), own]
+    return ca.Function("pivots", [q], [ca.densify(result) for result in results], {"cse": True})
+
+
+def next_kept(model: ReducedModel, tolerance: float) -> Kept | None:
+    """First joint, from the base on, that can be reduced and leaves something of the shape.
+
+    Of parts of a joint's group those that determine velocities everywhere count.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The stage before.
+    tolerance : float
+        Relative rate up to which a momentum counts as constant.
+
+    Returns
+    -------
+    Kept or None
+        None if there is no such joint.
+    """
+    robot, driven = model.robot, set(model.robot.actuated_freedoms)
+    for body in robot.bodies:
+        rows = set(range(*robot.v_slice(body.name).indices(model.nv)))
+        if not rows or rows & driven or not rows <= set(model.shape):
+            continue
+        tested = conservation(model, body.name, tolerance)
+        if tested.conserved and rows < set(model.shape):
+            return _whole(model, tested)
+        if tested.conserved or len(rows) == 1:
+            continue
+        for part in kept_parts(model, body.name, tolerance):
+            if part.everywhere and len(part.follows) < model.ns:
+                return part
+    return None
+
+
+def demand_kept(model: ReducedModel, joint: str, tolerance: float, used: Used = ()) -> list[Kept]:
+    """Demand that a joint keeps its momentum or parts of it.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The stage before.
+    joint : str
+        The joint's body.
+    tolerance : float
+        Relative rate up to which a momentum counts as constant.
+    used : sequence of tuple
+        Axes and generators of the parts of this joint that are reduced already.
+
+    Returns
+    -------
+    list of Kept
+        The whole, or parts, the best first.
+
+    Raises
+    ------
+    ReductionError
+        If it keeps none.
+    UnknownNameError
+        If the body does not exist or its velocity is not a shape velocity.
+    """
+    robot = model.robot
+    if used and (found := kept_parts(model, joint, tolerance, used)):
+        return found
+    tested = conservation(model, joint, tolerance)
+    if tested.conserved:
+        return [_whole(model, tested)]
+    several = robot.bodies[robot.index(joint)].joint.nv > 1
+    if several and not tested.driven and (found := kept_parts(model, joint, tolerance)):
+        return found
+    cure = f"Leave it out of `stages`. Its momentum obeys {tested.equation}."
+    rates = [] if tested.driven else [tested.rate]
+    if several and not tested.driven:
+        rates += [part.rate for part in conserved_parts(model, joint, _ROUGH)]
+    if min(rates, default=1.0) < _ROUGH:
+        rounded = 10.0 ** np.ceil(np.log10(2.0 * min(rates)))
+        cure += (
+            " If it changes only because the robot's numbers are rounded, give "
+            f"tolerance={rounded:.0e}."
+        )
+    raise ReductionError(
+        f"robot `{model.name}`, `stages`, joint `{joint}`",
+        expected="a joint that keeps its momentum" + (", or a part of it" if several else ""),
+        came=tested.why,
+        cure=cure,
+    )
