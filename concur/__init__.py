@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from concur import errors
-from concur.certify import Certificate, CertifiedGains, Status, certify, design_gains, recheck
+from concur.certify import (
+    Certificate,
+    CertifiedGains,
+    OperatingCertificate,
+    Status,
+    certify,
+    design_gains,
+    operating_bounds,
+    recheck,
+)
 from concur.control import (
     Gains,
     InverseKinematics,
@@ -88,6 +97,7 @@ __all__ = [
     "MomentumMismatch",
     "MomentumReduction",
     "Motion",
+    "OperatingCertificate",
     "Output",
     "Plant",
     "Pose",
@@ -119,6 +129,7 @@ __all__ = [
     "load",
     "load_task",
     "loop_margins",
+    "operating_bounds",
     "recheck",
     "reconstruct",
     "reduce",

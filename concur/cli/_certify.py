@@ -17,12 +17,20 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from concur.certify import Certificate, Status, certify, recheck
+from concur.certify import (
+    Certificate,
+    OperatingCertificate,
+    Status,
+    certify,
+    operating_bounds,
+    recheck,
+)
 from concur.certify._certificate import ChannelCertificate, Method
 from concur.cli._decay import Decay, simulate_decay
 from concur.control import Servo
 from concur.errors import ConcurError, UnknownNameError
 from concur.formats import Task, load_task
+from concur.formats._toml import located
 from concur.plotting.certificate import decay_figure, rate_figure
 from concur.plotting.files import make_directory, writing
 from concur.plotting.style import DPI
@@ -64,6 +72,8 @@ class CertifyResult:
         Where the task's loop is not the one that is certified.
     files : tuple of pathlib.Path
         What was written.
+    operating : OperatingCertificate or None
+        What is proved in the task's operating box; None without one.
     """
 
     task: Task
@@ -74,11 +84,18 @@ class CertifyResult:
     decay: Decay | None
     notes: tuple[str, ...]
     files: tuple[Path, ...]
+    operating: OperatingCertificate | None = None
+
+    @property
+    def decays(self) -> bool:
+        """Whether the decay is proved, and its file was confirmed."""
+        return self.certificate.status is Status.PROVED and self.rechecked is Status.PROVED
 
     @property
     def proved(self) -> bool:
-        """Whether the certificate is proved, and its file was confirmed."""
-        return self.certificate.status is Status.PROVED and self.rechecked is Status.PROVED
+        """Whether all that was asked for is proved."""
+        box = self.operating
+        return self.decays and (box is None or box.status is Status.PROVED)
 
     @property
     def covered(self) -> bool:
@@ -118,6 +135,7 @@ class CertifyResult:
                 "norm": _finite(found.norm(x, ve)),
             },
             "largest_share_of_bound": None if self.decay is None else self.decay.share(found.rate),
+            "operating": None if self.operating is None else _operating_dict(self.operating),
             "notes": list(self.notes),
             "files": [str(path) for path in self.files],
         }
@@ -185,12 +203,26 @@ def certify_task(
         with writing(target):
             figure.savefig(target, dpi=DPI)
         files.append(target)
+    operating = _operating(task, servo, console)
+    if operating is not None:
+        target = folder / "operating.json"
+        with writing(target):
+            operating.save(target)
+        files.append(target)
     notes = _differences(task, servo)
     result = CertifyResult(
-        task, found, rechecked, start, seconds, decay, notes, tuple(files)
+        task, found, rechecked, start, seconds, decay, notes, tuple(files), operating
     )  # fmt: skip
     _show(result, console)
     return result
+
+
+def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertificate | None:
+    """Bound margin and torque in the task's operating box, if it has one."""
+    if task.operating is None:
+        return None
+    with _bar("operating box", console) as report, located(task.path, "[operating]"):
+        return operating_bounds(servo.unmeasured, **task.operating, progress=report)
 
 
 def _check_options(angle: float, distance: float | None, method: str) -> None:
@@ -288,6 +320,8 @@ def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
         notes.append("the certificate holds as long as no torque reaches its limit")
     if servo.damped_below is not None:
         notes.append("the certificate holds as long as nothing is damped near singularities")
+    if servo.measured and task.operating is not None:
+        notes.append("the operating box is about the law with the momentum that the task states")
     return tuple(notes)
 
 
@@ -307,6 +341,8 @@ def _show(result: CertifyResult, console: Console) -> None:
             "this start. A larger --angle covers more"
         )
         console.print(f"the task's start is {inside}", highlight=False)
+    if result.operating is not None:
+        _show_operating(result.operating, console)
     for note in result.notes:
         console.print(f"[bold yellow]note[/]: {escape(note)}", highlight=False)
     proof = result.files[0]
@@ -321,7 +357,50 @@ def _show(result: CertifyResult, console: Console) -> None:
 
 def _word(result: CertifyResult) -> str:
     status = result.certificate.status
+    if result.decays and result.operating is not None:
+        return f"operating box {result.operating.status.name.lower()}"
     return "not confirmed" if status is Status.PROVED else status.name.lower()
+
+
+def _show_operating(found: OperatingCertificate, console: Console) -> None:
+    table = Table(title="Operating box", title_justify="left")
+    table.add_column("what")
+    table.add_column("status")
+    for name in ("proved", "limits"):
+        table.add_column(name, justify="right")
+    margin = "" if found.margin is None else f"at least {found.margin:.4g}"
+    table.add_row(
+        "margin of the decoupling matrix",
+        _MARKS[found.status],
+        margin,
+        f"above {found.least:.3g}",
+    )
+    for i, name in enumerate(found.names):
+        limit = "" if found.limits is None else _pair(*found.limits[i])
+        bounds = f"{_pair(found.lower[i], found.upper[i])} {found.units[i]}"
+        table.add_row(escape(name), "", bounds, limit)
+    console.print(table)
+    if found.status is not Status.PROVED:
+        console.print(escape(f"operating box: {found.reason}"), highlight=False)
+
+
+def _pair(low: float, high: float) -> str:
+    return f"{low:.4g} to {high:.4g}"
+
+
+def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:
+    return {
+        "status": found.status.name,
+        "reason": found.reason,
+        "margin": found.margin,
+        "margin_found": _finite(found.margin_found),
+        "least": found.least,
+        "controls": list(found.names),
+        "lower": [_finite(value) for value in found.lower],
+        "upper": [_finite(value) for value in found.upper],
+        "boxes": len(found.boxes),
+        "left": len(found.left),
+    }
 
 
 def _table(result: CertifyResult) -> Table:

@@ -92,6 +92,9 @@ class Task:
         name (N m s, N s); None for no such stage.
     robot_file : str or None
         File of the robot as the task names it; None for a robot that comes with the package.
+    operating : dict of str to any, or None
+        Arguments of `certify.operating_bounds`: a box of configurations in which the law is to
+        exist and the motors are to suffice; None if not given.
     """
 
     name: str
@@ -115,6 +118,7 @@ class Task:
     servo_options: Mapping[str, Any] = field(default_factory=dict)
     stages: str | tuple[str, ...] | Mapping[str, float | list[float]] | None = None
     robot_file: str | None = None
+    operating: Mapping[str, Any] | None = None
 
     def servo(self) -> Servo:
         """Reduce the robot and build its servo.
@@ -319,6 +323,48 @@ class _PlantTable(Table):
     momentum: Vector6 | None = None
 
 
+def _ranges(value: Any) -> Any:
+    pair = isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+    if pair or (isinstance(value, list) and all(map(_pair, value)) and value):
+        return value
+    raise PydanticCustomError("range", "range expected")
+
+
+def _pair(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_number, value))
+
+
+def _speeds(value: Any) -> Any:
+    entries = list(value.values()) if isinstance(value, dict) else value
+    numbers = entries if isinstance(entries, list) else [entries]
+    if all(map(is_number, numbers)):
+        return value
+    raise PydanticCustomError("speeds", "speeds expected")
+
+
+class _OperatingTable(Table):
+    ranges: dict[
+        str,
+        Annotated[
+            Any,
+            AfterValidator(_ranges),
+            Field(description="a lower and an upper end, or a list of such pairs"),
+        ],
+    ]
+    speeds: Annotated[
+        Any,
+        AfterValidator(_speeds),
+        Field(description="a number, a list of them, or a table of shape velocities"),
+    ] = None
+    acceleration: NumberOrList = 0.0
+    pose_error: NumberOrList = 0.0
+    velocity_error: NumberOrList = 0.0
+    distance: Positive | None = None
+    least: Positive | None = None
+    tolerance: Positive = 0.2
+    budget: Annotated[int, Field(gt=0, description="a whole number above zero")] = 2000
+
+
 class _TaskTable(Table):
     name: Text
     robot: Text
@@ -339,6 +385,7 @@ class _TaskTable(Table):
     simulation: _SimulationTable
     tolerances: _TolerancesTable = _TolerancesTable()
     plant: _PlantTable = _PlantTable()
+    operating: _OperatingTable | None = None
 
 
 def load_task(path: str | PathLike[str]) -> Task:
@@ -358,7 +405,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         ``damped_below``, ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with
         ``duration``, ``dt``, ``method``, ``hold``; ``[tolerances]`` with the fields of
         `Tolerances`; ``[plant]`` with the ``file`` of another robot to be simulated and the
-        ``momentum`` it has (both optional).
+        ``momentum`` it has (both optional); ``[operating]`` with arguments of
+        `certify.operating_bounds` (optional).
 
     Returns
     -------
@@ -410,6 +458,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         servo_options=read_servo(task.servo, robot, path),
         stages=_stages(task.stages, robot, path),
         robot_file=task.robot if _is_file(task.robot) else None,
+        operating=_operating(task.operating, robot, path),
     )
 
 
@@ -439,6 +488,20 @@ def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
             came=f"{settling:g} s",
             cure="Shorten it, or lengthen the duration.",
         )
+
+
+def _operating(
+    table: _OperatingTable | None, robot: Mechanism, path: str | PathLike[str]
+) -> dict[str, Any] | None:
+    """Refuse bodies that do not exist; what else does not fit the servo knows."""
+    if table is None:
+        return None
+    bodies = [body.name for body in robot.bodies]
+    for name in table.ranges:
+        if name not in bodies:
+            raise unknown(path, "[operating.ranges]", name, "a body", name, bodies)
+    values = {name: getattr(table, name) for name in type(table).model_fields}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _stages(

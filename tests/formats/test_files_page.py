@@ -93,6 +93,7 @@ def test_every_joint_and_its_fields_are_listed() -> None:
         ("Simulation", _task._SimulationTable),
         ("Tolerances", _task._TolerancesTable),
         ("Plant", _task._PlantTable),
+        ("Operating", _task._OperatingTable),
     ],
 )
 def test_every_field_is_listed(heading: str, table: Any) -> None:
