@@ -263,6 +263,7 @@ def operating_bounds(
         Limits of the controls, as the `torque_limits` of a servo; default those of the servo.
     least : float, optional
         Margin that is wanted; default that below which the servo gives no torque or is damped.
+        With `damped_below` and speeds never less than that.
     tolerance : float
         How sharp the bounds are to be, as a part of the largest that are met.
     budget : int
@@ -312,6 +313,8 @@ def operating_bounds(
     wanted = _least(servo) if least is None else scalar(least, f"{where}, `least`")
     if not wanted >= 0.0:
         raise _option(where, "least", "a margin, not negative", least)
+    if speeds is not None and servo.damped_below is not None:
+        wanted = max(wanted, _least(servo))  # the torque is another one where it is damped
     demand, largest, bounds = None, None, None
     stated: dict[str, np.ndarray] = {}
     if speeds is not None:

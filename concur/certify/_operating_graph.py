@@ -272,7 +272,7 @@ class Graph:
             for a, b in zip(there, wanted, strict=True):
                 if np.abs(a - b).max(initial=0.0) > 1e-9 * max(1.0, np.abs(b).max(initial=0.0)):
                     return None
-            mixing |= np.abs(turn) > 1e-9
+            mixing |= (np.abs(turn) > 1e-9) | (np.abs(turn.T) > 1e-9)
         return mixing
 
     def _turn(self, q: np.ndarray, placed: np.ndarray) -> np.ndarray:

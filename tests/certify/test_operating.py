@@ -95,7 +95,9 @@ def random_states(
     s = within(ASKED["speeds"], servo.ns)
     x, ve = within(ASKED["pose_error"], servo.size), within(ASKED["velocity_error"], servo.size)
     acceleration = within(ASKED["acceleration"], servo.size)
-    pose = vectors(servo.output, q) + x
+    pose = vectors(servo.output, q)
+    if servo.error_dynamics.group.abelian:
+        pose += x
     return q, s, pose, vectors(servo.output_motion, q, s) - ve, acceleration
 
 
@@ -224,6 +226,7 @@ def test_a_limit_that_is_too_small_is_refuted_by_a_state() -> None:
         assert low <= shown.q[rover().model.robot.q_slice(name)][0] <= high
 
 
+@pytest.mark.slow
 def test_a_limit_between_what_is_met_and_what_is_proved_is_undecided() -> None:
     # A single box, whose bounds are wide: no state that is found needs so much.
     one = operating_bounds(rover(), ELBOW, **ASKED, tolerance=10.0)
@@ -326,3 +329,47 @@ def test_wrong_input_is_told(change: dict[str, Any], error: type, words: str) ->
         arguments |= {"servo": floater(), "ranges": {"upper_arm": (0, 1), "forearm": (0, 1)}}
     with pytest.raises(error, match=words):
         operating_bounds(**arguments)
+
+
+@pytest.mark.parametrize("group", ["SE3", "R3xSO3"])
+def test_no_state_of_a_tumbling_flyer_breaks_its_torque(group: str) -> None:
+    model = cc.reduce(cc.robots.free_flyer(), momentum=[0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
+    servo = Servo(model, [cc.Output("hand", "tool", group)], stiffness=4, damping=4)
+    names = model.shape_names
+    middle = np.array([0.5, -1.5, 2.1, 0.2, -0.4, 0.8])
+    ranges = {name: (v - 0.01, v + 0.01) for name, v in zip(names, middle, strict=True)}
+    stated = {"speeds": 0.4, "acceleration": 0.3, "velocity_error": 0.1}
+    found = operating_bounds(servo, ranges, **stated, distance=1.0, tolerance=5.0)
+    assert found.status is Status.PROVED
+    q, s, _, _, acceleration = random_states(servo, ranges, 2_000, 8)
+    far = np.random.default_rng(9).uniform(size=(len(q), 1))
+    q[:, :3] *= far / np.linalg.norm(q[:, :3], axis=1, keepdims=True)
+    error = np.random.default_rng(10).uniform(-0.1, 0.1, (len(q), 6))
+    pose = vectors(servo.output, q)
+    twist = vectors(servo.output_motion, q, s) - error
+    assert broken(found, servo, (q, s, pose, twist, acceleration)) == 0
+    u = np.abs(vectors(servo.law, q, s, pose, twist, acceleration)).max(axis=0)
+    assert (u > 0.1 * found.torque).all()
+
+
+def test_where_the_law_is_damped_its_torque_is_not_claimed() -> None:
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    damped = Servo(rover().model, [base, hand], 4, 4, damped_below=0.7)
+    assert rover().margin(_middle()) > 0.7
+    found = operating_bounds(damped, ELBOW, **ASKED, least=0.1)
+    assert found.least > 0.7
+    assert found.status is Status.REFUTED
+    assert operating_bounds(rover(), ELBOW, **ASKED, least=0.1, budget=1).least == 0.1
+
+
+def test_a_redundant_robot_has_a_margin_and_no_torque() -> None:
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    loose = Servo(rover().model, [base], 4, 4)
+    found = operating_bounds(loose, ELBOW)
+    assert found.status is Status.PROVED
+    q = random_states(loose, ELBOW, 2_000, 11)[0]
+    assert found.margin is not None
+    assert margins(loose, q).min() > found.margin
+    with pytest.raises(OutputError, match="controls"):
+        operating_bounds(loose, ELBOW, speeds=1.0)
