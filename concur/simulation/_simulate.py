@@ -250,7 +250,8 @@ class _Held:
     """A sampled servo: its torque changes at its own period only."""
 
     def __init__(self, servo: Servo, reference: Reference, dt: float, per_hold: int) -> None:
-        self._tick: Tick = servo.compile()
+        # A run has fewer ticks than would pay for a compiler.
+        self._tick: Tick = servo.compile(interpreted=True)
         self._servo = servo
         self._reference, self._dt, self._per_hold = reference, dt, per_hold
 
