@@ -48,6 +48,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import as_floats
+from concur.codegen._c_programme import programme_hole
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 
 INPUTS = (
@@ -78,11 +79,11 @@ _MENDED = 1e-2  # the same, where a solution can be pulled back within the limit
 _SHARE = 0.9  # least share of such a solution that has to be left after that
 
 # Programmes in the graph cannot raise: what they return is checked instead.
-_SOLVER = "daqp"
+SOLVER, HOLE = "daqp", "hole"
 _OPTIONS = {"error_on_fail": False, "daqp": {"primal_tol": 1e-12, "dual_tol": 1e-12}}
 
 
-def allocation(n: int, ns: int) -> ca.Function:
+def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
     """Build the function that keeps torques within limits.
 
     Parameters
@@ -91,6 +92,9 @@ def allocation(n: int, ns: int) -> ca.Function:
         Number of output coordinates.
     ns : int
         Number of shape velocities, which is the number of controls; at least n.
+    solver : str
+        "daqp", or "hole" for a function to be exported: where its programmes are, functions named
+        "programme_..." stand that find nothing, to be filled in when C is written.
 
     Returns
     -------
@@ -135,7 +139,7 @@ def allocation(n: int, ns: int) -> ca.Function:
         "refused", data, (ca.SX(ns, 1), rest, ca.SX(0), ca.SX(n, 1), ca.SX(1), ca.SX(0))
     )
     kept = _case("kept", data, (nominal, torque, ca.SX(1), ca.SX(n, 1), ca.SX(0), ca.SX(1)))
-    limited = _limited(n, ns)
+    limited = _limited(n, ns, solver)
 
     arguments = _symbols(ca.MX, n, ns)
     switch = ca.Function.conditional("allocation_cases", [refused, limited], kept)
@@ -168,9 +172,10 @@ def largest_scale(base: Any, slope: Any, lower: Any, upper: Any) -> tuple[Any, A
     return scale, ca.logic_and(_all(torque <= upper + slack), _all(torque >= lower - slack))
 
 
-def _limited(n: int, ns: int) -> ca.Function:
+def _limited(n: int, ns: int, plugin: str) -> ca.Function:
     """The nominal torque is out of limits: cases 2 to 4."""
-    scaled, lost = _scaled(n, ns) if n == ns else _redundant(n, ns), _lost(n, ns)
+    scaled = _scaled(n, ns) if n == ns else _redundant(n, ns, plugin)
+    lost = _lost(n, ns, plugin)
     arguments = _symbols(ca.MX, n, ns)
     *kept, solved = scaled(*arguments)
     # With redundancy an unsolved programme can also be a failure: where the drift alone is
@@ -198,7 +203,7 @@ def _scaled(n: int, ns: int) -> ca.Function:
     return _case("scaled", data, (*results, possible))
 
 
-def _redundant(n: int, ns: int) -> ca.Function:
+def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
     """Case 3: a programme in the null motion and the scale."""
     k = ns - n
     data = _symbols(ca.SX, n, ns)
@@ -275,7 +280,7 @@ def _redundant(n: int, ns: int) -> ca.Function:
 
     arguments = _symbols(ca.MX, n, ns)
     matrix, low, high, unit, _ = parts = posed(*arguments)
-    solver = _programme(f"redundancy_{n}_{ns}", ca.Sparsity.diag(k + 1), ns)
+    solver = _programme(f"redundancy_{n}_{ns}", ca.Sparsity.diag(k + 1), ns, plugin)
     answer = solver(
         h=ca.MX(_CLOSENESS * ca.DM.eye(k + 1)),
         g=ca.MX(-linear),
@@ -291,7 +296,7 @@ def _redundant(n: int, ns: int) -> ca.Function:
     return ca.Function("redundant", arguments, results)
 
 
-def _lost(n: int, ns: int) -> ca.Function:
+def _lost(n: int, ns: int, plugin: str) -> ca.Function:
     """Case 4: least rest over torques within limits, then the largest scale with that rest."""
     data = _symbols(ca.SX, n, ns)
     decoupling, demand, nominal, torque_map, offset, _, row_scale, lower, upper = data
@@ -346,7 +351,7 @@ def _lost(n: int, ns: int) -> ca.Function:
 
     arguments = _symbols(ca.MX, n, ns)
     hessian, gradient, low, high, _ = parts = posed(*arguments)
-    solver = _programme(f"rest_{n}_{ns}", ca.Sparsity.dense(ns + 1, ns + 1), 0)
+    solver = _programme(f"rest_{n}_{ns}", ca.Sparsity.dense(ns + 1, ns + 1), 0, plugin)
     point, spread = ca.MX(ca.DM.zeros(ns + 1, 1)), ca.MX(_SPREAD * ca.DM.eye(ns + 1))
     for _ in range(_ROUNDS):
         centre, start = point, gradient - _SPREAD * point
@@ -383,9 +388,12 @@ def _optimality(gradient: Any, rows: Any, low: Any, high: Any, multiplier: Any) 
     return ca.if_else(_finite(gradient, rows, multiplier), residual, ca.inf)
 
 
-def _programme(name: str, hessian: ca.Sparsity, rows: int) -> ca.Function:
-    shapes = {"h": hessian, "a": ca.Sparsity.dense(rows, hessian.size1())}
-    return ca.conic(name, _SOLVER, shapes, _OPTIONS)
+def _programme(name: str, hessian: ca.Sparsity, rows: int, plugin: str) -> ca.Function:
+    size = hessian.size1()
+    if plugin == HOLE:
+        return programme_hole(size, rows)
+    shapes = {"h": hessian, "a": ca.Sparsity.dense(rows, size)}
+    return ca.conic(name, plugin, shapes, _OPTIONS)
 
 
 def _symbols(kind: Any, n: int, ns: int) -> list[Any]:

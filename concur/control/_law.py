@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import DRIFT, Array
-from concur.control._allocation import allocation
+from concur.control._allocation import SOLVER, allocation
 from concur.dynamics import solve_positive_definite
 from concur.kinematics import constant
 
@@ -146,13 +146,15 @@ def law(
     return torque, least, found.missed, ca.SX(1)
 
 
-def limited_law(servo: Servo) -> ca.Function:
+def limited_law(servo: Servo, solver: str = SOLVER) -> ca.Function:
     """Torques within the servo's limits: the law with a small quadratic programme behind it.
 
     Parameters
     ----------
     servo : Servo
         The servo, with `torque_limits`.
+    solver : str
+        As for `allocation`.
 
     Returns
     -------
@@ -186,7 +188,7 @@ def limited_law(servo: Servo) -> ca.Function:
     inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
     *given, residual, pivot = linear(*inputs)
     rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
-    solve = allocation(servo.size, servo.ns)
+    solve = allocation(servo.size, servo.ns, solver)
     bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
     sdot, u, scale, lost, active, status = solve(*given, ca.DM(rows), *bounds)
     # Without limits in the way nothing is missed but what damping gave up, to the last bit.
@@ -198,13 +200,15 @@ def limited_law(servo: Servo) -> ca.Function:
     return ca.Function("limited_law", inputs, results, list(sizes), list(OUTPUTS))
 
 
-def law_function(servo: Servo) -> ca.Function:
+def law_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
     """The law as a function of flat arrays, with torque limits if the servo has any.
 
     Parameters
     ----------
     servo : Servo
         The servo.
+    solver : str
+        As for `allocation`, which torque limits need.
 
     Returns
     -------
@@ -212,7 +216,7 @@ def law_function(servo: Servo) -> ca.Function:
         (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`.
     """
     if servo.torque_limits is not None:
-        return limited_law(servo)
+        return limited_law(servo, solver)
     sizes = law_sizes(servo)
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
     results = [ca.densify(result) for result in servo.law(*symbols)]

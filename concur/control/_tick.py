@@ -21,6 +21,7 @@ from concur.codegen import (
     recalled,
     shape_error,
 )
+from concur.control._allocation import SOLVER
 from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import refusal
@@ -275,7 +276,7 @@ def takes_momentum(servo: Servo) -> bool:
     return isinstance(servo.model.first, MomentumReduction) and not servo.measured
 
 
-def tick_function(servo: Servo) -> ca.Function:
+def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
     """The whole law with its checks: what is compiled and exported.
 
     The momentum is an input where the model rests on one, so that it may be estimated while the
@@ -285,6 +286,8 @@ def tick_function(servo: Servo) -> ca.Function:
     ----------
     servo : Servo
         The servo.
+    solver : str
+        As for `allocation`, which torque limits need.
 
     Returns
     -------
@@ -295,7 +298,7 @@ def tick_function(servo: Servo) -> ca.Function:
         limits, which have a programme inside.
     """
     given = takes_momentum(servo)
-    law = law_function(servo.as_measured if given else servo)
+    law = law_function(servo.as_measured if given else servo, solver)
     kind = ca.SX if law.is_a("SXFunction") else ca.MX
     sizes = {
         "q": servo.nq,

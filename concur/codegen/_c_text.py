@@ -1,0 +1,212 @@
+"""A function as C99 that stands alone: what CasADi writes, without what a controller cannot use.
+
+CasADi's text has entries for its own loader, which are cut off; pointers that may be null, which
+a single graph never gets; and numbers in double precision, which a controller of single precision
+would emulate. Everything that is kept is `static`, so that two exported functions can be linked
+together.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import casadi as ca
+
+from concur.codegen._c_programme import fill_holes
+from concur.errors import ConcurError
+
+PRECISIONS = ("double", "single")
+"""In what exported code computes."""
+
+_REAL = {"double": "double", "single": "float"}
+_TINY, _HUGE = 2.0**-126, 3.4028234663852886e38  # normal numbers of single precision
+_END_OF_HEAD = re.compile(r"^CASADI_SYMBOL_EXPORT int \w+_real_size\(void\).*\n", re.MULTILINE)
+_CONSTANT = re.compile(r"^static const \w+ (casadi_\w+)\[\d+\] =[^;]*;\n", re.MULTILINE)
+_SIGNATURE = re.compile(
+    r"^(static int \w+)\(const casadi_real\*\* arg, casadi_real\*\* res, "
+    r"casadi_int\* iw, casadi_real\* w, int mem\) \{\n",
+    re.MULTILINE,
+)
+_CALL = re.compile(r", iw, w, 0\)")
+_NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w.])")
+_MATHS = re.compile(
+    r"\b(sqrt|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|exp|expm1|log|log1p|pow|hypot|"
+    r"fabs|fmin|fmax|fmod|floor|ceil|copysign)\("
+)
+_SUPPORT = {
+    "casadi_sq": "static real_t casadi_sq(real_t x) { return x * x; }\n",
+    "casadi_sign": "static real_t casadi_sign(real_t x) { return x < 0 ? -1 : x > 0 ? 1 : x; }\n",
+    "casadi_fabs": "static real_t casadi_fabs(real_t x) { return fabs(x); }\n",
+    "casadi_fmin": "static real_t casadi_fmin(real_t x, real_t y) { return fmin(x, y); }\n",
+    "casadi_fmax": "static real_t casadi_fmax(real_t x, real_t y) { return fmax(x, y); }\n",
+    "casadi_hypot": "static real_t casadi_hypot(real_t x, real_t y) { return hypot(x, y); }\n",
+    "casadi_log1p": "static real_t casadi_log1p(real_t x) { return log1p(x); }\n",
+    "casadi_expm1": "static real_t casadi_expm1(real_t x) { return expm1(x); }\n",
+    "casadi_if_else": "static real_t casadi_if_else(real_t c, real_t x, real_t y) "
+    "{ return c != 0 ? x : y; }\n",
+    "casadi_copy": """static void casadi_copy(const real_t *x, int n, real_t *y) {
+  int i;
+  if (!y) return;
+  for (i = 0; i < n; ++i) y[i] = x ? x[i] : 0;
+}
+""",
+    "casadi_clear": """static void casadi_clear(real_t *x, int n) {
+  int i;
+  if (!x) return;
+  for (i = 0; i < n; ++i) x[i] = 0;
+}
+""",
+    "casadi_fill": """static void casadi_fill(real_t *x, int n, real_t value) {
+  int i;
+  if (!x) return;
+  for (i = 0; i < n; ++i) x[i] = value;
+}
+""",
+    "casadi_to_int": "#define casadi_to_int(x) ((int)(x))\n",
+    "casadi_inf": "#define casadi_inf INFINITY\n",
+    "casadi_nan": "#define casadi_nan NAN\n",
+}
+
+
+@dataclass(frozen=True)
+class CText:
+    """A function in C.
+
+    Parameters
+    ----------
+    text : str
+        Static functions, the last of them `law(arg, res, iw, w, more)`; `real_t` is left to be
+        defined.
+    arguments, results : int
+        Lengths of the arrays of pointers that it takes.
+    integers, numbers, further : int
+        Lengths of its work memory iw, w and more.
+    """
+
+    text: str
+    arguments: int
+    results: int
+    integers: int
+    numbers: int
+    further: int
+
+
+def c_text(function: ca.Function, precision: str) -> CText:
+    """Write a function in C99.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        Over SX, or over MX with calls of such and holes for programmes.
+    precision : str
+        "double" or "single".
+
+    Returns
+    -------
+    CText
+        Its text and the memory that it needs.
+
+    Raises
+    ------
+    ConcurError
+        If it calls what cannot be written in C that stands alone.
+    """
+    named = _renamed(function)
+    generator = ca.CodeGenerator("law.c", {"with_header": False})
+    generator.add(named)
+    text = generator.dump()
+    head = _END_OF_HEAD.search(text)
+    end = text.find("CASADI_SYMBOL_EXPORT int law(")
+    if head is None or end < 0:
+        raise _unknown("a text of another form")
+    text = text[head.end() : end]
+    for constant in list(_CONSTANT.finditer(text)):
+        if len(re.findall(rf"\b{constant[1]}\b", text)) == 1:
+            text = text.replace(constant[0], "")
+    if "__" in text or "printf" in text or "malloc" in text:
+        raise _unknown("a solver of CasADi's")
+    # No integer of these functions is beyond those of a controller.
+    text = _SIGNATURE.sub(
+        r"\1(const real_t **arg, real_t **res, int *iw, real_t *w, real_t *more) {"
+        "\n"
+        r"  (void)arg;"
+        "\n  (void)res;\n  (void)iw;\n  (void)w;\n  (void)more;\n",
+        text,
+    )
+    text = _CALL.sub(", iw, w, more)", text)
+    text, further = fill_holes(text)
+    text = re.sub(r"\bcasadi_real\b", "real_t", text)
+    text = re.sub(r"\bcasadi_int\b", "int", text)
+    text = text.replace("static int casadi_f0(", "static int law(")
+    if function.is_a("SXFunction"):
+        text = re.sub(r"arg\[(\d+)\]\? (arg\[\1\]\[\d+\]) : 0", r"\2", text)
+        text = re.sub(r"if \(res\[\d+\]!=0\) (res\[)", r"\1", text)
+    used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", text))
+    defined = set(re.findall(r"\b(casadi_[a-z]\w*)(?:\(const|\[\d+\] =)", text))
+    unknown = [n for n in used if n not in _SUPPORT and n not in defined]
+    if unknown:
+        raise _unknown(f"`{unknown[0]}`")
+    text = "".join(code for name, code in _SUPPORT.items() if name in used) + "\n" + text
+    if precision == "single":
+        text = _MATHS.sub(r"\1f(", _NUMBER.sub(_short, text))
+    return CText(
+        text.strip() + "\n",
+        max(1, int(named.sz_arg())),
+        max(1, int(named.sz_res())),
+        max(1, int(named.sz_iw())),
+        max(1, int(named.sz_w())),
+        max(1, further),
+    )
+
+
+def real_type(precision: str) -> str:
+    """Type of C in which code of a precision computes.
+
+    Parameters
+    ----------
+    precision : str
+        "double" or "single".
+
+    Returns
+    -------
+    str
+        "double" or "float".
+
+    Raises
+    ------
+    ConcurError
+        If there is no such precision.
+    """
+    if precision not in PRECISIONS:
+        raise ConcurError(
+            "export, `precision`",
+            expected=" or ".join(f'"{name}"' for name in PRECISIONS),
+            came=repr(precision),
+            cure='"single" is for controllers that compute in double precision by software.',
+        )
+    return _REAL[precision]
+
+
+def _renamed(function: ca.Function) -> ca.Function:
+    kind = ca.SX if function.is_a("SXFunction") else ca.MX
+    symbols = [kind.sym(own, function.sparsity_in(i)) for i, own in enumerate(function.name_in())]
+    return ca.Function("law", symbols, function.call(symbols))
+
+
+def _short(number: re.Match[str]) -> str:
+    value = float(number[1])
+    if value > _HUGE:
+        return "FLT_MAX"
+    if 0.0 < value < _TINY:
+        return "FLT_MIN"
+    return f"{number[1]}f"
+
+
+def _unknown(what: str) -> ConcurError:
+    return ConcurError(
+        "export",
+        expected="a graph that CasADi writes in C without libraries",
+        came=what,
+        cure="Export a servo of this package, or a function over SX.",
+    )
