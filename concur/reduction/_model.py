@@ -371,9 +371,11 @@ class ReducedModel(EvaluatedMethods):
         """Curvature two-form of the reduced equations: <J, B> of (4.3.27), <Pi, B> of (3.3.47).
 
         With horizontal fields X_a (columns of H), shape structure constants c and the velocity
-        v = H s + h, ``Xi_ab = c^d_ab p_d - <M v, [X_a, X_b]>``. This is <J, B_ab> for a Chaplygin
-        system and holds for wheels without the symmetry too; for a floating robot it is
-        <Pi, B_ab> with the body momentum Pi.
+        v = H s + h, ``Xi_ab = c^d_ab <M v, X_d> - <M v, [X_a, X_b]>``, where <M v, X_d> is p_d
+        unless the drift h has a momentum along the shape velocities, as after a stage by a part
+        of a joint that turns. This is <J, B_ab> for a Chaplygin system and holds for wheels
+        without the symmetry too; for a floating robot it is <Pi, B_ab> with the body momentum
+        Pi.
 
         Parameters
         ----------
@@ -395,6 +397,7 @@ class ReducedModel(EvaluatedMethods):
         # Of a base that is in the shape with a part of its velocities, the others' bracket has
         # components in the shape as well: those belong to the form, not to the constants c.
         units = self._on_shape()
+        carried = horizontal.T @ momentum
         form = ca.SX(self.ns, self.ns)
         for a in range(self.ns):
             for b in range(a + 1, self.ns):
@@ -402,7 +405,7 @@ class ReducedModel(EvaluatedMethods):
                     self.robot.bracket(fields[a], fields[b]) + changes[a][:, b] - changes[b][:, a]
                 )
                 own = self.robot.bracket(units[:, a], units[:, b])[list(self.shape)]
-                form[a, b] = ca.dot(p, own) - ca.dot(momentum, turned)
+                form[a, b] = ca.dot(carried, own) - ca.dot(momentum, turned)
                 form[b, a] = -form[a, b]
         return ca.sparsify(form)
 

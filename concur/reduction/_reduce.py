@@ -14,7 +14,7 @@ from concur.reduction._conserved import ROUNDING
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
-from concur.reduction._stages import Stages, further_stages, with_hint
+from concur.reduction._stages import Stages, Steps, further_stages, read_stages, with_hint
 from concur.reduction._wheels import WheelReduction
 
 SAMPLES = 12
@@ -79,7 +79,7 @@ def reduce(
         that does not keep it, gravity along a base that floats, or a stage whose joint does not
         keep its momentum, nor a part of it.
     UnknownNameError
-        If a stage names no joint.
+        If a stage names no body, or none whose velocity is a shape velocity.
     ShapeError, NonFiniteError
         If the momentum is not six finite numbers.
     DescriptionError
@@ -108,15 +108,14 @@ def reduce(
             came=f"{type(robot).__name__} {robot!r:.40}",
             cure="Load one with concur.load(path), or take one of concur.robots.",
         )
-    model = _first_stage(robot, momentum, stages)
+    steps = () if stages is None else read_stages(robot, stages)
+    model = _first_stage(robot, momentum, steps)
     if stages is None:
         return with_hint(model, tolerance)
-    return further_stages(model, stages, tolerance)
+    return further_stages(model, steps, tolerance)
 
 
-def _first_stage(
-    robot: Mechanism, momentum: ArrayLike | None, stages: Stages | None
-) -> ReducedModel:
+def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | None) -> ReducedModel:
     if robot.wheels:
         _no_momentum(robot, momentum, "contact forces change the momentum of this robot")
         return _by_wheels(robot)
@@ -129,7 +128,7 @@ def _first_stage(
             (),
             "the base is fixed or driven: every velocity is a shape velocity",
         )
-    named = stages is not None and stages != "auto" and robot.base.name in tuple(stages)
+    named = robot.base.name in (name for name, _ in steps or ())
     if named and momentum is None and _pushed_by_gravity(robot) is not None:
         return ReducedModel(
             robot,

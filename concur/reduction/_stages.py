@@ -31,6 +31,7 @@ from concur.codegen import Array, as_floats, evaluated, nonfinite_error, shape_e
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.kinematics import constant
+from concur.mechanism import unknown_name
 from concur.mechanism.joints import Joint
 from concur.multibody import Mechanism
 from concur.reduction._conserved import ROUNDING, read_tolerance
@@ -41,6 +42,9 @@ from concur.reduction._parts import coordinates_of, in_body
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 """Which joints to reduce further: "auto", names, or momenta by name."""
+
+Steps: TypeAlias = tuple[tuple[str, Any], ...]
+"""Joints in order, each with its momentum or None."""
 
 
 @dataclass(frozen=True)
@@ -365,8 +369,50 @@ class StagedReduction(ReducedModel):
         return -self._solve(momenta, forces + momenta[:, self._rest] @ sdot)
 
 
+def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
+    """Read the stages that a user asks for.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    stages : str, sequence of str or mapping
+        "auto", names of bodies, or their momenta by name.
+
+    Returns
+    -------
+    tuple of tuple, or None
+        Bodies in order, each with its momentum or None; None for "auto".
+
+    Raises
+    ------
+    ReductionError
+        If it is none of these.
+    UnknownNameError
+        If a name is that of no body.
+    """
+    where = f"robot `{robot.name}`, `stages`"
+    if isinstance(stages, str) and stages == "auto":
+        return None
+    unordered = isinstance(stages, (str, set, frozenset))
+    if unordered or not isinstance(stages, Iterable):
+        raise ReductionError(
+            where,
+            expected='"auto", names of bodies, or momenta by name',
+            came=repr(stages),
+            cure='Write stages="auto", or list bodies whose joints nobody drives, in order.',
+        )
+    names = tuple(stages)  # once: it may be a generator
+    bodies = [body.name for body in robot.bodies]
+    for name in names:
+        if not isinstance(name, str) or name not in bodies:
+            raise unknown_name(where, "body", name, bodies)
+    momenta = stages if isinstance(stages, Mapping) else {}
+    return tuple((str(name), momenta.get(name)) for name in names)
+
+
 def further_stages(
-    model: ReducedModel, stages: Stages, tolerance: float = ROUNDING
+    model: ReducedModel, steps: Steps | None, tolerance: float = ROUNDING
 ) -> ReducedModel:
     """Reduce a model by joints that keep their momentum, or a part of it, one after the other.
 
@@ -374,15 +420,15 @@ def further_stages(
     ----------
     model : ReducedModel
         The first stage.
-    stages : str, sequence of str or mapping
-        "auto", names of bodies, or their momenta by name.
+    steps : tuple of tuple, optional
+        Bodies in order, each with its momentum or None; None for all that can be.
     tolerance : float
         Relative rate up to which a momentum counts as constant.
 
     Returns
     -------
     ReducedModel
-        The last stage; the model itself when "auto" finds none.
+        The last stage; the model itself when none can be and none is named.
 
     Raises
     ------
@@ -394,20 +440,12 @@ def further_stages(
         If `tolerance` is out of range.
     """
     tolerance = read_tolerance(tolerance, "reduce")
-    if isinstance(stages, str) and stages == "auto":
+    if steps is None:
         found: ReducedModel = model
         while (next_one := next_kept(found, tolerance)) is not None:
             found = _stage(found, next_one, None)
         return found
-    if isinstance(stages, str) or not isinstance(stages, Iterable):
-        raise ReductionError(
-            f"robot `{model.name}`, `stages`",
-            expected='"auto", names of bodies, or momenta by name',
-            came=repr(stages),
-            cure=f'Write stages=["{model.robot.bodies[-1].name}"] or stages="auto".',
-        )
-    for name in stages:
-        momentum = stages[name] if isinstance(stages, Mapping) else None
+    for name, momentum in steps:
         model = _by(model, name, momentum, tolerance)
     return model
 

@@ -136,7 +136,7 @@ class JointSymmetry:
 
     @property
     def partly(self) -> bool:
-        """Whether it is reducible by a part of its group only; `reduce` takes whole joints."""
+        """Whether it is reducible by a part of its group only, which `reduce` then takes."""
         sizes = [group.dim for group in (self.reducing, self.own_reducing) if group]
         return self.reducible and 0 < max(sizes) < self.whole.dim
 

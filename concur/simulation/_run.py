@@ -188,7 +188,7 @@ class Run:
         """Deviation of each further stage's momentum from that at the start, relative, (k,).
 
         By the stage's joint: against the momentum itself or what the joint's own motion makes of
-        it, whichever is larger.
+        it, whichever is larger. Of a joint that is reduced by two parts, that of the worse one.
         """
         model = self.servo.model.on(self.robot)
         drifts: dict[str, np.ndarray] = {}
@@ -198,7 +198,8 @@ class Run:
             size = max(float(np.linalg.norm(stage.theta)), float(np.abs(own).max(initial=0.0)))
             # A deviation at the start may turn with the joint, but it keeps its size.
             apart = np.abs(np.linalg.norm(rest, axis=1) - np.linalg.norm(rest[0]))
-            drifts[stage.joint] = apart / size if size > 0.0 else apart
+            drift = apart / size if size > 0.0 else apart
+            drifts[stage.joint] = np.maximum(drifts.get(stage.joint, 0.0), drift)
         return drifts
 
     @cached_property

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from concur.errors import NonFiniteError, ReductionError, ShapeError, UnknownNameError
+from concur.errors import ConcurError, NonFiniteError, ReductionError, ShapeError, UnknownNameError
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import (
@@ -415,7 +415,7 @@ def test_the_base_of_a_floating_robot_is_such_a_stage_itself(robot: Mechanism) -
 
     plain = ReducedModel(robot, "unreduced", tuple(range(robot.nv)), (), "taken as it is")
     nb = robot.base.joint.nv
-    one = further_stages(plain, {robot.base.name: MU[:nb]})
+    one = further_stages(plain, ((robot.base.name, MU[:nb]),))
     other = reduce(robot, momentum=MU)
     assert one.seen_from == "parent"
     assert one.shape == other.shape
@@ -536,6 +536,8 @@ ROBOT = crane(undriven="column")
     [
         ("column", ReductionError, ["`stages`", '"auto", names of bodies', "'column'"]),
         (3, ReductionError, ["`stages`", "got 3"]),
+        ({"column"}, ReductionError, ["`stages`", "in order"]),
+        ([["column"]], UnknownNameError, ["`stages`", "a body", "['column']"]),
         (["boom"], ReductionError, ["`boom`", "its drive changes it", "u[boom]"]),
         (["left"], ReductionError, ["`left`", "two-form", "Xi[left, axle] s[axle]"]),
         (["colum"], UnknownNameError, ["column", "colum"]),
@@ -551,6 +553,18 @@ def test_bad_stages_are_refused(stages: object, error: type[Exception], words: l
         reduce(ROBOT, stages=stages)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize("stages", [3, True, "rotor", {"rotor"}, ["roto"], [None]])
+def test_bad_stages_of_robots_that_float_are_refused(stages: object) -> None:
+    for robot in (satellite(), replace(satellite(), gravity=(0, 0, -9.81))):
+        with pytest.raises(ConcurError, match="`stages`"):
+            reduce(robot, stages=stages)
+
+
+def test_names_may_come_one_by_one() -> None:
+    names = (name for name in ("second", "rotor"))
+    assert reduce(satellite(), stages=names).stages == ("second", "rotor")
 
 
 def test_a_joint_with_several_freedoms_takes_as_many_numbers() -> None:

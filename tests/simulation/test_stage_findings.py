@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -48,6 +49,27 @@ def test_drift_is_seen(run: cc.Run) -> None:
     mass = run.robot.mass_matrix(run.q[-1])[column, column]
     expected = 0.01 * abs(mass * run.v[-1, column]) / 11.5
     assert off.stage_drifts["column"].max() == pytest.approx(expected, rel=0.05)
+
+
+@pytest.mark.parametrize("part", [0, 1])
+def test_of_two_parts_of_a_joint_the_worse_one_counts(run: cc.Run, part: int) -> None:
+    # A body of a round inertia, held in its centre: its spin, and its turn about the vertical.
+    hull = cc.Body("hull", cc.joints.Planar(), inertia=cc.Inertia(6.0, moments=(1, 1, 0.9)))
+    inertia = cc.Inertia(2.0, moments=(0.3, 0.3, 0.2))
+    ball = cc.Body("ball", cc.joints.Spherical(), "hull", cc.Pose((0.1, 0.2, 0.3)), inertia)
+    robot = cc.Mechanism("toy", [hull, ball], gravity=(0, 0, -9.81), actuated=[])
+    model = cc.reduce(robot, stages={"ball": [0.02, 0.1]})
+    q = robot.neutral()
+    q[robot.q_slice("ball")] = np.sin(0.45), 0.0, 0.0, np.cos(0.45)
+    theta = [0.02, 0.1]
+    theta[part] += 0.01
+    off = cc.reduce(robot, stages={"ball": theta})
+    states = np.array([model.velocity(q, [0.01]), off.velocity(q, [0.01])])
+    only = SimpleNamespace(model=model)
+    both = replace(run, robot=robot, servo=only, q=np.array([q, q]), v=states)
+    drift = both.stage_drifts["ball"]
+    assert drift[0] < 1e-12
+    assert 0.05 < drift[1] < 0.6
 
 
 def test_other_robots_have_no_stages() -> None:
