@@ -4,6 +4,8 @@ from concur.codegen._compiler import CompilerWarning
 from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
 from concur.codegen._evaluator import DRIFT, Evaluator, as_floats, nonfinite_error, shape_error
 from concur.codegen._fingerprint import fingerprint
+from concur.codegen._fmu import write_fmu
+from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "CompilerWarning",
     "EvaluatedMethods",
     "Evaluator",
+    "FmuModel",
+    "FmuVariable",
     "as_floats",
     "compiled",
     "evaluated",
@@ -22,4 +26,5 @@ __all__ = [
     "nonfinite_error",
     "recalled",
     "shape_error",
+    "write_fmu",
 ]

@@ -338,11 +338,27 @@ def evaluator_of(servo: Servo) -> Evaluator:
 def _velocity(servo: Servo) -> ca.Function:
     """All velocities, from those of the shape and the momentum."""
     inputs = [ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns), ca.SX.sym("momentum", 6)]
-    v = ca.densify(_velocity_at(servo.model, *inputs))
+    v = ca.densify(velocity_at(servo.model, *inputs))
     return ca.Function("velocity", inputs, [v], {"cse": True})
 
 
-def _velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Array:
+def velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Array:
+    """All velocities of a floating robot, from those of the shape and a momentum given now.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        A model that rests on a momentum, with or without stages behind it.
+    q, s : casadi.SX
+        Configuration and shape velocities, shapes (nq,) and (ns,).
+    momentum : casadi.SX
+        Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
+
+    Returns
+    -------
+    casadi.SX
+        v, shape (nv,).
+    """
     if isinstance(model, MomentumReduction):
         return model.velocity_at(q, s, momentum)
     if not isinstance(model, StagedReduction):
@@ -353,7 +369,7 @@ def _velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Ar
     group = [k for k, i in enumerate(inner.shape) if i not in model.shape]
     still = ca.SX(inner.ns, 1)
     still[rest] = s
-    v = _velocity_at(inner, q, still, momentum)
+    v = velocity_at(inner, q, still, momentum)
     moving = inner.lift(q)[0][:, group]
     excess, _ = model.momentum_residual(q, v)
     resting, _ = model.momentum_residual(q, ca.SX(model.nv, 1))

@@ -1,0 +1,242 @@
+/* A unit of a simulation, apart from the version of FMI that calls it: its numbers, its modes,
+   and what may be done in which of them. `model.h` says what is computed. All memory of an
+   instance is in one piece; nothing is shared between instances. */
+
+#include <float.h>
+#include <math.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model.h"
+
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunused-parameter"
+#elif defined(_MSC_VER)
+#pragma warning(disable : 4100 4996)
+#endif
+
+/* As numbered by FMI 2 and 3. */
+enum { OK, WARNING, DISCARD, ERROR };
+
+enum { INSTANTIATED = 1, INITIALIZING = 2, STEPPING = 4, TERMINATED = 8 };
+
+/* What of an instance is saved and restored. */
+typedef struct {
+  char token[sizeof MODEL_TOKEN];
+  int mode, has_stop, told, stale;
+  double time, stop;
+  double x[MODEL_VALUES];
+} numbers_t;
+
+typedef struct {
+  numbers_t now;
+  memory_t memory;
+  int logging;
+} unit_t;
+
+/* Tell the environment; each version of FMI has its own way. */
+static void say(unit_t *unit, int status, const char *message);
+
+static int refuse(unit_t *unit, const char *message) {
+  say(unit, ERROR, message);
+  return ERROR;
+}
+
+static int refuse_call(unit_t *unit, const char *function, const char *why) {
+  char message[256];
+  snprintf(message, sizeof message, "%s: %s", function, why);
+  return refuse(unit, message);
+}
+
+/* Whether a function may be called in this mode. */
+static int allowed(unit_t *unit, int modes, const char *function) {
+  if (unit->now.mode & modes) return 1;
+  refuse_call(unit, function, "not allowed in this mode");
+  return 0;
+}
+
+static void unit_reset(unit_t *unit) {
+  memset(&unit->now, 0, sizeof unit->now);
+  memcpy(unit->now.token, MODEL_TOKEN, sizeof MODEL_TOKEN);
+  memcpy(unit->now.x, model_start, sizeof model_start);
+  unit->now.mode = INSTANTIATED;
+  unit->now.stale = 1;
+}
+
+/* Bring the outputs up to date with inputs, parameters and state. */
+static int unit_refresh(unit_t *unit) {
+  numbers_t *now = &unit->now;
+  if (now->stale) {
+#if MODEL_STATES
+    if (now->mode == INITIALIZING) {
+      int i, sound = model_initial(&unit->memory, now->x);
+      for (i = 0; i < MODEL_STATES; ++i) sound = sound && fabs(now->x[MODEL_STATE + i]) <= DBL_MAX;
+      if (!sound) return refuse(unit, "The start values are none: " MODEL_UNSOUND);
+    }
+#endif
+    model_outputs(&unit->memory, now->x);
+    now->stale = 0;
+#ifdef MODEL_STATUS
+    {
+      const int status = (int)now->x[MODEL_STATUS];
+      if (status && status != now->told) say(unit, WARNING, model_status[status]);
+      now->told = status;
+    }
+#endif
+  }
+#ifdef MODEL_STATUS
+  if (now->x[MODEL_STATUS] != 0) return WARNING;
+#endif
+  return OK;
+}
+
+static int unit_setup(unit_t *unit, double start, int has_stop, double stop) {
+  if (!(fabs(start) <= DBL_MAX) || (has_stop && !(stop >= start))) {
+    return refuse(unit, "The start time has to be a number, and the stop time none before it.");
+  }
+  unit->now.time = start;
+  unit->now.has_stop = has_stop;
+  unit->now.stop = stop;
+  return OK;
+}
+
+static int unit_start(unit_t *unit) {
+  int status;
+#if MODEL_STATES
+  const double step = unit->now.x[MODEL_STEP_SIZE];
+  if (!(step > 0 && step <= DBL_MAX)) return refuse(unit, "`step_size` has to be above zero.");
+#endif
+  unit->now.stale = 1;
+  status = unit_refresh(unit);
+  if (status == ERROR) return ERROR;
+  unit->now.mode = STEPPING;
+  return OK;
+}
+
+static const variable_t *unit_variable(unit_t *unit, unsigned reference, int integer,
+                                       const char *function) {
+  if (reference < MODEL_VARIABLES && model_variables[reference].integer == integer) {
+    return model_variables + reference;
+  }
+  refuse_call(unit, function, "no variable of this type has this value reference");
+  return NULL;
+}
+
+/* Values of variables, one after the other; `room` is the number of them. */
+static int unit_get(unit_t *unit, const unsigned *references, size_t count, int integer,
+                    double *values, int *integers, size_t room, const char *function) {
+  size_t i, done = 0;
+  int status = OK;
+  if (!allowed(unit, INITIALIZING | STEPPING | TERMINATED, function)) return ERROR;
+  for (i = 0; i < count; ++i) {
+    const variable_t *variable = unit_variable(unit, references[i], integer, function);
+    const double *source;
+    size_t k;
+    if (!variable) return ERROR;
+    if (variable->size > room - done) return refuse_call(unit, function, "too few values");
+    if (variable->causality == OUTPUT && status != ERROR) status = unit_refresh(unit);
+    if (status == ERROR) return ERROR;
+    source = variable->causality == TIME ? &unit->now.time : unit->now.x + variable->offset;
+    for (k = 0; k < variable->size; ++k) {
+      if (integer) {
+        integers[done + k] = (int)source[k];
+      } else {
+        values[done + k] = source[k];
+      }
+    }
+    done += variable->size;
+  }
+  if (done != room) return refuse_call(unit, function, "too many values");
+  return OK;
+}
+
+static int unit_set(unit_t *unit, const unsigned *references, size_t count, const double *values,
+                    size_t room, const char *function) {
+  size_t i, done = 0;
+  if (!allowed(unit, INSTANTIATED | INITIALIZING | STEPPING, function)) return ERROR;
+  for (i = 0; i < count; ++i) {
+    const variable_t *variable = unit_variable(unit, references[i], 0, function);
+    if (!variable) return ERROR;
+    if (variable->causality == OUTPUT || variable->causality == TIME) {
+      return refuse_call(unit, function, "only inputs and parameters can be set");
+    }
+    if (variable->causality == PARAMETER && unit->now.mode == STEPPING) {
+      return refuse_call(unit, function, "parameters are fixed once the initialization is over");
+    }
+    if (variable->size > room - done) return refuse_call(unit, function, "too few values");
+    done += variable->size;
+  }
+  if (done != room) return refuse_call(unit, function, "too many values");
+  for (i = done = 0; i < count; ++i) {
+    const variable_t *variable = model_variables + references[i];
+    memcpy(unit->now.x + variable->offset, values + done, variable->size * sizeof *values);
+    done += variable->size;
+  }
+  unit->now.stale = 1;
+  return OK;
+}
+
+#if MODEL_STATES
+/* One step of the classic Runge-Kutta method of fourth order; quaternions stay of unit length. */
+static void unit_move(unit_t *unit, double *state, double h) {
+  static const double nodes[4] = {0.0, 0.5, 0.5, 1.0};
+  static const double weights[4] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6};
+  double stage[MODEL_STATES], rate[MODEL_STATES], total[MODEL_STATES];
+  int i, k;
+  for (i = 0; i < MODEL_STATES; ++i) {
+    stage[i] = state[i];
+    total[i] = 0;
+  }
+  for (k = 0; k < 4; ++k) {
+    model_rates(&unit->memory, unit->now.x, stage, rate);
+    for (i = 0; i < MODEL_STATES; ++i) {
+      total[i] += weights[k] * rate[i];
+      if (k < 3) stage[i] = state[i] + nodes[k + 1] * h * rate[i];
+    }
+  }
+  for (i = 0; i < MODEL_STATES; ++i) state[i] += h * total[i];
+  model_settle(&unit->memory, state);
+}
+#endif
+
+/* From t to t + h. What cannot be computed is discarded: the unit then is as it was. */
+static int unit_step(unit_t *unit, double t, double h, const char *function) {
+  numbers_t *now = &unit->now;
+  if (!allowed(unit, STEPPING, function)) return ERROR;
+  if (!(h > 0 && h <= DBL_MAX)) return refuse_call(unit, function, "the step has to be above zero");
+  if (!(fabs(t - now->time) <= 1e-3 * h + 1e-9 * fabs(now->time))) {
+    return refuse_call(unit, function, "the step has to start where the last one ended");
+  }
+  if (now->has_stop && t + h > now->stop + 1e-3 * h + 1e-9 * fabs(now->stop)) {
+    return refuse_call(unit, function, "the step leads beyond the stop time");
+  }
+#if MODEL_STATES
+  {
+    /* Parts of equal length, none longer than the step of the integration. */
+    const double parts = ceil(h / now->x[MODEL_STEP_SIZE] - 1e-6);
+    const double part = parts > 1 ? h / parts : h;
+    double state[MODEL_STATES], done;
+    int i, sound = 1;
+    if (!(parts < 1e9)) return refuse_call(unit, function, "too many parts in the step");
+    memcpy(state, now->x + MODEL_STATE, sizeof state);
+    for (done = 0; sound && (done == 0 || done < parts); ++done) {
+      unit_move(unit, state, part);
+      for (i = 0; i < MODEL_STATES; ++i) sound = sound && fabs(state[i]) <= DBL_MAX;
+    }
+    if (!sound) {
+      say(unit, DISCARD, "The step is discarded: an input or the state after it is not finite.");
+      return DISCARD;
+    }
+    memcpy(now->x + MODEL_STATE, state, sizeof state);
+  }
+#endif
+  now->time = t + h;
+  now->stale = 1;
+  return unit_refresh(unit);
+}
+
+/* What was saved belongs to this model; a state of another one is of no use. */
+static int unit_knows(const numbers_t *saved) {
+  return saved && memcmp(saved->token, MODEL_TOKEN, sizeof MODEL_TOKEN) == 0;
+}

@@ -1,0 +1,195 @@
+"""The full-order plant as a unit for co-simulation: controls in, motion out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import casadi as ca
+
+from concur.codegen import DRIFT, Array, FmuModel, FmuVariable
+from concur.control._fmu import (
+    MOMENTUM,
+    MOMENTUM_UNITS,
+    configuration_variable,
+    control_variable,
+    velocity_variable,
+)
+from concur.control._tick import velocity_at
+from concur.errors import SimulationError
+from concur.reduction import MomentumReduction, ReducedModel
+
+if TYPE_CHECKING:
+    from concur.simulation._plant import Plant
+
+SLIP = 1e-6
+"""Share of the velocities by which wheels may slip at the start."""
+
+_FINITE = 1e300
+
+
+def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel:
+    """Describe a plant as a unit for co-simulation.
+
+    Parameters
+    ----------
+    plant : Plant
+        The plant.
+    model : ReducedModel or None
+        A reduced model of its robot: then it starts from shape velocities.
+    step : float
+        Step of the integration, s.
+
+    Returns
+    -------
+    FmuModel
+        State q, v; input u; outputs q, v, energy, momentum and, with a model, s; parameters q0
+        and v0, or with a model q0, s0 and, for a floating robot, momentum0.
+
+    Raises
+    ------
+    SimulationError
+        If the model is one of another robot, or the step is not above zero.
+    """
+    robot = plant.robot
+    where = f"plant of `{plant.name}`"
+    if not step > 0.0:
+        raise SimulationError(
+            f"{where}, `step`",
+            expected="a time above zero, s",
+            came=str(step),
+            cure="Take 1e-3, or less for a fast robot.",
+        )
+    if model is not None:
+        own = [(body.name, body.parent, type(body.joint)) for body in robot.bodies]
+        given = [(body.name, body.parent, type(body.joint)) for body in model.robot.bodies]
+        if own != given:
+            raise SimulationError(
+                f"{where}, `model`",
+                expected="a reduced model of this robot",
+                came=f"one of `{model.name}`",
+                cure="Give what `reduce` makes of the robot.",
+            )
+        model = model.on(robot)
+    variables = [
+        control_variable(robot, "input"),
+        configuration_variable(robot, "q0", "parameter", "Configuration at the start:"),
+        *_start_variables(plant, model),
+        configuration_variable(robot, "q", "output", "Configuration:"),
+        velocity_variable(robot, range(robot.nv), "v", "output", "Velocities, body twists:"),
+    ]
+    if model is not None:
+        s = velocity_variable(robot, model.shape, "s", "output", "Shape velocities:")
+        variables.append(s)
+    variables += [
+        FmuVariable(
+            "energy",
+            "output",
+            "Kinetic energy and potential energy of gravity, the latter zero at the inertial "
+            "origin.",
+            units=("J",),
+        ),
+        FmuVariable(
+            "momentum",
+            "output",
+            "Spatial momentum about the inertial origin, in inertial axes:",
+            MOMENTUM,
+            MOMENTUM_UNITS,
+        ),
+    ]
+    slip = "; `v0` has to leave the wheels without slip" if plant.nf and model is None else ""
+    return FmuModel(
+        name=f"{plant.name}_plant",
+        description=f"Full-order dynamics of {plant.name}: motion under controls that are held "
+        "over a step.",
+        variables=variables,
+        outputs=_outputs(plant, model),
+        state=("q", "v"),
+        initial=_initial(plant, model),
+        rates=_rates(plant),
+        settle=_settle(plant),
+        unsound=f"numbers have to be finite and quaternions of unit length{slip}.",
+        step_size=step,
+    )
+
+
+def _start_variables(plant: Plant, model: ReducedModel | None) -> list[FmuVariable]:
+    robot = plant.robot
+    if model is None:
+        every = range(robot.nv)
+        return [velocity_variable(robot, every, "v0", "parameter", "Velocities at the start:")]
+    word = "Shape velocities at the start:"
+    variables = [velocity_variable(robot, model.shape, "s0", "parameter", word)]
+    if isinstance(model.first, MomentumReduction):
+        momentum = FmuVariable(
+            "momentum0",
+            "parameter",
+            "Spatial momentum that the robot has, about the inertial origin, in inertial axes:",
+            MOMENTUM,
+            MOMENTUM_UNITS,
+            tuple(map(float, model.first.momentum)),
+        )
+        variables.append(momentum)
+    return variables
+
+
+def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
+    """The state at the start, and whether a robot can have it."""
+    robot = plant.robot
+    q = ca.SX.sym("q0", robot.nq)
+    if model is None:
+        v = ca.SX.sym("v0", robot.nv)
+        inputs = {"q0": q, "v0": v}
+    else:
+        s = ca.SX.sym("s0", model.ns)
+        inputs = {"q0": q, "s0": s}
+        if isinstance(model.first, MomentumReduction):
+            momentum = ca.SX.sym("momentum0", 6)
+            inputs["momentum0"] = momentum
+            v = velocity_at(model, q, s, momentum)
+        else:
+            v = model.velocity(q, s)
+    v = ca.densify(v)
+    sound = ca.fabs(ca.sum1(ca.fabs(q)) + ca.sum1(ca.fabs(v))) <= _FINITE
+    for start in robot.quaternions:
+        square = ca.sumsqr(q[start : start + 4])
+        sound = ca.logic_and(sound, ca.fabs(square - 1.0) < DRIFT)
+    if plant.nf and model is None:
+        slip = ca.norm_inf(robot.constraints(q) @ v)
+        sound = ca.logic_and(sound, slip <= SLIP * (1.0 + ca.norm_inf(v)))
+    results: list[Array] = [ca.densify(robot.normalize(q)), v, sound]
+    return ca.Function(
+        "initial",
+        list(inputs.values()),
+        results,
+        list(inputs),
+        ["q", "v", "sound"],
+        {"cse": True},
+    )
+
+
+def _rates(plant: Plant) -> ca.Function:
+    robot = plant.robot
+    q, v, u = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv), ca.SX.sym("u", plant.nu)
+    vdot, _ = plant.acceleration(q, v, u)
+    results = [ca.densify(robot.rate(q, v)), ca.densify(vdot)]
+    options = {"cse": True, "allow_duplicate_io_names": True}
+    return ca.Function("rates", [q, v, u], results, ["q", "v", "u"], ["q", "v"], options)
+
+
+def _settle(plant: Plant) -> ca.Function:
+    q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
+    results = [ca.densify(plant.robot.normalize(q)), v]
+    options = {"allow_duplicate_io_names": True}
+    return ca.Function("settle", [q, v], results, ["q", "v"], ["q", "v"], options)
+
+
+def _outputs(plant: Plant, model: ReducedModel | None) -> ca.Function:
+    robot = plant.robot
+    q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
+    energy = robot.kinetic_energy(q, v) + robot.potential_energy(q)
+    results = {"energy": energy, "momentum": ca.densify(robot.momentum(q, v))}
+    if model is not None:
+        results["s"] = v[list(model.shape)]
+    return ca.Function(
+        "outputs", [q, v], list(results.values()), ["q", "v"], list(results), {"cse": True}
+    )
