@@ -5,18 +5,94 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 
+from tests.benchmarks._builds import ROBOTS, build_times
 from tests.benchmarks._certificates import certificate_cases, certificate_table, prove_all
 from tests.benchmarks._floating_comparisons import floating_comparisons
+from tests.benchmarks._growth import ROUNDS, draw_growth, growth, growth_table
 from tests.benchmarks._inverse_kinematics import inverse_kinematics_table
-from tests.benchmarks._report import PAGE, facts, rewritten, table, with_section
+from tests.benchmarks._many_laws import LAWS, law_comparison
+from tests.benchmarks._optional_peers import other_peers_table
+from tests.benchmarks._quantities import CASES, QUANTITIES, case, comparison, length
+from tests.benchmarks._report import (
+    PAGE,
+    QUOTE,
+    README,
+    builds_table,
+    factors_table,
+    facts,
+    functions_table,
+    laws_table,
+    quotation,
+    rewritten,
+    table,
+    with_section,
+)
 from tests.benchmarks._rover_comparisons import rover_comparisons
-from tests.benchmarks._timing import measure_all
+from tests.benchmarks._timing import measure, measure_all, progress
 
-SECTIONS: dict[str, Callable[[int | None], str]] = {
-    "Rover with an arm": lambda rounds: table(measure_all(rover_comparisons(), rounds)),
-    "Free-flyer with momentum": lambda rounds: table(measure_all(floating_comparisons(), rounds)),
-    "Inverse kinematics": lambda rounds: inverse_kinematics_table(),
-    "Certificates": lambda rounds: certificate_table(prove_all(certificate_cases())),
+
+def free_flyer(asked: argparse.Namespace) -> str:
+    """Tables of the free-flyer, with factors first; the README quotes them."""
+    measured = measure_all(floating_comparisons(), asked.rounds)
+    loop = next(m for m in measured if m.comparison.job.startswith("closed loop"))
+    if asked.report:
+        quote = quotation(measured[:2], loop)
+        text = README.read_text(encoding="utf-8")
+        README.write_text(rewritten(text, quote, QUOTE), encoding="utf-8")
+    return f"{factors_table(measured[:2], loop)}\n\n{table(measured)}"
+
+
+def functions(asked: argparse.Namespace) -> str:
+    """Tables of single functions, robot by robot."""
+    parts = []
+    for name in CASES:
+        progress(f"functions, {name}")
+        rows = [
+            (title, measure(comparison(name, quantity), asked.rounds), length(case(name), quantity))
+            for quantity, title in QUANTITIES.items()
+        ]
+        parts.append(f"### {name[0].upper()}{name[1:]}\n\n{functions_table(rows)}")
+    return "\n\n".join(parts)
+
+
+def laws(asked: argparse.Namespace) -> str:
+    """Table of whole laws."""
+    rows = []
+    for name, made in LAWS.items():
+        progress(f"law, {name}")
+        rows.append(
+            (measure(law_comparison(name), asked.rounds), made().servo.compile().instructions)
+        )
+    return laws_table(rows)
+
+
+def growing(asked: argparse.Namespace) -> str:
+    """Table of costs against joints; draws the figure too where it is to be in the page."""
+    lines = growth(rounds=asked.rounds or ROUNDS)
+    if asked.report:
+        draw_growth(lines)
+    return growth_table(lines)
+
+
+def builds(asked: argparse.Namespace) -> str:
+    """Table of build times; each is measured once."""
+    found = []
+    for name in ROBOTS:
+        progress(f"build, {name}")
+        found.append(build_times(name))
+    return builds_table(found)
+
+
+SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
+    "Free-flyer with momentum": free_flyer,
+    "Rover with an arm": lambda asked: table(measure_all(rover_comparisons(), asked.rounds)),
+    "Laws of many robots": laws,
+    "Single functions": functions,
+    "Other peers": lambda asked: other_peers_table(asked.rounds),
+    "From a description to the first torque": builds,
+    "Cost against joints": growing,
+    "Inverse kinematics": lambda asked: inverse_kinematics_table(),
+    "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),
 }
 
 
@@ -31,7 +107,7 @@ def main() -> None:
     parser.add_argument("--only", choices=SECTIONS, help="measure this section, keep the others")
     arguments = parser.parse_args()
     wanted = SECTIONS if arguments.only is None else (arguments.only,)
-    tables = {title: SECTIONS[title](arguments.rounds) for title in wanted}
+    tables = {title: SECTIONS[title](arguments) for title in wanted}
     text = "\n\n".join(
         [facts(), *(f"## {title}\n\n{rows}" for title, rows in tables.items())],
     )

@@ -9,6 +9,8 @@ from typing import TypeAlias
 import numpy as np
 
 import concur as cc
+from concur.control._tick import tick_function
+from tests.benchmarks._inner import OurInner, run_of
 from tests.benchmarks._job import Moment
 
 CALLS = 50
@@ -30,11 +32,14 @@ class Contender:
         Makes what is timed; not timed itself.
     library : str
         Empty for ours, else the name of the peer.
+    inner : bool
+        Whether it is timed in a loop in C, which needs compilers.
     """
 
     name: str
     prepare: Callable[[], Run]
     library: str = ""
+    inner: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,7 +96,7 @@ def filled(servo: cc.Servo, states: list[Moment]) -> Run:
         q, s, pose, twist, acceleration = inputs
         for numbers in calls:
             q[:], s[:], pose[:], twist[:], acceleration[:] = numbers
-            tick.update()
+            tick.run()
         return buffers.u
 
     return run
@@ -104,7 +109,30 @@ def updated(servo: cc.Servo, states: list[Moment]) -> Run:
 
     def run() -> np.ndarray:
         for _ in range(CALLS):
-            tick.update()
+            tick.run()
         return tick.buffers.u
 
     return run
+
+
+def law_inner(servo: cc.Servo, states: list[Moment]) -> OurInner:
+    """Our law in a loop in C, in the library that its tick calls."""
+    tick = servo.compile()
+    momentum = tick.buffers.momentum.copy()
+    rest = (momentum,) if momentum.size else ()
+    calls = [
+        (m.q, m.s, m.sample.pose, m.sample.twist, m.sample.acceleration, *rest) for m in states
+    ]
+    return OurInner(tick_function(servo), calls)
+
+
+def looped(servo: cc.Servo, states: list[Moment]) -> Run:
+    """Evaluate our law in a loop in C, in all states."""
+    inner = law_inner(servo, states)
+    run = run_of(inner)
+
+    def torques() -> np.ndarray:
+        run()
+        return inner.results[0][:, 0]
+
+    return torques

@@ -16,6 +16,7 @@ from tests.benchmarks._contender import (
     Law,
     Run,
     filled,
+    looped,
     through,
     updated,
 )
@@ -28,6 +29,7 @@ from tests.benchmarks._floating_job import (
     floating_reference,
     free_flyer,
     station_arm,
+    tilted,
 )
 from tests.benchmarks._floating_mujoco import MujocoFloatingLaw, MujocoFloatingLoop
 from tests.benchmarks._floating_pinocchio import (
@@ -35,10 +37,15 @@ from tests.benchmarks._floating_pinocchio import (
     PinocchioFloatingLaw,
     PinocchioFloatingLoop,
 )
+from tests.benchmarks._inner import TheirInner, run_of
 from tests.benchmarks._job import Moment
+from tests.benchmarks._pinocchio_model import build
 
 SECONDS = 2.0
 """Length of the simulated run, s."""
+
+Made: TypeAlias = Callable[[], tuple[FloatingJob, cc.Servo, list[Moment]]]
+"""Gives a job, its servo and the states of its comparison."""
 
 Peer: TypeAlias = type[PinocchioFloatingLaw] | type[MujocoFloatingLaw]
 
@@ -48,6 +55,13 @@ def floating() -> tuple[FloatingJob, cc.Servo, list[Moment]]:
     """Job, servo and states of the free-flyer."""
     servo = free_flyer().servo()
     return free_flyer(), servo, floating_moments(servo, START, CALLS)
+
+
+@cache
+def without_zeros() -> tuple[FloatingJob, cc.Servo, list[Moment]]:
+    """Job, servo and states of the free-flyer without structural zeros."""
+    servo = tilted().servo()
+    return tilted(), servo, floating_moments(servo, START, CALLS)
 
 
 @cache
@@ -75,26 +89,10 @@ OPTIONS: dict[str, Callable[[], tuple[cc.Servo, list[Moment]]]] = {
 def floating_comparisons() -> list[Comparison]:
     """List all comparisons; nothing is built yet."""
     return [
+        whole_law("whole law, one control tick", floating),
+        whole_law("the same law without structural zeros", without_zeros),
         Comparison(
-            "whole law, one control tick",
-            (
-                Contender("`tick(q, s, sample)`", _tick),
-                Contender(
-                    "buffers filled by the caller, `tick.update()`",
-                    lambda: filled(*floating()[1:]),
-                ),
-                Contender(
-                    "`tick.update()` alone, numbers already in place",
-                    lambda: updated(*floating()[1:]),
-                ),
-                Contender("law over Pinocchio", lambda: _law(PinocchioFloatingLaw), "Pinocchio"),
-                Contender("law over MuJoCo", lambda: _law(MujocoFloatingLaw), "MuJoCo"),
-            ),
-            CALLS,
-            200,
-        ),
-        Comparison(
-            "what options of the law cost, `tick.update()`",
+            "what options of the law cost, `tick.run()`",
             tuple(
                 Contender(name, partial(_filled, prepared)) for name, prepared in OPTIONS.items()
             ),
@@ -105,7 +103,9 @@ def floating_comparisons() -> list[Comparison]:
         Comparison(
             "from bodies to the first torque",
             (
-                Contender("`Mechanism`, `reduce`, `Servo`, `compile`, first call", _build),
+                Contender(
+                    "`Mechanism`, `reduce`, `Servo`, `compile`, first call; compiled before", _build
+                ),
                 Contender(
                     "model and first call over Pinocchio",
                     lambda: _build_peer(PinocchioFloatingLaw),
@@ -131,7 +131,7 @@ def floating_comparisons() -> list[Comparison]:
             9,
             "simulated s",
         ),
-        *_functions(),
+        _lifts(),
     ]
 
 
@@ -139,13 +139,44 @@ def _filled(prepared: Callable[[], tuple[cc.Servo, list[Moment]]]) -> Run:
     return filled(*prepared())
 
 
-def _tick() -> Run:
-    _, servo, states = floating()
-    return through(servo.compile(), states)
+def whole_law(job: str, made: Made) -> Comparison:
+    """One tick of the law of a floating arm of six joints, by all who can do it."""
+    return Comparison(
+        job,
+        (
+            Contender("`tick(q, s, sample)`", lambda: through(made()[1].compile(), made()[2])),
+            Contender("buffers filled by the caller, `tick.run()`", lambda: filled(*made()[1:])),
+            Contender("`tick.run()` alone, numbers already in place", lambda: updated(*made()[1:])),
+            Contender("in a loop in C", lambda: looped(*made()[1:]), inner=True),
+            Contender(
+                "`tick(q, s, sample)`, interpreted",
+                lambda: through(made()[1].compile(interpreted=True), made()[2]),
+            ),
+            Contender("law over Pinocchio", lambda: _law(PinocchioFloatingLaw, made), "Pinocchio"),
+            Contender("law over MuJoCo", lambda: _law(MujocoFloatingLaw, made), "MuJoCo"),
+            Contender(
+                "law over Pinocchio's headers, in a loop in C++",
+                lambda: headers(made),
+                "C++",
+                inner=True,
+            ),
+        ),
+        CALLS,
+        200,
+    )
 
 
-def _law(kind: Peer) -> Run:
-    job, _, states = floating()
+def headers(made: Made) -> Run:
+    """The law in C++ in the states of a job."""
+    job, _, states = made()
+    calls = [(m.q, m.s, m.sample.pose, m.sample.twist, m.sample.acceleration) for m in states]
+    gains = np.concatenate([job.momentum, np.diag(job.stiffness), np.diag(job.damping)])
+    model = build(job.robot)
+    return run_of(TheirInner("law", model, job.output.body, calls, [(6,)], gains))
+
+
+def _law(kind: Peer, made: Made) -> Run:
+    job, _, states = made()
     law: Law = kind(job)
     return through(law, states)
 
@@ -192,41 +223,10 @@ def _mujoco_loop() -> Run:
     return lambda: loop(reference, SECONDS, START, still)[-1]
 
 
-def _functions() -> list[Comparison]:
-    def robot() -> cc.Mechanism:
-        return floating()[0].robot
-
-    rows: list[tuple[str, Contender, Contender]] = [
+def _lifts() -> Comparison:
+    return Comparison(
+        "lift at the momentum: H and h",
         (
-            "mass matrix",
-            Contender("`robot.mass_matrix(q)`", lambda: _each(robot().mass_matrix, 1)),
-            Contender("`crba`", lambda: _each(_peer().mass_matrix, 1), "Pinocchio"),
-        ),
-        (
-            "bias forces",
-            Contender("`robot.bias(q, v)`", lambda: _each(robot().bias, 2)),
-            Contender("`nonLinearEffects`", lambda: _each(_peer().bias, 2), "Pinocchio"),
-        ),
-        (
-            "momentum about the inertial origin",
-            Contender("`robot.momentum(q, v)`", lambda: _each(robot().momentum, 2)),
-            Contender(
-                "`computeCentroidalMomentum`, moved to the origin",
-                lambda: _each(_peer().momentum, 2),
-                "Pinocchio",
-            ),
-        ),
-        (
-            "Jacobian J of the tool and Jdot v",
-            Contender("`robot.jacobian`, `robot.velocity_product`", _motion),
-            Contender(
-                "`forwardKinematics`, `computeJointJacobians`, frame functions",
-                lambda: _pairs(_peer().motion, 2),
-                "Pinocchio",
-            ),
-        ),
-        (
-            "lift at the momentum: H and h",
             Contender("`model.lift(q)`", _lift),
             Contender(
                 "`crba`, momentum carried to the base, Cholesky",
@@ -234,8 +234,9 @@ def _functions() -> list[Comparison]:
                 "Pinocchio",
             ),
         ),
-    ]
-    return [Comparison(job, (ours, peer), CALLS, 200) for job, ours, peer in rows]
+        CALLS,
+        200,
+    )
 
 
 @cache
@@ -245,17 +246,6 @@ def _peer() -> PinocchioFloatingFunctions:
 
 def _arguments(count: int) -> list[tuple[np.ndarray, ...]]:
     return [(m.q, m.v)[:count] for m in floating()[2]]
-
-
-def _each(function: Callable[..., np.ndarray], count: int) -> Run:
-    calls = _arguments(count)
-
-    def run() -> np.ndarray:
-        for numbers in calls:
-            result = function(*numbers)
-        return result
-
-    return run
 
 
 def _pairs(function: Callable[..., tuple[np.ndarray, np.ndarray]], count: int) -> Run:
@@ -269,12 +259,7 @@ def _pairs(function: Callable[..., tuple[np.ndarray, np.ndarray]], count: int) -
     return run
 
 
-def _motion() -> Run:
-    robot, body = floating()[0].robot, floating()[0].output.body
-    return _pairs(
-        lambda q, v: (robot.jacobian(q, body), robot.velocity_product(q, v, body)), count=2
-    )
-
-
 def _lift() -> Run:
-    return _pairs(floating()[1].model.lift, count=1)
+    model = floating()[1].model
+    model.compile_functions("lift")
+    return _pairs(model.lift, count=1)

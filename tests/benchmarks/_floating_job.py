@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -11,6 +11,7 @@ from scipy.spatial.transform import Rotation
 
 import concur as cc
 from tests.benchmarks._job import Moment
+from tests.benchmarks._robots import tilted_free_flyer
 
 MOMENTUM = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
 """About the inertial origin, kg m/s and kg m^2/s: the free-flyer turns at a third rad/s."""
@@ -51,6 +52,12 @@ def free_flyer() -> FloatingJob:
 
 
 @cache
+def tilted() -> FloatingJob:
+    """Build the same with a robot that has no structural zeros."""
+    return replace(free_flyer(), robot=tilted_free_flyer())
+
+
+@cache
 def station_arm() -> FloatingJob:
     """Seven joints for six coordinates of the tip; the station turns slowly."""
     gains = np.diag(np.full(6, STIFFNESS)), np.diag(np.full(6, DAMPING))
@@ -74,9 +81,12 @@ def floating_moments(servo: cc.Servo, start: np.ndarray, count: int) -> list[Mom
         q[7:] += rng.uniform(-0.2, 0.2, len(q) - 7)
         s = rng.uniform(-0.5, 0.5, servo.ns)
         here = servo.output(q)
-        turned = Rotation.from_quat(here[3:]) * Rotation.from_rotvec(rng.uniform(-0.6, 0.6, 3))
-        pose = np.array([*(here[:3] + rng.uniform(-0.2, 0.2, 3)), *turned.as_quat()])
-        sample = cc.ReferenceSample(pose, rng.uniform(-0.3, 0.3, 6), rng.uniform(-0.3, 0.3, 6))
+        hands = []
+        for hand in here.reshape(-1, 7):
+            turned = Rotation.from_quat(hand[3:]) * Rotation.from_rotvec(rng.uniform(-0.6, 0.6, 3))
+            hands += [*(hand[:3] + rng.uniform(-0.2, 0.2, 3)), *turned.as_quat()]
+        twist, acceleration = rng.uniform(-0.3, 0.3, (2, servo.size))
+        sample = cc.ReferenceSample(np.array(hands), twist, acceleration)
         drawn.append(Moment(q, s, servo.model.velocity(q, s), sample))
     return drawn
 

@@ -15,35 +15,10 @@ from scipy.linalg.lapack import dgesv, dposv, dpotrs
 
 import concur as cc
 from tests.benchmarks._floating_job import FloatingJob
+from tests.benchmarks._mujoco_model import build
 
 SERIES = 0.3
 """Angle below which the coefficients of the logarithm are taken from their series, rad."""
-
-
-def build(job: FloatingJob) -> mujoco.MjModel:
-    """Build a floating arm in the order of our joints, with a site for the hand."""
-    spec = mujoco.MjSpec()
-    spec.option.gravity = np.array(job.robot.gravity)
-    spec.option.timestep = 1e-3
-    spec.option.integrator = mujoco.mjtIntegrator.mjINT_RK4
-    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONTACT
-    spec.option.disableflags |= mujoco.mjtDisableBit.mjDSBL_CONSTRAINT
-    made = {None: spec.worldbody}
-    for body in job.robot.bodies:
-        place = body.placement.translation
-        if isinstance(body.joint, cc.joints.Fixed):
-            made[body.parent].add_site(name=body.name, pos=place)
-            continue
-        own = made[body.parent].add_body(name=body.name, pos=place)
-        own.mass, own.ipos = body.inertia.mass, body.inertia.com
-        own.inertia = np.diag(body.inertia.tensor)
-        own.explicitinertial = True
-        if isinstance(body.joint, cc.joints.Revolute):
-            own.add_joint(type=mujoco.mjtJoint.mjJNT_HINGE, axis=body.joint.axis)
-        else:  # the spacecraft
-            own.add_freejoint()
-        made[body.name] = own
-    return spec.compile()
 
 
 class MujocoFloatingLaw:
@@ -56,14 +31,14 @@ class MujocoFloatingLaw:
     """
 
     def __init__(self, job: FloatingJob) -> None:
-        self.model = build(job)
+        self.model = build(job.robot)
         self.data = data = mujoco.MjData(self.model)
         site = self.model.site(job.output.body).id
         self.body = int(self.model.site_bodyid[site])
         # Views of the library's own memory.
         self.q, self.v = data.qpos, data.qvel
         self.place, self.turn = data.site_xpos[site], data.site_xmat[site].reshape(3, 3)
-        self.attitude = data.xquat[self.body]
+        self.carrier, self.own_turn = data.xquat[self.body], self.model.site_quat[site]
         self.base_turn = data.xmat[1].reshape(3, 3)
         self.force, self.torque_about_origin = job.momentum[:3].copy(), job.momentum[3:].copy()
         # The gains are diagonal: products by entries.
@@ -73,7 +48,7 @@ class MujocoFloatingLaw:
         self.right[:3, 6] = self.force
         self.velocity, self.vdot = np.zeros(12), np.zeros(12)
         self.jacobian, self.change = np.zeros((6, 12)), np.zeros((6, 12))
-        self.inverse, self.wanted, self.between = np.zeros((3, 4))
+        self.attitude, self.inverse, self.wanted, self.between = np.zeros((4, 4))
         self.x = np.zeros(6)
         self.flat_turn = np.zeros(9)
         self.wanted_turn = self.flat_turn.reshape(3, 3)
@@ -109,6 +84,7 @@ class MujocoFloatingLaw:
     def command(self, velocity: np.ndarray, sample: cc.ReferenceSample) -> np.ndarray:
         """Wanted rate of the hand's body twist, for that twist."""
         x, turn = self.x, self.turn
+        mujoco.mju_mulQuat(self.attitude, self.carrier, self.own_turn)
         mujoco.mju_negQuat(self.inverse, self.attitude)
         pose, wanted = sample.pose, self.wanted
         wanted[0], wanted[1:] = pose[6], pose[3:6]

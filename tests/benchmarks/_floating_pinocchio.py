@@ -13,33 +13,9 @@ from scipy.linalg.lapack import dgesv, dposv, dpotrs
 
 import concur as cc
 from tests.benchmarks._floating_job import FloatingJob
-from tests.benchmarks._pinocchio import _REVOLUTE
+from tests.benchmarks._pinocchio_model import build
 
 LOCAL = pin.ReferenceFrame.LOCAL
-
-
-def build(robot: cc.Mechanism) -> pin.Model:
-    """Build a floating arm in the order of our joints; what is fixed and weightless: a frame."""
-    model = pin.Model()
-    model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
-    index: dict[str | None, int] = {None: 0}
-    for body in robot.bodies:
-        # Nothing in this robot is placed turned, and no inertia has products.
-        placement = pin.SE3(np.eye(3), np.array(body.placement.translation))
-        parent = index[body.parent]
-        if isinstance(body.joint, cc.joints.Fixed):
-            model.addFrame(pin.Frame(body.name, parent, placement, pin.FrameType.OP_FRAME))
-            continue
-        if isinstance(body.joint, cc.joints.Revolute):
-            joint = _REVOLUTE[tuple(body.joint.axis)]()
-        else:  # the spacecraft
-            joint = pin.JointModelFreeFlyer()
-        index[body.name] = model.addJoint(parent, joint, placement, body.name)
-        inertia = pin.Inertia(
-            body.inertia.mass, np.array(body.inertia.com), np.array(body.inertia.tensor)
-        )
-        model.appendBodyToJoint(index[body.name], inertia, pin.SE3.Identity())
-    return model
 
 
 class PinocchioFloatingLaw:
@@ -177,30 +153,9 @@ class PinocchioFloatingFunctions:
     """Single functions, called with our configurations."""
 
     def __init__(self, law: PinocchioFloatingLaw) -> None:
-        self.law, self.model, self.data, self.hand = law, law.model, law.data, law.hand
+        self.law = law
         self.still = np.zeros(12)
         self.horizontal = np.eye(12)[:, 6:]
-        self.shift = pin.SE3.Identity()
-
-    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
-        return pin.crba(self.model, self.data, q)
-
-    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return pin.nonLinearEffects(self.model, self.data, q, v)
-
-    def momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Momentum about the inertial origin; the library's is about the centre of mass."""
-        momentum = pin.computeCentroidalMomentum(self.model, self.data, q, v)
-        self.shift.translation = self.data.com[0]
-        return self.shift.act(momentum).vector
-
-    def motion(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Jacobian of the hand and Jdot v."""
-        model, data = self.model, self.data
-        pin.forwardKinematics(model, data, q, v, self.still)
-        pin.computeJointJacobians(model, data)
-        jacobian = pin.getFrameJacobian(model, data, self.hand, LOCAL)
-        return jacobian, pin.getFrameAcceleration(model, data, self.hand, LOCAL).vector
 
     def lift(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Lift of shape velocities and velocity without them: v = H s + h."""

@@ -8,7 +8,6 @@ gives kinematics, velocity products and Jacobians, and no quantity is computed t
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pinocchio as pin
@@ -16,33 +15,9 @@ from scipy.linalg.lapack import dgesv
 
 import concur as cc
 from tests.benchmarks._job import lift, rolling
+from tests.benchmarks._pinocchio_model import build
 
 WORLD_AXES = pin.ReferenceFrame.LOCAL_WORLD_ALIGNED
-_REVOLUTE: dict[tuple[float, ...], Any] = {
-    (1.0, 0.0, 0.0): pin.JointModelRX,
-    (0.0, 1.0, 0.0): pin.JointModelRY,
-    (0.0, 0.0, 1.0): pin.JointModelRZ,
-}
-
-
-def build(robot: cc.Mechanism) -> pin.Model:
-    """Build the rover with an arm, joints in our order, a frame for each body."""
-    model = pin.Model()
-    model.gravity = pin.Motion(np.array(robot.gravity), np.zeros(3))
-    index: dict[str | None, int] = {None: 0}
-    for body in robot.bodies:
-        if isinstance(body.joint, cc.joints.Revolute):
-            joint = _REVOLUTE[tuple(body.joint.axis)]()
-        else:  # the planar base
-            joint = pin.JointModelPlanar()
-        # Nothing in this robot is placed turned, and no inertia has products.
-        placement = pin.SE3(np.eye(3), np.array(body.placement.translation))
-        index[body.name] = model.addJoint(index[body.parent], joint, placement, body.name)
-        inertia = pin.Inertia(
-            body.inertia.mass, np.array(body.inertia.com), np.array(body.inertia.tensor)
-        )
-        model.appendBodyToJoint(index[body.name], inertia, pin.SE3.Identity())
-    return model
 
 
 class PinocchioLaw:
@@ -211,36 +186,3 @@ class PinocchioLoop:
             v = v + (h / 6) * (v1 + 2 * (v2 + v3) + v4)
             qs[k + 1], vs[k + 1] = q, v
         return qs, vs
-
-
-class PinocchioFunctions:
-    """Single functions, called with configurations of the library."""
-
-    def __init__(self, law: PinocchioLaw, body: str) -> None:
-        self.model, self.data, self._law = law.model, law.data, law
-        self.joint = self.model.getJointId(body)
-        self.shift = pin.SE3.Identity()
-
-    def configuration(self, q: np.ndarray) -> np.ndarray:
-        """Our configuration in the library's, in an array of its own."""
-        return self._law.configuration(q).copy()
-
-    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
-        return pin.crba(self.model, self.data, q)
-
-    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        return pin.nonLinearEffects(self.model, self.data, q, v)
-
-    def jacobian(self, q: np.ndarray) -> np.ndarray:
-        """Jacobian of the body twist: the joint's own frame is the body's."""
-        return pin.computeJointJacobian(self.model, self.data, q, self.joint)
-
-    def momentum(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Momentum about the inertial origin; the library's is about the centre of mass."""
-        momentum = pin.computeCentroidalMomentum(self.model, self.data, q, v)
-        self.shift.translation = self.data.com[0]
-        return self.shift.act(momentum).vector
-
-    def all_terms(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Everything the library knows, left in its data."""
-        pin.computeAllTerms(self.model, self.data, q, v)

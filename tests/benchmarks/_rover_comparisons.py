@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -15,15 +14,13 @@ from tests.benchmarks._contender import (
     Law,
     Run,
     filled,
+    looped,
     through,
     updated,
 )
 from tests.benchmarks._job import Moment, moments, servo_of, start, task
 from tests.benchmarks._mujoco import MujocoLaw
-from tests.benchmarks._pinocchio import PinocchioFunctions, PinocchioLaw, PinocchioLoop
-
-BODY = "forearm"
-"""Body whose Jacobian is asked for."""
+from tests.benchmarks._pinocchio import PinocchioLaw, PinocchioLoop
 
 
 @cache
@@ -48,10 +45,15 @@ def rover_comparisons() -> list[Comparison]:
             (
                 Contender("`tick(q, s, sample)`", lambda: _through(drawn()[1].compile())),
                 Contender(
-                    "buffers filled by the caller, `tick.update()`", lambda: filled(*drawn()[1:])
+                    "buffers filled by the caller, `tick.run()`", lambda: filled(*drawn()[1:])
                 ),
                 Contender(
-                    "`tick.update()` alone, numbers already in place", lambda: updated(*drawn()[1:])
+                    "`tick.run()` alone, numbers already in place", lambda: updated(*drawn()[1:])
+                ),
+                Contender("in a loop in C", lambda: looped(*drawn()[1:]), inner=True),
+                Contender(
+                    "`tick(q, s, sample)`, interpreted",
+                    lambda: _through(drawn()[1].compile(interpreted=True)),
                 ),
                 Contender(
                     "law over Pinocchio", lambda: _through(peer_law(PinocchioLaw)), "Pinocchio"
@@ -64,7 +66,9 @@ def rover_comparisons() -> list[Comparison]:
         Comparison(
             "from bodies to the first torque",
             (
-                Contender("`Mechanism`, `reduce`, `Servo`, `compile`, first call", _build),
+                Contender(
+                    "`Mechanism`, `reduce`, `Servo`, `compile`, first call; compiled before", _build
+                ),
                 Contender(
                     "model and first call over Pinocchio",
                     lambda: _build_peer(PinocchioLaw),
@@ -79,7 +83,6 @@ def rover_comparisons() -> list[Comparison]:
         ),
         _simulation(1),
         _simulation(10),
-        *_functions(),
     ]
 
 
@@ -129,113 +132,3 @@ def _simulation(seconds: int) -> Comparison:
         9,
         "simulated s",
     )
-
-
-def _functions() -> list[Comparison]:
-    rows = [
-        (
-            "mass matrix",
-            Contender("`robot.mass_matrix(q)`", lambda: _of_q(_robot().mass_matrix)),
-            Contender("`crba`", lambda: _of_q(_peer().mass_matrix, _peer()), "Pinocchio"),
-        ),
-        (
-            "bias forces",
-            Contender("`robot.bias(q, v)`", lambda: _of_state(_robot().bias)),
-            Contender("`nonLinearEffects`", lambda: _of_state(_peer().bias, _peer()), "Pinocchio"),
-        ),
-        (
-            f"Jacobian of the {BODY}",
-            Contender(
-                f'`robot.jacobian(q, "{BODY}")`',
-                lambda: _of_q(_robot().jacobian, None, BODY),
-            ),
-            Contender(
-                "`computeJointJacobian`", lambda: _of_q(_peer().jacobian, _peer()), "Pinocchio"
-            ),
-        ),
-        (
-            "momentum about the inertial origin",
-            Contender("`robot.momentum(q, v)`", lambda: _of_state(_robot().momentum)),
-            Contender(
-                "`computeCentroidalMomentum`, moved to the origin",
-                lambda: _of_state(_peer().momentum, _peer()),
-                "Pinocchio",
-            ),
-        ),
-        (
-            "these four together",
-            Contender("the four calls", _four),
-            Contender("`computeAllTerms`", _all_terms, "Pinocchio"),
-        ),
-    ]
-    return [Comparison(job, (ours, peer), CALLS, 200) for job, ours, peer in rows]
-
-
-def _robot() -> cc.Mechanism:
-    return drawn()[0].robot
-
-
-@cache
-def _peer() -> PinocchioFunctions:
-    job = drawn()[0]
-    law = PinocchioLaw(job.robot, job.outputs, job.stiffness, job.damping)
-    return PinocchioFunctions(law, BODY)
-
-
-def _states(peer: PinocchioFunctions | None) -> list[tuple[np.ndarray, np.ndarray]]:
-    """States in our coordinates, or already in those of the peer."""
-    states = drawn()[2]
-    return [(m.q if peer is None else peer.configuration(m.q), m.v) for m in states]
-
-
-def _of_q(
-    function: Callable[..., np.ndarray], peer: PinocchioFunctions | None = None, *rest: str
-) -> Run:
-    configurations = [q for q, _ in _states(peer)]
-
-    def run() -> np.ndarray:
-        for q in configurations:
-            result = function(q, *rest)
-        return result
-
-    return run
-
-
-def _of_state(
-    function: Callable[[np.ndarray, np.ndarray], np.ndarray],
-    peer: PinocchioFunctions | None = None,
-) -> Run:
-    states = _states(peer)
-
-    def run() -> np.ndarray:
-        for q, v in states:
-            result = function(q, v)
-        return result
-
-    return run
-
-
-def _four() -> Run:
-    robot, states = _robot(), _states(None)
-
-    def run() -> np.ndarray:
-        for q, v in states:
-            mass = robot.mass_matrix(q)
-            bias = robot.bias(q, v)
-            robot.jacobian(q, BODY)
-            robot.momentum(q, v)
-        return np.column_stack([mass, bias])
-
-    return run
-
-
-def _all_terms() -> Run:
-    peer = _peer()
-    states = _states(peer)
-
-    def run() -> np.ndarray:
-        for q, v in states:
-            peer.all_terms(q, v)
-        return np.column_stack([peer.data.M, peer.data.nle])
-
-    return run

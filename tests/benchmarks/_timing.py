@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import gc
+import os
+import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -50,13 +53,15 @@ def measure(comparison: Comparison, rounds: int | None = None) -> Measured:
     rounds : int, optional
         How often each contender is timed; default what the comparison asks for.
     """
+    progress(comparison.job)
     runs = [contender.prepare() for contender in comparison.contenders]
     for run in runs:
         run()  # caches, lazily built functions
     gc.collect()
     gc.disable()
     try:
-        times = [[_seconds(run) for run in runs] for _ in range(rounds or comparison.rounds)]
+        with on_one_processor():
+            times = [[_seconds(run) for run in runs] for _ in range(rounds or comparison.rounds)]
     finally:
         gc.enable()
     return Measured(comparison, np.array(times) / comparison.count)
@@ -65,6 +70,26 @@ def measure(comparison: Comparison, rounds: int | None = None) -> Measured:
 def measure_all(comparisons: Iterable[Comparison], rounds: int | None = None) -> list[Measured]:
     """Time comparisons one after the other."""
     return [measure(comparison, rounds) for comparison in comparisons]
+
+
+@contextmanager
+def on_one_processor() -> Iterator[None]:
+    """Stay on one processor for a while, where the system lets a process choose."""
+    if not hasattr(os, "sched_setaffinity"):
+        yield
+        return
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(before)})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def progress(what: str) -> None:
+    """Say what goes on, where somebody may be waiting."""
+    if sys.stderr.isatty():
+        print(what, file=sys.stderr, flush=True)
 
 
 def _seconds(run: Callable[[], object]) -> float:

@@ -6,8 +6,15 @@ import numpy as np
 import pytest
 
 import concur as cc
-from tests.benchmarks._contender import filled
-from tests.benchmarks._floating_comparisons import OPTIONS, floating, limited, redundant
+from tests.benchmarks._contender import filled, looped
+from tests.benchmarks._floating_comparisons import (
+    OPTIONS,
+    floating,
+    headers,
+    limited,
+    redundant,
+    without_zeros,
+)
 from tests.benchmarks._floating_job import START, TORQUE_LIMIT, floating_reference
 from tests.benchmarks._floating_mujoco import (
     SERIES,
@@ -26,7 +33,7 @@ PEERS = [PinocchioFloatingLaw, MujocoFloatingLaw]
 
 
 def test_states_are_far_from_singular_and_differ():
-    for servo, states in (floating()[1:], redundant()):
+    for servo, states in (floating()[1:], without_zeros()[1:], redundant()):
         assert min(servo.margin(m.q) for m in states) > 100 * servo.singular_margin
         torques = np.array([servo.torque(m.q, m.s, m.sample) for m in states])
         assert (torques.std(axis=0) > 0.1 * np.abs(torques).mean(axis=0)).all()
@@ -42,8 +49,9 @@ def test_momentum_and_errors_are_not_small():
 
 
 @pytest.mark.parametrize("kind", PEERS)
-def test_tick_equals_the_law_over_a_peer(kind):
-    job, servo, states = floating()
+@pytest.mark.parametrize("made", [floating, without_zeros])
+def test_tick_equals_the_law_over_a_peer(made, kind):
+    job, servo, states = made()
     tick, law = servo.compile(), kind(job)
     for moment in states:
         ours = tick(moment.q, moment.s, moment.sample)
@@ -122,19 +130,30 @@ def test_closed_loops_are_the_same():
     assert_close(qs, run.q, 1e-9)
 
 
-def test_single_functions_equal_pinocchios():
+def test_lift_equals_the_lift_over_pinocchio():
     job, servo, states = floating()
-    robot, theirs = job.robot, PinocchioFloatingFunctions(PinocchioFloatingLaw(job))
+    theirs = PinocchioFloatingFunctions(PinocchioFloatingLaw(job))
     for moment in states:
-        q, v = moment.q, moment.v
-        assert_close(robot.mass_matrix(q), theirs.mass_matrix(q), 1e-12)
-        assert_close(robot.bias(q, v), theirs.bias(q, v), 1e-12)
-        assert_close(robot.momentum(q, v), theirs.momentum(q, v), 1e-12)
-        jacobian, product = theirs.motion(q, v)
-        assert_close(robot.jacobian(q, "tool"), jacobian, 1e-12)
-        assert_close(robot.velocity_product(q, v, "tool"), product, 1e-12)
-        for ours, own in zip(servo.model.lift(q), theirs.lift(q), strict=True):
+        for ours, own in zip(servo.model.lift(moment.q), theirs.lift(moment.q), strict=True):
             assert_close(ours, own, 1e-12)
+
+
+def test_in_c_the_law_leaves_the_torques_of_the_tick(compiler):
+    for servo, states in (floating()[1:], without_zeros()[1:]):
+        last = states[-1]
+        u = servo.compile()(last.q, last.s, last.sample)
+        np.testing.assert_array_equal(looped(servo, states)(), u)
+
+
+@pytest.mark.slow  # compiles Pinocchio's headers, for a minute where no other test has
+@pytest.mark.parametrize("made", [floating, without_zeros])
+def test_law_in_cpp_equals_ours(made, compiler):
+    _, servo, states = made()
+    for count in range(1, len(states) + 1):
+        last = states[count - 1]
+        theirs = headers(lambda count=count: (made()[0], servo, made()[2][:count]))()
+        ours = servo.torque(last.q, last.s, last.sample)
+        np.testing.assert_allclose(theirs, ours, rtol=0.0, atol=1e-9)
 
 
 def test_coefficients_join_where_the_series_ends():

@@ -1,0 +1,302 @@
+"""Drake, adam and urdf2casadi, where they are installed: the same functions, for some robots.
+
+They read a robot from a URDF text, which is written here. Drake computes in C++ called from
+Python; adam and urdf2casadi make CasADi graphs, which are called in CasADi's plain way and whose
+lengths are compared with ours. urdf2casadi knows arms on a fixed base only.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+import concur as cc
+from tests.benchmarks._contender import Comparison, Contender, Run
+from tests.benchmarks._quantities import (
+    COUNT,
+    QUANTITIES,
+    Calls,
+    Case,
+    case,
+    length,
+    ours,
+    through,
+)
+from tests.benchmarks._report import beside, duration
+from tests.benchmarks._timing import measure
+
+ROBOTS = "free-flyer, 6 joints", "the same without structural zeros", "24 joints"
+"""Robots that are compared: on a free base, with one arm."""
+
+PEERS = {"drake": "pydrake", "adam-robotics": "adam", "urdf2casadi": "urdf2casadi"}
+"""Module of each distribution."""
+
+
+def installed() -> list[str]:
+    """Which of them are there."""
+    return [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
+
+
+def urdf(robot: cc.Mechanism) -> str:
+    """Write a robot of free, revolute and fixed joints as URDF; links without mass get none."""
+    parts = [f'<robot name="{robot.name}">']
+    for body in robot.bodies:
+        inertia = body.inertia
+        inside = ""
+        if inertia.mass:
+            names = ("ixx", 0, 0), ("ixy", 0, 1), ("ixz", 0, 2), ("iyy", 1, 1), ("iyz", 1, 2)
+            moments = " ".join(
+                f'{name}="{float(inertia.tensor[i, j])!r}"'
+                for name, i, j in (*names, ("izz", 2, 2))
+            )
+            inside = (
+                f'<inertial><origin xyz="{_text(inertia.com)}" rpy="0 0 0"/>'
+                f'<mass value="{inertia.mass!r}"/><inertia {moments}/></inertial>'
+            )
+        parts.append(f'<link name="{body.name}">{inside}</link>')
+        if body.parent is None:
+            continue
+        angles = Rotation.from_quat(body.placement.rotation).as_euler("xyz")
+        moving = isinstance(body.joint, cc.joints.Revolute)
+        axis = f'<axis xyz="{_text(body.joint.axis)}"/>' if moving else ""
+        parts.append(
+            f'<joint name="{body.name}_joint" type="{"continuous" if moving else "fixed"}">'
+            f'<origin xyz="{_text(body.placement.translation)}" rpy="{_text(angles)}"/>'
+            f'<parent link="{body.parent}"/><child link="{body.name}"/>{axis}</joint>'
+        )
+    return "\n".join([*parts, "</robot>"])
+
+
+def _text(numbers: Any) -> str:
+    return " ".join(repr(float(x)) for x in numbers)
+
+
+class DrakeFunctions:
+    """The functions over Drake's Python interface; a free base is turned in inertial axes there."""
+
+    quantities = "mass_matrix", "bias", "motion"
+
+    def __init__(self, made: Case) -> None:
+        from pydrake.multibody.parsing import Parser
+        from pydrake.multibody.plant import MultibodyPlant
+        from pydrake.multibody.tree import JacobianWrtVariable
+
+        robot = made.robot
+        self.robot, self.plant = robot, MultibodyPlant(0.0)
+        Parser(self.plant).AddModelsFromString(urdf(robot), "urdf")
+        self.plant.mutable_gravity_field().set_gravity_vector(np.array(robot.gravity))
+        self.plant.Finalize()
+        self.context = self.plant.CreateDefaultContext()
+        self.world, self.hand = self.plant.world_frame(), self.plant.GetFrameByName(made.hand)
+        self.wrt, self.nq = JacobianWrtVariable.kV, robot.nq
+        self.x = np.zeros(robot.nq + robot.nv)
+
+    def place(self, q: np.ndarray, v: np.ndarray | None = None) -> None:
+        """Set a state, given in the library's coordinates."""
+        self.x[: self.nq] = q
+        if v is not None:
+            self.x[self.nq :] = v
+        self.plant.SetPositionsAndVelocities(self.context, self.x)
+
+    def configuration(self, q: np.ndarray) -> np.ndarray:
+        """Our configuration: quaternion first, its scalar part first."""
+        return np.concatenate([q[6:7], q[3:6], q[:3], q[7:]])
+
+    def turned(self, q: np.ndarray) -> np.ndarray:
+        """Map from our velocities to the library's: angular part first, inertial axes."""
+        nv = self.robot.nv
+        turn, rotation = np.eye(nv), Rotation.from_quat(q[3:7]).as_matrix()
+        turn[:6, :6] = 0.0
+        turn[:3, 3:6] = turn[3:6, :3] = rotation
+        return turn
+
+    def mass_matrix(self, q: np.ndarray) -> np.ndarray:
+        self.place(q)
+        return self.plant.CalcMassMatrix(self.context)
+
+    def bias(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        self.place(q, v)
+        forces = self.plant.CalcBiasTerm(self.context)
+        return forces - self.plant.CalcGravityGeneralizedForces(self.context)
+
+    def motion(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Angular part first, in the axes of the hand."""
+        self.place(q, v)
+        plant, context, hand, world = self.plant, self.context, self.hand, self.world
+        origin = np.zeros(3)
+        jacobian = plant.CalcJacobianSpatialVelocity(context, self.wrt, hand, origin, world, hand)
+        bias = plant.CalcBiasSpatialAcceleration(context, self.wrt, hand, origin, world, hand)
+        return jacobian, bias.get_coeffs()
+
+
+class AdamFunctions:
+    """The functions as adam's CasADi graphs, with the base's twist in its own axes, as ours."""
+
+    quantities = "mass_matrix", "bias", "momentum_matrix"
+
+    def __init__(self, made: Case) -> None:
+        import adam
+        from adam.casadi import KinDynComputations
+
+        robot = made.robot
+        joints = [
+            f"{b.name}_joint" for b in robot.bodies if isinstance(b.joint, cc.joints.Revolute)
+        ]
+        with tempfile.TemporaryDirectory() as place:
+            path = Path(place) / "robot.urdf"
+            path.write_text(urdf(robot), encoding="utf-8")
+            gravity = np.array([*robot.gravity, 0.0, 0.0, 0.0])
+            kinematics = KinDynComputations(str(path), joints, gravity=gravity)
+        kinematics.set_frame_velocity_representation(adam.Representations.BODY_FIXED_REPRESENTATION)
+        self.functions: dict[str, ca.Function] = {
+            "mass_matrix": kinematics.mass_matrix_fun(),
+            "bias": kinematics.bias_force_fun(),
+            "momentum_matrix": kinematics.centroidal_momentum_matrix_fun(),
+        }
+
+    def graph(self, quantity: str) -> ca.Function:
+        """The library's graph of scalars, its common parts shared."""
+        expanded = self.functions[quantity].expand()
+        symbols = expanded.sx_in()
+        return ca.Function(quantity, symbols, expanded.call(symbols), {"cse": True})
+
+    def mass_matrix(self, pose: np.ndarray, angles: np.ndarray) -> ca.DM:
+        return self.functions["mass_matrix"](pose, angles)
+
+    def bias(
+        self, pose: np.ndarray, angles: np.ndarray, base: np.ndarray, rates: np.ndarray
+    ) -> ca.DM:
+        return self.functions["bias"](pose, angles, base, rates)
+
+    def momentum_matrix(self, pose: np.ndarray, angles: np.ndarray) -> ca.DM:
+        return self.functions["momentum_matrix"](pose, angles)
+
+
+@cache
+def drake(name: str) -> DrakeFunctions:
+    """Build a robot in Drake, once."""
+    return DrakeFunctions(case(name))
+
+
+@cache
+def adam(name: str) -> AdamFunctions:
+    """Build a robot in adam, once."""
+    return AdamFunctions(case(name))
+
+
+def drake_run(name: str, quantity: str) -> Run:
+    """Call a function over Drake in all states."""
+    library = drake(name)
+    calls: Calls = []
+    for q, *rest in case(name).calls(quantity):
+        turned = [library.turned(q) @ v for v in rest]
+        calls.append((library.configuration(q), *turned))
+    return through(getattr(library, quantity), calls)
+
+
+def adam_arguments(q: np.ndarray, v: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+    """Our state as adam takes it."""
+    pose = np.eye(4)
+    pose[:3, :3], pose[:3, 3] = Rotation.from_quat(q[3:7]).as_matrix(), q[:3]
+    return (pose, q[7:]) if v is None else (pose, q[7:], v[:6], v[6:])
+
+
+def adam_run(name: str, quantity: str) -> Run:
+    """Call a function of adam in all states."""
+    function: Callable[..., ca.DM] = getattr(adam(name), quantity)
+    calls = [adam_arguments(*numbers) for numbers in case(name).calls(quantity)]
+
+    def run() -> np.ndarray:
+        for numbers in calls:
+            result = function(*numbers)
+        return np.array(result)
+
+    return run
+
+
+def other_comparison(name: str, quantity: str) -> Comparison:
+    """One function by ours and by those of the peers that are installed and have it."""
+    known = installed()
+    contenders = [
+        Contender("ours", lambda: through(ours(case(name), quantity), case(name).calls(quantity)))
+    ]
+    if "drake" in known and quantity in DrakeFunctions.quantities:
+        contenders.append(Contender("over Drake", lambda: drake_run(name, quantity), "Drake"))
+    if "adam-robotics" in known and quantity in AdamFunctions.quantities:
+        contenders.append(Contender("by adam", lambda: adam_run(name, quantity), "adam"))
+    title = f"{name}: {QUANTITIES[quantity]}"
+    return Comparison(title, tuple(contenders), COUNT, 60, alike=False)
+
+
+def fixed_arm() -> cc.Mechanism:
+    """Build the arm of the free-flyer on a base that stands still: all that urdf2casadi takes."""
+    base, *arm = cc.robots.free_flyer().bodies
+    return cc.Mechanism("fixed_arm", [cc.Body(base.name, cc.joints.Fixed()), *arm])
+
+
+def urdf2casadi_graphs() -> dict[str, tuple[ca.Function, ca.Function]]:
+    """Graphs of an arm on a base that stands still, by quantity: ours, and urdf2casadi's."""
+    from urdf2casadi.urdfparser import URDFparser
+
+    robot = fixed_arm()
+    parser = URDFparser()
+    parser.from_string(urdf(robot))
+    root, tip = robot.bodies[0].name, robot.bodies[-1].name
+    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+    mass = parser.get_inertia_matrix_crba(root, tip)
+    bias = parser.get_coriolis_rnea(root, tip)
+    return {
+        "mass_matrix": (_shared([q], robot.mass_matrix(q)), _shared([q], mass(q))),
+        "bias": (_shared([q, v], robot.bias(q, v)), _shared([q, v], bias(q, v))),
+    }
+
+
+def _shared(inputs: list[ca.SX], result: ca.SX) -> ca.Function:
+    return ca.Function("graph", inputs, [ca.densify(result)], {"cse": True})
+
+
+def other_peers_table(rounds: int | None) -> str:
+    """Times and lengths of graphs beside those of the peers that are installed."""
+    known = installed()
+    if not known:
+        return f"Not installed here: {', '.join(PEERS)}."
+    told = ", ".join(f"{name} {version(name)}" for name in known)
+    lines = [
+        f"With {told}.",
+        "",
+        "| robot | function | ours | over Drake | adam | instructions | of adam | of urdf2casadi |",
+        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for name in ROBOTS:
+        for quantity, title in QUANTITIES.items():
+            result = measure(other_comparison(name, quantity), rounds)
+            mine, *peers = result.comparison.contenders
+            by = {peer.library: peer for peer in peers}
+            if not peers:
+                continue
+            theirs = adam(name).graph(quantity).n_instructions() if "adam" in by else ""
+            cells = [
+                name,
+                title,
+                duration(result.median(mine)),
+                *(beside(result, mine, by[p]) if p in by else "" for p in ("Drake", "adam")),
+                str(length(case(name), quantity)),
+                str(theirs),
+                "",
+            ]
+            lines.append(f"| {' | '.join(cells)} |")
+    if "urdf2casadi" in known:
+        for quantity, (own, other) in urdf2casadi_graphs().items():
+            counts = str(own.n_instructions()), "", str(other.n_instructions())
+            cells = ["arm of 6 joints, base fixed", QUANTITIES[quantity], "", "", "", *counts]
+            lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
