@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
 
 import casadi as ca
 
-from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.codegen import Array, EvaluatedMethods, evaluated, write_fmu
 from concur.dynamics import solve_positive_definite
-from concur.errors import SimulationError
+from concur.errors import SimulationError, UnknownNameError
 from concur.multibody import Mechanism
-from concur.reduction import along
+from concur.reduction import ReducedModel, along
+from concur.simulation._fmu import plant_fmu
 
 STABILISATION = 10.0
 """Default rate at which a residual of the constraints decays, 1/s."""
@@ -112,3 +115,60 @@ class Plant(EvaluatedMethods):
         rest = -self.stabilisation * (rows @ v) - turning - rows @ free
         multipliers = solve_positive_definite(rows @ reaction, rest)
         return free + reaction @ multipliers, multipliers
+
+    def export(
+        self,
+        directory: str | PathLike[str],
+        model: ReducedModel | None = None,
+        target: str = "fmu",
+        fmi: str = "3.0",
+        step: float = 1e-3,
+    ) -> Path:
+        """Write the plant as a unit for co-simulation that other simulators load.
+
+        Parameters
+        ----------
+        directory : path
+            Where the archive goes; made if it is missing.
+        model : ReducedModel, optional
+            A reduced model of the robot: then the unit starts from shape velocities, and, where
+            the robot floats, from a momentum, instead of from all velocities.
+        target : str
+            "fmu".
+        fmi : str
+            Version of FMI, "3.0" or "2.0".
+        step : float
+            Step of its integration, s, by the Runge-Kutta method of fourth order.
+
+        Returns
+        -------
+        pathlib.Path
+            The archive, with sources and, where a compiler is found, a binary for this machine.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such target or version.
+        SimulationError
+            If the model is one of another robot, or the step is not above zero.
+
+        Warns
+        -----
+        CompilerWarning
+            If there is no binary in it since none could be compiled.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> robot = cc.robots.rover_arm()
+        >>> cc.Plant(robot).export("units", cc.reduce(robot)).name    # doctest: +SKIP
+        'rover_arm_plant.fmu'
+        """
+        if target != "fmu":
+            raise UnknownNameError(
+                f"plant of `{self.name}`, `target`",
+                expected='"fmu"',
+                came=repr(target),
+                cure="Leave it out.",
+            )
+        return write_fmu(plant_fmu(self, model, step), directory, fmi)
