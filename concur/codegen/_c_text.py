@@ -29,10 +29,16 @@ _SIGNATURE = re.compile(
     re.MULTILINE,
 )
 _CALL = re.compile(r", iw, w, 0\)")
+_CONDITION, _NEGATION = re.compile(r"\(([aw]\d+)\?"), re.compile(r"\(! ?([aw]\d+) ?\)")
+_BOTH = re.compile(r"\(([aw]\d+)(&&|\|\|)([aw]\d+)\)")
 _NUMBER = re.compile(r"(?<![\w.])(\d+\.\d*(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+)(?![\w.])")
 _MATHS = re.compile(
     r"\b(sqrt|sin|cos|tan|asin|acos|atan|atan2|sinh|cosh|tanh|exp|expm1|log|log1p|pow|hypot|"
     r"fabs|fmin|fmax|fmod|floor|ceil|copysign)\("
+)
+_RUNTIME = re.compile(
+    r"^(?:casadi_real|casadi_int|void|int) (?P<name>casadi_\w+)\([^{;]*\) \{(?:[^\n]*\}|.*?^\})\n",
+    re.DOTALL | re.MULTILINE,
 )
 _SUPPORT = {
     "casadi_sq": "static real_t casadi_sq(real_t x) { return x * x; }\n",
@@ -120,6 +126,7 @@ def c_text(function: ca.Function, precision: str) -> CText:
     end = text.find("CASADI_SYMBOL_EXPORT int law(")
     if head is None or end < 0:
         raise _unknown("a text of another form")
+    runtime = {found["name"]: found[0] for found in _RUNTIME.finditer(text[: head.start()])}
     text = text[head.end() : end]
     for constant in list(_CONSTANT.finditer(text)):
         if len(re.findall(rf"\b{constant[1]}\b", text)) == 1:
@@ -136,18 +143,28 @@ def c_text(function: ca.Function, precision: str) -> CText:
     )
     text = _CALL.sub(", iw, w, more)", text)
     text, further = fill_holes(text)
-    text = re.sub(r"\bcasadi_real\b", "real_t", text)
-    text = re.sub(r"\bcasadi_int\b", "int", text)
-    text = text.replace("static int casadi_f0(", "static int law(")
+    text = _plain_types(text).replace("static int casadi_f0(", "static int law(")
+    # Conditions are comparisons: a number is none, say compilers that are asked about conversions.
+    text = _CONDITION.sub(r"(\1!=0?", text)
+    text = _NEGATION.sub(r"(\1==0)", text)
+    text = _BOTH.sub(r"(\1!=0\2\3!=0)", text)
     if function.is_a("SXFunction"):
         text = re.sub(r"arg\[(\d+)\]\? (arg\[\1\]\[\d+\]) : 0", r"\2", text)
         text = re.sub(r"if \(res\[\d+\]!=0\) (res\[)", r"\1", text)
     used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", text))
     defined = set(re.findall(r"\b(casadi_[a-z]\w*)(?:\(const|\[\d+\] =)", text))
-    unknown = [n for n in used if n not in _SUPPORT and n not in defined]
+    wanted = [name for name in used if name not in _SUPPORT and name not in defined]
+    support = ""
+    for name in wanted:
+        if name not in runtime:
+            raise _unknown(f"`{name}`")
+        support += f"static {_plain_types(runtime[name])}"
+    used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", support + text))
+    unknown = [name for name in used if name not in {*_SUPPORT, *wanted, *defined}]
     if unknown:
         raise _unknown(f"`{unknown[0]}`")
-    text = "".join(code for name, code in _SUPPORT.items() if name in used) + "\n" + text
+    support = "".join(code for name, code in _SUPPORT.items() if name in used) + support
+    text = f"{support}\n{text}"
     if precision == "single":
         text = _MATHS.sub(r"\1f(", _NUMBER.sub(_short, text))
     return CText(
@@ -155,7 +172,7 @@ def c_text(function: ca.Function, precision: str) -> CText:
         max(1, int(named.sz_arg())),
         max(1, int(named.sz_res())),
         max(1, int(named.sz_iw())),
-        max(1, int(named.sz_w())),
+        1 if function.is_a("SXFunction") else max(1, int(named.sz_w())),
         max(1, further),
     )
 
@@ -186,6 +203,10 @@ def real_type(precision: str) -> str:
             cure='"single" is for controllers that compute in double precision by software.',
         )
     return _REAL[precision]
+
+
+def _plain_types(text: str) -> str:
+    return re.sub(r"\bcasadi_int\b", "int", re.sub(r"\bcasadi_real\b", "real_t", text))
 
 
 def _renamed(function: ca.Function) -> ca.Function:

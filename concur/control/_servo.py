@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
 
 import casadi as ca
@@ -18,6 +19,7 @@ from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_
 from concur.control._allocation import read_limits
 from concur.control._conditions import consistency, invertibility, matching_counts
 from concur.control._error_dynamics import ErrorDynamics
+from concur.control._export import SPEED_LIMIT, export_servo
 from concur.control._feasibility import Feasibility, follow
 from concur.control._fitting import fitting
 from concur.control._gains import read_gain
@@ -54,6 +56,8 @@ from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 if TYPE_CHECKING:
     import control
     from matplotlib.figure import Figure
+
+    from concur.codegen._c_export import CFolder
 
 
 @dataclass(frozen=True, eq=False)
@@ -697,6 +701,46 @@ class Servo(EvaluatedMethods):
             momentum too where the model rests on one.
         """
         return Tick(self, interpreted)
+
+    def export(
+        self,
+        directory: str | PathLike[str],
+        target: str = "c",
+        name: str | None = None,
+        precision: str = "double",
+        speed_limit: ArrayLike = SPEED_LIMIT,
+    ) -> CFolder:
+        """Write the law for a controller: C99 that stands alone, with what it takes to try it.
+
+        Parameters
+        ----------
+        directory : path
+            Folder of the files; made if it is missing.
+        target : str
+            "c" for C99 without libraries.
+        name : str, optional
+            With what all names in the code begin; default the robot's name.
+        precision : str
+            "double", or "single" for controllers without double precision: the error is measured
+            and written beside the code.
+        speed_limit : float or array_like
+            Velocity above which the code refuses a state, m/s or rad/s; a number, or one for
+            each velocity that the law takes.
+
+        Returns
+        -------
+        CFolder
+            What was written; its README says how it is compiled, tried and used.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such target.
+        ConcurError
+            If an option is out of range, the law cannot be exported so, or the files cannot be
+            written.
+        """
+        return export_servo(self, directory, target, name, precision, speed_limit)
 
     def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
         """Check a sample against the outputs and flatten it.

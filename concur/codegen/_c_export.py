@@ -1,0 +1,260 @@
+"""Export to C99: a folder that a controller's project takes as it is.
+
+The folder holds the code, a programme that replays states through it, a CMake file, a README and a
+manifest. It is the same, byte by byte, for the same function and versions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from concur.codegen._c_text import c_text, real_type
+from concur.codegen._exported import Exported, Signal, Vector
+from concur.codegen._single_precision import single_precision
+from concur.errors import ConcurError
+
+_TEMPLATES = Path(__file__).with_name("c")
+_MARGIN = 10.0  # of the tolerance in single precision over the largest error that was measured
+
+
+@dataclass(frozen=True)
+class SingleError:
+    """Error of outputs in single precision.
+
+    Parameters
+    ----------
+    largest, usual : float
+        Largest and median error over the states, relative to the largest number that comes out
+        of a state, or to 1.
+    states : int
+        How many states it was measured on.
+    left_out : int
+        How many more have another code in single precision than in double.
+    """
+
+    largest: float
+    usual: float
+    states: int
+    left_out: int
+
+
+@dataclass(frozen=True)
+class CFolder:
+    """Exported C.
+
+    Parameters
+    ----------
+    name : str
+        Name of the code, with which all its public names begin.
+    files : tuple of pathlib.Path
+        What was written.
+    states : int
+        How many states its replay tries.
+    error : SingleError or None
+        Error of single precision; None in double precision.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    states: int
+    error: SingleError | None
+
+
+def write_c(exported: Exported, directory: Path, precision: str = "double") -> CFolder:
+    """Write a function in C99, with all that belongs to it.
+
+    Parameters
+    ----------
+    exported : Exported
+        The function.
+    directory : pathlib.Path
+        Folder of the files; made if it is missing. Files of the same names are replaced.
+    precision : str
+        "double", or "single" for controllers without double precision.
+
+    Returns
+    -------
+    CFolder
+        What was written.
+
+    Raises
+    ------
+    ConcurError
+        If there is no such precision, it is too coarse for the function, or the files cannot be
+        written.
+    """
+    real = real_type(precision)
+    law = c_text(exported.function, precision)
+    if precision == "single" and law.further > 1:
+        raise ConcurError(
+            f"export of `{exported.name}`, `precision`",
+            expected="double precision for torque limits, whose programme needs it",
+            came='"single"',
+            cure='Leave `precision` at "double", or limit the torques behind the law.',
+        )
+    vectors, tolerance, error = list(exported.vectors), exported.tolerance, None
+    if precision == "single":
+        vectors, error = _rounded(exported)
+        tolerance = _MARGIN * error.largest
+    facts = {**exported.facts, "source": _digest(law.text)}
+    given = {
+        "name": exported.name,
+        "upper": exported.name.upper(),
+        "title": exported.title,
+        "inputs": exported.inputs,
+        "outputs": exported.outputs,
+        "codes": exported.codes,
+        "largest_code": max(code.number for code in exported.codes),
+        "quaternions": any(signal.quaternions for signal in exported.inputs),
+        "preset_momentum": any(signal.name == "momentum" for signal in exported.inputs),
+        "programmes": law.further > 1,
+        "drift": exported.drift,
+        "law": law,
+        "real": real,
+        "f": "f" if precision == "single" else "",
+        "precision": precision,
+        "vectors": vectors,
+        "tolerance": tolerance,
+        "error": error,
+        "facts": facts,
+        "memory": _memory(law, exported, 8 if precision == "double" else 4),
+        "n_in": sum(signal.size for signal in exported.inputs),
+        "n_out": sum(signal.size for signal in exported.outputs),
+    }
+    environment = _environment(precision)
+    texts = {
+        f"{exported.name}.h": "header.h.j2",
+        f"{exported.name}.c": "source.c.j2",
+        "replay.c": "replay.c.j2",
+        "CMakeLists.txt": "CMakeLists.txt.j2",
+        "README.md": "README.md.j2",
+    }
+    written = {
+        name: environment.get_template(template).render(given) for name, template in texts.items()
+    }
+    written["manifest.json"] = json.dumps(_manifest(exported, given, written), indent=2) + "\n"
+    files = []
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        for name, text in written.items():
+            files.append(directory / name)
+            files[-1].write_bytes(text.encode("ascii"))
+    except OSError as problem:
+        raise ConcurError(
+            str(directory),
+            expected="a folder that can be written",
+            came=problem.strerror or type(problem).__name__,
+            cure="Name another folder.",
+        ) from None
+    return CFolder(exported.name, tuple(files), len(vectors), error)
+
+
+def _rounded(exported: Exported) -> tuple[list[Vector], SingleError]:
+    """States as single precision has them, and how far its outputs are from double's."""
+    inputs = np.array([vector.inputs for vector in exported.vectors])
+    expected = np.array([vector.outputs for vector in exported.vectors])
+    found = single_precision(exported.function, inputs)
+    outputs, status = found[:, :-1].astype(float), found[:, -1]
+    codes = np.array([vector.code for vector in exported.vectors])
+    sound = (codes == 0) & (status == 0) & np.isfinite(outputs).all(axis=1)
+    refused = (codes != 0) & ((status != 0) | ~_law_refuses(exported, codes))
+    sizes = np.maximum(np.abs(expected).max(axis=1), 1.0)
+    errors = np.abs(outputs - expected).max(axis=1)[sound] / sizes[sound]
+    kept = [
+        vector
+        for vector, good, bad in zip(exported.vectors, sound, refused, strict=True)
+        if good or bad
+    ]
+    if not sound.any():
+        raise ConcurError(
+            f"export of `{exported.name}`, `precision`",
+            expected="a law that single precision is fine enough for",
+            came='"single", in which no state gives torques',
+            cure='Leave `precision` at "double".',
+        )
+    error = SingleError(
+        float(errors.max()), float(np.median(errors)), len(errors), len(codes) - len(kept)
+    )
+    return kept, error
+
+
+def _law_refuses(exported: Exported, codes: np.ndarray) -> np.ndarray:
+    """Whether a code is one that the function itself gives, not the tests before it."""
+    numbers = {code.name: code.number for code in exported.codes}
+    before = [numbers[name] for name in ("BAD_INPUT", "NO_ATTITUDE", "TOO_FAST")]
+    return ~np.isin(codes, before)
+
+
+def _memory(law: Any, exported: Exported, size: int) -> dict[str, int]:
+    """Bytes of the context for pointers of four bytes, without padding."""
+    results = sum(signal.size for signal in exported.outputs) + 1
+    numbers = law.numbers + law.further + results
+    return {"context": 4 * (law.arguments + law.results + law.integers) + size * numbers}
+
+
+def _manifest(exported: Exported, given: dict[str, Any], written: dict[str, str]) -> dict[str, Any]:
+    error = given["error"]
+    return {
+        "name": exported.name,
+        "title": exported.title,
+        "target": "c",
+        "precision": given["precision"],
+        **given["facts"],
+        "inputs": [_signal(signal) for signal in exported.inputs],
+        "outputs": [_signal(signal) for signal in exported.outputs],
+        "codes": {code.name: code.number for code in exported.codes},
+        "states": len(given["vectors"]),
+        "tolerance": given["tolerance"],
+        "error": error and {name: getattr(error, name) for name in error.__dataclass_fields__},
+        "context_bytes": given["memory"]["context"],
+        "files": {name: _digest(text) for name, text in sorted(written.items())},
+    }
+
+
+def _signal(signal: Signal) -> dict[str, Any]:
+    return {
+        "name": signal.name,
+        "meaning": signal.meaning,
+        "size": signal.size,
+        "entries": [{"name": entry.name, "unit": entry.unit} for entry in signal.entries],
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _environment(precision: str) -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES, encoding="utf-8"),
+        undefined=StrictUndefined,
+        autoescape=False,
+        keep_trailing_newline=True,
+    )
+    suffix = "f" if precision == "single" else ""
+    largest = "FLT_MAX" if precision == "single" else "DBL_MAX"
+
+    def number(value: float) -> str:
+        return largest if math.isinf(value) else f"{float(value)!r}{suffix}"
+
+    environment.filters["number"] = number
+    environment.filters["exact"] = _exact
+    environment.globals["number"] = number
+    return environment
+
+
+def _exact(value: float) -> str:
+    """A number in C, to the last bit."""
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return repr(float(value))

@@ -1,0 +1,430 @@
+"""What a servo exports: its tick with names, units and frames, and states to try it with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import IntEnum
+from importlib.metadata import version
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import DRIFT, as_floats, instructions
+from concur.codegen._c_export import CFolder, write_c
+from concur.codegen._c_text import real_type
+from concur.codegen._exported import Code, Entry, Exported, Signal, Vector, placed
+from concur.control._allocation import HOLE
+from concur.control._tick import Tick, TickStatus, takes_momentum, tick_function
+from concur.errors import ConcurError, UnknownNameError
+from concur.reduction import MomentumReduction
+
+if TYPE_CHECKING:
+    from concur.control._servo import Servo
+
+TARGETS = ("c",)
+"""What a servo can be exported to."""
+
+SPEED_LIMIT = 1000.0
+"""Velocity above which exported code refuses a state, m/s or rad/s, unless told otherwise."""
+
+_GOOD = 100  # states of a replay that are not bad on purpose
+_SINGULAR = 8  # those in singular configurations, if there are so many
+_TOLERANCE = 1e-9  # rounding of another processor's mathematics, near singular states too
+_TOLERANCE_LIMITED = 1e-5  # two solvers of programmes, both to the accuracy that one of them has
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_MEANINGS = {
+    "OK": "the controls may be used",
+    "BAD_INPUT": "a number that came in is not finite",
+    "NO_ATTITUDE": "a quaternion that came in is none: its norm is not near one",
+    "SINGULAR": "the law is nearer to singular than its margin",
+    "NO_RESULT": "the controls are not finite: the demand is too large",
+    "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
+    "FAILED": "a missing argument, or an evaluation that did not run to its end",
+    "TOO_FAST": "a velocity that came in is above its bound",
+}
+
+
+class ExportStatus(IntEnum):
+    """Codes of exported code: those of `TickStatus`, and one more."""
+
+    OK = TickStatus.OK
+    BAD_INPUT = TickStatus.BAD_INPUT
+    NO_ATTITUDE = TickStatus.NO_ATTITUDE
+    SINGULAR = TickStatus.SINGULAR
+    NO_RESULT = TickStatus.NO_RESULT
+    NO_TORQUE_WITHIN_LIMITS = TickStatus.NO_TORQUE_WITHIN_LIMITS
+    FAILED = TickStatus.FAILED
+    TOO_FAST = 7
+
+
+def export_servo(
+    servo: Servo,
+    directory: str | PathLike[str],
+    target: str = "c",
+    name: str | None = None,
+    precision: str = "double",
+    speed_limit: ArrayLike = SPEED_LIMIT,
+) -> CFolder:
+    """Write a servo for a controller or another tool.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    directory : path
+        Folder of the files; made if it is missing.
+    target : str
+        "c" for C99.
+    name : str, optional
+        With what all names in the code begin; default the robot's name.
+    precision : str
+        "double", or "single" for controllers without double precision.
+    speed_limit : float or array_like
+        Velocity above which a state is refused, m/s or rad/s; a number, or one for each velocity
+        that the law takes.
+
+    Returns
+    -------
+    CFolder
+        What was written.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such target.
+    ConcurError
+        If an option is out of range, or the files cannot be written.
+    """
+    if target not in TARGETS:
+        raise UnknownNameError(
+            f"export of `{servo.name}`, `target`",
+            expected=" or ".join(f'"{known}"' for known in TARGETS),
+            came=repr(target),
+            cure='Write for example servo.export("out", target="c").',
+            name=target,
+        )
+    return write_c(exported(servo, name, precision, speed_limit), Path(directory), precision)
+
+
+def exported(
+    servo: Servo,
+    name: str | None = None,
+    precision: str = "double",
+    speed_limit: ArrayLike = SPEED_LIMIT,
+) -> Exported:
+    """Describe a servo's tick: signals, codes, and states to try it with.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    name : str, optional
+        Its name in C; default the robot's.
+    precision : str
+        Precision of the numbers that come in.
+    speed_limit : float or array_like
+        Velocity above which a state is refused, m/s or rad/s.
+
+    Returns
+    -------
+    Exported
+        The function with all that is known about it.
+
+    Raises
+    ------
+    ConcurError
+        If an option is out of range.
+    """
+    where = f"export of `{servo.name}`"
+    real_type(precision)
+    inputs = placed(_inputs(servo, _speeds(servo, speed_limit, where)))
+    outputs = placed(_outputs(servo))
+    function = tick_function(servo, HOLE)
+    limited = servo.torque_limits is not None
+    return Exported(
+        name=_identifier(servo, name, where),
+        title=_plain(f"Law of {servo.name}: {', '.join(o.name for o in servo.outputs)}"),
+        function=function,
+        inputs=inputs,
+        outputs=outputs,
+        codes=tuple(Code(c.name, int(c), _MEANINGS[c.name]) for c in ExportStatus),
+        vectors=tuple(_vectors(servo, inputs, precision == "single")),
+        tolerance=_TOLERANCE_LIMITED if limited else _TOLERANCE,
+        drift=DRIFT,
+        facts=_facts(servo, function),
+    )
+
+
+def _inputs(servo: Servo, largest: tuple[float, ...]) -> Iterator[Signal]:
+    robot = servo.model.robot
+    neutral = robot.neutral()
+    coordinates = [
+        Entry(_plain(body.name if body.joint.nq == 1 else f"{body.name}[{name}]"), unit)
+        for body in robot.bodies
+        for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
+    ]
+    yield Signal(
+        "q",
+        "configuration, measured: a base's position in inertial axes, and its attitude from its "
+        "own axes to the inertial ones",
+        tuple(coordinates),
+        preset=tuple(neutral),
+        quaternions=tuple(servo.quaternions),
+    )
+    units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    taken = range(robot.nv) if servo.measured else servo.model.shape
+    yield Signal(
+        "s",
+        "all velocities, measured: those of a base in the base's own axes"
+        if servo.measured
+        else "velocities of the shape, measured",
+        tuple(
+            Entry(_plain(name), units[i])
+            for name, i in zip(servo.velocity_names, taken, strict=True)
+        ),
+        largest=largest,
+    )
+    yield from _demand(servo, neutral)
+    first = servo.model.first
+    if takes_momentum(servo) and isinstance(first, MomentumReduction):
+        axes = [f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"]
+        units = ["kg m/s"] * 3 + ["kg m^2/s"] * 3
+        yield Signal(
+            "momentum",
+            "momentum of the whole robot about the inertial origin, in inertial axes, measured or "
+            "preset",
+            tuple(Entry(axis, unit) for axis, unit in zip(axes, units, strict=True)),
+            preset=tuple(float(x) for x in first.momentum),
+        )
+
+
+def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
+    pose, rates = list[Entry](), list[tuple[str, str]]()
+    quaternions: list[int] = []
+    for output in servo.outputs:
+        lie = output.lie
+        units = dict(zip(lie.error_names, lie.error_units, strict=True))
+        for name in lie.coordinate_names:
+            if name == "qx":
+                quaternions.append(len(pose))
+            unit = "" if name in ("qx", "qy", "qz", "qw") else units.get(name, "")
+            pose.append(Entry(_plain(f"{output.name}[{name}]"), unit))
+        rates += [
+            (_plain(f"{output.name}[{name}]"), unit)
+            for name, unit in zip(lie.error_names, lie.error_units, strict=True)
+        ]
+    groups = "; ".join(_plain(f"{o.name}: {o.group} of {o.body}") for o in servo.outputs)
+    yield Signal(
+        "pose",
+        f"demanded pose in inertial axes ({groups})",
+        tuple(pose),
+        preset=tuple(np.atleast_1d(servo.output(neutral))),
+        quaternions=tuple(quaternions),
+    )
+    frames = "; ".join(_plain(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
+    yield Signal(
+        "twist",
+        f"demanded velocity ({frames})",
+        tuple(Entry(name, f"{unit}/s") for name, unit in rates),
+    )
+    yield Signal(
+        "acceleration",
+        "rate of the demanded velocity, component by component",
+        tuple(Entry(name, f"{unit}/s^2") for name, unit in rates),
+    )
+
+
+def _frame(group: str) -> str:
+    if group in ("SE2", "SE3", "SO3"):
+        return "axes of the demanded pose"
+    if group == "R3xSO3":
+        return "linear in inertial axes, angular in axes of the demanded pose"
+    return "inertial axes" if group != "SO2" else "about the output's normal"
+
+
+def _outputs(servo: Servo) -> Iterator[Signal]:
+    robot = servo.model.robot
+    units = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
+    yield Signal(
+        "u",
+        "forces and torques of the drives",
+        tuple(Entry(_plain(name), units.get(name, "")) for name in servo.model.control_names),
+    )
+    yield Signal(
+        "pivot",
+        f"distance of the law from singular, refused below {servo.singular_margin:g}",
+        (Entry("pivot"),),
+        scalar=True,
+    )
+    rates = [
+        Entry(_plain(f"{output.name}[{name}]"), f"{unit}/s^2")
+        for output in servo.outputs
+        for name, unit in zip(output.lie.error_names, output.lie.error_units, strict=True)
+    ]
+    yield Signal(
+        "missed", "output acceleration given up by damping or to torque limits", tuple(rates)
+    )
+    yield Signal(
+        "scale",
+        "size to which torque limits scaled the demand; 1 where they are not active",
+        (Entry("scale"),),
+        scalar=True,
+    )
+
+
+def _facts(servo: Servo, function: ca.Function) -> dict[str, Any]:
+    limits = servo.torque_limits
+    return {
+        "concur": version("concur"),
+        "casadi": ca.__version__,
+        "robot": servo.name,
+        "reduction": servo.model.kind,
+        "outputs_followed": [
+            {"name": o.name, "body": o.body, "group": o.group, "point": list(o.point)}
+            for o in servo.outputs
+        ],
+        "stiffness": servo.stiffness.tolist(),
+        "damping": servo.damping.tolist(),
+        "inertia": servo.inertia.tolist(),
+        "singular_margin": servo.singular_margin,
+        "damped_below": servo.damped_below,
+        "torque_limits": None
+        if limits is None
+        else [[x if np.isfinite(x) else None for x in pair] for pair in limits.tolist()],
+        "redundancy": None if servo.redundancy is None else str(servo.redundancy),
+        "measured": bool(servo.measured),
+        "instructions": instructions(function),
+    }
+
+
+def _vectors(servo: Servo, inputs: Sequence[Signal], single: bool) -> Iterator[Vector]:
+    """States near and far, and bad ones of all kinds, with what the law makes of them."""
+    tick, rng = Tick(servo, interpreted=True), np.random.default_rng(0)
+    robot, neutral = servo.model.robot, servo.model.robot.neutral()
+    sizes = [signal.size for signal in inputs]
+    ends = np.cumsum(sizes)[:-1]
+    preset = [np.array(signal.preset) for signal in inputs]
+
+    def judged(what: str, parts: Sequence[np.ndarray]) -> Vector:
+        given = np.concatenate(parts)
+        if single:
+            given = given.astype(np.float32).astype(float)
+        code, outputs = _judge(tick, inputs, np.split(given, ends))
+        return Vector(what, given, outputs, int(code))
+
+    def drawn(spread: float) -> list[np.ndarray]:
+        q = robot.integrate(neutral, spread * rng.normal(size=robot.nv))
+        near = robot.integrate(q, 0.1 * rng.normal(size=robot.nv))
+        state = [q, rng.normal(size=servo.nw), np.atleast_1d(servo.output(near))]
+        state += [rng.normal(size=servo.size) for _ in range(2)]
+        state += [part + rng.normal(size=6) for part in preset[5:]]
+        return state
+
+    good, tried = 0, 0
+    while good < _GOOD and tried < 20 * _GOOD:
+        tried += 1
+        state = drawn((0.3, 0.8, 1.5)[tried % 3])
+        vector = judged("drawn", state)
+        # A state on the edge of singular may fall on the other side on another processor; and
+        # where limits leave no room, many torques of a redundant robot are as good.
+        clear = tick.buffers.pivot[0] > 10 * servo.singular_margin
+        clear &= servo.size == servo.nu or tick.buffers.scale[0] > 0.0
+        if vector.code == ExportStatus.OK and clear:
+            good += 1
+            yield vector
+    yield judged("neutral, at rest", preset)
+    for index, signal in enumerate(inputs):
+        for bad in (np.nan, np.inf, -np.inf):
+            state = drawn(0.5)
+            state[index][rng.integers(signal.size)] = bad
+            yield judged(f"{bad} in {signal.name}", state)
+        for start in signal.quaternions:
+            for factor in (0.0, 2.0):
+                state = drawn(0.5)
+                state[index][start : start + 4] *= factor
+                yield judged(f"lost attitude in {signal.name}", state)
+        for place, largest in enumerate(signal.largest):
+            state = drawn(0.5)
+            state[index][place] = -2.0 * largest
+            if np.isfinite(largest):
+                yield judged(f"too fast in {signal.name}", state)
+    found = 0
+    for q in _singular(servo, rng):
+        state = drawn(0.5)
+        state[0] = q
+        vector = judged("singular", state)
+        clear = tick.buffers.pivot[0] < 0.1 * servo.singular_margin
+        if vector.code == ExportStatus.SINGULAR and clear and found < _SINGULAR:
+            found += 1
+            yield vector
+
+
+def _judge(
+    tick: Tick, inputs: Sequence[Signal], parts: Sequence[np.ndarray]
+) -> tuple[ExportStatus, np.ndarray]:
+    """Code and outputs for a state, as exported code has them."""
+    buffers = tick.buffers
+    shape = (buffers.u, buffers.pivot, buffers.missed, buffers.scale)
+    nothing = np.zeros(sum(part.size for part in shape))
+    if not all(np.isfinite(part).all() for part in parts):
+        return ExportStatus.BAD_INPUT, nothing
+    for signal, part in zip(inputs, parts, strict=True):
+        for start in signal.quaternions:
+            if not abs(np.sum(part[start : start + 4] ** 2) - 1.0) < DRIFT:
+                return ExportStatus.NO_ATTITUDE, nothing
+    for signal, part in zip(inputs, parts, strict=True):
+        if signal.largest and (np.abs(part) > signal.largest).any():
+            return ExportStatus.TOO_FAST, nothing
+    for signal, part in zip(inputs, parts, strict=True):
+        getattr(buffers, signal.name)[:] = part
+    status = ExportStatus(tick.run())
+    if status != ExportStatus.OK:
+        return status, nothing
+    return status, np.concatenate([np.atleast_1d(part) for part in shape])
+
+
+def _singular(servo: Servo, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Configurations in which laws are often singular: stretched, folded, at right angles."""
+    robot = servo.model.robot
+    for _ in range(40):
+        tangent = rng.choice([0.0, 0.5 * np.pi, np.pi], size=robot.nv)
+        tangent[list(set(range(robot.nv)) - set(servo.model.shape))] = 0.0
+        yield robot.integrate(robot.neutral(), tangent)
+
+
+def _speeds(servo: Servo, value: ArrayLike, where: str) -> tuple[float, ...]:
+    array = as_floats(value, f"{where}, `speed_limit`")
+    if array.shape not in ((), (servo.nw,)) or not (array > 0.0).all():
+        raise ConcurError(
+            f"{where}, `speed_limit`",
+            expected=f"a number above zero, or {servo.nw} of them",
+            came=f"{value!r:.60}",
+            cure="Give the largest speed that can be meant, m/s or rad/s.",
+        )
+    return tuple(float(x) for x in np.broadcast_to(array, (servo.nw,)))
+
+
+def _identifier(servo: Servo, name: str | None, where: str) -> str:
+    if name is None:
+        name = re.sub(r"[^a-z0-9]+", "_", _plain(servo.name).lower()).strip("_")
+        # A file of this name is there already, and names in C begin with a letter.
+        return name if _NAME.fullmatch(name) and name != "replay" else f"servo_{name}"
+    if not _NAME.fullmatch(name) or name == "replay":
+        raise ConcurError(
+            f"{where}, `name`",
+            expected="letters, digits and underscores, a letter first, other than replay",
+            came=repr(name),
+            cure="Leave it out for the robot's name.",
+        )
+    return name
+
+
+def _plain(text: str) -> str:
+    """Text that can stand in a comment of C and in a table."""
+    plain = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"[\s|\\`]+", " ", plain)
