@@ -1,17 +1,22 @@
 """How forces make the bodies move: mass matrix, Newton-Euler, momentum, Coriolis factor."""
 
+from concur.dynamics._columns import Columns, columns
 from concur.dynamics._coriolis import coriolis
-from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, potential_energy
+from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
 from concur.dynamics._newton_euler import bias, inverse_dynamics, momentum
-from concur.dynamics._solve import solve_positive_definite
+from concur.dynamics._solve import solve_positive_definite, solve_rigid
 
 __all__ = [
+    "Columns",
     "bias",
+    "columns",
     "coriolis",
     "inverse_dynamics",
     "kinetic_energy",
     "mass_matrix",
+    "mass_times",
     "momentum",
     "potential_energy",
     "solve_positive_definite",
+    "solve_rigid",
 ]

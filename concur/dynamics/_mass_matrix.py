@@ -5,15 +5,9 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array
-from concur.dynamics._body_inertia import BodyInertia, composite_inertias
-from concur.kinematics import (
-    body_poses,
-    body_twists,
-    constant,
-    joint_bases,
-    joint_poses,
-    wrench_to_parent,
-)
+from concur.dynamics._body_inertia import BodyInertia
+from concur.dynamics._columns import columns
+from concur.kinematics import body_poses, body_twists, constant, joint_poses
 from concur.mechanism import Tree
 
 
@@ -32,26 +26,25 @@ def mass_matrix(tree: Tree, q: Array) -> Array:
     casadi.SX
         Symmetric, shape (nv, nv), kg, kg m, kg m^2.
     """
-    poses, bases = joint_poses(tree, q), joint_bases(tree)
-    parents = [tree.parent_index(i) for i in range(len(tree.bodies))]
-    composite = composite_inertias(
-        [BodyInertia.of(body.inertia) for body in tree.bodies], poses, parents
-    )
-    spans = [tree.v_slice(body.name) for body in tree.bodies]
-    matrix = ca.SX(tree.nv, tree.nv)
-    for i, span in enumerate(spans):
-        if tree.bodies[i].joint.nv == 0:
-            continue
-        wrench = composite[i].momentum(bases[i])
-        matrix[span, span] = bases[i][0].T @ wrench[0] + bases[i][1].T @ wrench[1]
-        j = i
-        while (parent := parents[j]) is not None:
-            wrench, j = wrench_to_parent(poses[j], wrench), parent
-            if tree.bodies[j].joint.nv:
-                block = bases[j][0].T @ wrench[0] + bases[j][1].T @ wrench[1]
-                matrix[spans[j], span] = block
-                matrix[span, spans[j]] = block.T
-    return matrix
+    return columns(tree, q).matrix(tree.nv)
+
+
+def mass_times(tree: Tree, q: Array, vdot: Array) -> Array:
+    """Mass matrix times a vector, by two recursions and without the matrix.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    q, vdot : casadi.SX
+        Configuration and the vector, shapes (nq,) and (nv,).
+
+    Returns
+    -------
+    casadi.SX
+        Shape (nv,).
+    """
+    return columns(tree, q).times(vdot)
 
 
 def kinetic_energy(tree: Tree, q: Array, v: Array) -> Array:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array
-from concur.dynamics._body_inertia import BodyInertia
+from concur.dynamics._distribution import Distribution, regrouped
 from concur.kinematics import (
+    Motion,
     Twist,
-    body_accelerations,
-    body_twists,
-    constant,
     cross,
-    joint_bases,
-    joint_poses,
+    link_bases,
+    link_frames,
+    link_motions,
+    link_steps,
+    link_twists,
     stacked,
-    wrench_to_parent,
+    step_inwards,
 )
 from concur.mechanism import Tree
 
@@ -35,31 +36,22 @@ def inverse_dynamics(tree: Tree, q: Array, v: Array, vdot: Array) -> Array:
     casadi.SX
         Generalised forces, shape (nv,), N and N m.
     """
-    poses, bases = joint_poses(tree, q), joint_bases(tree)
-    twists = body_twists(tree, poses, v)
-    gravity = constant(tree.gravity)
-    accelerations = body_accelerations(tree, poses, twists, v, vdot, gravity)
-    wrenches: list[Twist] = []
-    for body, twist, acceleration in zip(tree.bodies, twists, accelerations, strict=True):
-        inertia = BodyInertia.of(body.inertia)
-        force, torque = inertia.momentum(acceleration)
-        linear, angular = inertia.momentum(twist)
-        wrenches.append(
-            (
-                force + cross(twist[1], linear),
-                torque + cross(twist[1], angular) + cross(twist[0], linear),
-            )
-        )
-    forces: list[Array] = [ca.SX(0, 1)] * len(tree.bodies)
-    for i in reversed(range(len(tree.bodies))):
-        forces[i] = bases[i][0].T @ wrenches[i][0] + bases[i][1].T @ wrenches[i][1]
-        parent = tree.parent_index(i)
+    links, seats = link_frames(tree)
+    steps, bases = link_steps(tree, links, q), link_bases(links)
+    motions = link_motions(links, steps, v, vdot, tree.gravity)
+    wrenches = [
+        _inertial(mass, motion)
+        for mass, motion in zip(regrouped(tree, links, seats), motions, strict=True)
+    ]
+    forces: list[Array] = [ca.SX(0, 1)] * len(links)
+    for i in reversed(range(len(links))):
+        force, torque = wrenches[i]
+        forces[i] = bases[i][0].T @ force + bases[i][1].T @ torque
+        parent = links[i].parent
         if parent is not None:
-            carried = wrench_to_parent(poses[i], wrenches[i])
-            wrenches[parent] = (
-                wrenches[parent][0] + carried[0],
-                wrenches[parent][1] + carried[1],
-            )
+            carried = step_inwards(steps[i], wrenches[i])
+            outer = wrenches[parent]
+            wrenches[parent] = outer[0] + carried[0], outer[1] + carried[1]
     return ca.vertcat(*forces)
 
 
@@ -96,14 +88,36 @@ def momentum(tree: Tree, q: Array, v: Array) -> Array:
     casadi.SX
         Shape (6,), [linear; angular], kg m/s and kg m^2/s.
     """
-    poses = joint_poses(tree, q)
-    twists = body_twists(tree, poses, v)
+    links, seats = link_frames(tree)
+    steps = link_steps(tree, links, q)
     carried = [
-        BodyInertia.of(body.inertia).momentum(twist)
-        for body, twist in zip(tree.bodies, twists, strict=True)
+        mass.momentum(twist)
+        for mass, twist in zip(
+            regrouped(tree, links, seats), link_twists(links, steps, v), strict=True
+        )
     ]
-    for i in reversed(range(1, len(carried))):
-        parent = tree.parent_index(i) or 0
-        moved = wrench_to_parent(poses[i], carried[i])
+    for i in reversed(range(1, len(links))):
+        parent = links[i].parent or 0
+        moved = step_inwards(steps[i], carried[i])
         carried[parent] = carried[parent][0] + moved[0], carried[parent][1] + moved[1]
-    return stacked(wrench_to_parent(poses[0], carried[0]))
+    return stacked(step_inwards(steps[0], carried[0]))
+
+
+def _inertial(mass: Distribution, motion: Motion) -> Twist:
+    """Force and torque about the origin that make a distribution of mass move so."""
+    squares, change = motion.squares, motion.change
+    second, first = mass.second, mass.first
+    torque = []
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        torque.append(
+            change[j, k] * second[i, k]
+            - change[i, k] * second[j, k]
+            + change[j, i] * second[i, i]
+            - change[i, j] * second[j, j]
+            + (squares[j] - squares[i]) * second[i, j]
+        )
+    force = motion.changed(first)
+    if mass.mass:
+        force += mass.mass * motion.linear
+    return force, ca.vertcat(*torque) + cross(first, motion.linear)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array
+from concur.kinematics import cross
 
 
 def solve_positive_definite(matrix: Array, right: Array) -> Array:
@@ -25,3 +26,56 @@ def solve_positive_definite(matrix: Array, right: Array) -> Array:
     # A zero may be known as such on one side of the diagonal only.
     diagonal, lower_transposed, order = ca.ldl(ca.triu2symm(ca.triu(matrix)))
     return ca.ldl_solve(right, diagonal, lower_transposed, order)
+
+
+def solve_rigid(matrix: Array, right: Array) -> Array:
+    """Solve for the twist of a rigid body that has given momenta.
+
+    About the centre of mass the spatial inertia falls into the mass and a tensor: three unknowns
+    are left of six.
+
+    Parameters
+    ----------
+    matrix : casadi.SX
+        Spatial inertia of a body with mass, [linear; angular], shape (6, 6).
+    right : casadi.SX
+        Momenta, shape (6, k).
+
+    Returns
+    -------
+    casadi.SX
+        Twists, shape (6, k).
+    """
+    inverse_mass = 1 / matrix[0, 0]
+    first = ca.vertcat(matrix[5, 1], matrix[3, 2], matrix[4, 0])
+    center = first * inverse_mass
+    products = [first[k] * center[k] for k in range(3)]
+    linear, angular = right[:3, :], right[3:, :]
+    tensor = ca.SX(3, 3)
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        tensor[k, k] = matrix[3 + k, 3 + k] - (products[i] + products[j])
+        tensor[i, j] = tensor[j, i] = matrix[3 + i, 3 + j] + first[i] * center[j]
+    turning = _solve_dense(tensor, angular - cross(center, linear))
+    return ca.vertcat(linear * inverse_mass + cross(center, turning), turning)
+
+
+def _solve_dense(matrix: Array, right: Array) -> Array:
+    """Solve by LDL^T in the order given, with one division for each unknown and no more."""
+    n = matrix.shape[0]
+    # The negative, since CasADi makes a division of every product with 1 / pivot.
+    lower = ca.SX(n, n)
+    minus: list[Array] = []
+    rows = [right[k, :] for k in range(n)]
+    for k in range(n):
+        column = matrix[k:, k]
+        for j in range(k):
+            column += lower[k:, j] * (lower[k, j] * minus[j])
+            rows[k] += (lower[k, j] * minus[j]) * rows[j]
+        lower[k:, k] = column
+        minus.append(-1 / column[0])
+    for k in reversed(range(n)):
+        rows[k] *= -minus[k]
+        for i in range(k + 1, n):
+            rows[k] += (lower[i, k] * minus[k]) * rows[i]
+    return ca.vertcat(*rows)

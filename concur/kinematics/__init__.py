@@ -9,8 +9,10 @@ from concur.kinematics._exponentials import (
     screw_jacobian,
     stacked_jacobian,
 )
+from concur.kinematics._flow import Motion, link_bases, link_motions, link_twists, step_inwards
 from concur.kinematics._graph import branches, graph_matrix, path_matrix
 from concur.kinematics._jacobian import jacobian, pose, twist, velocity_product
+from concur.kinematics._links import Link, Seat, Step, link_frames, link_steps, root_axes
 from concur.kinematics._motion import (
     Placed,
     Twist,
@@ -46,7 +48,11 @@ from concur.kinematics._sweep import (
 )
 
 __all__ = [
+    "Link",
+    "Motion",
     "Placed",
+    "Seat",
+    "Step",
     "Twist",
     "WheelRows",
     "admissible",
@@ -72,6 +78,11 @@ __all__ = [
     "joint_poses",
     "joint_screws",
     "kernel",
+    "link_bases",
+    "link_frames",
+    "link_motions",
+    "link_steps",
+    "link_twists",
     "modified_jacobian",
     "parameters",
     "path_matrix",
@@ -80,10 +91,12 @@ __all__ = [
     "product_of_exponentials",
     "rate_map",
     "rate_map_inverse",
+    "root_axes",
     "screw_jacobian",
     "shortest",
     "stacked",
     "stacked_jacobian",
+    "step_inwards",
     "twist",
     "twist_to_child",
     "velocity_product",

@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, as_floats, evaluated, nonfinite_error
-from concur.dynamics import solve_positive_definite
+from concur.dynamics import mass_times, solve_positive_definite, solve_rigid
 from concur.errors import ShapeError
 from concur.groups import classify
 from concur.kinematics import constant, joint_bases, joint_poses
+from concur.mechanism import joints
 from concur.multibody import Mechanism
 from concur.reduction._derivative import along, gradient
 from concur.reduction._model import ReducedModel
@@ -130,14 +131,14 @@ class MomentumReduction(ReducedModel):
             v, shape (nv,).
         """
         carried = self._carried(q, momentum)
-        locked = solve_positive_definite(self.locked_inertia(q), carried)
+        locked = self._locked(self.locked_inertia(q), carried)
         return ca.vertcat(locked - self.connection(q) @ s, s)
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
         horizontal, drift = self._on_shape(), ca.SX(self.nv, 1)
         own, coupling, _ = self._blocks(q)
-        solved = solve_positive_definite(own, ca.horzcat(coupling, self.body_momentum(q)))
+        solved = self._locked(own, ca.horzcat(coupling, self.body_momentum(q)))
         horizontal[: self.nb, :] = -solved[:, : self.ns]
         drift[: self.nb] = solved[:, self.ns]
         return horizontal, ca.sparsify(drift)
@@ -146,13 +147,13 @@ class MomentumReduction(ReducedModel):
     def velocity_drift(self, q: Array, v: Array) -> Array:
         own, _, _ = self._blocks(q)
         acceleration = ca.SX(self.nv, 1)
-        acceleration[: self.nb] = -solve_positive_definite(own, self.robot.bias(q, v)[: self.nb])
+        acceleration[: self.nb] = -self._locked(own, self.robot.bias(q, v)[: self.nb])
         return ca.sparsify(acceleration)
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Array) -> Array:
         own, coupling, shape = self._blocks(q)
-        reduced = shape - coupling.T @ solve_positive_definite(own, coupling)
+        reduced = shape - coupling.T @ self._locked(own, coupling)
         return ca.triu2symm(ca.triu(reduced))
 
     @evaluated("(nq),(nv),(ns)->(ns)")
@@ -160,7 +161,8 @@ class MomentumReduction(ReducedModel):
         # The base's rows of the forces are zero by the choice of its acceleration.
         horizontal, _ = self.lift(q)
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
-        return self.robot.inverse_dynamics(q, v, acceleration)[list(self.shape), :]
+        forces = self.robot.bias(q, v) + mass_times(self.robot, q, acceleration)
+        return forces[list(self.shape), :]
 
     @evaluated("(nq)->(nb,ns)")
     def connection(self, q: Array) -> Array:
@@ -177,7 +179,7 @@ class MomentumReduction(ReducedModel):
             A, shape (nb, ns): at zero momentum the base moves with -A s, in its own basis.
         """
         own, coupling, _ = self._blocks(q)
-        return solve_positive_definite(own, coupling)
+        return self._locked(own, coupling)
 
     @evaluated("(nq)->(nb,nb)")
     def locked_inertia(self, q: Array) -> Array:
@@ -226,7 +228,7 @@ class MomentumReduction(ReducedModel):
         numpy.ndarray or casadi.SX
             a, shape (nb,), in the basis of the base's joint.
         """
-        return solve_positive_definite(self.locked_inertia(q), self.body_momentum(q))
+        return self._locked(self.locked_inertia(q), self.body_momentum(q))
 
     @evaluated("(nq),(ns),(ns)->(nb)")
     def curvature(self, q: Array, first: Array, second: Array) -> Array:
@@ -333,7 +335,7 @@ class MomentumReduction(ReducedModel):
         robot, nb = self.robot, self.nb
         connection = self.connection(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
-        locked = solve_positive_definite(self.locked_inertia(q), body_momentum)
+        locked = self._locked(self.locked_inertia(q), body_momentum)
         v = ca.vertcat(locked - connection @ s, s)
         momentum = ca.vertcat(body_momentum, p + connection.T @ body_momentum)
 
@@ -394,6 +396,12 @@ class MomentumReduction(ReducedModel):
         force = rotation.T @ momentum[:3]
         torque = rotation.T @ (momentum[3:] - ca.cross(translation, momentum[:3]))
         return basis[0].T @ force + basis[1].T @ torque
+
+    def _locked(self, inertia: Array, momenta: Array) -> Array:
+        """Velocities of the base, joints locked, for momenta (nb, k) in its basis."""
+        if isinstance(self.robot.base.joint, joints.Free):
+            return solve_rigid(inertia, momenta)
+        return solve_positive_definite(inertia, momenta)
 
     def _blocks(self, q: Array) -> tuple[Array, Array, Array]:
         """Mass matrix in blocks: base, base against shape, shape."""

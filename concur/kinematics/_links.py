@@ -1,0 +1,379 @@
+"""Frames that suit the recursions: about its axis z every revolute joint turns.
+
+The frames of a description are chosen by people; a recursion is cheapest in others, of Denavit
+and Hartenberg: z along the joint's axis, x along the common normal to the next axis, so that a
+joint's turn mixes two components only and the way to the next axis has two. Bodies that are
+fixed to others belong to the same link. What the joints' velocities mean does not change.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.kinematics._motion import constant
+from concur.kinematics._turn import Turn
+from concur.mechanism import Tree, joints
+
+Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+PARALLEL = 1e-12
+"""Sine of the angle between two axes below which they count as parallel."""
+
+SKEW = 0.1
+"""Sine above which two axes have a common normal that can be trusted: not far away."""
+
+ROUNDED = 4e-16
+"""Entries of a rotation this near to 0 or 1 are that."""
+
+
+@dataclass(frozen=True, eq=False)
+class Link:
+    """A body that moves against its parent, with what is fixed to it, in a frame of its own.
+
+    Parameters
+    ----------
+    body : int
+        Index of the body whose joint moves the link.
+    parent : int or None
+        Index of the parent link.
+    span : slice
+        Freedoms of its joint in v.
+    axial : bool
+        Whether its joint is a rotation about its axis z.
+    offset : numpy.ndarray
+        Origin at the neutral configuration, in the parent's link frame, shape (3,), m.
+    turn : numpy.ndarray
+        Attitude before the joint turns, in the parent's link frame, shape (3, 3).
+    start : tuple of float
+        Cosine and sine of the angle about z that comes on top of an axial joint's.
+    basis : numpy.ndarray
+        Twist basis of the joint in the link frame, shape (6, nv of the joint).
+    """
+
+    body: int
+    parent: int | None
+    span: slice
+    axial: bool
+    offset: Numbers
+    turn: Numbers
+    start: tuple[float, float]
+    basis: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Seat:
+    """Where a body's frame sits in its link.
+
+    Parameters
+    ----------
+    link : int
+        Index of the link.
+    rotation, translation : numpy.ndarray
+        Body frame in the link frame, shapes (3, 3) and (3,), m.
+    """
+
+    link: int
+    rotation: Numbers
+    translation: Numbers
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """Pose of a link in its parent, as turns one after the other.
+
+    Parameters
+    ----------
+    turns : tuple of Turn
+        From the parent's axes to the link's.
+    offset : casadi.SX
+        Origin in the parent's link frame, shape (3,), m.
+    """
+
+    turns: tuple[Turn, ...]
+    offset: Array
+
+    def outwards(self, vectors: Array) -> Array:
+        """Turn components along the parent's axes into those along the link's.
+
+        Parameters
+        ----------
+        vectors : casadi.SX
+            Vectors as columns, shape (3, k).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (3, k).
+        """
+        for turn in self.turns:
+            vectors = turn.outwards(vectors)
+        return vectors
+
+    def inwards(self, vectors: Array) -> Array:
+        """Turn components along the link's axes into those along the parent's.
+
+        Parameters
+        ----------
+        vectors : casadi.SX
+            Vectors as columns, shape (3, k).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (3, k).
+        """
+        for turn in reversed(self.turns):
+            vectors = turn.inwards(vectors)
+        return vectors
+
+    def seen_inwards(self, tensor: Array) -> Array:
+        """Turn a symmetric tensor along the link's axes into that along the parent's.
+
+        Parameters
+        ----------
+        tensor : casadi.SX
+            Shape (3, 3).
+
+        Returns
+        -------
+        casadi.SX
+            Shape (3, 3).
+        """
+        for turn in reversed(self.turns):
+            tensor = turn.seen_inwards(tensor)
+        return tensor
+
+    def extended(self, rotation: Array) -> Array:
+        """Attitude of the link for that of its parent.
+
+        Parameters
+        ----------
+        rotation : casadi.SX
+            Attitude of the parent, shape (3, 3).
+
+        Returns
+        -------
+        casadi.SX
+            Attitude of the link, shape (3, 3).
+        """
+        for turn in self.turns:
+            rotation = rotation @ turn.matrix
+        return rotation
+
+
+def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
+    """Choose the frames of all links.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+
+    Returns
+    -------
+    links : list of Link
+        Parents before children; the first one is the base.
+    seats : list of Seat
+        One for each body.
+    """
+    links: list[Link] = []
+    seats: list[Seat] = []
+    for i, body in enumerate(tree.bodies):
+        rotation, place = body.placement.rotation_matrix, np.array(body.placement.translation)
+        parent = tree.parent_index(i)
+        carrier = None
+        if parent is not None:
+            seat = seats[parent]
+            carrier = seat.link
+            place = seat.rotation @ place + seat.translation
+            rotation = seat.rotation @ rotation
+            if isinstance(body.joint, joints.Fixed):
+                seats.append(Seat(carrier, _snapped(rotation), place))
+                continue
+        span = tree.v_slice(body.name)
+        if isinstance(body.joint, joints.Revolute):
+            above = None if carrier is None else links[carrier]
+            link, seat = _axial(tree, i, above, carrier, rotation, place, len(links))
+        else:
+            turn = _snapped(rotation)
+            basis = np.asarray(body.joint.basis)
+            link = Link(i, carrier, span, False, place, turn, (1.0, 0.0), basis)
+            seat = Seat(len(links), np.eye(3), np.zeros(3))
+        links.append(link)
+        seats.append(seat)
+    return links, seats
+
+
+def link_steps(tree: Tree, links: list[Link], q: Array) -> list[Step]:
+    """Pose of each link in its parent.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    links : list of Link
+        From `link_frames`.
+    q : casadi.SX
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    list of Step
+        One for each link.
+    """
+    steps = []
+    for link in links:
+        body = tree.bodies[link.body]
+        own = q[tree.q_slice(body.name)]
+        fixed = constant(link.turn)
+        if link.axial:
+            c0, s0 = link.start
+            if abs(c0) in (0.0, 1.0):
+                c, s = ca.cos(own), ca.sin(own)
+                cosine, sine = c0 * c - s0 * s, s0 * c + c0 * s
+            else:
+                angle = own + float(np.arctan2(s0, c0))
+                cosine, sine = ca.cos(angle), ca.sin(angle)
+            moving = Turn.about(2, cosine, sine)
+            steps.append(Step(_joined(link.turn, moving), constant(link.offset)))
+        else:
+            rotation, translation = body.joint.pose(own)
+            offset = constant(link.offset) + fixed @ translation
+            steps.append(Step((Turn.of(fixed @ rotation),), offset))
+    return steps
+
+
+def root_axes(links: list[Link], steps: list[Step]) -> list[tuple[Array, Array]]:
+    """Pose of each link in the first link's frame.
+
+    Parameters
+    ----------
+    links : list of Link
+        From `link_frames`.
+    steps : list of Step
+        From `link_steps`.
+
+    Returns
+    -------
+    list of tuple
+        Rotation (3, 3) and translation (3,), m; the identity for the first.
+    """
+    placed: list[tuple[Array, Array]] = []
+    for link, step in zip(links, steps, strict=True):
+        if link.parent is None:
+            placed.append((ca.SX.eye(3), ca.SX(3, 1)))
+            continue
+        rotation, origin = placed[link.parent]
+        placed.append((step.extended(rotation), origin + rotation @ step.offset))
+    return placed
+
+
+def _axial(
+    tree: Tree,
+    index: int,
+    above: Link | None,
+    carrier: int | None,
+    rotation: Numbers,
+    place: Numbers,
+    own: int,
+) -> tuple[Link, Seat]:
+    """Frame of a link that a revolute joint turns, z along the axis."""
+    body = tree.bodies[index]
+    axis = np.array(body.joint.basis[3:, 0])
+    along = rotation @ axis
+    normal = float(np.hypot(along[0], along[1]))
+    after_axial = above is not None and above.axial
+    if after_axial and normal < PARALLEL:
+        shift = -place[2] / along[2]
+    elif after_axial and normal > SKEW:
+        shift = -(place[:2] @ along[:2]) / normal**2
+    else:
+        shift = -(place @ along)
+    origin = place + shift * along
+    origin[np.abs(origin) < 1e-15 * np.abs(place).max(initial=0.0)] = 0.0
+
+    first = _direction_of_next(tree, index, axis)
+    if first is None:
+        # Nothing follows: no further turn on top of that to the axis.
+        first = _across(axis, rotation.T @ np.array([1.0, 0.0, 0.0]))
+    frame = np.column_stack([first, np.cross(axis, first), axis])
+    turn, start = _snapped(rotation @ frame), (1.0, 0.0)
+    if after_axial and abs(turn[0, 2]) < ROUNDED:
+        start = float(turn[0, 0]), float(-turn[0, 1])
+        cosine, sine = turn[2, 2], -turn[1, 2]
+        turn = np.array([[1.0, 0.0, 0.0], [0.0, cosine, -sine], [0.0, sine, cosine]])
+    basis = np.array([[0.0, 0.0, 0.0, 0.0, 0.0, 1.0]]).T
+    span = tree.v_slice(body.name)
+    link = Link(index, carrier, span, True, origin, turn, start, basis)
+    return link, Seat(own, _snapped(frame.T), -frame.T @ (shift * axis))
+
+
+def _direction_of_next(tree: Tree, index: int, axis: Numbers) -> Numbers | None:
+    """Direction of the common normal from a body's axis to that of the first joint it carries."""
+    found = _next_axis(tree, index, np.eye(3), np.zeros(3))
+    if found is None:
+        return None
+    direction, point = found
+    normal = np.cross(axis, direction)
+    size = float(np.linalg.norm(normal))
+    if size > SKEW:
+        return np.asarray(_signed(normal / size))
+    return _across(axis, point) if size < PARALLEL else _across(axis, direction)
+
+
+def _next_axis(
+    tree: Tree, index: int, rotation: Numbers, place: Numbers
+) -> tuple[Numbers, Numbers] | None:
+    """First revolute axis that a body carries, itself or by bodies fixed to it."""
+    for i, body in enumerate(tree.bodies):
+        if tree.parent_index(i) != index:
+            continue
+        turned = rotation @ body.placement.rotation_matrix
+        moved = place + rotation @ np.array(body.placement.translation)
+        if isinstance(body.joint, joints.Revolute):
+            return turned @ body.joint.basis[3:, 0], moved
+        if isinstance(body.joint, joints.Fixed):
+            found = _next_axis(tree, i, turned, moved)
+            if found is not None:
+                return found
+    return None
+
+
+def _across(axis: Numbers, direction: Numbers) -> Numbers:
+    """Unit vector across an axis, towards a direction where it has one."""
+    across = direction - (direction @ axis) * axis
+    size = np.linalg.norm(across)
+    if size <= 1e-6 * max(float(np.linalg.norm(direction)), 1e-6):
+        across = np.eye(3)[int(np.abs(axis).argmin())]
+        across = across - (across @ axis) * axis
+        size = np.linalg.norm(across)
+    return np.asarray(_signed(across / size))
+
+
+def _signed(direction: Numbers) -> Numbers:
+    """The direction or its opposite, whose largest component is positive."""
+    return np.asarray(direction * np.sign(direction[int(np.abs(direction).argmax())]))
+
+
+def _snapped(rotation: Numbers) -> Numbers:
+    """A rotation whose entries are 0 or 1 where rounding has left almost that."""
+    snapped = np.array(rotation, dtype=float)
+    snapped[np.abs(snapped) < ROUNDED] = 0.0
+    ones = np.abs(np.abs(snapped) - 1.0) < ROUNDED
+    snapped[ones] = np.sign(snapped[ones])
+    return snapped
+
+
+def _joined(turn: Numbers, moving: Turn) -> tuple[Turn, ...]:
+    """A constant turn and one about z: apart where that is cheaper."""
+    fixed = constant(turn)
+    if fixed.nnz() == 3 and np.array_equal(turn, np.eye(3)):
+        return (moving,)
+    if fixed.nnz() <= 5:
+        return Turn.of(fixed), moving
+    return (Turn.of(fixed @ moving.matrix),)
