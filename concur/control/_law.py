@@ -19,6 +19,8 @@ import numpy as np
 
 from concur.codegen import DRIFT, Array
 from concur.control._allocation import SOLVER, allocation
+from concur.control._steering import steering
+from concur.control._tracking import command
 from concur.dynamics import solve_positive_definite
 from concur.kinematics import constant
 
@@ -77,30 +79,34 @@ def demand(
     Demand
         Shape acceleration and what it was computed from.
     """
-    group = servo.error_dynamics.group
-    x = group.error(servo.output(q), pose)
-    velocity, drift = servo.output_motion(q, w)
-    transport = group.transport(x)
-    carried = transport @ twist
-    command = (
-        servo.error_dynamics.feedback(x, velocity - carried)
-        + transport @ acceleration
-        - group.ad(velocity) @ carried
+    model = servo.model
+    v = servo.velocity(q, w)
+    seen = steering(servo, q, v)
+    groups = [output.lie for output in servo.outputs]
+    wanted = command(
+        servo.error_dynamics,
+        list(zip(groups, seen.poses, strict=True)),
+        seen.velocity,
+        (pose, twist, acceleration),
     )
-    residual, decoupling = command - drift, servo.decoupling(q)
+    jacobian = seen.jacobian
+    residual = seen.turned(wanted - seen.acceleration) - jacobian @ model.velocity_drift(q, v)
+    decoupling = jacobian @ model.lift(q)[0]
     regularity = servo.model.regularity(q)
-    rows, columns = (constant(scale) for scale in servo.scales)
-    mass, missed = servo.model.mass_matrix(q), ca.SX(servo.size, 1)
+    rows = constant(servo.scales[0])
+    mass, missed = model.mass_matrix(q), ca.SX(servo.size, 1)
     if servo.redundancy is None and servo.damped_below is None:
-        scaled = ca.diag(rows) @ decoupling @ ca.diag(1 / columns)
-        solution, least, _ = solve_square(scaled, rows * residual)
+        solution, least = solve_scaled(decoupling, residual, *servo.scales)
+        decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
         pivot = ca.fmin(least, regularity)
-        return Demand(decoupling, residual, solution / columns, pivot, mass, missed)
+        return Demand(decoupling, residual, solution, pivot, mass, missed)
 
+    # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there
+    # elimination loses nothing.
+    decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
     metric, pull = mass, ca.SX(servo.ns, 1)
     if servo.redundancy is not None:
-        v = servo.velocity(q, w)
-        metric, pull = servo.redundancy.aim(servo.model, q, v)
+        metric, pull = servo.redundancy.aim(model, q, v)
     scaled = ca.diag(rows) @ decoupling
     own = scaled @ solve_positive_definite(mass, scaled.T)
     pivot = _least_root(own)
@@ -245,6 +251,65 @@ def law_sizes(servo: Servo) -> dict[str, int]:
     }
 
 
+def solve_scaled(
+    matrix: Array, right: Array, rows: np.ndarray, columns: np.ndarray
+) -> tuple[Array, Array]:
+    """Solve a square equation, and tell how near to singular its scaled matrix is.
+
+    Parameters
+    ----------
+    matrix : casadi.SX
+        Shape (n, n).
+    right : casadi.SX
+        Shape (n,).
+    rows, columns : numpy.ndarray
+        Rows are multiplied by these and columns divided, shape (n,).
+
+    Returns
+    -------
+    solution : casadi.SX
+        Of the equation as given, shape (n,).
+    least : casadi.SX
+        Of the scaled matrix, as from `solve_square`.
+    """
+    if not matrix.is_dense():
+        scaled = ca.diag(constant(rows)) @ matrix @ ca.diag(constant(1 / columns))
+        solved, least, _ = solve_square(scaled, rows * right)
+        return solved / columns, least
+    # A common factor and the columns' scales need not go through the elimination.
+    scaled = ca.diag(constant(rows / rows[0])) @ matrix
+    upper, turned = _triangle(scaled, constant(rows / rows[0]) * right)
+    minus = _minus_inverse(upper)
+    solution: list[Array] = []
+    for k in reversed(range(len(rows))):
+        known = -turned[k]
+        for i, entry in enumerate(solution):
+            known += upper[k, len(rows) - 1 - i] * entry
+        solution.append(known * minus[k, k])
+    square = ca.SX(0)
+    for k, column in enumerate(columns / rows[0]):
+        square += column**2 * ca.sumsqr(minus[k, k:])
+    least = ca.if_else(square < ca.inf, 1.0 / ca.sqrt(square), 0.0)
+    return ca.vertcat(*reversed(solution)), least
+
+
+def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
+    """Upper triangle of a dense matrix, and the right side, by Householder's reflections."""
+    n = matrix.shape[0]
+    both = ca.horzcat(matrix, right)
+    for k in range(n - 1):
+        first, rest = both[k, k], both[k + 1 :, k]
+        size = ca.sqrt(first * first + ca.sumsqr(rest))
+        end = -ca.copysign(size, first)
+        mirror = ca.vertcat(first - end, rest)
+        weight = -1 / (end * mirror[0])
+        for j in range(k + 1, n + 1):
+            both[k:, j] -= (weight * ca.dot(mirror, both[k:, j])) * mirror
+        both[k, k] = end
+        both[k + 1 :, k] = 0.0
+    return both[:, :n], both[:, n]
+
+
 def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array]:
     """Solve by Householder QR, and tell how near to singular the matrix is.
 
@@ -268,20 +333,23 @@ def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array]:
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
     # A zero on the diagonal leaves NaN behind, which must not pass for a large number.
-    size = ca.norm_fro(_inverse_of_upper(upper))
+    size = ca.norm_fro(_minus_inverse(upper))
     return solution, ca.if_else(size < ca.inf, 1.0 / size, 0.0), ca.norm_fro(upper)
 
 
-def _inverse_of_upper(upper: Array) -> Array:
-    """Inverse of an upper triangular matrix, by back substitution."""
+def _minus_inverse(upper: Array) -> Array:
+    """Negative inverse of an upper triangular matrix, by back substitution.
+
+    The negative, since CasADi makes a division of every product with 1 / x.
+    """
     n = upper.shape[0]
-    inverse = ca.SX(n, n)
+    minus = ca.SX(n, n)
     for k in range(n):
-        inverse[k, k] = 1.0 / upper[k, k]
+        minus[k, k] = -1.0 / upper[k, k]
         for i in reversed(range(k)):
             within = slice(i + 1, k + 1)
-            inverse[i, k] = -(upper[i, within] @ inverse[within, k]) / upper[i, i]
-    return inverse
+            minus[i, k] = (upper[i, within] @ minus[within, k]) * minus[i, i]
+    return minus
 
 
 def _attitudes(servo: Servo, q: Array) -> Array:

@@ -1,0 +1,189 @@
+"""Errors, transported references and feedback of the law, each product of them formed once.
+
+The formulas are those of the output groups; here the exponential of the error is the quaternion
+it was taken from, and matrices of the algebra act on vectors instead of being formed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.control._error_dynamics import ErrorDynamics
+from concur.control._output_groups import OutputGroup, Pose, Product, Rotation
+from concur.groups import quaternion
+from concur.groups._stumpff import INVERSE_SERIES, horner
+from concur.kinematics import Placed, constant
+
+NEAR = 0.1
+"""Squared angle, rad^2, below which the coefficients come from their series."""
+
+TERMS = 7
+"""Terms of the series: the first left out is NEAR / (2 pi)^2 to this power."""
+
+TINY = 1e-300
+"""Keeps the square root of a sum of squares from zero."""
+
+Act: TypeAlias = Callable[[Array], Array]
+Pull: TypeAlias = Callable[[Array, bool], Array]
+
+
+class Tracked:
+    """Error of one output, with what follows from it.
+
+    Parameters
+    ----------
+    group : OutputGroup
+        Group of the output.
+    pose : tuple of casadi.SX
+        Pose of its frame.
+    desired : casadi.SX
+        Demanded flat coordinates, shape (pose_size,).
+
+    Attributes
+    ----------
+    error : casadi.SX
+        x = log(r^-1 gamma), shape (dim,).
+    transport : callable
+        Ad of r^-1 gamma on a vector (dim,).
+    pull : callable
+        B(x)^T on a vector (dim,); and whether each three components of it are known to be a
+        multiple of those of x, as with one gain for all axes.
+    """
+
+    error: Array
+    transport: Act
+    pull: Pull
+
+    def __init__(self, group: OutputGroup, pose: Placed, desired: Array) -> None:
+        if isinstance(group, Rotation):
+            turned = _Turned(pose[0], desired)
+            self.error = turned.vector
+            self.transport = lambda values: turned.matrix @ values
+            self.pull = turned.pull
+        elif isinstance(group, Pose):
+            self._of_pose(pose, desired)
+        else:
+            x = group.error(group.coordinates(pose), desired)
+            self.error = x
+            self.transport = lambda values: group.transport(x) @ values
+            self.pull = lambda values, _: group.error_map(x).T @ values
+
+    def _of_pose(self, pose: Placed, desired: Array) -> None:
+        turned = _Turned(pose[0], desired[3:])
+        w = turned.vector
+        offset = pose[0].T @ (desired[:3] - pose[1])
+        once = ca.cross(w, offset)
+        x = offset - once / 2 + turned.square * ca.cross(w, once)
+        self.error = ca.vertcat(x, w)
+
+        def transport(values: Array) -> Array:
+            angular = turned.matrix @ values[3:]
+            return ca.vertcat(turned.matrix @ values[:3] + ca.cross(offset, angular), angular)
+
+        def pull(values: Array, proportional: bool) -> Array:
+            linear, angular = values[:3], values[3:]
+            first = ca.cross(w, linear)
+            second = ca.cross(w, first)
+            own = linear + first / 2 + turned.square * second
+            other = turned.pull(angular, proportional)
+            if not proportional:
+                side = ca.cross(x, linear)
+                other += side / 2 + turned.square * ca.cross(w, side)
+            other += turned.square * ca.cross(x, first)
+            other += 2 * ca.dot(w, x) * turned.slope * second
+            return ca.vertcat(own, other)
+
+        self.transport, self.pull = transport, pull
+
+
+def command(
+    dynamics: ErrorDynamics,
+    poses: list[tuple[OutputGroup, Placed]],
+    velocity: Array,
+    reference: tuple[Array, Array, Array],
+) -> Array:
+    """Wanted rate nu of the output velocity, (5.4.30)-(5.4.33).
+
+    Parameters
+    ----------
+    dynamics : ErrorDynamics
+        Gains and group.
+    poses : list of tuple
+        Group and pose of each output.
+    velocity : casadi.SX
+        Output velocity, shape (size,).
+    reference : tuple of casadi.SX
+        Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,), (size,).
+
+    Returns
+    -------
+    casadi.SX
+        Shape (size,).
+    """
+    desired, twist, acceleration = reference
+    tracked = []
+    for group, pose in poses:
+        for factor in group.factors if isinstance(group, Product) else (group,):
+            tracked.append(Tracked(factor, pose, desired[: factor.pose_size]))
+            desired = desired[factor.pose_size :]
+    ends = np.cumsum([0, *[part.error.numel() for part in tracked]]).tolist()
+    x = ca.vertcat(*[part.error for part in tracked])
+    pushed = ca.vertsplit(constant(dynamics.stiffness) @ x, ends)
+    twists, rates = ca.vertsplit(twist, ends), ca.vertsplit(acceleration, ends)
+    pulled, carried, ahead = [], [], []
+    for k, part in enumerate(tracked):
+        size = ends[k + 1] - ends[k]
+        alike = size % 3 == 0 and _proportional(dynamics.stiffness, ends[k], size)
+        pulled.append(part.pull(pushed[k], alike))
+        carried.append(part.transport(twists[k]))
+        ahead.append(part.transport(rates[k]))
+    moved = ca.vertcat(*carried)
+    scale = np.linalg.inv(dynamics.inertia)
+    force = constant(scale) @ ca.vertcat(*pulled)
+    force -= constant(scale @ dynamics.damping) @ (velocity - moved)
+    return force + ca.vertcat(*ahead) - dynamics.group.ad(velocity) @ moved
+
+
+class _Turned:
+    """Error of an orientation: rotation vector, matrix, and coefficients of its differentials."""
+
+    def __init__(self, actual: Array, desired: Array) -> None:
+        here = quaternion.from_matrix(actual)
+        error = quaternion.multiply(quaternion.conjugate(here), desired)
+        # The demanded quaternion may be of any norm, and of either sign.
+        unit = error * (ca.if_else(error[3] < 0, -1.0, 1.0) / ca.sqrt(ca.sumsqr(error)))
+        sine = ca.sqrt(ca.sumsqr(unit[:3]) + TINY)
+        half = ca.atan2(sine, unit[3]) / sine
+        self.vector = 2 * half * unit[:3]
+        self.matrix = quaternion.to_matrix(unit)
+        square = ca.sumsqr(self.vector)
+        near, far = square < NEAR, ca.fmax(square, NEAR)
+        cotangent = half * unit[3]
+        slopes = [n * c for n, c in enumerate(INVERSE_SERIES)][1:]
+        self.square = ca.if_else(
+            near, horner(INVERSE_SERIES[:TERMS], square), (1 - cotangent) / far
+        )
+        self.slope = ca.if_else(
+            near,
+            horner(slopes[:TERMS], square),
+            (half * half / 2 + cotangent / 2 - 1) / (far * far),
+        )
+
+    def pull(self, values: Array, proportional: bool) -> Array:
+        if proportional:
+            return values
+        first = ca.cross(self.vector, values)
+        return values + first / 2 + self.square * ca.cross(self.vector, first)
+
+
+def _proportional(stiffness: np.ndarray, start: int, size: int) -> bool:
+    """Whether KP multiplies each three components of an output by a number of their own."""
+    rows = stiffness[start : start + size].copy()
+    for k in range(0, size, 3):
+        rows[k : k + 3, start + k : start + k + 3] -= rows[k, start + k] * np.eye(3)
+    return not rows.any()

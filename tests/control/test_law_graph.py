@@ -1,0 +1,121 @@
+"""The law shares its intermediate results: the same torques from a small graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import concur as cc
+from concur.control import law_function
+from concur.control._law import solve_scaled
+from tests.oracles import assert_close
+
+MOMENTUM = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
+FULL = np.diag([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]) + 0.1
+
+
+def tilted(robot: cc.Mechanism) -> cc.Mechanism:
+    """Leave nothing zero: joint frames tilted, axes offset, inertias with products."""
+    rng = np.random.default_rng(3)
+    bodies = []
+    for body in robot.bodies:
+        placement, inertia = body.placement, body.inertia
+        if body.parent is not None:
+            attitude = Rotation.from_quat(placement.rotation)
+            turned = attitude * Rotation.from_rotvec(rng.uniform(-0.5, 0.5, 3))
+            offset = np.array(placement.translation) + rng.uniform(-0.05, 0.05, 3)
+            placement = cc.Pose(tuple(offset), tuple(turned.as_quat()))
+        if inertia.mass > 0.0:
+            axes = Rotation.from_rotvec(rng.uniform(-0.5, 0.5, 3)).as_matrix()
+            tensor = axes @ inertia.tensor @ axes.T
+            com = np.array(inertia.com) + rng.uniform(-0.03, 0.03, 3)
+            inertia = cc.Inertia(inertia.mass, tuple(com), (tensor + tensor.T) / 2)
+        bodies.append(replace(body, placement=placement, inertia=inertia))
+    return cc.Mechanism(f"tilted_{robot.name}", bodies, gravity=robot.gravity)
+
+
+def hand(group: str, tilt: bool, gains: object = 4.0, **options: object) -> cc.Servo:
+    robot = cc.robots.free_flyer()
+    model = cc.reduce(tilted(robot) if tilt else robot, momentum=MOMENTUM)
+    output = cc.Output("hand", "tool", group)
+    return cc.Servo(model, [output], gains, gains, **options)  # type: ignore[arg-type]
+
+
+def rover() -> cc.Servo:
+    model = cc.reduce(cc.robots.rover_arm())
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    tip = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    return cc.Servo(model, [base, tip], stiffness=[4, 9], damping=[4, 6])
+
+
+SERVOS: dict[str, Callable[[], cc.Servo]] = {
+    "SE3": lambda: hand("SE3", False),
+    "SE3, nothing zero": lambda: hand("SE3", True),
+    "SE3, gains of all": lambda: hand("SE3", True, FULL, inertia=FULL / 3),
+    "SE3, measured": lambda: hand("SE3", True, measured=True),
+    "R3xSO3": lambda: hand("R3xSO3", False),
+    "R3xSO3, gains of all": lambda: hand("R3xSO3", True, FULL, inertia=FULL / 3),
+    "rover": rover,
+}
+
+
+@pytest.mark.parametrize("name", SERVOS)
+def test_law_is_what_its_parts_give(name: str) -> None:
+    servo = SERVOS[name]()
+    model, group = servo.model, servo.error_dynamics.group
+    rng = np.random.default_rng(2)
+    for size in (1.0, 1e-3, 1e-9):
+        q, w = model.robot.random(rng), rng.uniform(-1.0, 1.0, servo.nw)
+        near = model.robot.integrate(q, size * rng.uniform(-0.5, 0.5, model.nv))
+        pose = servo.output(near)
+        twist, acceleration = rng.uniform(-1.0, 1.0, (2, servo.size))
+        v = servo.velocity(q, w)
+        x, ve = servo.errors(q, w, pose, twist)
+        r, drift = servo.output_motion(q, w)
+        symbol = ca.SX.sym("x", servo.size)
+        maps = ca.Function("maps", [symbol], [group.transport(symbol), group.ad(symbol)])
+        transport = np.array(maps(x)[0])
+        bracket = np.array(maps(r)[1])
+        wanted = servo.error_dynamics.feedback(x, ve)
+        wanted = wanted + transport @ acceleration - bracket @ transport @ twist
+        sdot = np.linalg.solve(servo.decoupling(q), wanted - drift)
+        vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
+        forces = model.lift(q)[0].T @ model.robot.inverse_dynamics(q, v, vdot)
+        u, pivot, missed, scale = servo.law(q, w, pose, twist, acceleration)
+        assert_close(u, np.linalg.solve(model.input_matrix(q), forces), 1e-10, name=name)
+        rows, columns = servo.scales
+        scaled = rows[:, None] * servo.decoupling(q) / columns
+        bound = 1.0 / np.linalg.norm(np.linalg.inv(scaled))
+        assert min(1.0, bound) == pytest.approx(pivot, rel=1e-9)
+        assert not missed.any()
+        assert scale == 1.0
+
+
+@pytest.mark.parametrize(
+    ("name", "most"), [("SE3", 3600), ("SE3, nothing zero", 4600), ("rover", 1000)]
+)
+def test_graph_stays_small(name: str, most: int) -> None:
+    assert law_function(SERVOS[name]()).n_instructions() < most
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_scaled_equation_is_solved_and_its_margin_told(dense: bool) -> None:
+    rng = np.random.default_rng(0)
+    matrix, right = rng.normal(size=(5, 5)), rng.normal(size=5)
+    if not dense:
+        matrix[[0, 3, 4], [2, 1, 4]] = 0.0
+    rows, columns = rng.uniform(1.0, 3.0, (2, 5))
+    symbols = ca.SX.sym("a", ca.sparsify(ca.DM(matrix)).sparsity()), ca.SX.sym("b", 5)
+    solve = ca.Function("solve", symbols, list(solve_scaled(*symbols, rows, columns)))
+    solution, least = solve(ca.DM(matrix), right)
+    assert_close(np.array(solution)[:, 0], np.linalg.solve(matrix, right), 1e-12)
+    scaled = rows[:, None] * matrix / columns
+    assert float(least) == pytest.approx(1.0 / np.linalg.norm(np.linalg.inv(scaled)), rel=1e-12)
+    for singular in (np.zeros((5, 5)), np.ones((5, 5)) * (matrix != 0.0)):
+        if dense or not singular.any():
+            assert float(solve(ca.DM(singular), right)[1]) < 1e-15
