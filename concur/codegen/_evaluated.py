@@ -14,7 +14,14 @@ from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen._evaluator import TOTAL, Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen._evaluator import (
+    DRIFT,
+    TOTAL,
+    Evaluator,
+    as_floats,
+    nonfinite_error,
+    shape_error,
+)
 from concur.codegen._library import compiled, instructions
 from concur.errors import ConcurError, ShapeError, UnknownNameError
 
@@ -26,8 +33,8 @@ Array: TypeAlias = Any
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
-_NUMBERS = frozenset({np.ndarray, np.float64, float, int, list, tuple})
-"""Types that hold no expressions, with no further look."""
+_NUMBERS = frozenset({np.ndarray, np.float64, float, int, list, tuple}).__contains__
+"""Whether a type holds no expressions, without a further look."""
 
 _Shape: TypeAlias = tuple[str | int, ...]
 
@@ -100,7 +107,9 @@ class EvaluatedMethods:
         start = time.perf_counter()
         asked = functions or self.COMPILED
         calls = [entry if isinstance(entry, tuple) else (entry,) for entry in asked]
-        evaluators = {call: self._evaluator(*call) for call in calls}
+        evaluators = {
+            call: self._evaluator(call[0], "compile_functions", *call[1:]) for call in calls
+        }
         found = list(dict.fromkeys(evaluators.values()))
         if not functions:
             kept: dict[Any, _Entry] = self.__dict__.get("_evaluators", {})
@@ -128,12 +137,45 @@ class EvaluatedMethods:
             0.0 if made is None else made.built,
         )
 
-    def _evaluator(self, name: str, *static: Any) -> Evaluator:
+    def buffered(self, name: str, *static: Any) -> Evaluator:
+        """What is called with numbers behind a method of this object, to be used without copies.
+
+        Parameters
+        ----------
+        name : str
+            Name of a method that takes arrays.
+        *static : str
+            Its arguments that are no arrays, like the body of ``robot.jacobian(q, body)``.
+
+        Returns
+        -------
+        Evaluator
+            Call it like the method; `view` hands out its buffers in place of copies, and
+            `inputs`, `trigger` and `outputs` are for loops that fill them by themselves.
+
+        Raises
+        ------
+        UnknownNameError
+            If there is no such method.
+        ShapeError
+            If the arguments that are no arrays are missing or too many.
+
+        Examples
+        --------
+        >>> import concur as cc
+        >>> robot = cc.robots.free_flyer()
+        >>> mass_matrix = robot.buffered("mass_matrix")
+        >>> mass_matrix.view(robot.neutral()).shape
+        (12, 12)
+        """
+        return self._evaluator(name, "buffered", *static)
+
+    def _evaluator(self, name: str, asked: str, *static: Any) -> Evaluator:
         method: Any = getattr(type(self), name, None) if isinstance(name, str) else None
         if not hasattr(method, "evaluator_for"):
             known = [n for n in dir(type(self)) if hasattr(getattr(type(self), n), "evaluator_for")]
             raise UnknownNameError(
-                f"{type(self).__name__}.compile_functions",
+                f"{type(self).__name__}.{asked}",
                 expected=f"methods that take arrays ({', '.join(known)})",
                 came=f"`{name}`",
                 cure="Correct the name.",
@@ -143,7 +185,7 @@ class EvaluatedMethods:
             evaluator: Evaluator = method.evaluator_for(self, *static)
         except TypeError as error:
             raise ShapeError(
-                f"{type(self).__name__}.compile_functions, `{name}`",
+                f"{type(self).__name__}.{asked}, `{name}`",
                 expected="the arguments that are no arrays",
                 came=f"{static} ({error})",
                 cure='Write for example ("jacobian", "tool").',
@@ -221,10 +263,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             arrays = args[first:last]
             if entry is None:
                 entry = _entry(args)
-            for array in arrays:
-                if type(array) not in _NUMBERS:
-                    break
-            else:
+            if all(map(_NUMBERS, map(type, arrays))):
                 return (entry.evaluator or entry.numeric(*_labels(args)))(*arrays)
             if any(isinstance(a, ca.SX) for a in arrays):
                 return entry.expand(_expressions(args, arrays, ca.SX))
@@ -286,6 +325,10 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 return results
             results = results if isinstance(results, tuple) else (results,)
             total = sum((ca.sum1(ca.vec(symbol)) for symbol in symbols), ca.SX(0))
+            for start in args[0].quaternions if configuration else ():
+                q = symbols[names.index("q") - first]
+                off = ca.fabs(ca.sumsqr(q[start : start + 4]) - 1.0)
+                total += ca.if_else(off > DRIFT, ca.inf, 0.0)
             return ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
                 symbols,

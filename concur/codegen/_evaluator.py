@@ -22,10 +22,10 @@ DRIFT = 0.1
 """Largest difference of a quaternion's squared norm from one that counts as drift."""
 
 TOTAL = "total"
-"""Name of a last result that is the sum of all arguments: finite only if they are."""
+"""Name of a last result that is finite only if all arguments are and each quaternion is one."""
 
-_OTHER = (TypeError, ValueError, NotImplementedError, BufferError)
-"""What a memory raises at numbers that are not of its own kind."""
+_OTHER = (TypeError, ValueError, IndexError, NotImplementedError, BufferError)
+"""What a memory raises at numbers that are not of its own kind; no memory, a matrix, raises too."""
 
 
 class Evaluator:
@@ -37,8 +37,8 @@ class Evaluator:
     Parameters
     ----------
     function : casadi.Function
-        The function; sparse results are made dense. A last result named `TOTAL`, the sum of all
-        arguments, is not given out: it says in a glance whether they are finite.
+        The function; sparse results are made dense. A last result named `TOTAL` is not given
+        out: it says in a glance whether the arguments are sound.
     shapes : sequence of tuple of int
         Shape of each NumPy result: ``()`` for a float, ``(n,)`` or ``(m, n)``.
     where : str
@@ -86,21 +86,21 @@ class Evaluator:
         self._total: Callable[[], float] | None = None
         if self.function.name_out()[-1:] == [TOTAL]:
             self._total, self.outputs = self._parts_out[-1].item, self.outputs[:-1]
-        self._memories: tuple[Any, ...] = tuple(memoryview(part.data) for part in self._parts_in)
         # A memory takes a vector in a third of NumPy's time, and only one of its own kind.
-        self._slots = tuple(
-            (memory if columns == 1 else None, memory, index)
-            for index, (memory, (_, columns)) in enumerate(
-                zip(self._memories, sizes_in, strict=True)
-            )
+        memories = [memoryview(part.data) for part in self._parts_in]
+        self._vectors: tuple[Any, ...] = tuple(
+            memory if columns == 1 else None
+            for memory, (_, columns) in zip(memories, sizes_in, strict=True)
         )
-        self._readers = tuple(
-            part.item if shape == () else part.reshape(shape, order="F").copy
+        shaped = tuple(
+            part.reshape(shape, order="F")
             for part, shape in zip(self._parts_out[: len(self.outputs)], self.shapes, strict=True)
         )
+        self._readers = tuple(view.item if view.shape == () else view.copy for view in shaped)
+        self._read = self._readers[0] if len(self._readers) == 1 else None
+        self._views: Any = shaped[0] if len(shaped) == 1 else shaped
         self._quaternions = dict(quaternions or {}) if "q" in names else {}
-        self._attitudes = tuple(self._quaternions)
-        self._configuration = self._memories[names.index("q")] if self._attitudes else None
+        self._configuration = self._parts_in[names.index("q")] if self._quaternions else None
         self._use(self.function)
 
     def _use(self, function: ca.Function) -> None:
@@ -168,38 +168,86 @@ class Evaluator:
             If the function fails.
         """
         with self._lock:
-            for (vector, memory, index), argument in zip(self._slots, arguments, strict=True):
-                if vector is not None:
-                    try:
-                        vector[:] = argument
-                        continue
-                    except _OTHER:
-                        pass
-                if type(argument) is float and len(memory) == 1:
-                    memory[0] = argument
-                else:
-                    self._take(index, argument)
-            if self._total is None:
-                if not np.isfinite(self._flat_in).all():
-                    self._refuse_nonfinite()
-                self.trigger()
+            self._run(arguments)
+            if self._read is not None:
+                return self._read()
+            return tuple([read() for read in self._readers])
+
+    def view(self, *arguments: Any) -> Any:
+        """Evaluate at NumPy arguments and hand out the buffers themselves.
+
+        Nothing is allocated, and the results hold until the next call of any thread only.
+
+        Parameters
+        ----------
+        *arguments : array_like
+            One array per input of the function, finite.
+
+        Returns
+        -------
+        numpy.ndarray or tuple of them
+            Views of the results, of the shapes given at construction; a number has shape ().
+
+        Raises
+        ------
+        ShapeError, NonFiniteError, ConcurError
+            As when called.
+        """
+        with self._lock:
+            self._run(arguments)
+        return self._views
+
+    def _run(self, arguments: tuple[Any, ...]) -> None:
+        """Take arguments, evaluate, and refuse what is not sound."""
+        vectors = self._vectors
+        try:
+            index = 0
+            for argument in arguments:
+                vectors[index][:] = argument
+                index += 1  # counting by hand takes half the time of `enumerate` or `zip`
+        except _OTHER:
+            self._take(arguments)
+        else:
+            if index != len(vectors):
+                self._take(arguments)
+        self.trigger()
+        if self._total is None or not isfinite(self._total()):
+            self._look()
+
+    def _take(self, arguments: Sequence[Any]) -> None:
+        """Take arguments of which some are no vectors of floats, or say what is wrong."""
+        for view, place, argument in zip(self.inputs, self._places, arguments, strict=True):
+            array = as_floats(argument, place)
+            if array.shape == view.shape:
+                view[...] = array
+            elif (*array.shape, 1) == view.shape or (array.shape == () and view.size == 1):
+                view[:, 0] = array
             else:
-                self.trigger()
-                if not isfinite(self._total()):
-                    self._refuse_nonfinite()
-            for start in self._attitudes:
-                x, y, z, w = self._configuration[start : start + 4]  # type: ignore[index]
-                if abs(x * x + y * y + z * z + w * w - 1.0) > DRIFT:
-                    self._refuse_attitude(start)
-            if self._failed:
-                raise ConcurError(
-                    self.where,
-                    expected="an evaluation that succeeds",
-                    came=f"a failure inside `{self.function.name()}`",
-                    cure="Its results are not given out; check that the arguments are sensible.",
+                raise shape_error(place, view.shape, array.shape)
+
+    def _look(self) -> None:
+        """Refuse arguments that are not sound, and evaluations that failed."""
+        for view, place in zip(self.inputs, self._places, strict=True):
+            if not np.isfinite(view).all():
+                raise nonfinite_error(place, view)
+        for start, whose in self._quaternions.items():
+            part = self._configuration[start : start + 4]  # type: ignore[index]
+            if abs(float(part @ part) - 1.0) > DRIFT:
+                raise ShapeError(
+                    f"{self.where}, argument `q`, quaternion of `{whose}` "
+                    f"at q[{start}:{start + 4}]",
+                    expected="unit norm",
+                    came=f"norm {np.linalg.norm(part):.6g}",
+                    cure="Normalise it, in the order (x, y, z, w); a lost measurement is no "
+                    "attitude.",
                 )
-            results = [read() for read in self._readers]
-        return results[0] if len(results) == 1 else tuple(results)
+        if self._failed:
+            raise ConcurError(
+                self.where,
+                expected="an evaluation that succeeds",
+                came=f"a failure inside `{self.function.name()}`",
+                cure="Its results are not given out; check that the arguments are sensible.",
+            )
 
     @property
     def succeeded(self) -> bool:
@@ -215,32 +263,6 @@ class Evaluator:
                 self._failed = True
 
         return run
-
-    def _take(self, index: int, argument: Any) -> None:
-        """Take an argument that is no vector of floats, or say what is wrong with it."""
-        view, place = self.inputs[index], self._places[index]
-        array = as_floats(argument, place)
-        if array.shape == view.shape:
-            view[...] = array
-        elif (*array.shape, 1) == view.shape or (array.shape == () and view.size == 1):
-            view[:, 0] = array
-        else:
-            raise shape_error(place, view.shape, array.shape)
-
-    def _refuse_nonfinite(self) -> None:
-        for view, place in zip(self.inputs, self._places, strict=True):
-            if not np.isfinite(view).all():
-                raise nonfinite_error(place, view)
-
-    def _refuse_attitude(self, start: int) -> None:
-        part = np.array(self._configuration[start : start + 4])  # type: ignore[index]
-        raise ShapeError(
-            f"{self.where}, argument `q`, quaternion of `{self._quaternions[start]}` at "
-            f"q[{start}:{start + 4}]",
-            expected="unit norm",
-            came=f"norm {np.linalg.norm(part):.6g}",
-            cure="Normalise it, in the order (x, y, z, w); a lost measurement is no attitude.",
-        )
 
     def __reduce__(self) -> Any:
         parts = self.function, self.shapes, self.where, self._quaternions

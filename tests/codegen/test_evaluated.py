@@ -297,3 +297,38 @@ def test_what_is_no_quaternion_is_refused(attitude: tuple[float, ...]) -> None:
     assert not tick.update()
     tick.buffers.q[:] = q
     assert tick.update()
+
+
+def test_buffers_of_a_method_are_handed_out() -> None:
+    robot, rng = free_flyer(), np.random.default_rng(4)
+    q0, q1, v = robot.random(rng), robot.random(rng), rng.normal(size=robot.nv)
+    door = robot.buffered("mass_matrix")
+    first = door.view(q0)
+    assert_array_equal(first, robot.mass_matrix(q0))
+    again = door.view(q1)
+    assert again is first  # no copy: the next call writes over it
+    assert_array_equal(first, robot.mass_matrix(q1))
+    assert_array_equal(robot.buffered("bias")(q0, v), robot.bias(q0, v))
+    energy = robot.buffered("kinetic_energy").view(q0, v)
+    assert energy.shape == ()
+    assert energy == robot.kinetic_energy(q0, v)
+    tool = robot.bodies[-1].name
+    assert_array_equal(robot.buffered("jacobian", tool).view(q0), robot.jacobian(q0, tool))
+
+
+def test_buffers_are_handed_out_for_sound_arguments_only() -> None:
+    robot = free_flyer()
+    q = robot.neutral()
+    door = robot.buffered("bias")
+    with pytest.raises(NonFiniteError, match="bias of `free_flyer`, argument `v`"):
+        door.view(q, np.full(robot.nv, np.nan))
+    with pytest.raises(ShapeError, match="unit norm"):
+        door.view(2.0 * q, np.zeros(robot.nv))
+    with pytest.raises(ShapeError, match="argument `q`"):
+        door.view(q[1:], np.zeros(robot.nv))
+    with pytest.raises(ValueError, match="shorter"):
+        door.view(q)
+    with pytest.raises(ValueError, match="longer"):
+        door.view(q, np.zeros(robot.nv), q)
+    with pytest.raises(ConcurError, match="buffered"):
+        robot.buffered("mass")
