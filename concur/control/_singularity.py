@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import casadi as ca
 import numpy as np
 
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
+from concur.kinematics import body_poses
 from concur.reduction import UNDETERMINED
 
 if TYPE_CHECKING:
@@ -41,7 +43,8 @@ def decoupling_scale(servo: Servo) -> np.ndarray:
         if any(robot.bodies[j].joint.nv for j in robot.path(i))
     ]
     root = np.sqrt(sum(moving))
-    origins = [robot.pose(robot.neutral(), body.name)[:3, 3] for body in robot.bodies]
+    poses = body_poses(robot, ca.SX(robot.neutral()))
+    origins = [np.array(ca.DM(translation)).ravel() for _, translation in poses]
     reach = max(np.linalg.norm(a - b) for a in origins for b in origins) or 1.0
     units = [unit for output in servo.outputs for unit in output.coordinate_units]
     return np.array([root if unit == "m" else root * reach for unit in units])
@@ -110,9 +113,11 @@ def check_decoupling(servo: Servo) -> None:
     rng = np.random.default_rng(5)
     robot = servo.model.robot
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
-    margins = [servo.margin(q) for q in samples]
-    if max(margins) > 1e-7:
-        return
+    margins = []
+    for q in samples:
+        margins.append(servo.margin(q))
+        if margins[-1] > 1e-7:
+            return
     lost = lost_direction(servo, samples[-1])
     raise OutputError(
         f"servo of `{servo.name}`, `outputs`",

@@ -187,6 +187,8 @@ def _check_gravity(robot: Mechanism) -> None:
 
 def _pushed_by_gravity(robot: Mechanism) -> str | None:
     """Name of a velocity of the base along which gravity pushes, if there is one."""
+    if not any(robot.gravity):
+        return None
     rng, nb = np.random.default_rng(8), robot.base.joint.nv
     still = np.zeros(robot.nv)
     for q in (robot.random(rng) for _ in range(SAMPLES)):
