@@ -14,7 +14,9 @@ from rich.console import Console
 
 from concur.cli._certify import certify_task
 from concur.cli._check import check_robot
+from concur.cli._export import export_task
 from concur.cli._track import track_task
+from concur.control._export import SPEED_LIMIT
 from concur.errors import ConcurError
 
 main = typer.Typer(
@@ -120,6 +122,13 @@ def certify(
             help="tight, a search with a proof, or thesis, the constants of its theorem 5.4.2."
         ),
     ] = "tight",
+    disturbance: Annotated[
+        float | None,
+        typer.Option(
+            help="Acceleration of the outputs that the law does not know, in m/s^2, rotations by "
+            "the channel's length: prove and draw the tubes that the errors stay in."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of the results; default out/<name of the file>.")
     ] = None,
@@ -130,15 +139,52 @@ def certify(
     """Prove how fast the errors of a task's servo decay, and from where.
 
     Leaves proof.json behind, which is verified anew at once, and figures. The exit status is 0
-    only if the decay is proved; 1 if it is refuted or undecided.
+    only if all that is asked for is proved; 1 if it is refuted or undecided.
     """
     folder = out or Path("out") / task.stem
     with _errors():
         console = Console(stderr=as_json, quiet=as_json)
-        result = certify_task(task, folder, angle, distance, method, console)
+        result = certify_task(task, folder, angle, distance, method, console, disturbance)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
         raise typer.Exit(0 if result.proved else 1)
+
+
+@main.command(
+    epilog="Example: concur export examples/rover_arm.toml --out out/rover_arm/c"
+    "\n\nExit status: 0 written, 2 bad input."
+)
+def export(
+    task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
+    target: Annotated[str, typer.Option(help="c, for C99 without libraries.")] = "c",
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of the files; default out/<name of the file>/<target>."),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="With what all names begin; default the robot's name.")
+    ] = None,
+    precision: Annotated[
+        str, typer.Option(help="double, or single for controllers without double precision.")
+    ] = "double",
+    speed_limit: Annotated[
+        float, typer.Option(help="Velocity above which a state is refused, in m/s or rad/s.")
+    ] = SPEED_LIMIT,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the result as JSON, for machines.")
+    ] = False,
+) -> None:
+    """Write the law of a task for a controller, with a programme that tries it.
+
+    The README beside the code says how it is compiled, tried and used.
+    """
+    folder = out or Path("out") / task.stem / target
+    with _errors():
+        result = export_task(task, target, folder, name, precision, speed_limit)
+        if as_json:
+            typer.echo(json.dumps(result.as_dict(), indent=2))
+        else:
+            result.show(Console())
 
 
 @contextmanager

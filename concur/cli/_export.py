@@ -1,0 +1,120 @@
+"""`concur export`: the law of a task as code for a controller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from concur.formats import load_task
+from concur.formats._toml import located
+
+if TYPE_CHECKING:
+    from concur.codegen._c_export import CFolder
+
+
+@dataclass(frozen=True)
+class ExportResult:
+    """What was exported.
+
+    Parameters
+    ----------
+    task : str
+        Name of the task.
+    target : str
+        What it was exported to.
+    folder : pathlib.Path
+        Where the files are.
+    written : CFolder
+        What is in them.
+    """
+
+    task: str
+    target: str
+    folder: Path
+    written: CFolder
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON.
+
+        Returns
+        -------
+        dict
+            Task, target, name, files, number of states and error of single precision.
+        """
+        error = self.written.error
+        return {
+            "task": self.task,
+            "target": self.target,
+            "name": self.written.name,
+            "files": [str(path) for path in self.written.files],
+            "states": self.written.states,
+            "error": None if error is None else error.largest,
+        }
+
+    def show(self, console: Console) -> None:
+        """Print the result.
+
+        Parameters
+        ----------
+        console : rich.console.Console
+            Where to.
+        """
+        name, error = self.written.name, self.written.error
+        lines = [f"written to {self.folder}: {', '.join(p.name for p in self.written.files)}"]
+        if error is not None:
+            lines.append(
+                f"single precision: off by {error.largest:.1e} of the largest number at most, "
+                f"over {error.states} states"
+            )
+        lines.append(f"try it, with {self.written.states} states:")
+        lines.append(
+            f"  cd {self.folder} && cc -std=c99 -O2 {name}.c replay.c -o replay -lm && ./replay"
+        )
+        for line in lines:
+            console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def export_task(
+    path: Path,
+    target: str,
+    folder: Path,
+    name: str | None,
+    precision: str,
+    speed_limit: float,
+) -> ExportResult:
+    """Export the servo of a task.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Task file.
+    target : str
+        As for `Servo.export`.
+    folder : pathlib.Path
+        Where the files go; made if it is missing.
+    name : str or None
+        Name of the code; None for the robot's.
+    precision : str
+        "double" or "single".
+    speed_limit : float
+        Velocity above which the code refuses a state, m/s or rad/s.
+
+    Returns
+    -------
+    ExportResult
+        What was written.
+
+    Raises
+    ------
+    ConcurError
+        If the task cannot be read, or its servo not be exported so.
+    """
+    task = load_task(path)
+    with located(path, ""):
+        servo = task.servo()
+    written = servo.export(folder, target, name, precision, speed_limit)
+    return ExportResult(task.name, target, folder, written)
