@@ -3,11 +3,8 @@
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._chart import MomentumChart
 from concur.reduction._conserved import Conservation, conservation
-from concur.reduction._constants import (
-    ConstantOfMotion,
-    ConstantsOfMotion,
-    constants_of_motion,
-)
+from concur.reduction._constant import ConstantOfMotion
+from concur.reduction._constants import ConstantsOfMotion, constants_of_motion
 from concur.reduction._derivative import along, gradient
 from concur.reduction._level_set import LevelSet
 from concur.reduction._model import UNDETERMINED, ReducedModel

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -108,7 +109,13 @@ def free_claims(robot: Mechanism, model: ReducedModel, seed: int) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("seed", range(7))
+def some_of(count: int, quick: int) -> list[Any]:
+    """Seeds of which only the first few are tried when time is short."""
+    slow = pytest.mark.slow
+    return [pytest.param(i, marks=() if i < quick else slow) for i in range(count)]
+
+
+@pytest.mark.parametrize("seed", some_of(7, 3))
 def test_random_floating_robots(seed: int) -> None:
     robot = undriven(random_floater(BASES[seed], seed))
     momentum = np.random.default_rng(seed).normal(size=6)
@@ -118,13 +125,13 @@ def test_random_floating_robots(seed: int) -> None:
         assert kept == []
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", some_of(6, 3))
 def test_random_trees(seed: int) -> None:
     robot = undriven(random_tree(seed))
     assert free_claims(robot, taken_as_it_is(robot), seed) == []
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", some_of(8, 3))
 def test_random_rovers(seed: int) -> None:
     drawn = random_rover(seed)
     robot = undriven(drawn.robot)
