@@ -156,7 +156,7 @@ def certify(
 )
 def export(
     task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
-    target: Annotated[str, typer.Option(help="c, for C99 without libraries.")] = "c",
+    target: Annotated[str, typer.Option(help="c, for C99 without libraries; fmu.")] = "c",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the files; default out/<name of the file>/<target>."),
@@ -170,17 +170,19 @@ def export(
     speed_limit: Annotated[
         float, typer.Option(help="Velocity above which a state is refused, in m/s or rad/s.")
     ] = SPEED_LIMIT,
+    fmi: Annotated[str, typer.Option(help="Version of FMI of an fmu, 3.0 or 2.0.")] = "3.0",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
 ) -> None:
     """Write the law of a task for a controller, with a programme that tries it.
 
-    The README beside the code says how it is compiled, tried and used.
+    The README beside the code says how it is compiled, tried and used. An fmu is a unit for
+    co-simulation that other simulators load.
     """
     folder = out or Path("out") / task.stem / target
     with _errors():
-        result = export_task(task, target, folder, name, precision, speed_limit)
+        result = export_task(task, target, folder, name, precision, speed_limit, fmi)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:

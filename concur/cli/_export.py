@@ -28,14 +28,14 @@ class ExportResult:
         What it was exported to.
     folder : pathlib.Path
         Where the files are.
-    written : CFolder
-        What is in them.
+    written : CFolder or pathlib.Path
+        What is in them; of a unit, the archive.
     """
 
     task: str
     target: str
     folder: Path
-    written: CFolder
+    written: CFolder | Path
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON.
@@ -43,8 +43,16 @@ class ExportResult:
         Returns
         -------
         dict
-            Task, target, name, files, number of states and error of single precision.
+            Task, target, name and files; of C also the number of states and the error of single
+            precision.
         """
+        if isinstance(self.written, Path):
+            return {
+                "task": self.task,
+                "target": self.target,
+                "name": self.written.stem,
+                "files": [str(self.written)],
+            }
         error = self.written.error
         return {
             "task": self.task,
@@ -63,6 +71,9 @@ class ExportResult:
         console : rich.console.Console
             Where to.
         """
+        if isinstance(self.written, Path):
+            console.print(escape(f"written: {self.written}"), highlight=False, soft_wrap=True)
+            return
         name, error = self.written.name, self.written.error
         lines = [f"written to {self.folder}: {', '.join(p.name for p in self.written.files)}"]
         if error is not None:
@@ -85,6 +96,7 @@ def export_task(
     name: str | None,
     precision: str,
     speed_limit: float,
+    fmi: str = "3.0",
 ) -> ExportResult:
     """Export the servo of a task.
 
@@ -102,6 +114,8 @@ def export_task(
         "double" or "single".
     speed_limit : float
         Velocity above which the code refuses a state, m/s or rad/s.
+    fmi : str
+        Version of FMI of a unit.
 
     Returns
     -------
@@ -116,5 +130,5 @@ def export_task(
     task = load_task(path)
     with located(path, ""):
         servo = task.servo()
-    written = servo.export(folder, target, name, precision, speed_limit)
+    written = servo.export(folder, target, name, precision, speed_limit, fmi)
     return ExportResult(task.name, target, folder, written)

@@ -182,7 +182,7 @@ def _second(model: FmuModel, sources: Sequence[str]) -> ElementTree.Element:
                 **_kind(variable),
                 "description": variable.description
                 if k is None
-                else f"{variable.description} {variable.elements[k]}.",
+                else f"{variable.description} Entry: {variable.elements[k]}.",
             },
         )
         attributes = dict[str, str]()
@@ -263,7 +263,7 @@ def _sentence(variable: FmuVariable) -> str:
         element if same or unit == "1" else f"{element} ({unit})"
         for element, unit in zip(variable.elements, variable.units, strict=True)
     )
-    return f"{variable.description} {', '.join(named)}."
+    return f"{variable.description} Entries: {', '.join(named)}."
 
 
 def _page(model: FmuModel) -> str:

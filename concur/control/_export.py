@@ -17,16 +17,17 @@ from numpy.typing import ArrayLike
 from concur.codegen import DRIFT, as_floats, instructions
 from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_text import real_type
-from concur.codegen._exported import Code, Entry, Exported, Signal, Vector, placed
+from concur.codegen._exported import Code, Exported, Signal, Vector, placed
 from concur.control._allocation import HOLE
-from concur.control._tick import Tick, TickStatus, takes_momentum, tick_function
+from concur.control._fmu import export_fmu
+from concur.control._signals import MEANINGS, input_signals, output_signals, plain
+from concur.control._tick import Tick, TickStatus, tick_function
 from concur.errors import ConcurError, UnknownNameError
-from concur.reduction import MomentumReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
 
-TARGETS = ("c",)
+TARGETS = ("c", "fmu")
 """What a servo can be exported to."""
 
 SPEED_LIMIT = 1000.0
@@ -37,16 +38,6 @@ _SINGULAR = 8  # those in singular configurations, if there are so many
 _TOLERANCE = 1e-9  # rounding of another processor's mathematics, near singular states too
 _TOLERANCE_LIMITED = 1e-5  # two solvers of programmes, both to the accuracy that one of them has
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
-_MEANINGS = {
-    "OK": "the controls may be used",
-    "BAD_INPUT": "a number that came in is not finite",
-    "NO_ATTITUDE": "a quaternion that came in is none: its norm is not near one",
-    "SINGULAR": "the law is nearer to singular than its margin",
-    "NO_RESULT": "the controls are not finite: the demand is too large",
-    "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
-    "FAILED": "a missing argument, or an evaluation that did not run to its end",
-    "TOO_FAST": "a velocity that came in is above its bound",
-}
 
 
 class ExportStatus(IntEnum):
@@ -69,7 +60,8 @@ def export_servo(
     name: str | None = None,
     precision: str = "double",
     speed_limit: ArrayLike = SPEED_LIMIT,
-) -> CFolder:
+    fmi: str = "3.0",
+) -> CFolder | Path:
     """Write a servo for a controller or another tool.
 
     Parameters
@@ -79,7 +71,7 @@ def export_servo(
     directory : path
         Folder of the files; made if it is missing.
     target : str
-        "c" for C99.
+        "c" for C99, "fmu" for a unit for co-simulation.
     name : str, optional
         With what all names in the code begin; default the robot's name.
     precision : str
@@ -87,11 +79,13 @@ def export_servo(
     speed_limit : float or array_like
         Velocity above which a state is refused, m/s or rad/s; a number, or one for each velocity
         that the law takes.
+    fmi : str
+        Version of FMI of a unit, "3.0" or "2.0".
 
     Returns
     -------
-    CFolder
-        What was written.
+    CFolder or pathlib.Path
+        What was written; of a unit, the archive.
 
     Raises
     ------
@@ -108,7 +102,25 @@ def export_servo(
             cure='Write for example servo.export("out", target="c").',
             name=target,
         )
+    if target == "fmu":
+        _check_fmu_options(servo, precision, speed_limit)
+        return export_fmu(servo, directory, name, fmi)
     return write_c(exported(servo, name, precision, speed_limit), Path(directory), precision)
+
+
+def _check_fmu_options(servo: Servo, precision: str, speed_limit: ArrayLike) -> None:
+    """Units compute in double precision and refuse no speeds: what else is asked for is told."""
+    for name, given, only in (
+        ("precision", precision, "double"),
+        ("speed_limit", speed_limit, SPEED_LIMIT),
+    ):
+        if not np.array_equal(given, only):
+            raise ConcurError(
+                f"export of `{servo.name}`, `{name}`",
+                expected=f'{only!r} for the target "fmu"',
+                came=repr(given),
+                cure='Leave it out, or export to the target "c".',
+            )
 
 
 def exported(
@@ -142,138 +154,21 @@ def exported(
     """
     where = f"export of `{servo.name}`"
     real_type(precision)
-    inputs = placed(_inputs(servo, _speeds(servo, speed_limit, where)))
-    outputs = placed(_outputs(servo))
+    inputs = placed(input_signals(servo, _speeds(servo, speed_limit, where)))
+    outputs = placed(output_signals(servo))
     function = tick_function(servo, HOLE)
     limited = servo.torque_limits is not None
     return Exported(
         name=_identifier(servo, name, where),
-        title=_plain(f"Law of {servo.name}: {', '.join(o.name for o in servo.outputs)}"),
+        title=plain(f"Law of {servo.name}: {', '.join(o.name for o in servo.outputs)}"),
         function=function,
         inputs=inputs,
         outputs=outputs,
-        codes=tuple(Code(c.name, int(c), _MEANINGS[c.name]) for c in ExportStatus),
+        codes=tuple(Code(c.name, int(c), MEANINGS[c.name]) for c in ExportStatus),
         vectors=tuple(_vectors(servo, inputs, precision == "single")),
         tolerance=_TOLERANCE_LIMITED if limited else _TOLERANCE,
         drift=DRIFT,
         facts=_facts(servo, function),
-    )
-
-
-def _inputs(servo: Servo, largest: tuple[float, ...]) -> Iterator[Signal]:
-    robot = servo.model.robot
-    neutral = robot.neutral()
-    coordinates = [
-        Entry(_plain(body.name if body.joint.nq == 1 else f"{body.name}[{name}]"), unit)
-        for body in robot.bodies
-        for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
-    ]
-    yield Signal(
-        "q",
-        "configuration, measured: a base's position in inertial axes, and its attitude from its "
-        "own axes to the inertial ones",
-        tuple(coordinates),
-        preset=tuple(neutral),
-        quaternions=tuple(servo.quaternions),
-    )
-    units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
-    taken = range(robot.nv) if servo.measured else servo.model.shape
-    yield Signal(
-        "s",
-        "all velocities, measured: those of a base in the base's own axes"
-        if servo.measured
-        else "velocities of the shape, measured",
-        tuple(
-            Entry(_plain(name), units[i])
-            for name, i in zip(servo.velocity_names, taken, strict=True)
-        ),
-        largest=largest,
-    )
-    yield from _demand(servo, neutral)
-    first = servo.model.first
-    if takes_momentum(servo) and isinstance(first, MomentumReduction):
-        axes = [f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"]
-        units = ["kg m/s"] * 3 + ["kg m^2/s"] * 3
-        yield Signal(
-            "momentum",
-            "momentum of the whole robot about the inertial origin, in inertial axes, measured or "
-            "preset",
-            tuple(Entry(axis, unit) for axis, unit in zip(axes, units, strict=True)),
-            preset=tuple(float(x) for x in first.momentum),
-        )
-
-
-def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
-    pose, rates = list[Entry](), list[tuple[str, str]]()
-    quaternions: list[int] = []
-    for output in servo.outputs:
-        lie = output.lie
-        units = dict(zip(lie.error_names, lie.error_units, strict=True))
-        for name in lie.coordinate_names:
-            if name == "qx":
-                quaternions.append(len(pose))
-            unit = "" if name in ("qx", "qy", "qz", "qw") else units.get(name, "")
-            pose.append(Entry(_plain(f"{output.name}[{name}]"), unit))
-        rates += [
-            (_plain(f"{output.name}[{name}]"), unit)
-            for name, unit in zip(lie.error_names, lie.error_units, strict=True)
-        ]
-    groups = "; ".join(_plain(f"{o.name}: {o.group} of {o.body}") for o in servo.outputs)
-    yield Signal(
-        "pose",
-        f"demanded pose in inertial axes ({groups})",
-        tuple(pose),
-        preset=tuple(np.atleast_1d(servo.output(neutral))),
-        quaternions=tuple(quaternions),
-    )
-    frames = "; ".join(_plain(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
-    yield Signal(
-        "twist",
-        f"demanded velocity ({frames})",
-        tuple(Entry(name, f"{unit}/s") for name, unit in rates),
-    )
-    yield Signal(
-        "acceleration",
-        "rate of the demanded velocity, component by component",
-        tuple(Entry(name, f"{unit}/s^2") for name, unit in rates),
-    )
-
-
-def _frame(group: str) -> str:
-    if group in ("SE2", "SE3", "SO3"):
-        return "axes of the demanded pose"
-    if group == "R3xSO3":
-        return "linear in inertial axes, angular in axes of the demanded pose"
-    return "inertial axes" if group != "SO2" else "about the output's normal"
-
-
-def _outputs(servo: Servo) -> Iterator[Signal]:
-    robot = servo.model.robot
-    units = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
-    yield Signal(
-        "u",
-        "forces and torques of the drives",
-        tuple(Entry(_plain(name), units.get(name, "")) for name in servo.model.control_names),
-    )
-    yield Signal(
-        "pivot",
-        f"distance of the law from singular, refused below {servo.singular_margin:g}",
-        (Entry("pivot"),),
-        scalar=True,
-    )
-    rates = [
-        Entry(_plain(f"{output.name}[{name}]"), f"{unit}/s^2")
-        for output in servo.outputs
-        for name, unit in zip(output.lie.error_names, output.lie.error_units, strict=True)
-    ]
-    yield Signal(
-        "missed", "output acceleration given up by damping or to torque limits", tuple(rates)
-    )
-    yield Signal(
-        "scale",
-        "size to which torque limits scaled the demand; 1 where they are not active",
-        (Entry("scale"),),
-        scalar=True,
     )
 
 
@@ -411,7 +306,7 @@ def _speeds(servo: Servo, value: ArrayLike, where: str) -> tuple[float, ...]:
 
 def _identifier(servo: Servo, name: str | None, where: str) -> str:
     if name is None:
-        name = re.sub(r"[^a-z0-9]+", "_", _plain(servo.name).lower()).strip("_")
+        name = re.sub(r"[^a-z0-9]+", "_", plain(servo.name).lower()).strip("_")
         # A file of this name is there already, and names in C begin with a letter.
         return name if _NAME.fullmatch(name) and name != "replay" else f"servo_{name}"
     if not _NAME.fullmatch(name) or name == "replay":
@@ -422,9 +317,3 @@ def _identifier(servo: Servo, name: str | None, where: str) -> str:
             cure="Leave it out for the robot's name.",
         )
     return name
-
-
-def _plain(text: str) -> str:
-    """Text that can stand in a comment of C and in a table."""
-    plain = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
-    return re.sub(r"[\s|\\`]+", " ", plain)

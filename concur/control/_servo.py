@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import casadi as ca
@@ -709,28 +710,34 @@ class Servo(EvaluatedMethods):
         name: str | None = None,
         precision: str = "double",
         speed_limit: ArrayLike = SPEED_LIMIT,
-    ) -> CFolder:
-        """Write the law for a controller: C99 that stands alone, with what it takes to try it.
+        fmi: str = "3.0",
+    ) -> CFolder | Path:
+        """Write the law for a controller, or as a unit that other simulators load.
 
         Parameters
         ----------
         directory : path
             Folder of the files; made if it is missing.
         target : str
-            "c" for C99 without libraries.
+            "c" for C99 without libraries, with what it takes to try it; "fmu" for a unit for
+            co-simulation, with sources and, where a compiler is found, a binary for this machine.
         name : str, optional
-            With what all names in the code begin; default the robot's name.
+            With what all names in the code begin, or the name of a unit; default the robot's name,
+            for a unit with "_servo" behind it.
         precision : str
             "double", or "single" for controllers without double precision: the error is measured
             and written beside the code.
         speed_limit : float or array_like
             Velocity above which the code refuses a state, m/s or rad/s; a number, or one for
             each velocity that the law takes.
+        fmi : str
+            Version of FMI of a unit, "3.0" or "2.0".
 
         Returns
         -------
-        CFolder
-            What was written; its README says how it is compiled, tried and used.
+        CFolder or pathlib.Path
+            What was written; its README says how it is compiled, tried and used. Of a unit, the
+            archive, named after it.
 
         Raises
         ------
@@ -740,7 +747,7 @@ class Servo(EvaluatedMethods):
             If an option is out of range, the law cannot be exported so, or the files cannot be
             written.
         """
-        return export_servo(self, directory, target, name, precision, speed_limit)
+        return export_servo(self, directory, target, name, precision, speed_limit, fmi)
 
     def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
         """Check a sample against the outputs and flatten it.

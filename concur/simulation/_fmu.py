@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import casadi as ca
 
 from concur.codegen import DRIFT, Array, FmuModel, FmuVariable
-from concur.control._fmu import (
-    MOMENTUM,
-    MOMENTUM_UNITS,
-    configuration_variable,
-    control_variable,
-    velocity_variable,
-)
+from concur.codegen._exported import Entry, Signal
+from concur.control._fmu import variable_of
+from concur.control._signals import plain
 from concur.control._tick import velocity_at
 from concur.errors import SimulationError
+from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction, ReducedModel
 
 if TYPE_CHECKING:
@@ -71,15 +69,14 @@ def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel
             )
         model = model.on(robot)
     variables = [
-        control_variable(robot, "input"),
-        configuration_variable(robot, "q0", "parameter", "Configuration at the start:"),
+        _controls(robot),
+        _configuration(robot, "q0", "parameter", "configuration at the start"),
         *_start_variables(plant, model),
-        configuration_variable(robot, "q", "output", "Configuration:"),
-        velocity_variable(robot, range(robot.nv), "v", "output", "Velocities, body twists:"),
+        _configuration(robot, "q", "output", "configuration"),
+        _velocities(robot, range(robot.nv), "v", "output", "all velocities, body twists"),
     ]
     if model is not None:
-        s = velocity_variable(robot, model.shape, "s", "output", "Shape velocities:")
-        variables.append(s)
+        variables.append(_velocities(robot, model.shape, "s", "output", "velocities of the shape"))
     variables += [
         FmuVariable(
             "energy",
@@ -88,13 +85,7 @@ def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel
             "origin.",
             units=("J",),
         ),
-        FmuVariable(
-            "momentum",
-            "output",
-            "Spatial momentum about the inertial origin, in inertial axes:",
-            MOMENTUM,
-            MOMENTUM_UNITS,
-        ),
+        _momentum("momentum", "output", "momentum of the whole robot"),
     ]
     slip = "; `v0` has to leave the wheels without slip" if plant.nf and model is None else ""
     return FmuModel(
@@ -116,20 +107,58 @@ def _start_variables(plant: Plant, model: ReducedModel | None) -> list[FmuVariab
     robot = plant.robot
     if model is None:
         every = range(robot.nv)
-        return [velocity_variable(robot, every, "v0", "parameter", "Velocities at the start:")]
-    word = "Shape velocities at the start:"
-    variables = [velocity_variable(robot, model.shape, "s0", "parameter", word)]
+        return [_velocities(robot, every, "v0", "parameter", "all velocities at the start")]
+    word = "velocities of the shape at the start"
+    variables = [_velocities(robot, model.shape, "s0", "parameter", word)]
     if isinstance(model.first, MomentumReduction):
-        momentum = FmuVariable(
-            "momentum0",
-            "parameter",
-            "Spatial momentum that the robot has, about the inertial origin, in inertial axes:",
-            MOMENTUM,
-            MOMENTUM_UNITS,
-            tuple(map(float, model.first.momentum)),
-        )
-        variables.append(momentum)
+        known = tuple(map(float, model.first.momentum))
+        word = "momentum that the whole robot has"
+        variables.append(_momentum("momentum0", "parameter", word, known))
     return variables
+
+
+def _variable(
+    name: str,
+    causality: str,
+    meaning: str,
+    entries: Iterable[tuple[str, str]],
+    preset: tuple[float, ...] = (),
+) -> FmuVariable:
+    named = tuple(Entry(plain(name), unit) for name, unit in entries)
+    return variable_of(Signal(name, meaning, named, preset), causality)
+
+
+def _configuration(robot: Mechanism, name: str, causality: str, meaning: str) -> FmuVariable:
+    entries = [
+        (body.name if body.joint.nq == 1 else f"{body.name}[{coordinate}]", unit)
+        for body in robot.bodies
+        for coordinate, unit in zip(
+            body.joint.coordinate_names, body.joint.coordinate_units, strict=True
+        )
+    ]
+    return _variable(name, causality, meaning, entries, tuple(robot.neutral()))
+
+
+def _velocities(
+    robot: Mechanism, freedoms: Iterable[int], name: str, causality: str, meaning: str
+) -> FmuVariable:
+    units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    entries = [(robot.freedom_names[i], units[i]) for i in freedoms]
+    return _variable(name, causality, meaning, entries)
+
+
+def _controls(robot: Mechanism) -> FmuVariable:
+    entries = [(robot.freedom_names[i], robot.effort_units[i]) for i in robot.actuated_freedoms]
+    return _variable("u", "input", "forces and torques of the drives", entries)
+
+
+def _momentum(
+    name: str, causality: str, meaning: str, preset: tuple[float, ...] = ()
+) -> FmuVariable:
+    where = f"{meaning}, about the inertial origin, in inertial axes"
+    units = {"linear": "kg m/s", "angular": "kg m^2/s"}
+    entries = [(f"{kind}_{axis}", unit) for kind, unit in units.items() for axis in "xyz"]
+    return _variable(name, causality, where, entries, preset)
 
 
 def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:

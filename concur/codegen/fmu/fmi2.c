@@ -63,8 +63,10 @@ static void say(unit_t *unit, int status, const char *message) {
                                            "logStatusError"};
   const instance_t *instance = (const instance_t *)(const void *)unit;
   if (unit->logging && instance->callbacks.logger) {
+    /* Some environments do not look at what follows the format. */
     instance->callbacks.logger(instance->callbacks.componentEnvironment, instance->name,
-                               (fmi2Status)status, categories[status], "%s", message);
+                               (fmi2Status)status, categories[status],
+                               strchr(message, '%') ? "%s" : message, message);
   }
 }
 
@@ -121,7 +123,7 @@ API(fmi2Component, fmi2Instantiate)
   if (wrong) {
     if (callbacks->logger) {
       callbacks->logger(callbacks->componentEnvironment, name ? name : "", fmi2Error,
-                        "logStatusError", "%s", wrong);
+                        "logStatusError", wrong);
     }
     return NULL;
   }

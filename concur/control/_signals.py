@@ -1,0 +1,188 @@
+"""What goes into a servo and what comes out of it, with names, units and frames."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from concur.codegen._exported import Entry, Signal
+from concur.control._tick import takes_momentum
+from concur.reduction import MomentumReduction
+
+if TYPE_CHECKING:
+    from concur.control._servo import Servo
+
+MEANINGS = {
+    "OK": "the controls may be used",
+    "BAD_INPUT": "a number that came in is not finite",
+    "NO_ATTITUDE": "a quaternion that came in is none: its norm is not near one",
+    "SINGULAR": "the law is nearer to singular than its margin",
+    "NO_RESULT": "the controls are not finite: the demand is too large",
+    "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
+    "FAILED": "a missing argument, or an evaluation that did not run to its end",
+    "TOO_FAST": "a velocity that came in is above its bound",
+}
+"""What each status says, by its name."""
+
+
+def input_signals(servo: Servo, largest: tuple[float, ...] = ()) -> Iterator[Signal]:
+    """What a servo's tick takes.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    largest : tuple of float
+        Bounds of the velocities, m/s or rad/s; empty for none.
+
+    Yields
+    ------
+    Signal
+        Configuration, velocities, pose, twist, acceleration, and momentum where it takes one.
+    """
+    robot = servo.model.robot
+    neutral = robot.neutral()
+    coordinates = [
+        Entry(plain(body.name if body.joint.nq == 1 else f"{body.name}[{name}]"), unit)
+        for body in robot.bodies
+        for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
+    ]
+    yield Signal(
+        "q",
+        "configuration, measured: a base's position in inertial axes, and its attitude from its "
+        "own axes to the inertial ones",
+        tuple(coordinates),
+        preset=tuple(neutral),
+        quaternions=tuple(servo.quaternions),
+    )
+    units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
+    taken = range(robot.nv) if servo.measured else servo.model.shape
+    yield Signal(
+        "s",
+        "all velocities, measured: those of a base in the base's own axes"
+        if servo.measured
+        else "velocities of the shape, measured",
+        tuple(
+            Entry(plain(name), units[i])
+            for name, i in zip(servo.velocity_names, taken, strict=True)
+        ),
+        largest=largest,
+    )
+    yield from _demand(servo, neutral)
+    first = servo.model.first
+    if takes_momentum(servo) and isinstance(first, MomentumReduction):
+        axes = [f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"]
+        units = ["kg m/s"] * 3 + ["kg m^2/s"] * 3
+        yield Signal(
+            "momentum",
+            "momentum of the whole robot about the inertial origin, in inertial axes, measured or "
+            "preset",
+            tuple(Entry(axis, unit) for axis, unit in zip(axes, units, strict=True)),
+            preset=tuple(float(x) for x in first.momentum),
+        )
+
+
+def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
+    pose, rates = list[Entry](), list[tuple[str, str]]()
+    quaternions: list[int] = []
+    for output in servo.outputs:
+        lie = output.lie
+        units = dict(zip(lie.error_names, lie.error_units, strict=True))
+        for name in lie.coordinate_names:
+            if name == "qx":
+                quaternions.append(len(pose))
+            unit = "" if name in ("qx", "qy", "qz", "qw") else units.get(name, "")
+            pose.append(Entry(plain(f"{output.name}[{name}]"), unit))
+        rates += [
+            (plain(f"{output.name}[{name}]"), unit)
+            for name, unit in zip(lie.error_names, lie.error_units, strict=True)
+        ]
+    groups = "; ".join(plain(f"{o.name}: {o.group} of {o.body}") for o in servo.outputs)
+    yield Signal(
+        "pose",
+        f"demanded pose in inertial axes ({groups})",
+        tuple(pose),
+        preset=tuple(np.atleast_1d(servo.output(neutral))),
+        quaternions=tuple(quaternions),
+    )
+    frames = "; ".join(plain(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
+    yield Signal(
+        "twist",
+        f"demanded velocity ({frames})",
+        tuple(Entry(name, f"{unit}/s") for name, unit in rates),
+    )
+    yield Signal(
+        "acceleration",
+        "rate of the demanded velocity, component by component",
+        tuple(Entry(name, f"{unit}/s^2") for name, unit in rates),
+    )
+
+
+def _frame(group: str) -> str:
+    if group in ("SE2", "SE3", "SO3"):
+        return "axes of the demanded pose"
+    if group == "R3xSO3":
+        return "linear in inertial axes, angular in axes of the demanded pose"
+    return "inertial axes" if group != "SO2" else "about the output's normal"
+
+
+def output_signals(servo: Servo) -> Iterator[Signal]:
+    """What a servo's tick gives, but for its status.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Yields
+    ------
+    Signal
+        Controls, pivot, what is missed, and scale.
+    """
+    robot = servo.model.robot
+    units = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
+    yield Signal(
+        "u",
+        "forces and torques of the drives",
+        tuple(Entry(plain(name), units.get(name, "")) for name in servo.model.control_names),
+    )
+    yield Signal(
+        "pivot",
+        f"distance of the law from singular, refused below {servo.singular_margin:g}",
+        (Entry("pivot"),),
+        scalar=True,
+    )
+    rates = [
+        Entry(plain(f"{output.name}[{name}]"), f"{unit}/s^2")
+        for output in servo.outputs
+        for name, unit in zip(output.lie.error_names, output.lie.error_units, strict=True)
+    ]
+    yield Signal(
+        "missed", "output acceleration given up by damping or to torque limits", tuple(rates)
+    )
+    yield Signal(
+        "scale",
+        "size to which torque limits scaled the demand; 1 where they are not active",
+        (Entry("scale"),),
+        scalar=True,
+    )
+
+
+def plain(text: str) -> str:
+    """Text that can stand in a comment of C and in a table.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Without what would end either.
+    """
+    ascii_only = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"[\s|\\`]+", " ", ascii_only)
