@@ -1,16 +1,21 @@
 """From expressions to numbers: evaluator and compiler behind every numeric call."""
 
+from concur.codegen._batch import Batch
 from concur.codegen._compiler import CompilerWarning
 from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
 from concur.codegen._evaluator import DRIFT, Evaluator, as_floats, nonfinite_error, shape_error
 from concur.codegen._fingerprint import fingerprint
 from concur.codegen._fmu import write_fmu
 from concur.codegen._fmu_model import FmuModel, FmuVariable
+from concur.codegen._lanes import Lanes
 from concur.codegen._library import Compiled, compiled, instructions, recalled
+from concur.codegen._map import BatchMap
 
 __all__ = [
     "DRIFT",
     "Array",
+    "Batch",
+    "BatchMap",
     "Build",
     "Compiled",
     "CompilerWarning",
@@ -18,6 +23,7 @@ __all__ = [
     "Evaluator",
     "FmuModel",
     "FmuVariable",
+    "Lanes",
     "as_floats",
     "compiled",
     "evaluated",

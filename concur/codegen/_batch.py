@@ -1,0 +1,365 @@
+"""Functions of many worlds: arrays with a leading axis, one loop in C, threads on demand."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from threading import Lock
+from typing import Any, TypeAlias
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen._compiler import (
+    Compiler,
+    find_compiler,
+    forget,
+    interpreted_on_purpose,
+    library,
+    say_once,
+)
+from concur.codegen._evaluator import TOTAL, Evaluator, as_floats
+from concur.codegen._sources import Sources
+from concur.errors import ShapeError
+
+Door: TypeAlias = Callable[[], None]
+"""Computes all worlds once, between arrays that were given before."""
+
+
+class Batch(ABC):
+    """A function of one world, called for many at once.
+
+    Parameters
+    ----------
+    function : casadi.Function or Evaluator
+        The function. A result that is the sum of the arguments, by which an `Evaluator` finds
+        NaN, is left out.
+    threads : int, default 1
+        How many threads share the worlds, where the compiler has OpenMP. They end with each
+        call, so that a process may fork between calls.
+
+    Attributes
+    ----------
+    function : casadi.Function
+        The function as it is computed.
+    compiled : bool
+        Whether machine code is called; else worlds are interpreted one by one.
+    threads : int
+        How many threads there are.
+    width : int
+        How many worlds go side by side in one thread.
+
+    Raises
+    ------
+    ShapeError
+        If the number of threads is not a positive integer.
+    """
+
+    def __init__(self, function: ca.Function | Evaluator, threads: int = 1) -> None:
+        if not isinstance(threads, int) or isinstance(threads, bool) or threads < 1:
+            raise ShapeError(
+                f"{type(self).__name__}, `threads`",
+                expected="a positive integer",
+                came=repr(threads),
+                cure="Take 1, or as many as there are processors.",
+            )
+        self._made_of = function
+        graph = function.function if isinstance(function, Evaluator) else function
+        self.function = self._taken(_without_total(graph))
+        self._where = f"{type(self).__name__} of `{self.function.name()}`"
+        self._alone = has_solver(self.function)
+        own = [self.function.size_in(i) for i in range(self.function.n_in())]
+        self._shapes_in = [_shape(size) for size in own]
+        found = [_shape(self.function.size_out(i)) for i in range(self.function.n_out())]
+        self._shapes_out = list(function.shapes) if isinstance(function, Evaluator) else found
+        self._lock = Lock()
+        self.threads = 1 if self._alone else threads
+        self.width = 1
+        self._code = self._load()
+        self.compiled = self._code is not None
+        self._interpreter: Evaluator | None = None
+
+    @abstractmethod
+    def _taken(self, function: ca.Function) -> ca.Function:
+        """The function in the form in which it is written in C."""
+
+    @abstractmethod
+    def _sources(self, compiler: Compiler) -> Sources:
+        """C sources with an entry `concur_batch`."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Compute all worlds.
+
+        Parameters
+        ----------
+        *arguments : array_like
+            One array per input, with a leading axis of worlds: shape (B, n) for vectors, (B, m, n)
+            for matrices, (B,) or (B, 1) for numbers. One without that axis is the same in all
+            worlds. NaN stays in its world and is not refused.
+
+        Returns
+        -------
+        numpy.ndarray or tuple of them
+            New arrays with a leading axis of worlds. Numbers have shape (B,) where an `Evaluator`
+            says that they are none of a vector, else (B, 1).
+
+        Raises
+        ------
+        ShapeError
+            If the arrays do not fit the function or each other.
+        """
+        given = [
+            np.ascontiguousarray(as_floats(argument, self._place(i)))
+            for i, argument in enumerate(arguments)
+        ]
+        count = self._count(given)
+        found = [np.empty((count, *shape)) for shape in self._shapes_out]
+        self._door(count, given, found)()
+        return found[0] if len(found) == 1 else tuple(found)
+
+    def bind(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Door:
+        """Connect arrays once, to be computed between without copies.
+
+        Parameters
+        ----------
+        arguments : sequence of numpy.ndarray
+            As for a call, of float64, rows contiguous. They are read at each call of the door.
+        results : sequence of numpy.ndarray
+            One array for each result, with a leading axis of worlds. One that is an argument too
+            is written in place: so a step goes on from where it has come to. Apart from that,
+            they must not overlap.
+
+        Returns
+        -------
+        callable
+            The door: called without arguments, it computes all worlds once. It keeps the arrays.
+
+        Raises
+        ------
+        ShapeError
+            If an array does not fit, or would have to be copied.
+        """
+        count = self._count(arguments)
+        for i, (argument, own) in enumerate(zip(arguments, self._shapes_in, strict=True)):
+            _refuse_copies(argument, self._place(i), own)
+        if len(results) != len(self._shapes_out):
+            raise _number_error(self._where, "results", len(self._shapes_out), len(results))
+        for i, (result, own) in enumerate(zip(results, self._shapes_out, strict=True)):
+            place = f"{self._where}, result `{self.function.name_out(i)}`"
+            _refuse_copies(result, place, own)
+            if result.shape not in ((count, *own), *([(count, 1)] if own == () else [])):
+                raise _shape_error(place, f"shape {(count, *own)}", result.shape)
+            if not result.flags.writeable:
+                raise _shape_error(place, "an array that may be written", "one that may not")
+        return self._door(count, list(arguments), list(results))
+
+    def _place(self, index: int) -> str:
+        names = self.function.name_in()
+        return f"{self._where}, argument `{names[index] if index < len(names) else index}`"
+
+    def _count(self, arguments: Sequence[np.ndarray]) -> int:
+        """How many worlds there are."""
+        if len(arguments) != len(self._shapes_in):
+            raise _number_error(self._where, "arguments", len(self._shapes_in), len(arguments))
+        counts: dict[int, int] = {}
+        alone = False
+        for i, (argument, own) in enumerate(zip(arguments, self._shapes_in, strict=True)):
+            shape = np.shape(argument)
+            if _is_batch(shape, own):
+                counts[i] = shape[0]
+            elif shape == own or (shape == () and own == (1,)):
+                # One number may be that of the only world.
+                alone = alone or shape == (1,)
+            else:
+                wanted = f"shape (B{''.join(f', {n}' for n in own)}) or {own}"
+                raise _shape_error(self._place(i), wanted, shape)
+        if not counts and not alone:
+            raise _shape_error(self._where, "a leading axis of worlds", "arguments without")
+        first, count = next(iter(counts.items()), (0, 1))
+        for i, other in counts.items():
+            if other != count:
+                wanted = f"{count} worlds, as in `{self.function.name_in(first)}`"
+                raise _shape_error(self._place(i), wanted, str(other))
+        return count
+
+    def _door(self, count: int, given: list[np.ndarray], found: list[np.ndarray]) -> Door:
+        if self._code is None:
+            return functools.partial(self._interpret, count, given, found)
+        steps = [
+            argument.strides[0] // argument.itemsize if _is_batch(argument.shape, own) else 0
+            for argument, own in zip(given, self._shapes_in, strict=True)
+        ]
+        steps_out = [result.strides[0] // result.itemsize for result in found]
+        lock = self._lock if self._alone else contextlib.nullcontext()
+        parts = (
+            ctypes.c_longlong(count),
+            ctypes.c_int(self.threads),
+            (ctypes.c_void_p * len(given))(*(a.ctypes.data for a in given)),
+            (ctypes.c_longlong * len(steps))(*steps),
+            (ctypes.c_void_p * len(found))(*(r.ctypes.data for r in found)),
+            (ctypes.c_longlong * len(steps_out))(*steps_out),
+        )
+
+        return functools.partial(_enter, self._code, lock, parts, (given, found))
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._made_of, self.threads)
+
+    def _interpret(self, count: int, given: list[np.ndarray], found: list[np.ndarray]) -> None:
+        if self._interpreter is None:
+            shapes = [tuple(self.function.size_out(i)) for i in range(self.function.n_out())]
+            self._interpreter = Evaluator(self.function, shapes, self._where)
+        run = self._interpreter
+        rows = [
+            argument if _is_batch(argument.shape, own) else np.broadcast_to(argument, (count, *own))
+            for argument, own in zip(given, self._shapes_in, strict=True)
+        ]
+        with self._lock:
+            for world in range(count):
+                for place, row in zip(run.inputs, rows, strict=True):
+                    place[...] = row[world].reshape(place.shape)
+                run.trigger()
+                for result, place in zip(found, run.outputs, strict=True):
+                    one = result[world : world + 1]
+                    one[...] = place.reshape(one.shape) if run.succeeded else np.nan
+
+    def _load(self) -> Any:
+        """The entry of the compiled library; None where worlds have to be interpreted."""
+        compiler = find_compiler()
+        if compiler is None:
+            if not interpreted_on_purpose():
+                say_once(
+                    "No C compiler was found: many worlds are interpreted one by one. Install gcc "
+                    "or clang, or the package `ziglang`; CONCUR_CC=none silences this."
+                )
+            return None
+        if self.threads > 1:
+            if _has_openmp(compiler):
+                compiler = replace(compiler, command=(*compiler.command, "-fopenmp"))
+            else:
+                self.threads = 1
+                say_once(
+                    f"`{' '.join(compiler.command)}` has no OpenMP: one thread computes all "
+                    "worlds. Let CONCUR_CC name a gcc, or share the worlds among processes."
+                )
+        code = self._sources(compiler)
+        for _ in range(2):
+            found = library(code, compiler)
+            if found is None:
+                return None
+            try:
+                loaded = ctypes.CDLL(str(found[0]))
+            except OSError:
+                forget(found[0])
+                continue
+            self.width = int(loaded.concur_width())
+            return loaded.concur_batch
+        say_once(
+            f"What `{' '.join(compiler.command)}` compiles cannot be loaded: many worlds are "
+            "interpreted one by one. Let CONCUR_CC name another compiler."
+        )
+        return None
+
+
+def _enter(code: Any, lock: contextlib.AbstractContextManager[Any], parts: Any, _: Any) -> None:
+    """Call the entry; the arrays behind its pointers come along so that they stay."""
+    with lock:
+        code(*parts)
+
+
+@functools.lru_cache(maxsize=16)
+def _has_openmp(compiler: Compiler) -> bool:
+    """Whether a compiler can compile and link code with threads of OpenMP."""
+    text = "#include <omp.h>\nint most(void) { return omp_get_max_threads(); }\n"
+    with tempfile.TemporaryDirectory() as scratch:
+        source = Path(scratch) / "openmp.c"
+        source.write_text(text, encoding="ascii")
+        command = [*compiler.command, "-fopenmp", "-shared", "-fPIC", "openmp.c", "-o", "openmp"]
+        done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
+    return done.returncode == 0
+
+
+def has_solver(function: ca.Function) -> bool:
+    """Whether there is more in a function than graphs: then it has one memory to work in.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        The function.
+
+    Returns
+    -------
+    bool
+        Whether there is.
+    """
+    inner = function.find_functions() if function.is_a("MXFunction") else []
+    graphs = ("SXFunction", "MXFunction", "Switch")
+    return not all(any(f.is_a(kind) for kind in graphs) for f in [function, *inner])
+
+
+def _without_total(function: ca.Function) -> ca.Function:
+    """The function without the result that tells whether arguments are finite, and dense."""
+    names_in, names_out = function.name_in(), function.name_out()
+    kept = [i for i, name in enumerate(names_out) if name != TOTAL]
+    sparsities = [function.sparsity_in(i) for i in range(function.n_in())]
+    sparsities += [function.sparsity_out(i) for i in kept]
+    if len(kept) == len(names_out) and all(sparsity.is_dense() for sparsity in sparsities):
+        return function
+    kind = ca.SX if function.is_a("SXFunction") else ca.MX
+    symbols = [kind.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
+    results = function.call(symbols)
+    return ca.Function(
+        function.name(),
+        symbols,
+        [ca.densify(results[i]) for i in kept],
+        names_in,
+        [names_out[i] for i in kept],
+    )
+
+
+def _shape(size: tuple[int, int]) -> tuple[int, ...]:
+    rows, columns = size
+    return (rows,) if columns == 1 else (rows, columns)
+
+
+def _is_batch(shape: tuple[int, ...], own: tuple[int, ...]) -> bool:
+    """Whether an argument has an axis of worlds."""
+    if own == (1,) and len(shape) == 1:
+        return shape != (1,)
+    return len(shape) == len(own) + 1 and shape[1:] == own
+
+
+def _refuse_copies(array: Any, place: str, own: tuple[int, ...]) -> None:
+    """Refuse what is no array of floats in which a row is in one piece."""
+    if not isinstance(array, np.ndarray) or array.dtype != np.float64:
+        raise _shape_error(place, "a NumPy array of float64", type(array).__name__)
+    row = own if array.ndim >= len(own) else ()
+    strides, wanted = array.strides[array.ndim - len(row) :], np.empty(row).strides
+    gaps = any(n > 1 and a != b for n, a, b in zip(row, strides, wanted, strict=True))
+    if gaps or (array.ndim and array.strides[0] % array.itemsize):
+        raise _shape_error(place, "rows in one piece", "an array with gaps")
+
+
+def _shape_error(place: str, expected: str, came: object) -> ShapeError:
+    return ShapeError(
+        place,
+        expected=expected,
+        came=f"shape {came}" if isinstance(came, tuple) else str(came),
+        cure="Arrays have a leading axis of worlds, or are the same in all of them.",
+    )
+
+
+def _number_error(where: str, what: str, expected: int, came: int) -> ShapeError:
+    return ShapeError(
+        where,
+        expected=f"{expected} {what}",
+        came=str(came),
+        cure="Give one array for each, in the order of the function.",
+    )

@@ -1,0 +1,102 @@
+"""Several worlds at once in each instruction: `Lanes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import casadi as ca
+
+from concur.codegen._batch import Batch, has_solver
+from concur.codegen._compiler import Compiler
+from concur.codegen._evaluator import Evaluator
+from concur.codegen._lanes_c import lane_sources
+from concur.codegen._sources import Sources
+from concur.errors import ConcurError, ShapeError
+
+WIDTHS = (4, 8)
+"""How many worlds can go side by side."""
+
+
+class Lanes(Batch):
+    """A function of many worlds, four or eight of them in each instruction.
+
+    The graph is written in C over vectors: each entry of a vector belongs to another world. What
+    comes out is what the function gives world by world, up to the rounding of sine, cosine, and
+    their kind, which come from a vector library (up to 4 units in the last place). NaN and
+    infinities stay in their world.
+
+    Parameters
+    ----------
+    function : casadi.Function or Evaluator
+        A function over SX, or over MX as far as it can be expanded to SX.
+    width : int, optional
+        4 or 8; default: as many as the processor's registers hold.
+    threads : int, default 1
+        How many threads share the worlds, as for `Batch`.
+
+    Attributes
+    ----------
+    function : casadi.Function
+        The function, expanded to SX.
+    compiled : bool
+        Whether machine code is called; else worlds are interpreted one by one.
+    threads : int
+        How many threads there are.
+    width : int
+        How many worlds go side by side; 1 when interpreted.
+
+    Raises
+    ------
+    ConcurError
+        If the function has a solver inside: use `BatchMap`.
+    ShapeError
+        If the width or the number of threads is none.
+
+    Examples
+    --------
+    >>> import casadi as ca, numpy as np
+    >>> from concur.codegen import Lanes
+    >>> x, h = ca.SX.sym("x", 2), ca.SX.sym("h")
+    >>> spin = ca.Function("spin", [x, h], [ca.vertcat(x[0] + h * x[1], x[1] - h * x[0])])
+    >>> worlds = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 2.0]])
+    >>> Lanes(spin)(worlds, 0.5)
+    array([[ 1. , -0.5],
+           [ 0.5,  1. ],
+           [ 3. ,  1. ]])
+    """
+
+    def __init__(
+        self, function: ca.Function | Evaluator, width: int | None = None, threads: int = 1
+    ) -> None:
+        if width is not None and width not in WIDTHS:
+            raise ShapeError(
+                "Lanes, `width`",
+                expected=f"{WIDTHS[0]} or {WIDTHS[1]}",
+                came=repr(width),
+                cure="Leave it out: then the processor decides.",
+            )
+        self._width = width
+        super().__init__(function, threads)
+
+    def _taken(self, function: ca.Function) -> ca.Function:
+        if function.is_a("SXFunction"):
+            return function
+        if has_solver(function):
+            raise ConcurError(
+                f"Lanes of `{function.name()}`",
+                expected="a function that can be expanded to SX",
+                came="one with a solver or foreign code inside",
+                cure="Worlds with torque limits differ in how many steps their programmes take: "
+                "use `BatchMap`, which computes one after the other.",
+            )
+        names_in, names_out = function.name_in(), function.name_out()
+        symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]
+        results = [ca.densify(result) for result in function.expand().call(symbols)]
+        return ca.Function(function.name(), symbols, results, names_in, names_out, {"cse": True})
+
+    def _sources(self, compiler: Compiler) -> Sources:
+        scalar = any("zig" in part for part in compiler.command)
+        return lane_sources(self.function, self._width, scalar)
+
+    def __reduce__(self) -> Any:
+        return type(self), (self._made_of, self._width, self.threads)

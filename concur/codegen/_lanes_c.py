@@ -1,0 +1,177 @@
+"""C for several worlds at once: the instructions of a graph, over vectors in place of numbers.
+
+The graph is straight-line code, so all worlds go the same way: `if_else` computes both sides and
+takes one of them entry by entry. CasADi's own C has `?:` in it, which C does not have for vectors.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import casadi as ca
+
+from concur.codegen._sources import FILE, PART, WHOLE, Sources, _cut
+from concur.errors import ConcurError
+
+_SUPPORT = Path(__file__).with_name("c") / "lanes.h"
+_DRIVER = Path(__file__).with_name("c") / "lanes.c"
+_WHOLE_HEAD = (
+    "static int worlds(const casadi_real** arg, casadi_real** res, casadi_int* iw, "
+    "casadi_real* w, int mem) {"
+)
+
+_FORMS = {
+    ca.OP_ASSIGN: "{0}",
+    ca.OP_LIFT: "{0}",
+    ca.OP_ADD: "{0}+{1}",
+    ca.OP_SUB: "{0}-{1}",
+    ca.OP_MUL: "{0}*{1}",
+    ca.OP_DIV: "{0}/{1}",
+    ca.OP_NEG: "-{0}",
+    ca.OP_SQ: "{0}*{0}",
+    ca.OP_TWICE: "2.0*{0}",
+    ca.OP_INV: "1.0/{0}",
+    ca.OP_CONSTPOW: "lane_pow({0},{1})",
+    ca.OP_IF_ELSE_ZERO: "lane_if({0},{1})",
+    **{
+        code: f"lane_{name}({{0}})"
+        for code, name in {
+            ca.OP_SQRT: "sqrt",
+            ca.OP_SIN: "sin",
+            ca.OP_COS: "cos",
+            ca.OP_TAN: "tan",
+            ca.OP_ASIN: "asin",
+            ca.OP_ACOS: "acos",
+            ca.OP_ATAN: "atan",
+            ca.OP_SINH: "sinh",
+            ca.OP_COSH: "cosh",
+            ca.OP_TANH: "tanh",
+            ca.OP_ASINH: "asinh",
+            ca.OP_ACOSH: "acosh",
+            ca.OP_ATANH: "atanh",
+            ca.OP_EXP: "exp",
+            ca.OP_LOG: "log",
+            ca.OP_EXPM1: "expm1",
+            ca.OP_LOG1P: "log1p",
+            ca.OP_ERF: "erf",
+            ca.OP_FLOOR: "floor",
+            ca.OP_CEIL: "ceil",
+            ca.OP_FABS: "fabs",
+            ca.OP_SIGN: "sign",
+            ca.OP_NOT: "not",
+        }.items()
+    },
+    **{
+        code: f"lane_{name}({{0}},{{1}})"
+        for code, name in {
+            ca.OP_POW: "pow",
+            ca.OP_ATAN2: "atan2",
+            ca.OP_HYPOT: "hypot",
+            ca.OP_FMOD: "fmod",
+            ca.OP_REMAINDER: "remainder",
+            ca.OP_COPYSIGN: "copysign",
+            ca.OP_FMIN: "fmin",
+            ca.OP_FMAX: "fmax",
+            ca.OP_LT: "lt",
+            ca.OP_LE: "le",
+            ca.OP_EQ: "eq",
+            ca.OP_NE: "ne",
+            ca.OP_AND: "and",
+            ca.OP_OR: "or",
+        }.items()
+    },
+}
+"""What each instruction of CasADi's is in C over lanes."""
+
+
+def lane_sources(function: ca.Function, width: int | None, scalar: bool) -> Sources:
+    """Write a function in C that computes several worlds at once.
+
+    Parameters
+    ----------
+    function : casadi.Function
+        Over SX. Entries of matrices are given and found row by row, as NumPy keeps them.
+    width : int or None
+        How many worlds go side by side; None: what the processor has registers for.
+    scalar : bool
+        Whether the vector library is to be left alone.
+
+    Returns
+    -------
+    Sources
+        Texts; the entry is `concur_batch`.
+
+    Raises
+    ------
+    ConcurError
+        If there is an instruction that is not known here.
+    """
+    lines = _lines(function)
+    head = "#define SCALAR_FUNCTIONS\n" if scalar else ""
+    head += "" if width is None else f"#define WIDTH {width}\n"
+    head += _SUPPORT.read_text(encoding="utf-8")
+    if len(lines) > WHOLE:
+        whole, parts = _cut("worlds", lines)
+    else:
+        names = ", ".join(f"a{slot}" for slot in range(function.sz_w()))
+        declared = [f"  lane {names};"] if names else []
+        whole, parts = "\n".join([_WHOLE_HEAD, *declared, *lines, "  return 0;", "}", ""]), []
+    main = "\n".join([head, _sizes(function), whole, _DRIVER.read_text(encoding="utf-8")])
+    per_file = FILE // PART
+    further = [
+        "\n".join([head, *parts[start : start + per_file]])
+        for start in range(0, len(parts), per_file)
+    ]
+    return Sources((main, *further), ("concur_batch",), len(lines), solver=False)
+
+
+def _lines(function: ca.Function) -> list[str]:
+    """Instructions as assignments, one a line."""
+    places_in = [_by_rows(function.sparsity_in(i)) for i in range(function.n_in())]
+    places_out = [_by_rows(function.sparsity_out(i)) for i in range(function.n_out())]
+    lines = []
+    for k in range(function.n_instructions()):
+        code = function.instruction_id(k)
+        into, source = function.instruction_output(k), function.instruction_input(k)
+        if code == ca.OP_INPUT:
+            line = f"a{into[0]}=arg[{source[0]}][{places_in[source[0]][source[1]]}]"
+        elif code == ca.OP_OUTPUT:
+            line = f"res[{into[0]}][{places_out[into[0]][into[1]]}]=a{source[0]}"
+        elif code == ca.OP_CONST:
+            line = f"a{into[0]}=lane_of({_literal(function.instruction_constant(k))})"
+        elif code in _FORMS:
+            line = f"a{into[0]}={_FORMS[code].format(*(f'a{slot}' for slot in source))}"
+        else:
+            raise ConcurError(
+                f"function `{function.name()}`",
+                expected="instructions that lanes know",
+                came=f"CasADi's instruction {code}",
+                cure="Use `BatchMap`, which steps one world after the other.",
+            )
+        lines.append(f"  {line};")
+    return lines
+
+
+def _by_rows(sparsity: ca.Sparsity) -> list[int]:
+    """Place of each entry that is stored in a dense matrix, row by row."""
+    rows, columns = sparsity.get_triplet()
+    return [r * sparsity.size2() + c for r, c in zip(rows, columns, strict=True)]
+
+
+def _literal(value: float) -> str:
+    if value != value:
+        return "NAN"
+    if value in (float("inf"), float("-inf")):
+        return "INFINITY" if value > 0 else "-INFINITY"
+    return repr(float(value))
+
+
+def _sizes(function: ca.Function) -> str:
+    given = [function.numel_in(i) for i in range(function.n_in())]
+    found = [function.numel_out(i) for i in range(function.n_out())]
+    return (
+        f"#define ARGUMENTS {len(given)}\n#define RESULTS {len(found)}\n"
+        f"#define GIVEN {max(1, sum(given))}\n#define FOUND {max(1, sum(found))}\n"
+        f"static const int sizes_in[] = {{{', '.join(map(str, given))}}};\n"
+        f"static const int sizes_out[] = {{{', '.join(map(str, found))}}};"
+    )

@@ -1,0 +1,102 @@
+"""One world after the other, in one loop in C: `BatchMap`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import casadi as ca
+
+from concur.codegen._batch import Batch
+from concur.codegen._compiler import Compiler
+from concur.codegen._sources import Sources, sources
+
+_DRIVER = Path(__file__).with_name("c") / "map.c"
+
+
+class BatchMap(Batch):
+    """A function of many worlds, one after the other in each thread.
+
+    For functions that have no lanes: those with a solver inside, like a law with torque limits.
+    Results are bit by bit those of the compiled function. A world in which the solver fails has
+    NaN for all results.
+
+    Parameters
+    ----------
+    function : casadi.Function or Evaluator
+        A function over SX, or over MX with solvers for which CasADi writes C.
+    threads : int, default 1
+        How many threads share the worlds, as for `Batch`. Always one with a solver inside: there
+        is one memory for it, for which calls wait for each other.
+
+    Attributes
+    ----------
+    function : casadi.Function
+        The function.
+    compiled : bool
+        Whether machine code is called; else worlds are interpreted one by one.
+    threads : int
+        How many threads there are.
+    width : int
+        1.
+
+    Raises
+    ------
+    ShapeError
+        If the number of threads is none.
+
+    Examples
+    --------
+    >>> import casadi as ca, numpy as np
+    >>> from concur.codegen import BatchMap
+    >>> x = ca.SX.sym("x", 2)
+    >>> BatchMap(ca.Function("turned", [x], [ca.vertcat(-x[1], x[0])]))(np.array([[1.0, 2.0]]))
+    array([[-2.,  1.]])
+    """
+
+    def _taken(self, function: ca.Function) -> ca.Function:
+        return function
+
+    def _sources(self, compiler: Compiler) -> Sources:
+        code = sources([self.function])
+        text = "\n".join(
+            [
+                "#include <math.h>",
+                f"#define ENTRY {code.names[0]}",
+                _sizes(self.function, _work(code)),
+                _DRIVER.read_text(encoding="utf-8"),
+            ]
+        )
+        return Sources((*code.files, text), ("concur_batch",), code.assignments, code.solver)
+
+
+def _work(code: Sources) -> dict[str, int]:
+    """Lengths of the work memory that the entry in C says that it needs."""
+    body = code.files[0].partition(f"int {code.names[0]}_work(")[2].partition("}")[0]
+    found = dict(re.findall(r"\*(sz_\w+) = (\d+);", body))
+    names = {"POINTERS_IN": "arg", "POINTERS_OUT": "res", "INTEGERS": "iw", "NUMBERS": "w"}
+    return {name: int(found[f"sz_{own}"]) for name, own in names.items()}
+
+
+def _sizes(function: ca.Function, work: dict[str, int]) -> str:
+    given = [function.size_in(i) for i in range(function.n_in())]
+    found = [function.size_out(i) for i in range(function.n_out())]
+    facts = {
+        "ARGUMENTS": len(given),
+        "RESULTS": len(found),
+        "GIVEN": sum(rows * columns for rows, columns in given),
+        "FOUND": sum(rows * columns for rows, columns in found),
+        **work,
+    }
+    tables = {
+        "rows_in": [rows for rows, _ in given],
+        "columns_in": [columns for _, columns in given],
+        "rows_out": [rows for rows, _ in found],
+        "columns_out": [columns for _, columns in found],
+    }
+    return "\n".join(
+        [
+            *(f"#define {name} {max(1, n)}" for name, n in facts.items()),
+            *(f"static const int {n}[] = {{{', '.join(map(str, t))}}};" for n, t in tables.items()),
+        ]
+    )
