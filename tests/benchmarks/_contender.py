@@ -69,6 +69,11 @@ class Comparison:
     per: str = ""
     alike: bool = True
 
+    @property
+    def warm(self) -> bool:
+        """Whether each timed run follows an untimed one: where runs take microseconds."""
+        return self.count >= CALLS
+
 
 Law: TypeAlias = Callable[[np.ndarray, np.ndarray, cc.ReferenceSample], np.ndarray]
 

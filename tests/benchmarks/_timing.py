@@ -61,7 +61,10 @@ def measure(comparison: Comparison, rounds: int | None = None) -> Measured:
     gc.disable()
     try:
         with on_one_processor():
-            times = [[_seconds(run) for run in runs] for _ in range(rounds or comparison.rounds)]
+            times = [
+                [_seconds(run, comparison.warm) for run in runs]
+                for _ in range(rounds or comparison.rounds)
+            ]
     finally:
         gc.enable()
     return Measured(comparison, np.array(times) / comparison.count)
@@ -92,7 +95,9 @@ def progress(what: str) -> None:
         print(what, file=sys.stderr, flush=True)
 
 
-def _seconds(run: Callable[[], object]) -> float:
+def _seconds(run: Callable[[], object], warm: bool) -> float:
+    if warm:  # the others have filled the caches with what is theirs
+        run()
     begin = time.perf_counter()
     run()
     return time.perf_counter() - begin
