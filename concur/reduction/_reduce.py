@@ -129,7 +129,9 @@ def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | No
             "the base is fixed or driven: every velocity is a shape velocity",
         )
     named = robot.base.name in (name for name, _ in steps or ())
-    if named and momentum is None and _pushed_by_gravity(robot) is not None:
+    if named and _pushed_by_gravity(robot) is not None:
+        why = "gravity changes it, and the part that it leaves constant is given in `stages`"
+        _no_momentum(robot, momentum, why)
         return ReducedModel(
             robot,
             "unreduced",
@@ -145,7 +147,7 @@ def _no_momentum(robot: Mechanism, momentum: ArrayLike | None, why: str) -> None
     if momentum is not None:
         raise ReductionError(
             f"robot `{robot.name}`, `momentum`",
-            expected="no momentum for a robot with wheels or a fixed or driven base",
+            expected="no momentum for a robot with wheels, a fixed or driven base, or in gravity",
             came=f"{momentum}",
             cure=f"Leave it out: {why}.",
         )

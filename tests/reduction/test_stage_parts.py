@@ -507,11 +507,13 @@ def test_gravity_leaves_a_part_of_the_momentum_of_a_base() -> None:
         reduce(robot, stages="auto")
     with pytest.raises(ReductionError, match="`gravity`"):
         reduce(robot, stages=["rotor"])
-    with pytest.raises(ReductionError, match="`gravity`"):
+    with pytest.raises(ReductionError, match="leaves constant is given in `stages`"):
         reduce(robot, momentum=MU, stages=["top"])
     model = reduce(robot, stages=["top"])
     assert model.first.kind == "unreduced"
     assert "gravity changes the momentum of the base `top`" in model.reason
+    first = next(row for row in model.audit() if row.id == "CON1")
+    assert "found constant when the stages were taken" in first.why
 
 
 def test_a_momentum_that_drifts_leaves_the_turn_about_itself() -> None:
