@@ -16,6 +16,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
+from itertools import product
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -47,6 +48,7 @@ from concur.reduction import MomentumReduction
 FORMAT = "concur operating box"
 
 _SMALL = 0.1  # controls below this part of the largest need not be known as sharply
+_FARTHEST = 1e6  # rad and m: beyond it neighbouring floats are no places of a joint
 _PLACES = 16  # boxes in whose middle a state beyond the limits is looked for
 
 __all__ = ["OperatingCertificate", "OperatingCounterexample", "error_bounds", "operating_bounds"]
@@ -505,8 +507,8 @@ class _Search:
             self.servo.model.control_names if nu else (),
             self.servo.model.control_units if nu else (),
             {name: bound.tolist() for name, bound in self.stated.items()},
-            np.array([(a, b) for a, b, _ in self.leaves]).reshape(-1, 2, k),
-            np.array(left).reshape(-1, 2, k),
+            np.array([(a, b) for a, b, _ in self.leaves]).reshape(len(self.leaves), 2, k),
+            np.array(left).reshape(len(left), 2, k),
             self.tested,
             self.counterexample,
         )
@@ -524,7 +526,7 @@ class _Search:
 def _corners(size: int) -> np.ndarray:
     """Some corners of a box, as choices of its upper ends."""
     if size <= 4:
-        return np.array(np.meshgrid(*[[False, True]] * size)).reshape(size, -1).T
+        return np.array(list(product((False, True), repeat=size)), dtype=bool)
     return np.random.default_rng(6).random((16, size)) < 0.5
 
 
@@ -600,6 +602,13 @@ def _read_ranges(servo: Servo, ranges: object, where: str) -> dict[int, tuple[fl
             raise shape_error(here, (2,) if len(places) == 1 else (len(places), 2), ends.shape)
         if not np.isfinite(ends).all():
             raise nonfinite_error(here, ends)
+        if np.abs(ends).max() > _FARTHEST:
+            raise OutputError(
+                here,
+                expected=f"ends of size at most {_FARTHEST:g}",
+                came=f"{np.abs(ends).max():.6g}",
+                cure="A turn is 6.28 rad: a range of one turn covers all angles.",
+            )
         for i, (low, high) in zip(places, ends.tolist(), strict=True):
             if low > high:
                 raise OutputError(

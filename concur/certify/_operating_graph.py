@@ -207,7 +207,12 @@ class Graph:
             for part in (decoupling, mass, actuation)
         ]
         found = [*plain, columns[:size], columns[size:]]
-        found.append([[_pick(entry, 0) for entry in row] for row in velocity])
+        found.append(
+            [
+                [combined([(float(speed), _pick(entry, 0))]) for speed, entry in moving]
+                for moving in (zip(self.speeds, row, strict=True) for row in velocity)
+            ]
+        )
         with flint().ctx.workprec(PRECISION):
             split = [_split(part, self._walker.count) for part in found]
             layers = [Parts(*parts) for parts in zip(*split, strict=True)]

@@ -306,6 +306,7 @@ def test_without_speeds_there_is_no_torque() -> None:
         ({"ranges": ELBOW | {"turret": (1, 0)}}, OutputError, "Exchange"),
         ({"ranges": ELBOW | {"turret": 1.0}}, ShapeError, "turret"),
         ({"ranges": ELBOW | {"turret": (0, math.nan)}}, ConcurError, "turret"),
+        ({"ranges": ELBOW | {"turret": (0, 1e308)}}, OutputError, "turn"),
         ({"ranges": 3}, OutputError, "mapping"),
         ({"limits": 3.0}, OutputError, "speeds"),
         ({"speeds": -1.0}, OutputError, "negative"),
@@ -373,3 +374,32 @@ def test_a_redundant_robot_has_a_margin_and_no_torque() -> None:
     assert margins(loose, q).min() > found.margin
     with pytest.raises(OutputError, match="controls"):
         operating_bounds(loose, ELBOW, speeds=1.0)
+
+
+@pytest.mark.parametrize("momentum", [[0.0] * 6, [0, 0, 0, 0.3, -0.2, 0.4]])
+def test_a_law_that_depends_on_no_configuration_is_one_box(momentum: list[float]) -> None:
+    """A satellite on round wheels that are fast: what turns the error with it grows with them."""
+    model = cc.reduce(cc.robots.wheel_satellite(), momentum=momentum)
+    servo = Servo(model, [cc.Output("attitude", "satellite", "SO3")], 4, 4)
+    stated = {"speeds": 50.0, "velocity_error": 0.1}
+    found = operating_bounds(servo, {}, **stated)
+    assert found.status is Status.PROVED
+    assert found.boxes.shape == (1, 2, 0)
+    rng = np.random.default_rng(12)
+    q = np.array([model.robot.random(rng) for _ in range(5_000)])
+    s, ve = (bound * rng.choice([-1.0, 1.0], (len(q), 3)) for bound in (50.0, 0.1))
+    twist = vectors(servo.output_motion, q, s) - ve
+    states = (q, s, vectors(servo.output, q), twist, 0 * ve)
+    assert broken(found, servo, states) == 0
+    u = np.abs(vectors(servo.law, *states))
+    assert (u.max(axis=0) > 0.4 * found.torque).all()
+    limit = 0.5 * float(u.max())
+    assert operating_bounds(servo, {}, **stated, limits=limit).status is not Status.PROVED
+
+
+def test_a_satellite_whose_wheels_are_too_weak_is_refuted() -> None:
+    model = cc.reduce(cc.robots.wheel_satellite(), momentum=[0] * 6)
+    servo = Servo(model, [cc.Output("attitude", "satellite", "SO3")], 4, 4)
+    weak = operating_bounds(servo, {}, speeds=1.0, acceleration=0.2, limits=0.003)
+    assert weak.status is Status.REFUTED
+    assert weak.boxes.shape == (0, 2, 0)
