@@ -28,6 +28,16 @@ from concur.certify._prove import Counterexample, Proof, prove
 from concur.certify._pushed import PushedMotions, pushed_motions
 from concur.certify._recheck import recheck
 from concur.certify._robust import Disturbance, Tube, tube, tubes
+from concur.certify._sampling import (
+    SampleLimits,
+    hold_disturbance,
+    largest_factor,
+    largest_period,
+    output_jerk,
+    period_ahead,
+    sample_limits,
+)
+from concur.certify._saturation import Saturation, saturation
 from concur.certify._search import Candidate, search
 from concur.certify._status import Status
 from concur.certify._structure import Refusal, Structure, check_structure
@@ -46,6 +56,8 @@ __all__ = [
     "Proof",
     "PushedMotions",
     "Refusal",
+    "SampleLimits",
+    "Saturation",
     "Status",
     "Structure",
     "ThesisConstants",
@@ -54,13 +66,20 @@ __all__ = [
     "check_structure",
     "design_gains",
     "error_bounds",
+    "hold_disturbance",
+    "largest_factor",
+    "largest_period",
     "model_disturbance",
     "momentum_disturbance",
     "narrow_decays",
     "operating_bounds",
+    "output_jerk",
+    "period_ahead",
     "prove",
     "pushed_motions",
     "recheck",
+    "sample_limits",
+    "saturation",
     "search",
     "split",
     "thesis_constants",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import platform
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -118,6 +119,8 @@ class ChannelCertificate:
         L and M of the matrix inequality, each of shape (2 n, n).
     constants : ThesisConstants or None
         Of the method "thesis".
+    seconds : float
+        Time that search and proof took.
     """
 
     channel: Channel
@@ -136,6 +139,7 @@ class ChannelCertificate:
     tested: int = 0
     multipliers: tuple[np.ndarray, np.ndarray] | None = None
     constants: ThesisConstants | None = None
+    seconds: float = 0.0
 
     @property
     def true_rate(self) -> float:
@@ -474,10 +478,12 @@ def certify(
                 most = max(most, (k + fraction) / len(channels))
                 report(most)
 
+            began = time.perf_counter()
             if method == "thesis":
-                parts.append(_by_theorem(channel, angle, distance))
+                part = _by_theorem(channel, angle, distance)
             else:
-                parts.append(_by_search(channel, angle, distance, int(budget), done, share))
+                part = _by_search(channel, angle, distance, int(budget), done, share)
+            parts.append(replace(part, seconds=time.perf_counter() - began))
             done(1.0)
     proved = all(part.status is Status.PROVED for part in parts)
     status = Status.PROVED if proved else Status.UNDECIDED

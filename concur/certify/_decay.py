@@ -193,6 +193,41 @@ class Decay:
             worst = max(worst, float(np.linalg.norm(matrix @ root, 2)))
         return worst
 
+    @cached_property
+    def feedback_rate(self) -> float:
+        """Largest rate of I^-1 (B^T KP x - KD ve) for |z|_P = 1 over sampled x, 1/s^3.
+
+        Without a disturbance; kappa' of what holding a torque does. Not a proved bound, and metres
+        count by the channel's length, as for `feedback_gain`.
+        """
+        channel, worst = self.channel, 0.0
+        group, inverse = channel.dynamics.group, np.linalg.inv(channel.inertia)
+        scale = scales(channel)[:, None] * inverse
+        error = ca.SX.sym("x", channel.size)
+        pull = ca.densify(group.error_map(error).T @ ca.DM(channel.stiffness) @ error)
+        slope = ca.Function("slope", [error], [ca.densify(ca.jacobian(pull, error))])
+        root = np.linalg.inv(np.linalg.cholesky(self.P)).T
+        rng = np.random.default_rng(0)
+        errors = [np.zeros(channel.size)]
+        if channel.kind != "linear":
+            errors += [self._somewhere(rng) for _ in range(_SAMPLES)]
+        for x in errors:
+            turn = _error_map(group, x)
+            # There B^T x = x.
+            back = np.eye(len(x)) if channel.kind == "SO3 isotropic" else turn.T
+            by_pose = -channel.damping @ inverse @ back @ channel.stiffness
+            by_velocity = channel.damping @ inverse @ channel.damping - slope(x).full() @ turn
+            matrix = scale @ np.hstack([by_pose, by_velocity])
+            worst = max(worst, float(np.linalg.norm(matrix @ root, 2)))
+        return worst
+
+    @cached_property
+    def damping_gain(self) -> float:
+        """Largest |I^-1 KD d| for |d| = 1, 1/s; metres count by the channel's length."""
+        scale = scales(self.channel)
+        gain = np.linalg.solve(self.channel.inertia, self.channel.damping)
+        return float(np.linalg.norm(scale[:, None] * gain / scale, 2))
+
     def _somewhere(self, rng: np.random.Generator) -> np.ndarray:
         """One pose error on the boundary of the domain."""
         x = np.zeros(self.channel.size)

@@ -5,6 +5,14 @@ its rate, so that the outputs are pushed by
 
     |d| <= (m + 1) T L,   L = sup |Jg Mhat^-1 H^T B du/dt|.
 
+L along a motion is known afterwards. Ahead of it the error's part is bounded by the certificate:
+the feedback changes at most at the rate kappa' |z|_P + k |d|, k = |I^-1 KD|, so that
+
+    |d| <= t (L + kappa' |z|_P) / (1 - t k),   t = (m + 1) T < 1 / k,
+
+L now that of the reference followed without error, with what holding does to Jg Mhat^-1 H^T B left
+out. With |z|_P <= p |d| / alpha there is a tube where alpha (1 - t k) > p t kappa'.
+
 For small errors there are exact limits. Where KP, KD and I are diagonal in common modes, each
 mode is xddot = -kp x - kd xdot. With both terms held for T it is stable if and only if
 T < min(2 / kd, 2 kd / kp), by Jury's criterion on
@@ -27,10 +35,13 @@ from scipy.linalg import eigh
 
 from concur.certify._channels import Channel
 from concur.certify._disturbances import torque_effect
-from concur.certify._robust import Decay, Disturbance, tubes
+from concur.certify._robust import Decay, Disturbance, scales, tubes
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
 from concur.errors import OutputError
+
+_MOST = 1e12
+"""Factor of a disturbance beyond which every multiple counts as borne."""
 
 _COMMON = 1e-9
 """Largest coupling, relative to the damping, of modes that count as separate."""
@@ -272,6 +283,142 @@ def largest_period(
         return 0.0
     low = 0.0
     for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
+
+
+def period_ahead(
+    decays: Sequence[Decay],
+    jerks: ArrayLike,
+    starts: ArrayLike | None = None,
+    late: int = 0,
+) -> float:
+    """Return the largest period for which all tubes stay in their domains, ahead of any motion.
+
+    What the error adds to the rates of the torques is bounded by the certificate, not sampled as
+    in `largest_period`, so that the period is shorter.
+
+    Parameters
+    ----------
+    decays : sequence of Decay
+        One for each channel of the loop.
+    jerks : array_like
+        Rates as those of `output_jerk` along the reference without error, shape (k, size); zeros
+        for a reference at rest.
+    starts : array_like, optional
+        Largest |z|_P of each channel at the start; default zero.
+    late : int, default 0
+        Whole periods by which torques are late.
+
+    Returns
+    -------
+    float
+        The period, s; zero when a start leaves its domain. It rests on samples of the reference's
+        rates and of the feedback's: it is no proof.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    OutputError
+        If the number of periods is negative.
+    """
+    rates = _rates(jerks)
+    hold_disturbance(rates, 0.0, late)  # refuses what is out of its range
+    begin = np.zeros(len(decays)) if starts is None else as_floats(starts, "starts of the loop")
+    if begin.shape != (len(decays),):
+        raise shape_error("starts of the loop", (len(decays),), begin.shape)
+    size = sum(decay.channel.size for decay in decays)
+    if rates.shape[1] != size:
+        raise shape_error("sampled torques, `jerks`", (len(rates), size), rates.shape)
+    return min(
+        _time_ahead(decay, rates, float(start)) / (late + 1)
+        for decay, start in zip(decays, begin, strict=True)
+    )
+
+
+def held_tube(decay: Decay, jerk: float, time: float, start: float = 0.0) -> float:
+    """Bound |z|_P of a channel whose torques are held and late.
+
+    Parameters
+    ----------
+    decay : Decay
+        What is certified of the channel.
+    jerk : float
+        Largest rate L along the reference, metres divided by the channel's length.
+    time : float
+        Age that a torque may reach, (m + 1) T, s.
+    start : float, default 0
+        |z|_P at the start.
+
+    Returns
+    -------
+    float
+        The bound; infinite when there is none.
+    """
+    room = 1.0 - time * decay.damping_gain
+    growth = decay.push * time * decay.feedback_rate
+    if decay.rate * room <= growth:
+        return inf
+    return max(start, decay.push * time * jerk / (decay.rate * room - growth))
+
+
+def _time_ahead(decay: Decay, rates: np.ndarray, start: float) -> float:
+    """Largest age of a torque for which the channel's tube fits."""
+    own = rates[:, decay.channel.index] * scales(decay.channel)
+    jerk = float(np.linalg.norm(own, axis=1).max())
+    if not start < decay.limit:
+        return 0.0
+    growth = decay.rate * decay.damping_gain + decay.push * decay.feedback_rate
+    share = 0.0 if decay.limit == inf else decay.push * jerk / decay.limit
+    # A hair below, where the bound is finite and inside.
+    return (1.0 - 1e-9) * decay.rate / (growth + share)
+
+
+def largest_factor(
+    decays: Sequence[Decay], disturbance: Disturbance, starts: ArrayLike | None = None
+) -> float:
+    """Return how often a disturbance may act at once while all tubes stay in their domains.
+
+    Parameters
+    ----------
+    decays : sequence of Decay
+        One for each channel of the loop.
+    disturbance : Disturbance
+        Bound of the disturbance over all outputs; that of wrong inertias grows with the feedback.
+    starts : array_like, optional
+        Largest |z|_P of each channel at the start; default zero.
+
+    Returns
+    -------
+    float
+        The factor, by bisection to 1e-9 of it: one or more when the disturbance itself is borne;
+        infinite when no multiple of it leads out, zero when a start does.
+
+    Raises
+    ------
+    ShapeError
+        If the shapes do not fit.
+    """
+
+    def fits(factor: float) -> bool:
+        scaled = [
+            None if part is None else factor * part
+            for part in (disturbance.components, disturbance.points, disturbance.feedback)
+        ]
+        assert scaled[0] is not None
+        many = Disturbance(scaled[0], disturbance.source, disturbance.sampled, *scaled[1:])
+        return all(tube.fits for tube in tubes(decays, many, starts))
+
+    if not fits(0.0):
+        return 0.0
+    low, high = 0.0, 1.0
+    while fits(high):
+        low, high = high, 4.0 * high
+        if high > _MOST:
+            return inf
+    while high - low > 1e-9 * high:
         middle = (low + high) / 2
         low, high = (middle, high) if fits(middle) else (low, middle)
     return low

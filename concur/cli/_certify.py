@@ -20,18 +20,24 @@ from rich.table import Table
 from concur.certify import (
     Certificate,
     OperatingCertificate,
+    SampleLimits,
     Status,
+    Tube,
     certify,
+    narrow_decays,
     operating_bounds,
+    pushed_motions,
     recheck,
+    sample_limits,
+    tube,
 )
 from concur.certify._certificate import ChannelCertificate, Method
 from concur.cli._decay import Decay, simulate_decay
 from concur.control import Servo
-from concur.errors import ConcurError, UnknownNameError
+from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.formats import Task, load_task
 from concur.formats._toml import located
-from concur.plotting.certificate import decay_figure, rate_figure
+from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
 from concur.plotting.files import make_directory, writing
 from concur.plotting.style import DPI
 
@@ -74,6 +80,12 @@ class CertifyResult:
         What was written.
     operating : OperatingCertificate or None
         What is proved in the task's operating box; None without one.
+    held : tuple of SampleLimits or None
+        How slowly the torques of each channel may come; None where it is not known.
+    disturbance : float or None
+        Size of the disturbance that was asked about.
+    tubes : tuple of Tube
+        Where the error of each channel stays under it; empty unless asked for and proved.
     """
 
     task: Task
@@ -85,6 +97,9 @@ class CertifyResult:
     notes: tuple[str, ...]
     files: tuple[Path, ...]
     operating: OperatingCertificate | None = None
+    held: tuple[SampleLimits | None, ...] = ()
+    disturbance: float | None = None
+    tubes: tuple[Tube, ...] = ()
 
     @property
     def decays(self) -> bool:
@@ -94,8 +109,9 @@ class CertifyResult:
     @property
     def proved(self) -> bool:
         """Whether all that was asked for is proved."""
-        box = self.operating
-        return self.decays and (box is None or box.status is Status.PROVED)
+        asked = [] if self.operating is None else [self.operating.status]
+        asked += [one.status for one in self.tubes]
+        return self.decays and all(status is Status.PROVED for status in asked)
 
     @property
     def covered(self) -> bool:
@@ -135,6 +151,10 @@ class CertifyResult:
                 "norm": _finite(found.norm(x, ve)),
             },
             "largest_share_of_bound": None if self.decay is None else self.decay.share(found.rate),
+            "calmer": _calmer_dict(found),
+            "held": [None if one is None else _held_dict(one) for one in self.held],
+            "disturbance": self.disturbance,
+            "tubes": [_tube_dict(one) for one in self.tubes],
             "operating": None if self.operating is None else _operating_dict(self.operating),
             "notes": list(self.notes),
             "files": [str(path) for path in self.files],
@@ -148,6 +168,7 @@ def certify_task(
     distance: float | None,
     method: str,
     console: Console,
+    disturbance: float | None = None,
 ) -> CertifyResult:
     """Certify the servo of a task and write what was found.
 
@@ -165,6 +186,9 @@ def certify_task(
         "tight" or "thesis".
     console : rich.console.Console
         For tables and progress.
+    disturbance : float, optional
+        Size of an acceleration of each channel's outputs that the law does not know, m/s^2, with
+        rotations counted by the channel's length.
 
     Returns
     -------
@@ -177,7 +201,7 @@ def certify_task(
         If an option cannot be met, the task cannot be read or built, or the extra `certify` is
         missing.
     """
-    _check_options(angle, distance, method)
+    _check_options(angle, distance, method, disturbance)
     task = load_task(path)
     servo = task.servo()
     sample = task.reference(0.0)
@@ -197,6 +221,10 @@ def certify_task(
         found.save(proof)
     rechecked = recheck(proof)
     figures, decay = _figures(found, start, console)
+    around: tuple[Tube, ...] = ()
+    if disturbance is not None and found.status is Status.PROVED and method == "tight":
+        around = _tubes(found, disturbance, console)
+        figures |= _tube_figures(around, disturbance)
     files = [proof]
     for name, figure in figures.items():
         target = folder / f"{name}.png"
@@ -211,7 +239,8 @@ def certify_task(
         files.append(target)
     notes = _differences(task, servo)
     result = CertifyResult(
-        task, found, rechecked, start, seconds, decay, notes, tuple(files), operating
+        task, found, rechecked, start, seconds, decay, notes, tuple(files), operating,
+        _held(found), disturbance, around,
     )  # fmt: skip
     _show(result, console)
     return result
@@ -225,7 +254,38 @@ def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertifica
         return operating_bounds(servo.unmeasured, **task.operating, progress=report)
 
 
-def _check_options(angle: float, distance: float | None, method: str) -> None:
+def _tubes(found: Certificate, disturbance: float, console: Console) -> tuple[Tube, ...]:
+    """Tubes of all channels, of forms made for that."""
+    with _bar("tubes", console) as report:
+        decays = narrow_decays(found, progress=report)
+    return tuple(tube(one, disturbance / one.channel.length) for one in decays)
+
+
+def _tube_figures(tubes: tuple[Tube, ...], disturbance: float) -> dict[str, Figure]:
+    """Draw each tube with disturbed motions in it, if it has a radius."""
+    figures = {}
+    for k, one in enumerate(tubes):
+        if math.isfinite(one.radius):
+            motions = pushed_motions(one, disturbance / one.channel.length)
+            name = "tube" if len(tubes) == 1 else f"tube_{k + 1}"
+            figures[name] = tube_figure(one, motions)
+    return figures
+
+
+def _held(found: Certificate) -> tuple[SampleLimits | None, ...]:
+    """Sampling limits of the channels, where their gains have common modes."""
+    limits: list[SampleLimits | None] = []
+    for part in found.parts:
+        try:
+            limits.append(sample_limits(part.channel))
+        except OutputError:
+            limits.append(None)
+    return tuple(limits)
+
+
+def _check_options(
+    angle: float, distance: float | None, method: str, disturbance: float | None
+) -> None:
     if not 0.0 < angle <= 180.0:
         raise ConcurError(
             "option `--angle`",
@@ -239,6 +299,20 @@ def _check_options(angle: float, distance: float | None, method: str) -> None:
             expected="metres above 0",
             came=f"{distance:g}",
             cure="Leave it out to let the gains decide.",
+        )
+    if disturbance is not None and not 0.0 < disturbance < math.inf:
+        raise ConcurError(
+            "option `--disturbance`",
+            expected="m/s^2 above 0",
+            came=f"{disturbance:g}",
+            cure="Leave it out when there is none.",
+        )
+    if disturbance is not None and method == "thesis":
+        raise ConcurError(
+            "option `--disturbance`",
+            expected="the method tight beside it",
+            came="the method thesis, which gives no tubes",
+            cure="Leave out one of them.",
         )
     if method not in METHODS:
         raise UnknownNameError(
@@ -341,6 +415,21 @@ def _show(result: CertifyResult, console: Console) -> None:
             "this start. A larger --angle covers more"
         )
         console.print(f"the task's start is {inside}", highlight=False)
+    for one in result.tubes:
+        names = ", ".join(_names(result.task)[i] for i in one.channel.index)
+        text = f"tube of {names}, at {result.disturbance:g} m/s^2: {_tube_text(one)}"
+        console.print(f"{_MARKS[one.status]}: {escape(text)}", highlight=False)
+    for part, held in zip(found.parts, result.held, strict=True):
+        if held is not None:
+            names = ", ".join(_names(result.task)[i] for i in part.channel.index)
+            console.print(
+                escape(
+                    f"torques of {names}: small errors decay when held for less than "
+                    f"{held.period:.4g} s, or late by less than {held.delay:.4g} s; advised period "
+                    f"{held.advised:.3g} s"
+                ),
+                highlight=False,
+            )
     if result.operating is not None:
         _show_operating(result.operating, console)
     for note in result.notes:
@@ -357,9 +446,49 @@ def _show(result: CertifyResult, console: Console) -> None:
 
 def _word(result: CertifyResult) -> str:
     status = result.certificate.status
+    if result.decays and any(one.status is not Status.PROVED for one in result.tubes):
+        return "tube undecided"
     if result.decays and result.operating is not None:
         return f"operating box {result.operating.status.name.lower()}"
     return "not confirmed" if status is Status.PROVED else status.name.lower()
+
+
+def _largest(found: Tube) -> float:
+    """Largest disturbance whose tube, without a start, stays in the domain, m/s^2; rounded."""
+    return found.limit * found.decay.rate / found.decay.push * found.channel.length
+
+
+def _tube_text(found: Tube) -> str:
+    most = _largest(found)
+    room = "" if math.isinf(most) else f"; it fits up to {most:.4g} m/s^2"
+    if not found.fits:
+        return f"{found.reason}{room}"
+    sizes = [f"rotation error at most {math.degrees(found.angle):.4g} deg"] if found.angle else []
+    sizes += [f"position error at most {found.distance:.4g} m"] if found.distance else []
+    return " and ".join(sizes) + room
+
+
+def _tube_dict(found: Tube) -> dict[str, Any]:
+    return {
+        "components": found.channel.index.tolist(),
+        "status": found.status.name,
+        "reason": found.reason,
+        "rate": found.rate,
+        "angle": None if found.angle is None else _finite(found.angle),
+        "distance": None if found.distance is None else _finite(found.distance),
+        "bounds": [_finite(value) for value in found.components],
+        "largest_disturbance": _finite(_largest(found)),
+    }
+
+
+def _held_dict(found: SampleLimits) -> dict[str, Any]:
+    return {"period": found.period, "delay": found.delay, "advised": found.advised}
+
+
+def _calmer_dict(found: Certificate) -> dict[str, Any] | None:
+    if found.calmer is None:
+        return None
+    return {"rate": found.calmer.rate, "overshoot": found.calmer.overshoot}
 
 
 def _show_operating(found: OperatingCertificate, console: Console) -> None:
@@ -417,12 +546,16 @@ def _table(result: CertifyResult) -> Table:
             escape(", ".join(names[i] for i in part.channel.index)),
             _MARKS[part.status],
             *_numbers(part.rate, part.true_rate, _overshoot(part), len(part.boxes)),
-            "",
+            f"{part.seconds:.2f}",
         )
     table.add_section()
     numbers = _numbers(found.rate, found.true_rate, found.overshoot, found.boxes)
     taken = f"{result.seconds:.2f}"
     table.add_row("whole loop", _MARKS[found.status], *numbers, taken)
+    if found.calmer is not None:
+        calm = found.calmer
+        numbers = _numbers(calm.rate, calm.true_rate, calm.overshoot, calm.boxes)
+        table.add_row("calmer", _MARKS[calm.status], *numbers, "")
     return table
 
 
@@ -455,6 +588,7 @@ def _channel_dict(part: ChannelCertificate, names: list[str]) -> dict[str, Any]:
         "distance": part.distance,
         "level": _finite(part.level),
         "boxes": len(part.boxes),
+        "seconds": part.seconds,
     }
 
 

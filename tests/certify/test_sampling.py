@@ -8,11 +8,14 @@ from scipy.linalg import expm
 
 from concur import robots
 from concur.certify._channels import split
-from concur.certify._robust import Decay, Disturbance, tube, tubes
+from concur.certify._robust import Decay, Disturbance, scales, tube, tubes
 from concur.certify._sampling import (
+    held_tube,
     hold_disturbance,
+    largest_factor,
     largest_period,
     output_jerk,
+    period_ahead,
     sample_limits,
 )
 from concur.certify._status import Status
@@ -158,6 +161,107 @@ def test_largest_period_of_a_loop_is_that_of_its_channels():
     assert found == pytest.approx(min(alone, sample_limits(parts[1]).period), rel=1e-9)
     both = tubes(decays, hold_disturbance(rates, found))
     assert all(one.fits for one in both)
+
+
+def rate_of_feedback(decay, x, ve, push):
+    """By differences along the disturbed error dynamics."""
+    dynamics = decay.channel.dynamics
+    back = np.linalg.inv(dynamics.inertia)
+
+    def along(step):
+        slope_x, slope_v = dynamics.rate(x, ve)
+        moved = x + step * slope_x, ve + step * (slope_v + push)
+        return back @ dynamics.feedback(*moved)
+
+    return (along(1e-5) - along(-1e-5)) / 2e-5
+
+
+def test_feedback_changes_no_faster_than_is_said():
+    """Along errors of the domain, with metres over the length; nearly reached by some."""
+    rng = np.random.default_rng(4)
+    for decay in (reference(), linear(np.diag([4.0, 9.0]), np.array([[3.0, 0.5], [0.5, 5.0]]))):
+        n, shares = decay.channel.size, []
+        scale = scales(decay.channel)
+        for k in range(400):
+            x = rng.normal(size=n)
+            x *= 0.4 * rng.uniform() / np.linalg.norm(x)
+            ve, push = rng.normal(size=n), rng.normal(size=n) * (k % 2)
+            length = np.sqrt(np.concatenate([x, ve]) @ decay.P @ np.concatenate([x, ve]))
+            most = decay.feedback_rate * length
+            most += decay.damping_gain * np.linalg.norm(scale * push)
+            found = np.linalg.norm(scale * rate_of_feedback(decay, x, ve, push))
+            shares.append(found / most)
+        assert max(shares) <= 1.0
+        assert max(shares) > 0.5
+
+
+def test_a_period_ahead_is_below_the_exact_limit_and_holds():
+    """Held torques of a spring: simulated exactly, period by period, while the reference jerks."""
+    stiffness, damping, jerk = 4.0, 2.8, 0.7
+    decay = linear(np.array([[stiffness]]), np.array([[damping]]))
+    still = period_ahead([decay], np.zeros((1, 1)))
+    limit = sample_limits(decay.channel).period
+    assert 0.05 * limit < still < limit
+    # Without boundary the reference's jerks do not matter.
+    assert period_ahead([decay], np.full((1, 1), jerk)) == still
+    assert period_ahead([decay], np.zeros((1, 1)), late=1) == pytest.approx(still / 2, rel=1e-9)
+    period = 0.5 * still
+    bound = held_tube(decay, jerk, period)
+    # Rates of (x, ve, command); what is wrong besides is jerk times the age, with either sign.
+    flow = np.zeros((3, 3))
+    flow[0, 1] = -1.0
+    flow[1, 2] = 1.0
+    step = expm(period * flow)[:2]
+    ramp = np.array([-(period**3) / 6, period**2 / 2]) * jerk
+    state, worst = np.zeros(2), 0.0
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        feedback = stiffness * state[0] - damping * state[1]
+        growth = decay.P[1] @ state
+        sign = np.sign(growth) or rng.choice([-1.0, 1.0])
+        state = step[:, :2] @ state + step[:, 2] * feedback + sign * ramp
+        worst = max(worst, float(np.sqrt(state @ decay.P @ state)))
+    assert 0.1 * bound < worst < bound
+    assert held_tube(decay, jerk, 1.01 * still) == np.inf
+
+
+def test_a_bounded_domain_shortens_the_period_ahead():
+    decay = reference()
+    jerks = np.array([[0.0, 1.0, 0.0, 0.5, 0.0, 2.0], [0.3, 0.0, 1.5, 0.0, 0.0, 0.0]])
+    length = np.linalg.norm(jerks * scales(decay.channel), axis=1).max()
+    found = period_ahead([decay], jerks)
+    assert held_tube(decay, length, found) == pytest.approx(decay.limit, rel=1e-6)
+    assert held_tube(decay, length, found) < decay.limit
+    # The error itself costs room: less is left than where the jerks of all the motion are known.
+    assert 0.0 < found < largest_period([decay], jerks)
+    assert period_ahead([decay], jerks, starts=[decay.limit]) == 0.0
+    assert period_ahead([decay], jerks, starts=[0.9 * decay.limit]) == found
+    assert period_ahead([decay], 0 * jerks) > found
+    with pytest.raises(ShapeError, match="jerks"):
+        period_ahead([decay], jerks[:, :5])
+    with pytest.raises(ShapeError, match="starts"):
+        period_ahead([decay], jerks, starts=[0.0, 0.0])
+    with pytest.raises(OutputError, match="late"):
+        period_ahead([decay], jerks, late=-1)
+
+
+def test_the_largest_factor_fills_the_domain():
+    decay = reference()
+    push = Disturbance(np.full(6, 0.05))
+    factor = largest_factor([decay], push)
+    assert tube(decay, factor * push.components).fits
+    assert not tube(decay, 1.000001 * factor * push.components).fits
+    # A disturbance of all components is that many times the one of their size.
+    assert largest_factor([decay], Disturbance(np.full(6, 0.1))) == pytest.approx(factor / 2)
+    assert largest_factor([decay], push, starts=[decay.limit]) == 0.0
+    assert largest_factor([decay], Disturbance(np.zeros(6))) == np.inf
+    # What grows with the feedback ends where the small gain does, even without other disturbance.
+    wrong = Disturbance(np.zeros(6), "inertias", True, feedback=np.array([0.1 * np.eye(6)]))
+    most = decay.rate / (0.1 * decay.push * decay.feedback_gain)
+    assert largest_factor([decay], wrong) == pytest.approx(most, rel=1e-6)
+    # Without boundary nothing that is given leads out.
+    free = linear(np.array([[4.0]]), np.array([[2.8]]))
+    assert largest_factor([free], Disturbance(np.ones(1))) == np.inf
 
 
 def test_held_torques_of_an_arm_stay_in_the_tube():

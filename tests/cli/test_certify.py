@@ -85,6 +85,54 @@ def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
     assert any("limit" in note for note in answer["notes"])
 
 
+def test_a_disturbance_has_tubes(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "_ANGLES", ())
+    path = EXAMPLES / "rover_arm.toml"
+    result = run(path, "--disturbance", "0.09", "--out", tmp_path, "--json")
+    assert result.exit_code == 0, result.output
+    answer = json.loads(result.stdout)
+    assert answer["disturbance"] == 0.09
+    files = {"proof.json", "decay.png", "tube_1.png", "tube_2.png"}
+    assert {p.name for p in tmp_path.iterdir()} == files
+    for found, stiffness, size in zip(answer["tubes"], (4.0, 9.0), (2, 3), strict=True):
+        assert found["status"] == "PROVED"
+        assert len(found["bounds"]) == size
+        # The spring alone yields so much; no form of constant matrix says much less than twice.
+        assert 0.09 / stiffness < found["distance"] < 2.1 * 0.09 / stiffness
+        assert found["angle"] is None
+        assert found["largest_disturbance"] is None
+    shown = run(path, "--disturbance", "0.09", "--out", tmp_path)
+    text = " ".join(shown.output.split())
+    for part in (
+        "tube of base.x, base.y, at 0.09 m/s^2",
+        "position error at most",
+        "less overshoot",
+    ):
+        assert part in text, part
+
+
+def test_a_disturbance_that_leads_out_of_the_domain_ends_with_one(tmp_path, monkeypatch):
+    monkeypatch.setattr(command, "_ANGLES", ())
+    path = EXAMPLES / "servicer.toml"
+    result = run(path, "--angle", "30", "--disturbance", "9", "--out", tmp_path, "--json")
+    assert result.exit_code == 1, result.output
+    answer = json.loads(result.stdout)
+    assert answer["status"] == "PROVED"
+    assert not answer["proved"]
+    turning, moving = answer["tubes"]
+    assert turning["status"] == "UNDECIDED"
+    assert 0.0 < turning["largest_disturbance"] < 9.0
+    assert moving["status"] == "PROVED"
+
+
+def test_sampled_torques_have_limits(rover):
+    _, result = rover
+    held = json.loads(result.stdout)["held"]
+    # Critical damping of 4 and 9: min(2 / kd, 2 kd / kp) = 2 / kd.
+    assert [one["period"] for one in held] == pytest.approx([0.5, 1 / 3])
+    assert all(0.0 < one["advised"] < one["delay"] < one["period"] for one in held)
+
+
 def test_the_stored_proof_can_be_verified(servicer):
     folder, _ = servicer
     assert concur.recheck(folder / "proof.json") is Status.PROVED
@@ -180,6 +228,9 @@ def test_notes_say_where_the_task_differs(tmp_path):
         (["--distance", "0"], "--distance"),
         (["--distance", "inf"], "--distance"),
         (["--method", "thight"], "--method"),
+        (["--disturbance", "0"], "--disturbance"),
+        (["--disturbance", "nan"], "--disturbance"),
+        (["--disturbance", "0.1", "--method", "thesis"], "--disturbance"),
     ],
 )
 def test_options_out_of_range_end_with_two_and_one_line(options, named, tmp_path):
