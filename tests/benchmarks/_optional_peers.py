@@ -223,6 +223,53 @@ def adam_run(name: str, quantity: str) -> Run:
     return run
 
 
+def in_our_coordinates(name: str, quantity: str, library: str) -> list[np.ndarray]:
+    """What a peer gives in the first state, turned into our coordinates."""
+    robot = case(name).robot
+    q, *rest = case(name).calls(quantity)[0]
+    if library == "adam":
+        found = np.array(getattr(adam(name), quantity)(*adam_arguments(q, *rest)))
+        if quantity == "momentum_matrix":  # in the base's axes there
+            found = np.kron(np.eye(2), adam_arguments(q)[0][:3, :3]) @ found
+        return [found[:, 0] if quantity == "bias" else found]
+    functions = drake(name)
+    turn, own = functions.turned(q), functions.configuration(q)
+    v = rest[0] if rest else np.zeros(robot.nv)
+    result = getattr(functions, quantity)(own, *(turn @ v for v in rest))
+    # Rate of the base's velocity in inertial axes that is zero in its own.
+    turning = np.zeros(robot.nv)
+    turning[3:6] = turn[3:6, :3] @ np.cross(v[3:6], v[:3])
+    if quantity == "mass_matrix":
+        return [turn.T @ result @ turn]
+    if quantity == "bias":
+        return [turn.T @ (result + functions.mass_matrix(own) @ turning)]
+    jacobian, change = result
+    ours_first = np.r_[3:6, 0:3]
+    moved = (jacobian @ turn @ v)[ours_first]
+    rate = (change + jacobian @ turning)[ours_first]
+    rate[:3] -= np.cross(moved[3:], moved[:3])
+    return [(jacobian @ turn)[ours_first], rate]
+
+
+def check(name: str, quantity: str, library: str) -> None:
+    """Refuse to time what gives other numbers.
+
+    Raises
+    ------
+    ValueError
+        If a peer's result differs from ours.
+    """
+    arguments = case(name).calls(quantity)[0]
+    mine = ours(case(name), quantity)(*arguments)
+    own = list(mine) if isinstance(mine, tuple) else [mine]
+    theirs = in_our_coordinates(name, quantity, library)
+    if quantity == "momentum_matrix":  # theirs is about the centre of mass: linear rows only
+        own, theirs = [own[0][:3]], [theirs[0][:3]]
+    for one, other in zip(own, theirs, strict=True):
+        if not np.allclose(one, other, rtol=1e-9, atol=1e-9 * float(np.abs(one).max())):
+            raise ValueError(f"{library} gives another {quantity} of {name}")
+
+
 def other_comparison(name: str, quantity: str) -> Comparison:
     """One function by ours and by those of the peers that are installed and have it."""
     known = installed()
@@ -283,6 +330,8 @@ def other_peers_table(rounds: int | None) -> str:
             by = {peer.library: peer for peer in peers}
             if not peers:
                 continue
+            for library in by:
+                check(name, quantity, library)
             theirs = adam(name).graph(quantity).n_instructions() if "adam" in by else ""
             cells = [
                 name,
