@@ -9,8 +9,11 @@ import textwrap
 from importlib.metadata import version
 from pathlib import Path
 
+from concur.codegen._compiler import FLAGS as OURS
+from concur.codegen._compiler import find_compiler
 from tests.benchmarks._builds import Build
 from tests.benchmarks._contender import Contender
+from tests.benchmarks._inner import FLAGS as THEIRS
 from tests.benchmarks._timing import Measured
 
 PAGE = Path(__file__).parents[2] / "docs" / "benchmarks.md"
@@ -22,11 +25,18 @@ LIBRARIES = ("casadi", "numpy", "scipy", "pin", "mujoco")
 
 
 def facts() -> str:
-    """Machine and libraries, in one sentence."""
+    """Machine, libraries and flags of the compilers, in three sentences."""
     libraries = ", ".join(f"{name} {version(name)}" for name in LIBRARIES)
+    compiler = find_compiler()
+    compiled = "interpreted, for lack of a compiler"
+    if compiler is not None:
+        name = compiler.identity.splitlines()[0]
+        compiled = f"{name}, `-O3 {' '.join(flag for flag in OURS if flag != '-w')}` where short"
+    told = " ".join(flag for flag in THEIRS if flag.startswith(("-std", "-O", "-march", "-DN")))
     return (
         f"{os.cpu_count()} cores ({platform.machine()}), one thread; "
-        f"{platform.python_implementation()} {platform.python_version()}, {libraries}."
+        f"{platform.python_implementation()} {platform.python_version()}, {libraries}. "
+        f"Ours: {compiled}. Pinocchio's headers: g++ `{told}`."
     )
 
 
