@@ -224,7 +224,7 @@ def _signal(signal: Signal) -> dict[str, Any]:
         "name": signal.name,
         "meaning": signal.meaning,
         "size": signal.size,
-        "entries": [{"name": entry.name, "unit": entry.unit} for entry in signal.entries],
+        "entries": [{"name": entry.name, "unit": entry.unit or "1"} for entry in signal.entries],
     }
 
 
@@ -254,7 +254,7 @@ def _environment(precision: str) -> Environment:
 def _exact(value: float) -> str:
     """A number in C, to the last bit."""
     if math.isnan(value):
-        return "NAN"
+        return "(double)NAN"
     if math.isinf(value):
-        return "INFINITY" if value > 0 else "-INFINITY"
+        return "(double)INFINITY" if value > 0 else "-(double)INFINITY"
     return repr(float(value))

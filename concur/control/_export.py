@@ -213,11 +213,13 @@ def _vectors(servo: Servo, inputs: Sequence[Signal], single: bool) -> Iterator[V
         return Vector(what, given, outputs, int(code))
 
     def drawn(spread: float) -> list[np.ndarray]:
+        # Gentle motions too, in which torque limits are not active.
+        speed = 10.0 ** rng.uniform(-2.0, 0.3)
         q = robot.integrate(neutral, spread * rng.normal(size=robot.nv))
-        near = robot.integrate(q, 0.1 * rng.normal(size=robot.nv))
-        state = [q, rng.normal(size=servo.nw), np.atleast_1d(servo.output(near))]
-        state += [rng.normal(size=servo.size) for _ in range(2)]
-        state += [part + rng.normal(size=6) for part in preset[5:]]
+        near = robot.integrate(q, 0.1 * speed * rng.normal(size=robot.nv))
+        state = [q, speed * rng.normal(size=servo.nw), np.atleast_1d(servo.output(near))]
+        state += [speed * rng.normal(size=servo.size) for _ in range(2)]
+        state += [part + speed * rng.normal(size=6) for part in preset[5:]]
         return state
 
     good, tried = 0, 0

@@ -1,26 +1,18 @@
-"""Units for co-simulation, written once for all tests of this folder."""
+"""Exported laws, compiled once for all tests."""
 
 import pytest
 
-from tests.codegen._fmu_cases import Workshop
-from tests.codegen._units import Unit
+from tests.codegen._export import Library
 
 
 @pytest.fixture(scope="session")
-def workshop(tmp_path_factory):
-    """Write units when they are asked for."""
-    return Workshop(tmp_path_factory.mktemp("workshop"))
+def libraries(tmp_path_factory):
+    """Exported and compiled when first asked for, by kind."""
+    built = {}
 
+    def library(kind: str) -> Library:
+        if kind not in built:
+            built[kind] = Library.build(kind, tmp_path_factory.mktemp("exported"))
+        return built[kind]
 
-@pytest.fixture
-def units(workshop):
-    """Load units, and free them behind the test."""
-    loaded = []
-
-    def load(*key):
-        loaded.append(Unit(workshop.path(*key)))
-        return loaded[-1]
-
-    yield load
-    for unit in loaded:
-        unit.close()
+    return library
