@@ -1,0 +1,49 @@
+"""The manual's page of units: its code runs, and its table names the variables that there are."""
+
+import re
+from pathlib import Path
+
+import fmpy
+import pytest
+
+from tests.codegen._units import with_compiler
+
+PAGE = Path(__file__).parents[2] / "docs/fmu.md"
+TEXT = PAGE.read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory):
+    """Run the page in a folder of its own."""
+    folder = tmp_path_factory.mktemp("page")
+    names = {"__name__": "session"}
+    with with_compiler(), pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for number, block in enumerate(re.findall(r"```python\n(.*?)```", TEXT, re.DOTALL)):
+            exec(compile(block, f"{PAGE.name}, block {number + 1}", "exec"), names)
+    return folder
+
+
+def test_code_runs(session):
+    written = {path.relative_to(session).as_posix() for path in session.rglob("*.fmu")}
+    assert written == {
+        "units/rover_arm_servo.fmu",
+        "units/rover_arm_plant.fmu",
+        "units/old/rover_arm_servo.fmu",
+    }
+
+
+def test_table_names_the_variables(session):
+    rows = re.findall(r"^\| (servo|plant)? ?\| (`.*?`) \| (\w+) \|", TEXT, re.MULTILINE)
+    told, unit = {"servo": set(), "plant": set()}, ""
+    for name, cell, causality in rows:
+        unit = name or unit
+        told[unit] |= {(v, causality.rstrip("s")) for v in re.findall(r"`(\w+)`", cell)}
+    # A robot on wheels has no momentum to start with, and one with a model no `v0`.
+    told["servo"] -= {("momentum", "input")}
+    told["plant"] -= {("v0", "parameter")}
+    for unit, expected in told.items():
+        path = session / f"units/rover_arm_{unit}.fmu"
+        variables = fmpy.read_model_description(str(path)).modelVariables
+        found = {(v.name, v.causality) for v in variables if v.causality != "independent"}
+        assert found == expected
