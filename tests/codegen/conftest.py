@@ -1,13 +1,15 @@
-"""Exported laws, compiled once for all tests."""
+"""What is exported, written and compiled once for all tests of this folder."""
 
 import pytest
 
 from tests.codegen._export import Library
+from tests.codegen._fmu_cases import Workshop
+from tests.codegen._units import Unit
 
 
 @pytest.fixture(scope="session")
 def libraries(tmp_path_factory):
-    """Exported and compiled when first asked for, by kind."""
+    """Exported laws, compiled when first asked for, by kind."""
     built = {}
 
     def library(kind: str) -> Library:
@@ -16,3 +18,23 @@ def libraries(tmp_path_factory):
         return built[kind]
 
     return library
+
+
+@pytest.fixture(scope="session")
+def workshop(tmp_path_factory):
+    """Units for co-simulation, written when they are asked for."""
+    return Workshop(tmp_path_factory.mktemp("workshop"))
+
+
+@pytest.fixture
+def units(workshop):
+    """Load units, and free them behind the test."""
+    loaded = []
+
+    def load(*key):
+        loaded.append(Unit(workshop.path(*key)))
+        return loaded[-1]
+
+    yield load
+    for unit in loaded:
+        unit.close()
