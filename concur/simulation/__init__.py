@@ -2,11 +2,12 @@
 
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
+from concur.simulation._loop import METHODS
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._reconstruct import reconstruct
 from concur.simulation._run import Run
-from concur.simulation._simulate import METHODS, simulate
+from concur.simulation._simulate import simulate
 
 __all__ = [
     "METHODS",

@@ -19,6 +19,7 @@ from concur.codegen import Array, Evaluator, as_floats
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.reduction import UNDETERMINED, ReducedModel
+from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
 from concur.simulation._progress import track
 from concur.simulation._runge_kutta import runge_kutta
@@ -39,6 +40,7 @@ def forced_motion(
     rtol: float = 1e-12,
     atol: float = 1e-13,
     progress: bool | Callable[[float], Any] = False,
+    compiled: bool | None = None,
 ) -> Motion:
     """Let a reduced model move under torques.
 
@@ -66,6 +68,9 @@ def forced_motion(
         Relative and absolute (m, rad, m/s, rad/s) tolerance of "dop853" within a step.
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
+    compiled : bool, optional
+        Whether to evaluate the model by machine code, as for `simulate`. Default: from 5000
+        steps of the record on, if there is a C compiler.
 
     Returns
     -------
@@ -78,6 +83,7 @@ def forced_motion(
         If the model is none, a time or tolerance is not above zero, the state leaves the finite
         numbers, or the wheels no longer determine the motion: that up to there is the error's
         attribute `run`.
+        If it has to be compiled and cannot be.
     ShapeError, NonFiniteError
         If the start or the torques are not finite numbers of the right shape.
     UnknownNameError
@@ -110,11 +116,16 @@ def forced_motion(
     s = shape_start(where, model, s0)
     drive = Drive(model, torque, where)
     model.velocity(q, s)  # refuses a start that is not finite
+    rates = _rates(model, on_groups=method != "dop853")
+    if is_compiled(where, compiled, steps):
+        value = (model, "motion", method)
+        made = machine_code(where, value, lambda: [rates], progress, demanded=compiled is True)
+        rates = made[0] if made else rates
     advance: Callable[[float, float, _State], _State]
     if method == "dop853":
-        advance = _Adaptive(model, drive, q, rtol, atol)
+        advance = _Adaptive(model, drive, rates, q, rtol, atol)
     else:
-        advance = _MuntheKaas(model, drive)
+        advance = _MuntheKaas(model, drive, rates)
 
     states: list[_State] = [(q, s, 0.0)]
     fault: ConcurError | None = None
@@ -154,8 +165,41 @@ class _DivergedError(Exception):
     """The state is none that a robot can have."""
 
 
+def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
+    """Rates of the state: of the coordinates, or of displacements from a start.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The model.
+    on_groups : bool
+        Whether configurations are given as displacements from one.
+
+    Returns
+    -------
+    casadi.Function
+        (q, moved, s, u) to (rate, sdot, power).
+    """
+    robot = model.robot
+    start, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
+    moved, u = ca.SX.sym("moved", model.nv), ca.SX.sym("u", model.nu)
+    q: Array = robot.integrate(start, moved) if on_groups else start
+    v = model.velocity(q, s)
+    rate = robot.dexp_inverse(moved, v) if on_groups else robot.rate(q, v)
+    power = ca.dot(u, v[list(robot.actuated_freedoms), :])
+    rates = [rate, model.acceleration(q, s, u), power]
+    return ca.Function(
+        "rates",
+        [start, moved, s, u],
+        [ca.densify(ca.SX(r)) for r in rates],
+        ["q", "moved", "s", "u"],
+        ["rate", "sdot", "power"],
+        {"cse": True},
+    )
+
+
 class _Rates:
-    """Rates of the state, in buffers: of the coordinates, or of displacements from a start.
+    """Rates of the state, in buffers.
 
     Parameters
     ----------
@@ -163,31 +207,14 @@ class _Rates:
         The model.
     drive : Drive
         Its controls.
-    on_groups : bool
-        Whether configurations are given as displacements from one.
+    function : casadi.Function
+        From `_rates`.
     """
 
-    def __init__(self, model: ReducedModel, drive: Drive, on_groups: bool) -> None:
-        robot = model.robot
-        start, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
-        moved, u = ca.SX.sym("moved", model.nv), ca.SX.sym("u", model.nu)
-        q: Array = robot.integrate(start, moved) if on_groups else start
-        v = model.velocity(q, s)
-        rate = robot.dexp_inverse(moved, v) if on_groups else robot.rate(q, v)
-        power = ca.dot(u, v[list(robot.actuated_freedoms), :])
-        rates = [rate, model.acceleration(q, s, u), power]
-        function = ca.Function(
-            "rates",
-            [start, moved, s, u],
-            [ca.densify(ca.SX(r)) for r in rates],
-            ["q", "moved", "s", "u"],
-            ["rate", "sdot", "power"],
-            {"cse": True},
-        )
-        self._evaluator = Evaluator(
-            function, [(rate.shape[0],), (model.ns,), ()], f"motion of `{model.name}`"
-        )
-        self._robot, self._drive, self._on_groups = robot, drive, on_groups
+    def __init__(self, model: ReducedModel, drive: Drive, function: ca.Function) -> None:
+        shapes = [function.size_out(i) for i in range(function.n_out())]
+        self._evaluator = Evaluator(function, shapes, f"motion of `{model.name}`", can_fail=False)
+        self._robot, self._drive = model.robot, drive
 
     def __call__(
         self, t: float, start: np.ndarray, moved: np.ndarray | None, s: np.ndarray
@@ -214,10 +241,16 @@ class _Adaptive:
     """Dormand and Prince's method of order eight from one row of the record to the next."""
 
     def __init__(
-        self, model: ReducedModel, drive: Drive, q: np.ndarray, rtol: float, atol: float
+        self,
+        model: ReducedModel,
+        drive: Drive,
+        rates: ca.Function,
+        q: np.ndarray,
+        rtol: float,
+        atol: float,
     ) -> None:
         self._robot, self._nq = model.robot, model.nq
-        self._rates = _Rates(model, drive, on_groups=False)
+        self._rates = _Rates(model, drive, rates)
         # Work is measured against the energy at velocities of one, or heavy robots would go slow.
         energy = max(1.0, float(np.trace(model.mass_matrix(q))))
         self._rtol, self._atol = rtol, np.full(model.nq + model.ns + 1, atol)
@@ -254,9 +287,9 @@ class _Adaptive:
 class _MuntheKaas:
     """Classic Runge-Kutta step on the algebra of the joint groups."""
 
-    def __init__(self, model: ReducedModel, drive: Drive) -> None:
+    def __init__(self, model: ReducedModel, drive: Drive, rates: ca.Function) -> None:
         self._robot = model.robot
-        self._rates = _Rates(model, drive, on_groups=True)
+        self._rates = _Rates(model, drive, rates)
 
     def __call__(self, start: float, end: float, state: _State) -> _State:
         q, s, work = state

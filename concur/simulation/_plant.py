@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
+from typing import ClassVar
 
 import casadi as ca
 
@@ -40,6 +41,8 @@ class Plant(EvaluatedMethods):
     SimulationError
         If the rate is negative.
     """
+
+    COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)
 
     robot: Mechanism
     stabilisation: float = STABILISATION

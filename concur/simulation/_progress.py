@@ -44,3 +44,30 @@ def track(
         with Progress(*columns, console=Console(stderr=True)) as bar:
             task = bar.add_task(title, total=total)
             yield lambda done: bar.update(task, completed=done)
+
+
+@contextmanager
+def busy(progress: bool | Callable[[float], Any], title: str) -> Iterator[None]:
+    """Show that something is being done whose length is not known.
+
+    Parameters
+    ----------
+    progress : bool or callable
+        As for `track`; a callable is told that nothing is done yet.
+    title : str
+        What is being done.
+
+    Yields
+    ------
+    None
+        For the time it takes.
+    """
+    if progress is True:
+        from rich.console import Console
+
+        with Console(stderr=True).status(title):
+            yield
+        return
+    if callable(progress):
+        progress(0.0)
+    yield

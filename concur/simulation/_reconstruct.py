@@ -15,6 +15,7 @@ from scipy.interpolate import make_interp_spline
 from concur.codegen import Evaluator, as_floats, nonfinite_error, shape_error
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
+from concur.simulation._machine_code import is_compiled, machine_code
 
 
 def reconstruct(
@@ -24,6 +25,7 @@ def reconstruct(
     speeds: Callable[[float], ArrayLike] | ArrayLike,
     rtol: float = 1e-12,
     atol: float = 1e-13,
+    compiled: bool | None = None,
 ) -> np.ndarray:
     """Follow shape velocities over time: the configurations they lead to.
 
@@ -43,6 +45,9 @@ def reconstruct(
         (k, ns), between which a cubic spline is laid (fewer than four samples: a polynomial).
     rtol, atol : float
         Relative and absolute (m, rad) tolerance from one time to the next.
+    compiled : bool, optional
+        Whether to evaluate the lift by machine code, as for `simulate`. Default: from 5000 times
+        on, if there is a C compiler.
 
     Returns
     -------
@@ -54,7 +59,8 @@ def reconstruct(
     ShapeError, NonFiniteError
         If an argument is not finite or has another shape.
     SimulationError
-        If the times do not increase, or the wheels do not determine the motion on the way.
+        If the times do not increase, or the wheels do not determine the motion on the way, or
+        if it has to be compiled and cannot be.
 
     Examples
     --------
@@ -77,7 +83,12 @@ def reconstruct(
     q = robot.check_configuration(q0, "`q0`")
     instants = _increasing(times, where)
     shape_speeds = _speeds(model, instants, speeds, where)
-    rate = _rate(model, where)
+    graph = _rate(model)
+    if is_compiled(where, compiled, instants.size):
+        demanded = compiled is True
+        made = machine_code(where, (model, "odometry"), lambda: [graph], False, demanded)
+        graph = made[0] if made else graph
+    rate = Evaluator(graph, [(model.nq,)], where, can_fail=False)
 
     def slope(t: float, q: np.ndarray) -> np.ndarray:
         rate.inputs[0][:, 0], rate.inputs[1][:, 0] = q, shape_speeds(t)
@@ -97,14 +108,10 @@ def reconstruct(
     return np.array(path)
 
 
-def _rate(model: ReducedModel, where: str) -> Evaluator:
+def _rate(model: ReducedModel) -> ca.Function:
     q, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
     rate = ca.densify(model.robot.rate(q, model.velocity(q, s)))
-    return Evaluator(
-        ca.Function("rate", [q, s], [rate], ["q", "s"], ["rate"], {"cse": True}),
-        [(model.nq,)],
-        where,
-    )
+    return ca.Function("rate", [q, s], [rate], ["q", "s"], ["rate"], {"cse": True})
 
 
 def _increasing(times: ArrayLike, where: str) -> np.ndarray:

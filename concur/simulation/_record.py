@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import casadi as ca
 import numpy as np
 
+from concur.codegen import Evaluator
 from concur.control import Servo, decoupling_margins, law_function
 from concur.simulation._plant import Plant
+
+TOGETHER = 200
+"""Samples for which compiled functions are called at once."""
+
+_NUMBERS = ("lyapunov", "constraint_residual", "energy")
 
 
 class Recorder:
@@ -18,47 +26,16 @@ class Recorder:
         The law.
     plant : Plant
         What it drives.
+    compiled : sequence of casadi.Function, optional
+        Machine code of `recorded_together`, or of its first two; default: they are interpreted.
     """
 
-    def __init__(self, servo: Servo, plant: Plant) -> None:
+    def __init__(
+        self, servo: Servo, plant: Plant, compiled: Sequence[ca.Function] | None = None
+    ) -> None:
         self._servo, self._plant = servo, plant
-        robot = plant.robot
-        q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
-        pose = ca.SX.sym("pose", servo.pose_size)
-        twist, acceleration = ca.SX.sym("twist", servo.size), ca.SX.sym("acc", servo.size)
-        s = servo.taken(v)
-        x, ve = servo.errors(q, s, pose, twist)
-        residual = robot.constraints(q) @ v
-        moving = ca.SX(v)
-        moving[: robot.base.joint.nv] = 0.0
-        results = {
-            "error": x,
-            "velocity_error": ve,
-            "lyapunov": servo.error_dynamics.lyapunov(x, ve),
-            "constraint_residual": ca.norm_inf(residual) if plant.nf else ca.SX(0),
-            "energy": robot.kinetic_energy(q, v) + robot.potential_energy(q),
-            "momentum": robot.momentum(q, v),
-            "inner_momentum": robot.momentum(q, moving),
-            "pose": servo.output(q),
-        }
-        self._names = tuple(results)
-        self._law = law_function(servo)
-        self._function = ca.Function(
-            "record",
-            [q, v, pose, twist, acceleration],
-            [ca.densify(ca.SX(r)) for r in results.values()],
-            {"cse": True},
-        )
-        self._metric = ca.Function(
-            "metric",
-            [q],
-            [
-                ca.densify(servo.decoupling(q)),
-                ca.densify(servo.model.mass_matrix(q)),
-                ca.densify(servo.model.regularity(q)),
-            ],
-            {"cse": True},
-        )
+        self._compiled = [_Together(function) for function in compiled or ()]
+        self._graphs = [] if compiled else [_states(servo, plant), _metric(servo)]
 
     def __call__(
         self, q: np.ndarray, v: np.ndarray, reference: tuple[np.ndarray, ...]
@@ -77,14 +54,31 @@ class Recorder:
         dict of str to numpy.ndarray
             Arrays with one row per sample.
         """
-        values = self._function(q.T, v.T, *(part.T for part in reference))
-        rows = {n: np.array(x).T for n, x in zip(self._names, values, strict=True)}
-        taken = self._servo.taken(v)
-        u, _, missed, scale = self._law(q.T, taken.T, *(part.T for part in reference))
-        rows |= {"u": np.array(u).T, "missed": np.array(missed).T, "scale": np.array(scale).T}
-        for name in ("lyapunov", "constraint_residual", "energy", "scale"):
-            rows[name] = rows[name][:, 0]
-        return rows
+        values = self._evaluated(0, q, v, *reference[:2])
+        rows = dict(zip(_RECORDED, values, strict=True))
+        return rows | {name: rows[name][:, 0] for name in _NUMBERS}
+
+    def law(
+        self, q: np.ndarray, v: np.ndarray, reference: tuple[np.ndarray, ...]
+    ) -> dict[str, np.ndarray]:
+        """Evaluate the law at samples.
+
+        Parameters
+        ----------
+        q, v : numpy.ndarray
+            States, shapes (k, nq) and (k, nv).
+        reference : tuple of numpy.ndarray
+            Flat poses, twists and accelerations, each (k, n).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Rows of u, missed and scale.
+        """
+        if len(self._graphs) == 2:
+            self._graphs.append(law_function(self._servo))
+        u, _, missed, scale = self._evaluated(2, q, self._servo.taken(v), *reference)
+        return {"u": u, "missed": missed, "scale": scale[:, 0]}
 
     def margins(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Margin of the decoupling matrix at samples, as `Servo.margin`, and its orientation.
@@ -102,13 +96,107 @@ class Recorder:
             leave no decoupling matrix.
         """
         size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
-        decoupling, mass, regularity = self._metric(q.T)
-        rows = np.array(decoupling).reshape(size, k, ns).transpose(1, 0, 2)
-        metric = np.array(mass).reshape(ns, k, ns).transpose(1, 0, 2)
-        margins = decoupling_margins(self._servo, rows, metric, np.array(regularity)[0])
+        decoupling, mass, regularity = self._evaluated(1, q)
+        # Columns of a matrix lie one behind the other.
+        rows = decoupling.reshape(k, ns, size).transpose(0, 2, 1)
+        metric = mass.reshape(k, ns, ns)
+        margins = decoupling_margins(self._servo, rows, metric, regularity[:, 0])
         if size != ns:
             return margins, np.ones(k)
         finite = np.isfinite(rows).all(axis=(1, 2))
         orientations = np.zeros(k)
         orientations[finite] = np.sign(np.linalg.det(self._servo.scales[0][:, None] * rows[finite]))
         return margins, orientations
+
+    def _evaluated(self, index: int, *tables: np.ndarray) -> list[np.ndarray]:
+        if self._compiled:
+            return self._compiled[index](*tables)
+        values = self._graphs[index].call([ca.DM(table.T) for table in tables])
+        return [np.array(value).T for value in values]
+
+
+_RECORDED = (
+    "error",
+    "velocity_error",
+    "lyapunov",
+    "constraint_residual",
+    "energy",
+    "momentum",
+    "inner_momentum",
+    "pose",
+)
+
+
+def recorded_together(servo: Servo, plant: Plant, law: bool) -> list[ca.Function]:
+    """Functions of a recorder over `TOGETHER` samples, to be compiled.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    plant : Plant
+        What it drives.
+    law : bool
+        Whether torques are wanted too.
+
+    Returns
+    -------
+    list of casadi.Function
+        What `Recorder` takes.
+    """
+    graphs = [_states(servo, plant), _metric(servo), *([law_function(servo)] if law else [])]
+    return [graph.map(TOGETHER) for graph in graphs]
+
+
+def _states(servo: Servo, plant: Plant) -> ca.Function:
+    robot = plant.robot
+    q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
+    pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
+    x, ve = servo.errors(q, servo.taken(v), pose, twist)
+    residual = robot.constraints(q) @ v
+    moving = ca.SX(v)
+    moving[: robot.base.joint.nv] = 0.0
+    results = [
+        x,
+        ve,
+        servo.error_dynamics.lyapunov(x, ve),
+        ca.norm_inf(residual) if plant.nf else ca.SX(0),
+        robot.kinetic_energy(q, v) + robot.potential_energy(q),
+        robot.momentum(q, v),
+        robot.momentum(q, moving),
+        servo.output(q),
+    ]
+    return ca.Function(
+        "record", [q, v, pose, twist], [ca.densify(ca.SX(r)) for r in results], {"cse": True}
+    )
+
+
+def _metric(servo: Servo) -> ca.Function:
+    """What margins are computed from; matrices as columns."""
+    q = ca.SX.sym("q", servo.nq)
+    model = servo.model
+    parts = [servo.decoupling(q), model.mass_matrix(q), model.regularity(q)]
+    return ca.Function("metric", [q], [ca.vec(ca.densify(part)) for part in parts], {"cse": True})
+
+
+class _Together:
+    """Machine code for many samples, called through buffers."""
+
+    def __init__(self, function: ca.Function) -> None:
+        sizes = [function.size_out(i) for i in range(function.n_out())]
+        self._evaluator = Evaluator(function, sizes, "record", can_fail=False)
+
+    def __call__(self, *tables: np.ndarray) -> list[np.ndarray]:
+        count = len(tables[0])
+        inputs, outputs = self._evaluator.inputs, self._evaluator.outputs
+        results = [np.empty((count, view.shape[0])) for view in outputs]
+        for start in range(0, count, TOGETHER):
+            width = min(TOGETHER, count - start)
+            for view, table in zip(inputs, tables, strict=True):
+                view[:, :width] = table[start : start + width].T
+                # What is left over is filled up with numbers that are some.
+                view[:, width:] = table[-1:].T
+            self._evaluator.trigger()
+            for result, view in zip(results, outputs, strict=True):
+                result[start : start + width] = view[:, :width].T
+        return results

@@ -6,31 +6,29 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.integrate import solve_ivp
 
-from concur.codegen import Evaluator
-from concur.control import Reference, ReferenceSample, Servo, Tick, lost_direction, singular_error
+from concur.control import Reference, ReferenceSample, Servo, lost_direction, singular_error
 from concur.control._fitting import fitting
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction
+from concur.simulation._chunk import continuous_chunk, held_chunk
+from concur.simulation._loop import METHODS, Adaptive, FixedStep, Loop, Machine, Setting
+from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._plant import Plant
 from concur.simulation._progress import track
-from concur.simulation._record import Recorder
+from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._run import Run
-from concur.simulation._start import FASTEST, grid, shape_start
-from concur.simulation._step import FIXED_STEP, closed_loop, step_function
+from concur.simulation._start import grid, shape_start
+from concur.simulation._states import States
+from concur.simulation._step import FIXED_STEP, closed_loop
 
-ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
-METHODS = (*FIXED_STEP, *ADAPTIVE)
 LEAP = 0.5
 """Distance per step, m or rad, from which on a sudden speed is no longer believed."""
-
-CHECK_EVERY = 200
-"""Steps between two looks at the margin of the decoupling matrix."""
 
 
 def simulate(
@@ -46,6 +44,7 @@ def simulate(
     hold: float | None = None,
     progress: bool | Callable[[float], Any] = False,
     momentum: ArrayLike | None = None,
+    compiled: bool | None = None,
 ) -> Run:
     """Simulate the servo on the full-order plant.
 
@@ -76,6 +75,10 @@ def simulate(
     momentum : array_like, optional
         Spatial momentum that a floating robot really has, shape (6,), kg m/s and kg m^2/s, if
         it is not the one the servo's model knows.
+    compiled : bool, optional
+        Whether to run machine code, which is made once and kept, or the interpreter, which is
+        ready at once and twenty times slower. Default: machine code from 5000 steps on, if there
+        is a C compiler. The two differ by rounding.
 
     Returns
     -------
@@ -88,7 +91,8 @@ def simulate(
         If the start is singular.
     SimulationError
         If the robot runs into a singular configuration or the state leaves the finite
-        numbers: the run up to there is the error's attribute `run`.
+        numbers: the run up to there is the error's attribute `run`. If it has to be compiled and
+        cannot be.
     """
     started = time.perf_counter()
     moving = _plant(robot, servo, plant)
@@ -100,177 +104,62 @@ def simulate(
     q = moving.robot.check_configuration(q0, "`q0`")
     s = shape_start(where, servo.model, s0)
     v = _start_velocity(where, servo, moving, q, s, momentum)
-    loop = _FixedStep if method in FIXED_STEP else _Adaptive
-    advance = loop(servo, moving, demand, method, dt, steps, per_hold)
-    recorder = Recorder(servo, moving)
     margin = servo.margin(q)
     if margin < servo.refused_below:
         raise singular_error(servo, q, margin)
 
-    states = _States(q, v, steps)
+    setting = Setting(servo, moving, demand, method, dt, steps, per_hold)
+    loop, recorder = _prepared(where, setting, progress, compiled)
+    states = States(servo, q, v, steps)
+    _look(recorder, states, 0, 1)
     fault: ConcurError | None = None
     done = 0
     with track(progress, f"simulating {moving.name}", steps) as report:
-        for k in range(steps):
-            sound = advance(k, states)
-            done = k + 1
-            if not sound or done % CHECK_EVERY == 0 or done == steps:
-                fault = _singular(where, servo, recorder, states, done, dt)
-                if fault is None and not sound:
-                    fault = _diverged(where, servo, states, done, dt, hold)
-                if fault is not None:
-                    break
-                report(done)
+        while done < steps and fault is None:
+            first = done
+            done, sound = loop.advance(first, min(first + setting.stride, steps), states)
+            _look(recorder, states, first + 1, states.finite(done))
+            fault = _singular(where, servo, states, first, done, dt)
+            if fault is None and not sound:
+                fault = _diverged(where, servo, states, done, dt, hold)
+            report(done)
     count = states.finite(done) if fault else steps + 1
-    seconds = time.perf_counter() - started
-    run = _finish(servo, moving, demand, states, count, dt, method, hold, recorder, seconds)
+    run = _finish(loop, recorder, states, count, done, hold, started)
     if fault is not None:
         fault.data["run"] = run
         raise fault
     return run
 
 
-class _States:
-    """State at the steps, and the held controls."""
+def _prepared(
+    where: str,
+    setting: Setting,
+    progress: bool | Callable[[float], Any],
+    compiled: bool | None,
+) -> tuple[Loop, Recorder]:
+    """Make the loop and what records it, interpreted or as machine code."""
+    servo, plant, method, per_hold = setting.servo, setting.plant, setting.method, setting.per_hold
+    fixed, held = method in FIXED_STEP, per_hold is not None
 
-    def __init__(self, q: np.ndarray, v: np.ndarray, steps: int) -> None:
-        self.q = np.full((steps + 1, q.size), np.nan)
-        self.v = np.full((steps + 1, v.size), np.nan)
-        self.work = np.zeros(steps + 1)
-        self.u: list[np.ndarray] = []
-        self.q[0], self.v[0] = q, v
-
-    def finite(self, done: int) -> int:
-        """Number of leading rows, at least one, that a robot can have."""
-        good = np.isfinite(self.q[: done + 1]).all(axis=1)
-        good &= (np.abs(self.v[: done + 1]) < FASTEST).all(axis=1)
-        return int(np.argmin(good)) if not good.all() else done + 1
-
-
-class _FixedStep:
-    """A buffered Runge-Kutta step."""
-
-    def __init__(
-        self,
-        servo: Servo,
-        plant: Plant,
-        reference: Reference,
-        method: str,
-        dt: float,
-        steps: int,
-        per_hold: int | None,
-    ) -> None:
-        self._step = step_function(servo, plant, method, per_hold is not None)
-        self._step.inputs[3][0, 0] = dt
-        self._least = servo.singular_margin
-        self._held = None
+    def graphs() -> list[ca.Function]:
+        if not fixed:
+            return [closed_loop(servo, plant, held), *recorded_together(servo, plant, law=True)]
         if per_hold is None:
-            times = np.arange(2 * steps + 1) * (dt / 2)
-            self._reference = [part.T for part in reference.sample(times)]
+            chunk = continuous_chunk(servo, plant, method, setting.periods)
         else:
-            self._held = _Held(servo, reference, dt, per_hold)
+            chunk = held_chunk(servo, plant, method, per_hold, setting.periods)
+        return [chunk, *recorded_together(servo, plant, law=False)]
 
-    def __call__(self, k: int, states: _States) -> bool:
-        inputs, outputs = self._step.inputs, self._step.outputs
-        inputs[0][:, 0], inputs[1][:, 0] = states.q[k], states.v[k]
-        inputs[2][0, 0] = states.work[k]
-        if self._held is not None:
-            if not self._held(k, states):
-                return False
-            inputs[4][:, 0] = states.u[k]
-        else:
-            for view, part in zip(inputs[4:], self._reference, strict=True):
-                view[:] = part[:, 2 * k : 2 * k + 3]
-        self._step.trigger()
-        states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
-        states.work[k + 1] = outputs[2][0, 0]
-        kept = self._step.succeeded and outputs[3][0, 0] >= self._least
-        return bool(kept and _sound(outputs[1]))
-
-
-class _Adaptive:
-    """SciPy's integrators over one step of the record."""
-
-    def __init__(
-        self,
-        servo: Servo,
-        plant: Plant,
-        reference: Reference,
-        method: str,
-        dt: float,
-        steps: int,
-        per_hold: int | None,
-    ) -> None:
-        self._plant, self._reference, self._dt = plant, reference, dt
-        self._method = ADAPTIVE[method]
-        shapes = [(plant.nv,), (), (), (servo.nu,)]
-        function = closed_loop(servo, plant, per_hold is not None)
-        self._rates = Evaluator(function, shapes, f"simulation of `{plant.name}`")
-        self._held = None if per_hold is None else _Held(servo, reference, dt, per_hold)
-
-    def __call__(self, k: int, states: _States) -> bool:
-        if self._held is not None and not self._held(k, states):
-            return False
-        nq, nv = states.q.shape[1], states.v.shape[1]
-        robot = self._plant.robot
-        rates = self._rates
-
-        def slope(t: float, z: np.ndarray) -> np.ndarray:
-            rates.inputs[0][:, 0], rates.inputs[1][:, 0] = z[:nq], z[nq : nq + nv]
-            if self._held is not None:
-                rates.inputs[2][:, 0] = states.u[k]
-            else:
-                for view, part in zip(
-                    rates.inputs[2:], self._reference.sample(np.array([t])), strict=True
-                ):
-                    view[:, 0] = part[0]
-            rates.trigger()
-            if not rates.succeeded:
-                raise FloatingPointError
-            v = z[nq : nq + nv]
-            return np.concatenate(
-                [robot.rate(z[:nq], v), rates.outputs[0][:, 0], rates.outputs[1][:, 0]]
-            )
-
-        start = np.concatenate([states.q[k], states.v[k], [states.work[k]]])
-        span = k * self._dt, (k + 1) * self._dt
-        try:
-            end = solve_ivp(slope, span, start, method=self._method, rtol=1e-10, atol=1e-12)
-        except (ValueError, FloatingPointError):
-            return False
-        if not end.success or not _sound(end.y[:, -1]):
-            return False
-        z = end.y[:, -1]
-        states.q[k + 1] = robot.check_configuration(z[:nq])
-        states.v[k + 1], states.work[k + 1] = z[nq : nq + nv], z[-1]
-        return True
-
-
-class _Held:
-    """A sampled servo: its torque changes at its own period only."""
-
-    def __init__(self, servo: Servo, reference: Reference, dt: float, per_hold: int) -> None:
-        # A run has fewer ticks than would pay for a compiler.
-        self._tick: Tick = servo.compile(interpreted=True)
-        self._servo = servo
-        self._reference, self._dt, self._per_hold = reference, dt, per_hold
-
-    def __call__(self, k: int, states: _States) -> bool:
-        if k % self._per_hold:
-            states.u.append(states.u[-1])
-            return True
-        buffers = self._tick.buffers
-        buffers.q[:], buffers.s[:] = states.q[k], self._servo.taken(states.v[k])
-        sample = self._reference.sample(np.array([k * self._dt]))
-        buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = (part[0] for part in sample)
-        sound = self._tick.update()
-        states.u.append(buffers.u.copy())
-        return sound
-
-
-def _sound(values: np.ndarray) -> bool:
-    """Whether a state is one a robot can have; a NaN is not."""
-    return bool(np.abs(values).max() < FASTEST)
+    made = None
+    if is_compiled(where, compiled, setting.steps):
+        kind = (method, per_hold or 0) if fixed else ("adaptive", held)
+        value = (servo, plant, *kind)
+        made = machine_code(where, value, graphs, progress, demanded=compiled is True)
+    if made is None:
+        stepped = FixedStep(setting) if fixed else Adaptive(setting)
+        return stepped, Recorder(servo, plant)
+    run_through = Machine(setting, made[0]) if fixed else Adaptive(setting, made[0])
+    return run_through, Recorder(servo, plant, made[1:])
 
 
 def _plant(robot: Mechanism, servo: Servo, given: Mechanism | Plant | None) -> Plant:
@@ -328,7 +217,7 @@ def _start_velocity(
 
 
 def _diverged(
-    where: str, servo: Servo, states: _States, done: int, dt: float, hold: float | None
+    where: str, servo: Servo, states: States, done: int, dt: float, hold: float | None
 ) -> ConcurError:
     last = states.finite(done) - 1
     # What suddenly moves further than a step can resolve is no motion any more.
@@ -350,11 +239,18 @@ def _diverged(
     )
 
 
+def _look(recorder: Recorder, states: States, first: int, last: int) -> None:
+    """Fill in the margins of some states."""
+    if first < last:
+        rows = slice(first, last)
+        states.margin[rows], states.orientation[rows] = recorder.margins(states.q[rows])
+
+
 def _singular(
-    where: str, servo: Servo, recorder: Recorder, states: _States, done: int, dt: float
+    where: str, servo: Servo, states: States, first: int, done: int, dt: float
 ) -> ConcurError | None:
-    first = max(0, done - CHECK_EVERY)
-    margins, orientations = recorder.margins(states.q[first : states.finite(done)])
+    rows = slice(first, states.finite(done))
+    margins, orientations = states.margin[rows], states.orientation[rows]
     # A damped law passes through singular configurations.
     crossed = (orientations != orientations[0]) & (servo.damped_below is None)
     low = np.flatnonzero((margins < servo.refused_below) | crossed)
@@ -378,41 +274,32 @@ def _singular(
 
 
 def _finish(
-    servo: Servo,
-    plant: Plant,
-    reference: Reference,
-    states: _States,
-    count: int,
-    dt: float,
-    method: str,
-    hold: float | None,
+    loop: Loop,
     recorder: Recorder,
-    seconds: float,
+    states: States,
+    count: int,
+    done: int,
+    hold: float | None,
+    started: float,
 ) -> Run:
-    times = np.arange(count) * dt
-    q, v = states.q[:count], states.v[:count]
-    demanded = reference.sample(times)
-    rows = recorder(q, v, demanded)
-    if hold is not None:
-        held = states.u[:count]
-        rows["u"] = np.array([*held, *held[-1:]][:count]) if held else rows["u"]
-        # What the law gave up stays what it was when the torque was computed.
-        period = round(hold / dt)
-        sampled = np.minimum(np.arange(count), max(0, len(held) - 1)) // period * period
-        rows |= {name: rows[name][sampled] for name in ("missed", "scale")}
+    setting = loop.setting
+    servo, times = setting.servo, np.arange(count) * setting.dt
+    seconds = time.perf_counter() - started
+    q, v, demanded = states.q[:count], states.v[:count], loop.demanded(count)
+    rows = recorder(q, v, demanded) | loop.law(states, count, done, recorder, demanded)
     ideal = servo.error_dynamics.solve(rows["error"][0], rows["velocity_error"][0], times)
     return Run(
-        robot=plant.robot,
+        robot=setting.plant.robot,
         servo=servo,
         t=times,
         q=q,
         v=v,
         s=v[:, list(servo.model.shape)],
         work=states.work[:count],
-        margin=recorder.margins(q)[0],
+        margin=states.margin[:count],
         ideal=ideal,
         reference=demanded[0],
-        method=method,
+        method=setting.method,
         hold=hold,
         seconds=seconds,
         **rows,

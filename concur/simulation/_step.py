@@ -35,38 +35,38 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
     Returns
     -------
     casadi.Function
-        (q, v, command...) to (vdot, power, pivot, u); the command is u when held, else the
-        flat reference (pose, twist, acceleration).
+        (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held,
+        and then nothing is missed, else the flat reference (pose, twist, acceleration).
     """
     # A law with torque limits solves a programme, which only MX can hold.
     kind = ca.SX if held or servo.torque_limits is None else ca.MX
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
     if held:
         u = kind.sym("u", servo.nu)
-        command, pivot = [u], kind(1)
-        torque = u
+        command = [u]
+        torque, pivot, missed, scale = u, kind(1), kind(0), kind(1)
     else:
         command = [
             kind.sym("pose", servo.pose_size),
             kind.sym("twist", servo.size),
             kind.sym("acceleration", servo.size),
         ]
-        torque, pivot, _, _ = servo.law(q, servo.taken(v), *command)
+        torque, pivot, missed, scale = servo.law(q, servo.taken(v), *command)
     vdot, _ = plant.acceleration(q, v, torque)
     power = ca.dot(torque, v[list(plant.robot.actuated_freedoms)])
     names = ["u"] if held else ["pose", "twist", "acceleration"]
     return ca.Function(
         "closed_loop",
         [q, v, *command],
-        [ca.densify(vdot), power, pivot, ca.densify(torque)],
+        [ca.densify(part) for part in (vdot, power, pivot, torque, missed, scale)],
         ["q", "v", *names],
-        ["vdot", "power", "pivot", "torque"],
+        ["vdot", "power", "pivot", "torque", "missed", "scale"],
         {"cse": kind is ca.SX},
     )
 
 
 def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evaluator:
-    """One step of the closed loop.
+    """One step of the closed loop, to be called.
 
     Parameters
     ----------
@@ -82,9 +82,38 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
     Returns
     -------
     Evaluator
+        Inputs and outputs of `step_graph`, but for the last three.
+    """
+    graph = step_graph(servo, plant, method, held)
+    symbols = graph.mx_in()
+    function = ca.Function(
+        graph.name(), symbols, graph.call(symbols)[:4], graph.name_in(), graph.name_out()[:4]
+    )
+    shapes = [(servo.nq,), (plant.nv,), (), ()]
+    return Evaluator(function, shapes, f"step of `{plant.name}`")
+
+
+def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Function:
+    """One step of the closed loop.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    plant : Plant
+        What it drives.
+    method : str
+        "rk4" or "rkmk4".
+    held : bool
+        Whether the control is held over the step.
+
+    Returns
+    -------
+    casadi.Function
         Inputs (q, v, work, h, command...): when held, u; else pose, twist and acceleration at
         the start, the middle and the end of the step, as three columns each. Outputs (q, v,
-        work, pivot): the state after the step and the smallest pivot met.
+        work, pivot, torque, missed, scale): the state after the step, the smallest pivot met,
+        and what the law gave at the start of the step.
     """
     rates = closed_loop(servo, plant, held)
     robot = plant.robot
@@ -96,12 +125,13 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
         sizes = (("pose", servo.pose_size), ("twist", servo.size), ("acceleration", servo.size))
         command = [ca.MX.sym(name, size, 3) for name, size in sizes]
 
-    pivots = [ca.MX(1)]
+    pivots, given = [ca.MX(1)], list[ca.MX]()
 
     def forces(node: float, q: Array, v: Array) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
-        vdot, power, pivot, _ = rates(q, v, *(part[:, column] for part in command))
+        vdot, power, pivot, *law = rates(q, v, *(part[:, column] for part in command))
         pivots.append(pivot)
+        given.extend(law)
         return vdot, power
 
     if method == "rk4":
@@ -121,15 +151,13 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
             h,
         )
         q_next = integrate(q, moved)
-    function = ca.Function(
+    return ca.Function(
         f"step_{method}",
         [q, v, work, h, *command],
-        [q_next, v_next, work_next, reduce(ca.fmin, pivots)],
+        [q_next, v_next, work_next, reduce(ca.fmin, pivots), *given[:3]],
         ["q", "v", "work", "h", *(["u"] if held else ["pose", "twist", "acceleration"])],
-        ["q_next", "v_next", "work_next", "pivot"],
+        ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale"],
     )
-    shapes = [(servo.nq,), (plant.nv,), (), ()]
-    return Evaluator(function, shapes, f"step of `{plant.name}`")
 
 
 def _function(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:

@@ -1,0 +1,363 @@
+"""Ways through a closed loop: step by step, by SciPy's integrators, and as machine code."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from concur.codegen import Evaluator
+from concur.control import Servo, Tick
+from concur.control.references import Reference
+from concur.simulation._plant import Plant
+from concur.simulation._record import Recorder
+from concur.simulation._start import FASTEST
+from concur.simulation._states import States
+from concur.simulation._step import FIXED_STEP, closed_loop, step_function
+
+ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
+METHODS = (*FIXED_STEP, *ADAPTIVE)
+
+CHECK_EVERY = 200
+"""Steps between two looks at the margin of the decoupling matrix."""
+
+Samples = tuple[np.ndarray, np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a loop is made of.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    plant : Plant
+        What it drives.
+    reference : Reference
+        The demand.
+    method : str
+        One of `METHODS`.
+    dt : float
+        Step, s.
+    steps : int
+        How many.
+    per_hold : int or None
+        Steps in a period of a sampled law.
+    """
+
+    servo: Servo
+    plant: Plant
+    reference: Reference
+    method: str
+    dt: float
+    steps: int
+    per_hold: int | None
+
+    @property
+    def stride(self) -> int:
+        """Steps between two looks: whole periods."""
+        period = self.per_hold or 1
+        return period * max(1, CHECK_EVERY // period)
+
+    @property
+    def periods(self) -> int:
+        """Periods of a sampled law, or steps, in a stride."""
+        return self.stride // (self.per_hold or 1)
+
+    def half_steps(self) -> Samples:
+        """Demand at each half step, from the first to the last."""
+        return self.reference.sample(np.arange(2 * self.steps + 1) * (self.dt / 2))
+
+
+class Loop(ABC):
+    """A way through the steps of a run.
+
+    Parameters
+    ----------
+    setting : Setting
+        What it is made of.
+    """
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+
+    @abstractmethod
+    def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
+        """Fill in the states behind some steps.
+
+        Parameters
+        ----------
+        first, last : int
+            From which state to which.
+        states : States
+            Known up to `first`.
+
+        Returns
+        -------
+        done : int
+            Number of the state that was reached.
+        sound : bool
+            Whether a robot can have it and the law was not singular on the way; if not, nothing
+            is known beyond.
+        """
+
+    def demanded(self, count: int) -> Samples:
+        """Demand at the first states.
+
+        Parameters
+        ----------
+        count : int
+            How many.
+
+        Returns
+        -------
+        tuple of numpy.ndarray
+            Flat poses, twists and accelerations.
+        """
+        return self.setting.reference.sample(np.arange(count) * self.setting.dt)
+
+    def law(
+        self, states: States, count: int, done: int, recorder: Recorder, demanded: Samples
+    ) -> dict[str, np.ndarray]:
+        """What the law gave at the first states.
+
+        Parameters
+        ----------
+        states : States
+            The states.
+        count : int
+            How many are wanted.
+        done : int
+            Steps that were tried.
+        recorder : Recorder
+            Evaluates the law.
+        demanded : tuple of numpy.ndarray
+            Demand at these states.
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Rows of u, missed and scale.
+        """
+        if self.setting.per_hold is None:
+            return recorder.law(states.q[:count], states.v[:count], demanded)
+        # What the law gave up stays what it was when the torque was computed.
+        kept = np.minimum(np.arange(count), done - 1)
+        ticks, own = np.unique(
+            kept // self.setting.per_hold * self.setting.per_hold, return_inverse=True
+        )
+        at = recorder.law(states.q[ticks], states.v[ticks], _picked(demanded, ticks))
+        return {"u": states.u[kept], "missed": at["missed"][own], "scale": at["scale"][own]}
+
+
+class FixedStep(Loop):
+    """A buffered Runge-Kutta step."""
+
+    def __init__(self, setting: Setting) -> None:
+        super().__init__(setting)
+        servo, held = setting.servo, setting.per_hold is not None
+        self._step = step_function(servo, setting.plant, setting.method, held)
+        self._step.inputs[3][0, 0] = setting.dt
+        self._held = _Held(setting) if held else None
+        self._samples = None if held else setting.half_steps()
+
+    def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
+        for k in range(first, last):
+            if not self._one(k, states):
+                return k + 1, False
+        return last, True
+
+    def demanded(self, count: int) -> Samples:
+        if self._samples is None:
+            return super().demanded(count)
+        return _picked(self._samples, slice(0, 2 * count - 1, 2))
+
+    def _one(self, k: int, states: States) -> bool:
+        inputs, outputs = self._step.inputs, self._step.outputs
+        inputs[0][:, 0], inputs[1][:, 0] = states.q[k], states.v[k]
+        inputs[2][0, 0] = states.work[k]
+        if self._held is not None:
+            if not self._held(k, states):
+                return False
+            inputs[4][:, 0] = states.u[k]
+        elif self._samples is not None:
+            for view, part in zip(inputs[4:], self._samples, strict=True):
+                view[:] = part[2 * k : 2 * k + 3].T
+        self._step.trigger()
+        states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
+        states.work[k + 1] = outputs[2][0, 0]
+        kept = outputs[3][0, 0] >= self.setting.servo.singular_margin
+        return bool(self._step.succeeded and kept and _sound(outputs[1]))
+
+
+class Adaptive(Loop):
+    """SciPy's integrators over one step of the record."""
+
+    def __init__(self, setting: Setting, rates: ca.Function | None = None) -> None:
+        super().__init__(setting)
+        servo, plant, held = setting.servo, setting.plant, setting.per_hold is not None
+        function = rates or closed_loop(servo, plant, held)
+        shapes = [function.size_out(i) for i in range(function.n_out())]
+        self._rates = Evaluator(function, shapes, f"simulation of `{plant.name}`")
+        self._held = _Held(setting) if held else None
+
+    def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
+        for k in range(first, last):
+            if not self._one(k, states):
+                return k + 1, False
+        return last, True
+
+    def _one(self, k: int, states: States) -> bool:
+        if self._held is not None and not self._held(k, states):
+            return False
+        nq, nv = states.q.shape[1], states.v.shape[1]
+        robot, reference = self.setting.plant.robot, self.setting.reference
+        rates = self._rates
+
+        def slope(t: float, z: np.ndarray) -> np.ndarray:
+            rates.inputs[0][:, 0], rates.inputs[1][:, 0] = z[:nq], z[nq : nq + nv]
+            if self._held is not None:
+                rates.inputs[2][:, 0] = states.u[k]
+            else:
+                for view, part in zip(
+                    rates.inputs[2:], reference.sample(np.array([t])), strict=True
+                ):
+                    view[:, 0] = part[0]
+            rates.trigger()
+            if not rates.succeeded:
+                raise FloatingPointError
+            v = z[nq : nq + nv]
+            return np.concatenate(
+                [robot.rate(z[:nq], v), rates.outputs[0][:, 0], rates.outputs[1][:, 0]]
+            )
+
+        start = np.concatenate([states.q[k], states.v[k], [states.work[k]]])
+        span = k * self.setting.dt, (k + 1) * self.setting.dt
+        method = ADAPTIVE[self.setting.method]
+        try:
+            end = solve_ivp(slope, span, start, method=method, rtol=1e-10, atol=1e-12)
+        except (ValueError, FloatingPointError):
+            return False
+        if not end.success or not _sound(end.y[:, -1]):
+            return False
+        z = end.y[:, -1]
+        states.q[k + 1] = robot.check_configuration(z[:nq])
+        states.v[k + 1], states.work[k + 1] = z[nq : nq + nv], z[-1]
+        return True
+
+
+class Machine(Loop):
+    """Machine code that runs through many steps at once.
+
+    Parameters
+    ----------
+    setting : Setting
+        What it is made of.
+    chunk : casadi.Function
+        Machine code of `continuous_chunk` or `held_chunk` over a stride.
+    """
+
+    def __init__(self, setting: Setting, chunk: ca.Function) -> None:
+        super().__init__(setting)
+        shapes = [chunk.size_out(i) for i in range(chunk.n_out())]
+        self._chunk = Evaluator(chunk, shapes, f"simulation of `{setting.plant.name}`")
+        self._chunk.inputs[3][0, 0] = setting.dt
+        if setting.per_hold is None:
+            self._samples, self._apart = setting.half_steps(), 2
+        else:
+            ticks = np.arange(0, setting.steps, setting.per_hold)
+            self._samples, self._apart = setting.reference.sample(ticks * setting.dt), 1
+
+    def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
+        sound = self._run(first, states)
+        q, v, work, verdict, u, missed, scale = (view.T for view in self._chunk.outputs)
+        per, count = self.setting.per_hold or 1, last - first
+        if not sound:
+            return first + 1, False
+        good = np.abs(v[:count]).max(axis=1) < FASTEST
+        if self.setting.per_hold is None:
+            good &= verdict[:count, 0] >= self.setting.servo.singular_margin
+            ticked = good
+        else:
+            ticked = np.repeat(verdict[:, 0] == 0.0, per)[:count]
+        all_good = good & ticked
+        done = count if all_good.all() else int(np.argmin(all_good)) + 1
+        rows = slice(first, first + done)
+        states.u[rows] = np.repeat(u, per, axis=0)[:done]
+        states.missed[rows] = np.repeat(missed, per, axis=0)[:done]
+        states.scale[rows] = np.repeat(scale[:, 0], per)[:done]
+        # Without a torque the robot has not moved.
+        moved = done if self.setting.per_hold is None or ticked[done - 1] else done - 1
+        after = slice(first + 1, first + 1 + moved)
+        states.q[after], states.v[after] = q[:moved], v[:moved]
+        states.work[after] = work[:moved, 0]
+        return first + done, bool(all_good.all())
+
+    def demanded(self, count: int) -> Samples:
+        if self.setting.per_hold is not None:
+            return super().demanded(count)
+        return _picked(self._samples, slice(0, 2 * count - 1, 2))
+
+    def law(
+        self, states: States, count: int, done: int, recorder: Recorder, demanded: Samples
+    ) -> dict[str, np.ndarray]:
+        kept = np.arange(count)
+        if self.setting.per_hold is not None:
+            kept = np.minimum(kept, done - 1)
+        elif count > done:
+            # The law at the end is the start of a step that leads out of the run.
+            self._run(done, states)
+            for known, view in zip(
+                (states.u, states.missed, states.scale), self._chunk.outputs[4:], strict=True
+            ):
+                known[done] = view[:, 0] if known.ndim > 1 else view[0, 0]
+        return {"u": states.u[kept], "missed": states.missed[kept], "scale": states.scale[kept]}
+
+    def _run(self, first: int, states: States) -> bool:
+        """Let a chunk run from a state; beyond the end of the run the demand stands still."""
+        inputs = self._chunk.inputs
+        inputs[0][:, 0], inputs[1][:, 0] = states.q[first], states.v[first]
+        inputs[2][0, 0] = states.work[first]
+        start = first // (self.setting.per_hold or 1) * self._apart
+        for view, part in zip(inputs[4:], self._samples, strict=True):
+            columns = part[start : start + view.shape[1]].T
+            view[:, : columns.shape[1]] = columns
+            view[:, columns.shape[1] :] = part[-1:].T
+        self._chunk.trigger()
+        return self._chunk.succeeded
+
+
+class _Held:
+    """A sampled servo: its torque changes at its own period only."""
+
+    def __init__(self, setting: Setting) -> None:
+        # What is called step by step has fewer ticks than would pay for a compiler.
+        self._tick: Tick = setting.servo.compile(interpreted=True)
+        self._setting = setting
+
+    def __call__(self, k: int, states: States) -> bool:
+        setting = self._setting
+        if k % (setting.per_hold or 1):
+            states.u[k] = states.u[k - 1]
+            return True
+        buffers = self._tick.buffers
+        buffers.q[:], buffers.s[:] = states.q[k], setting.servo.taken(states.v[k])
+        sample = setting.reference.sample(np.array([k * setting.dt]))
+        buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = (part[0] for part in sample)
+        sound = self._tick.update()
+        states.u[k] = buffers.u
+        return sound
+
+
+def _sound(values: np.ndarray) -> bool:
+    """Whether a state is one a robot can have; a NaN is not."""
+    return bool(np.abs(values).max() < FASTEST)
+
+
+def _picked(samples: Samples, rows: slice | np.ndarray) -> Samples:
+    pose, twist, acceleration = samples
+    return pose[rows], twist[rows], acceleration[rows]

@@ -1,0 +1,58 @@
+"""States of a run while it is computed."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from concur.control import Servo
+from concur.simulation._start import FASTEST
+
+
+class States:
+    """State at the steps, and what the law gave there; not a number where nothing was computed.
+
+    Parameters
+    ----------
+    servo : Servo
+        The law.
+    q, v : numpy.ndarray
+        State at the start, shapes (nq,) and (nv,).
+    steps : int
+        Steps in the run.
+
+    Attributes
+    ----------
+    q, v : numpy.ndarray
+        Shapes (steps + 1, nq) and (steps + 1, nv).
+    work : numpy.ndarray
+        Work of the drives, shape (steps + 1,), J.
+    u, missed, scale : numpy.ndarray
+        What the law gave, shapes (steps + 1, nu), (steps + 1, size) and (steps + 1,).
+    margin, orientation : numpy.ndarray
+        Of the decoupling matrix, shape (steps + 1,).
+    """
+
+    def __init__(self, servo: Servo, q: np.ndarray, v: np.ndarray, steps: int) -> None:
+        rows = steps + 1
+        self.q, self.v = np.full((rows, q.size), np.nan), np.full((rows, v.size), np.nan)
+        self.work = np.zeros(rows)
+        self.u, self.missed = np.full((rows, servo.nu), np.nan), np.full((rows, servo.size), np.nan)
+        self.scale, self.margin, self.orientation = np.full((3, rows), np.nan)
+        self.q[0], self.v[0] = q, v
+
+    def finite(self, done: int) -> int:
+        """Number of leading rows, at least one, that a robot can have.
+
+        Parameters
+        ----------
+        done : int
+            Steps done.
+
+        Returns
+        -------
+        int
+            Of done + 1 rows.
+        """
+        good = np.isfinite(self.q[: done + 1]).all(axis=1)
+        good &= (np.abs(self.v[: done + 1]) < FASTEST).all(axis=1)
+        return int(np.argmin(good)) if not good.all() else done + 1

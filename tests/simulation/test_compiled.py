@@ -1,0 +1,307 @@
+"""Runs as machine code: the same numbers, the same errors, the same partial runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+import concur as cc
+from concur.codegen import CompilerWarning, _compiler
+from concur.control import Reference, Servo, references
+from concur.errors import SimulationError
+from concur.formats import load_task
+from concur.simulation import Plant, Run, _simulate, simulate
+from concur.simulation._machine_code import LONG, is_compiled
+from concur.simulation._run import UNITS
+from tests.control._cases import (
+    Q0,
+    S0,
+    case_study,
+    case_study_reference,
+    case_study_sample,
+    refused,
+)
+
+SERVO = case_study()
+ROBOT = SERVO.model.robot
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SLOW = pytest.mark.slow
+TASKS = ("crane_car", "free_floater", "mecanum_arm", "rover_arm", "servicer")
+
+PROGRAMME = 1e-7
+"""What two solutions of the programme behind torque limits may differ by, relative."""
+
+
+def assert_same_run(run: Run, other: Run, tolerance: float = 1e-10) -> None:
+    for name in UNITS:
+        values, wanted = getattr(run, name), getattr(other, name)
+        scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
+        assert values.shape == wanted.shape, name
+        assert_allclose(values, wanted, rtol=0, atol=tolerance * scale, err_msg=name)
+
+
+def both(servo: Servo = SERVO, duration: float = 0.45, **options: Any) -> tuple[Run, Run]:
+    """Run the rover compiled and interpreted."""
+
+    def run(compiled: bool) -> Run:
+        reference, robot = case_study_reference(), servo.model.robot
+        return simulate(robot, servo, reference, duration, Q0, S0, compiled=compiled, **options)
+
+    return run(True), run(False)
+
+
+def failures(call: Callable[[bool], Any]) -> tuple[SimulationError, SimulationError]:
+    """Errors of a compiled and an interpreted run."""
+    found = [
+        refused(SimulationError, lambda own=own: call(own), where="t = ") for own in (True, False)
+    ]
+    return found[0], found[1]
+
+
+def assert_same_failure(errors: tuple[SimulationError, SimulationError], tolerance: float) -> None:
+    compiled, interpreted = errors
+    assert str(compiled) == str(interpreted)
+    assert compiled.time == interpreted.time
+    assert_same_run(compiled.run, interpreted.run, tolerance)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({}, id="continuous"),
+        pytest.param({"duration": 0.4}, id="whole chunks"),
+        pytest.param({"duration": 0.003}, id="a few steps"),
+        pytest.param({"hold": 0.007}, id="no divisor of a chunk, last period cut"),
+        pytest.param({"hold": 0.3, "duration": 0.9}, id="longer than a chunk", marks=SLOW),
+        pytest.param({"method": "rkmk4"}, id="on the groups", marks=SLOW),
+        pytest.param({"hold": 0.002, "method": "rkmk4"}, id="on the groups, held", marks=SLOW),
+    ],
+)
+def test_compiled_run_is_the_interpreted_one(options: dict[str, Any]) -> None:
+    compiled, interpreted = both(**options)
+    assert np.abs(compiled.error[0]).max() > 0.05
+    assert np.ptp(compiled.u[:, 0]) > 0.01
+    assert_same_run(compiled, interpreted)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("hold", [None, 0.01])
+def test_adaptive_methods_are_compiled_too(hold: float | None) -> None:
+    assert_same_run(*both(method="dop853", dt=1e-2, duration=0.1, hold=hold), tolerance=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_another_plant_is_compiled_as_it_is() -> None:
+    bodies = [
+        replace(b, inertia=replace(b.inertia, mass=1.2 * b.inertia.mass)) if b.name == "fore" else b
+        for b in ROBOT.bodies
+    ]
+    heavy = replace(ROBOT, bodies=tuple(bodies))
+    compiled, interpreted = both(plant=heavy)
+    assert_same_run(compiled, interpreted)
+    assert np.abs(compiled.deviation).max() > 1e-4
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("hold", [None, 0.005])
+def test_torque_limits_are_compiled_with_their_programme(hold: float | None) -> None:
+    free, _ = both()
+    limit = 0.6 * np.abs(free.u).max(axis=0).max()
+    compiled, interpreted = both(replace(SERVO, torque_limits=limit), hold=hold)
+    assert compiled.scale.min() < 0.9
+    assert np.abs(compiled.u).max() == pytest.approx(limit)
+    # The programme is solved to a tolerance of its own.
+    assert_same_run(compiled, interpreted, PROGRAMME)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("hold", [None, pytest.param(0.01, marks=SLOW)])
+def test_hand_led_out_of_reach(hold: float | None) -> None:
+    output = SERVO.output(Q0)
+    away = references.stack(
+        references.hold(output[:2]), references.polynomial([output[2:], [0.0, 0.4, 0.0]])
+    )
+    errors = failures(
+        lambda compiled: simulate(
+            ROBOT, SERVO, away, 3.0, Q0, np.zeros(5), dt=2e-3, hold=hold, compiled=compiled
+        )
+    )
+    assert_same_failure(errors, 1e-8)
+    assert 0.4 < errors[0].time < 3.0
+    assert errors[0].run.t[-1] == pytest.approx(errors[0].time)
+
+
+class _Broken(Reference):
+    pose_size = size = 5
+
+    def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, ...]:
+        parts = [part.copy() for part in case_study_reference().sample(times)]
+        parts[0][times > 0.2505] = np.nan
+        return tuple(parts)
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("hold", [None, pytest.param(0.01, marks=SLOW)])
+def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
+    errors = failures(
+        lambda compiled: simulate(
+            ROBOT,
+            SERVO,
+            _Broken(),  # type: ignore[arg-type]
+            0.5,
+            Q0,
+            S0,
+            hold=hold,
+            compiled=compiled,
+        )
+    )
+    for error in errors:
+        for name in ("t", "q", "v", "s"):
+            assert np.isfinite(getattr(error.run, name)).all(), name
+    compiled, interpreted = errors
+    assert str(compiled) == str(interpreted)
+    assert compiled.time == interpreted.time == pytest.approx(0.25, abs=0.02)
+    assert_array_equal(compiled.run.u[-1], interpreted.run.u[-1])
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+def test_gains_too_high_for_the_step() -> None:
+    stiff = case_study(stiffness=1e8, damping=2e4)
+    reference = case_study_reference()
+    errors = failures(
+        lambda compiled: simulate(ROBOT, stiff, reference, 1.0, Q0, S0, dt=1e-2, compiled=compiled)
+    )
+    assert errors[0].time == errors[1].time
+    assert np.isfinite(errors[0].run.q).all()
+
+
+@pytest.mark.usefixtures("compiler")
+def test_own_functions_of_time_are_references_of_compiled_runs() -> None:
+    own = references.from_function(case_study_sample, 5, 5)
+    compiled = simulate(ROBOT, SERVO, own, 0.25, Q0, S0, compiled=True)
+    assert_same_run(compiled, simulate(ROBOT, SERVO, own, 0.25, Q0, S0, compiled=False))
+
+
+@pytest.mark.usefixtures("compiler")
+def test_second_run_builds_no_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, _ = both()
+    monkeypatch.delattr(_simulate, "continuous_chunk")
+    monkeypatch.delattr(_simulate, "recorded_together")
+    assert_same_run(both()[0], first, 0.0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_progress_of_a_compiled_run() -> None:
+    told: list[float] = []
+    both(progress=told.append)
+    assert told == sorted(told[:-3]) + told[-3:]
+    assert told[-1] == 1.0
+    assert 0.0 < told[-2] < 1.0
+
+
+@pytest.mark.usefixtures("compiler")
+def test_length_alone_decides() -> None:
+    assert is_compiled("run", None, LONG)
+    assert not is_compiled("run", None, LONG - 1)
+    assert is_compiled("run", True, 1)
+    assert not is_compiled("run", False, 10 * LONG)
+
+
+def test_without_a_compiler() -> None:
+    assert not is_compiled("run", None, 10 * LONG)
+    refused(
+        SimulationError,
+        lambda: both(),
+        where="`compiled`",
+        expected="compiler",
+        cure="CONCUR_CC",
+    )
+
+
+@pytest.mark.usefixtures("compiler")
+def test_compiler_that_does_not_compile(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken = tmp_path / "cc"
+    broken.write_text('#!/bin/sh\ncase "$1" in -*v*|-dump*) echo 1;; *) exit 1;; esac\n')
+    broken.chmod(0o755)
+    monkeypatch.setenv("CONCUR_CC", str(broken))
+    monkeypatch.setattr(_compiler, "_SAID", set())
+    with pytest.warns(CompilerWarning, match="did not compile"):
+        refused(SimulationError, lambda: both(), where="`compiled`", cure="CONCUR_CC")
+
+
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("method", ["dop853", pytest.param("rkmk4", marks=SLOW)])
+def test_motions_under_torques(method: str) -> None:
+    model = cc.reduce(cc.robots.orbital_crawler(), momentum=[0.1, 0.0, 0.0, 0.0, 0.0, 0.5])
+    q0, s0 = model.robot.neutral(), np.linspace(0.1, 0.2, model.ns)
+
+    def motion(compiled: bool) -> cc.Motion:
+        torque = 0.1 * np.ones(model.nu)
+        return cc.forced_motion(model, torque, 1.0, q0, s0, 0.05, method, compiled=compiled)
+
+    for name in ("q", "s", "work", "momentum"):
+        assert_allclose(
+            getattr(motion(True), name), getattr(motion(False), name), rtol=0, atol=1e-10
+        )
+
+
+@pytest.mark.usefixtures("compiler")
+def test_odometry() -> None:
+    times, model = np.linspace(0.0, 2.0, 21), SERVO.model
+
+    def path(compiled: bool) -> np.ndarray:
+        speeds = lambda t: S0 * np.cos(t)  # noqa: E731
+        return cc.reconstruct(model, Q0, times, speeds, compiled=compiled)
+
+    assert np.ptp(path(True)[:, 0]) > 0.01
+    assert_allclose(path(True), path(False), rtol=0, atol=1e-12)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_plant_compiles_its_acceleration() -> None:
+    plant, other = Plant(ROBOT), Plant(ROBOT)
+    build = plant.compile_functions()
+    assert build.names == ("acceleration",)
+    assert build.compiled
+    v = SERVO.model.velocity(Q0, S0)
+    for own, wanted in zip(
+        plant.acceleration(Q0, v, np.ones(5)), other.acceleration(Q0, v, np.ones(5)), strict=True
+    ):
+        assert_allclose(own, wanted, rtol=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("compiler")
+@pytest.mark.parametrize("name", TASKS)
+def test_shipped_tasks_for_five_seconds(name: str) -> None:
+    task = load_task(EXAMPLES / f"{name}.toml")
+    servo = task.servo()
+    runs = [
+        simulate(
+            task.robot,
+            servo,
+            task.reference,
+            5.0,
+            task.q0,
+            task.shape_velocities(servo),
+            dt=task.dt,
+            plant=task.plant,
+            method=task.method,
+            hold=task.hold,
+            momentum=task.plant_momentum,
+            compiled=compiled,
+        )
+        for compiled in (True, False)
+    ]
+    assert_same_run(*runs, 1e-10 if servo.torque_limits is None else PROGRAMME)
