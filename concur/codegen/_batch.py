@@ -116,7 +116,7 @@ class Batch(ABC):
             If the arrays do not fit the function or each other.
         """
         given = [
-            np.ascontiguousarray(as_floats(argument, self._place(i)))
+            np.asarray(as_floats(argument, self._place(i)), order="C")
             for i, argument in enumerate(arguments)
         ]
         count = self._count(given)

@@ -1,0 +1,136 @@
+"""Throughput of one core: steps of the closed loop of many worlds, one by one and in lanes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+
+import concur as cc
+from concur.codegen import Batch, BatchMap, Evaluator, Lanes, instructions
+from concur.simulation import Plant
+from concur.simulation._step import step_function
+from tests.benchmarks._contender import Comparison, Contender, Run
+from tests.benchmarks._floating_comparisons import floating
+from tests.benchmarks._job import Moment
+from tests.benchmarks._report import duration
+from tests.benchmarks._rover_comparisons import drawn
+from tests.benchmarks._timing import Measured, measure, progress
+
+WORLDS, STEP, STEPS = 48, 1e-3, 10
+ROUNDS = 60
+
+WAYS: dict[str, Callable[[Evaluator], Batch]] = {
+    "one by one": BatchMap,
+    "4 lanes": lambda step: Lanes(step, width=4),
+    "8 lanes": lambda step: Lanes(step, width=8),
+}
+"""How the worlds are stepped: all compiled with the same flags, in a loop in C, on one thread."""
+
+LOOPS: dict[str, Callable[[], tuple[cc.Servo, list[Moment]]]] = {
+    "free-flyer": lambda: floating()[1:],
+    "rover with an arm": lambda: drawn()[1:],
+}
+
+
+@dataclass(frozen=True)
+class LaneRow:
+    """A robot's measurement, and what the ways took to be built.
+
+    Parameters
+    ----------
+    robot : str
+        Its name.
+    instructions : int
+        Length of the graph of one step, expanded.
+    builds : dict of str to float
+        Seconds in which each way was made ready: written, compiled or found, loaded.
+    measured : Measured
+        Times.
+    """
+
+    robot: str
+    instructions: int
+    builds: dict[str, float]
+    measured: Measured
+
+
+@cache
+def step_of(robot: str) -> Evaluator:
+    """One step of the closed loop: law, full-order plant, Runge-Kutta of fourth order."""
+    servo, _ = LOOPS[robot]()
+    return step_function(servo, Plant(servo.model.robot), "rk4", held=False)
+
+
+@cache
+def batch_of(robot: str, way: str) -> tuple[Batch, float]:
+    """Build a way to step many worlds; how long it took, s."""
+    step = step_of(robot)
+    begin = time.perf_counter()
+    return WAYS[way](step), time.perf_counter() - begin
+
+
+def stepped(robot: str, way: str) -> Run:
+    """Step all worlds from their starts, each towards a demand of its own."""
+    batch, _ = batch_of(robot, way)
+    _, states = LOOPS[robot]()
+    states = states[:WORLDS]
+    q0, v0 = (np.array([getattr(m, name) for m in states]) for name in ("q", "v"))
+    command = [
+        np.repeat(np.array([getattr(m.sample, name) for m in states])[:, :, None], 3, axis=2)
+        for name in ("pose", "twist", "acceleration")
+    ]
+    q, v, work, pivot = q0.copy(), v0.copy(), np.zeros(WORLDS), np.zeros(WORLDS)
+    advance = batch.bind([q, v, work, np.array(STEP), *command], [q, v, work, pivot])
+
+    def run() -> np.ndarray:
+        q[:], v[:], work[:] = q0, v0, 0.0
+        for _ in range(STEPS):
+            advance()
+        return np.concatenate([q.ravel(), v.ravel(), work, pivot])
+
+    return run
+
+
+def lane_comparison(robot: str) -> Comparison:
+    """Compare the ways to step the worlds of a robot."""
+    contenders = tuple(
+        Contender(way, lambda way=way: stepped(robot, way))  # type: ignore[misc]
+        for way in WAYS
+    )
+    return Comparison(
+        f"{robot}: {WORLDS} worlds, {STEPS} steps", contenders, WORLDS * STEPS, ROUNDS
+    )
+
+
+def rows(rounds: int | None = None) -> list[LaneRow]:
+    """Measure all robots."""
+    found = []
+    for robot in LOOPS:
+        progress(f"lanes, {robot}")
+        measured = measure(lane_comparison(robot), rounds)
+        length = instructions(batch_of(robot, "8 lanes")[0].function)
+        builds = {way: batch_of(robot, way)[1] for way in WAYS}
+        found.append(LaneRow(robot, length, builds, measured))
+    return found
+
+
+def lanes_table(rounds: int | None = None) -> str:
+    """Measure all robots, and write a Markdown table."""
+    lines = [
+        "| closed loop, one step of one world | instructions | one by one | 4 lanes | 8 lanes "
+        "| one by one / 4 lanes | one by one / 8 lanes | built: one by one, 4, 8 lanes |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in rows(rounds):
+        single, *lanes = row.measured.comparison.contenders
+        times = [duration(row.measured.median(c)) for c in (single, *lanes)]
+        ratios = [row.measured.ratio(single, c) for c in lanes]
+        gains = [f"**{middle:.2f}** ({low:.2f} to {high:.2f})" for middle, low, high in ratios]
+        builds = ", ".join(duration(seconds) for seconds in row.builds.values())
+        cells = [row.robot, str(row.instructions), *times, *gains, builds]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)

@@ -1,0 +1,22 @@
+"""Worlds in lanes come to where they come one by one: only then is a ratio worth reading."""
+
+import numpy as np
+import pytest
+
+from tests.benchmarks._lanes import LOOPS, WAYS, batch_of, lane_comparison, lanes_table
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", LOOPS)
+def test_all_ways_give_the_same_worlds(compiler, robot):
+    single, *others = [contender.prepare() for contender in lane_comparison(robot).contenders]
+    right = single()
+    for other in others:
+        np.testing.assert_allclose(other(), right, rtol=0.0, atol=1e-11 * np.abs(right).max())
+    assert [batch_of(robot, way)[0].width for way in WAYS] == [1, 4, 8]
+
+
+@pytest.mark.slow
+def test_table_has_a_line_for_each_robot(compiler):
+    lines = lanes_table(rounds=2).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {robot}" for robot in LOOPS]
