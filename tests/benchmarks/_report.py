@@ -70,17 +70,18 @@ def table(measured: list[Measured]) -> str:
 def functions_table(measured: list[tuple[str, Measured, int]]) -> str:
     """Single functions of one robot: quantity, times, length of our graph."""
     lines = [
-        "| function | ours | over Pinocchio | over MuJoCo | ours, in C | Pinocchio, in C++ "
-        "| instructions |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| function | ours | ours, in place | over Pinocchio | over MuJoCo | ours, in C "
+        "| Pinocchio, in C++ | instructions |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for quantity, result, instructions in measured:
-        ours, inner, python, headers, mujoco = result.comparison.contenders
+        ours, place, inner, python, headers, mujoco = result.comparison.contenders
         cells = [
             quantity,
             duration(result.median(ours)),
-            beside(result, ours, python),
-            beside(result, ours, mujoco),
+            duration(result.median(place)),
+            beside(result, place, python),
+            beside(result, place, mujoco),
             duration(result.median(inner)),
             beside(result, inner, headers),
             str(instructions),

@@ -52,7 +52,7 @@ def _arm(
         inertia = cc.Inertia(
             mass,
             (length / 2, 0.01 * side, -0.02),
-            (0.004 * mass, mass * length**2 / 10 + 0.003, mass * length**2 / 12 + 0.003),
+            (0.004 * mass, mass * length**2 / 11 + 0.003, mass * length**2 / 12 + 0.003),
         )
         own = f"{name}{i}"
         bodies.append(cc.Body(own, cc.joints.Revolute(axis), parent, cc.Pose(place), inertia))

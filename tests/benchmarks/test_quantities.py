@@ -9,6 +9,7 @@ from tests.benchmarks._quantities import (
     QUANTITIES,
     case,
     graph,
+    in_place,
     mujoco_functions,
     our_inner,
     ours,
@@ -86,6 +87,7 @@ def test_functions_equal_the_peers(name, quantity):
     for q, *rest in case(name).calls(quantity)[:STATES]:
         found = of(ours(case(name), quantity)(q, *rest))
         assert_close(found, results_of_graph(name, quantity, (q, *rest)), 1e-12)
+        assert_close(found, of(in_place(case(name), quantity)(q, *rest)), 0.0)
         assert_close(found, pinocchios(name, quantity, q, rest), 1e-10)
         assert_close(found, mujocos(name, quantity, q, rest), 1e-10)
 
