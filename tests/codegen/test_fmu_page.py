@@ -1,11 +1,14 @@
 """The manual's page of units: its code runs, and its table names the variables that there are."""
 
+import json
 import re
 from pathlib import Path
 
 import fmpy
 import pytest
+from typer.testing import CliRunner
 
+from concur.cli import main
 from tests.codegen._units import with_compiler
 
 PAGE = Path(__file__).parents[2] / "docs/fmu.md"
@@ -47,3 +50,21 @@ def test_table_names_the_variables(session):
         variables = fmpy.read_model_description(str(path)).modelVariables
         found = {(v.name, v.causality) for v in variables if v.causality != "independent"}
         assert found == expected
+
+
+def test_command_runs(session, monkeypatch):
+    (line,) = re.findall(r"^    concur (export .*)$", TEXT, re.MULTILINE)
+    monkeypatch.chdir(session)
+    words = line.replace("examples/", f"{PAGE.parents[1]}/examples/").split()
+    words[words.index("units")] = "commanded"
+    with with_compiler():
+        done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert done.output == "written: commanded/rover_arm_servo.fmu\n"
+    with with_compiler():
+        done = CliRunner().invoke(main, [*words, "--json", "--fmi", "2.0"])
+    assert json.loads(done.output)["files"] == ["commanded/rover_arm_servo.fmu"]
+    written = fmpy.read_model_description(str(session / "commanded/rover_arm_servo.fmu"))
+    assert written.fmiVersion == "2.0"
+    done = CliRunner().invoke(main, [*words, "--fmi", "1.0"])
+    assert (done.exit_code, done.stderr.count("\n")) == (2, 1)
