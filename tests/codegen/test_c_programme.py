@@ -1,0 +1,169 @@
+"""The programme of exported torque limits, against SciPy's optima."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from pathlib import Path
+
+import casadi as ca
+import numpy as np
+import pytest
+from scipy.optimize import linprog, lsq_linear
+
+from concur.codegen._c_programme import programme_hole
+from concur.codegen._c_text import c_text
+from concur.control._allocation import allocation
+from tests.codegen._export import COMPILERS, STRICT, run
+
+POINTER = ctypes.POINTER(ctypes.c_double)
+_ENTRY = """#include <float.h>
+#include <math.h>
+typedef double real_t;
+{text}
+int entry(const real_t **given, real_t **found);
+int entry(const real_t **given, real_t **found) {{
+  static const real_t *arg[{arguments}];
+  static real_t *res[{results}], w[{numbers}], more[{further} + 1];
+  static int iw[{integers}];
+  int i, code;
+  for (i = 0; i < {n_in}; ++i) arg[i] = given[i];
+  for (i = 0; i < {n_out}; ++i) res[i] = found[i];
+  more[{further}] = 123;
+  code = law(arg, res, iw, w, more);
+  return more[{further}] == 123 ? code : 77;
+}}
+"""
+
+
+class Compiled:
+    """A function with holes as a library."""
+
+    def __init__(self, function, folder: Path):
+        text = c_text(function, "double")
+        numbers = {name: getattr(text, name) for name in vars(text)}
+        source = _ENTRY.format(**numbers, n_in=function.n_in(), n_out=function.n_out())
+        (folder / "entry.c").write_text(source)
+        flags = ("-O0", *STRICT, "-shared", "-fPIC", "entry.c", "-o", "entry.so", "-lm")
+        done = run(COMPILERS[0], *flags, cwd=folder)
+        assert done.returncode == 0, done.stderr
+        self._call = ctypes.CDLL(str(folder / "entry.so")).entry
+        self._sizes = [function.numel_out(i) for i in range(function.n_out())]
+
+    def __call__(self, *arguments):
+        given = [np.asarray(a, float).ravel(order="F").copy() for a in arguments]
+        found = [np.full(size, np.nan) for size in self._sizes]
+        arrays = [
+            (POINTER * len(part))(*(a.ctypes.data_as(POINTER) for a in part))
+            for part in (given, found)
+        ]
+        assert self._call(*arrays) == 0
+        return found
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    @cache
+    def library(kind, *sizes):
+        function = programme_hole(*sizes) if kind == "programme" else allocation(*sizes, "hole")
+        if kind == "programme":
+            symbols = [ca.MX.sym(f"x{i}", *function.size_in(i)) for i in range(function.n_in())]
+            function = ca.Function("posed", symbols, function.call(symbols))
+        return Compiled(function, tmp_path_factory.mktemp("programme"))
+
+    return library
+
+
+def conditions(h, g, a, bounds, x, multipliers):
+    """Largest violation of the optimality conditions."""
+    rows = np.concatenate([a @ x, x])
+    low, high = (np.concatenate(pair) for pair in bounds)
+    gradient = h @ x + g + a.T @ multipliers[: len(a)] + multipliers[len(a) :]
+    outside = np.maximum(np.maximum(low - rows, rows - high), 0.0)
+    with np.errstate(invalid="ignore"):
+        above = np.minimum(np.abs(high - rows), np.maximum(multipliers, 0.0))
+        below = np.minimum(np.abs(rows - low), np.maximum(-multipliers, 0.0))
+    return max(np.abs(part).max() for part in (gradient, outside, above, below))
+
+
+@pytest.mark.parametrize(("size", "rows"), [(1, 1), (2, 0), (2, 5), (4, 4), (5, 12), (15, 0)])
+def test_solution_is_optimal(compiled, size, rows):
+    solve, rng, active = compiled("programme", size, rows), np.random.default_rng(size), 0
+    for trial in range(150):
+        root = rng.normal(size=(size, size))
+        h = root @ root.T * 10.0 ** rng.uniform(-3, 1) + 1e-3 * np.eye(size)
+        g, a = 3.0 * rng.normal(size=size), rng.normal(size=(rows, size))
+        middle = rng.normal(size=size)
+        # Some point is within all of them; some have one limit, some none, some hardly any room.
+        widths = 10.0 ** rng.uniform(-6 if trial % 5 == 0 else -1, 1, size=(2, rows + size))
+        widths[rng.random(widths.shape) < 0.2] = np.inf
+        at = np.concatenate([a @ middle, middle])
+        low, high = at - widths[0], at + widths[1]
+        bounds = (low[:rows], low[rows:]), (high[:rows], high[rows:])
+        x, lam_a, lam_x = solve(h, g, a, low[:rows], high[:rows], low[rows:], high[rows:])
+        multipliers = np.concatenate([lam_a, lam_x])
+        active += np.count_nonzero(multipliers)
+        scale = 1.0 + np.abs(g).max() + np.abs(h).max()
+        assert conditions(h, g, a, bounds, x, multipliers) < 1e-8 * scale
+    assert active > 50
+
+
+def test_no_solution_is_no_number(compiled):
+    solve = compiled("programme", 2, 5)
+    a, wide = np.eye(5, 2), np.full(5, np.inf)
+    low, high = -wide, wide.copy()
+    a[2], low[2], high[0] = (1.0, 0.0), 2.0, 1.0  # x above 2 and below 1
+    none = np.full(2, np.inf)
+    assert np.isnan(solve(np.eye(2), np.zeros(2), a, low, high, -none, none)[0]).all()
+    for bad in (np.full((2, 2), np.nan), -np.eye(2), np.zeros((2, 2))):
+        assert np.isnan(solve(bad, np.zeros(2), a, -wide, wide, -none, none)[0]).all()
+    found = solve(np.eye(2), np.full(2, np.nan), a, -wide, wide, -none, none)[0]
+    assert np.isnan(found).all()
+
+
+def drawn(rng, n, ns):
+    """A problem of torque limits as a law poses it, with the shape and size of things at random."""
+    decoupling, root = rng.normal(size=(n, ns)), rng.normal(size=(ns, ns))
+    demand = rng.normal(size=n) * 10.0 ** rng.uniform(-1, 1.5)
+    mass = root @ root.T + 0.3 * np.eye(ns)
+    drift = rng.normal(size=ns) * 10.0 ** rng.uniform(-1, 0.5)
+    spread = np.linalg.solve(mass, decoupling.T)
+    nominal = spread @ np.linalg.solve(decoupling @ spread, demand)
+    limit = 10.0 ** rng.uniform(-0.5, 1, size=ns)
+    return decoupling, demand, nominal, mass, drift, mass, np.ones(n), -limit, limit
+
+
+@pytest.mark.parametrize(("n", "ns"), [(3, 3), (2, 4), pytest.param(6, 8, marks=pytest.mark.slow)])
+def test_limits_are_used_as_well_as_can_be(compiled, n, ns):
+    solve, rng, kept, lost = compiled("allocation", n, ns), np.random.default_rng(ns), 0, 0
+    for _ in range(200):
+        problem = decoupling, demand, _, mass, drift, _, _, low, high = drawn(rng, n, ns)
+        sdot, u, scale, rest, active, status = solve(*problem)
+        assert status == 1
+        assert (u >= low).all()
+        assert (u <= high).all()
+        np.testing.assert_allclose(u, mass @ sdot + drift, atol=1e-6 * high.max())
+        # The largest scale that some motion has room for, by a linear programme.
+        best = linprog(
+            np.eye(ns + 1)[-1] * -1.0,
+            np.block([[mass, np.zeros((ns, 1))], [-mass, np.zeros((ns, 1))]]),
+            np.concatenate([high - drift, drift - low]),
+            np.hstack([decoupling, -demand[:, None]]),
+            np.zeros(n),
+            [(None, None)] * ns + [(0.0, 1.0)],
+        )
+        if best.status == 0:
+            kept += 1
+            # Without redundancy the law's own motion is scaled, which is the only one.
+            assert scale == pytest.approx(-best.fun, abs=1e-5)
+            assert not rest.any()
+            np.testing.assert_allclose(decoupling @ sdot, scale * demand, atol=1e-6)
+            assert active == (best.fun > -1.0) or ns > n
+        else:
+            lost += 1
+            effect = decoupling @ np.linalg.inv(mass)
+            box = (np.append(low, 0.0), np.append(high, 1.0))
+            least = lsq_linear(np.column_stack([effect, -demand]), effect @ drift, box, tol=1e-14)
+            size = np.linalg.norm(effect @ (u - drift) - scale * demand)
+            assert size <= np.sqrt(2.0 * least.cost) + 1e-6
+    assert min(kept, lost) > 20
