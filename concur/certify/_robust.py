@@ -133,6 +133,25 @@ class Disturbance:
             feedback=feedback,
         )
 
+    def __or__(self, other: Disturbance) -> Disturbance:
+        """Bound of two disturbances of which either may act, as at the corners of a box."""
+        if not isinstance(other, Disturbance):
+            return NotImplemented
+        if other.size != self.size:
+            raise shape_error(f"disturbance, {other.source}", (self.size,), (other.size,))
+        points = None
+        if self.points is not None and other.points is not None:
+            points = np.vstack([self.points, other.points])
+        # One without feedback is smaller than any with it.
+        grown = [one.feedback for one in (self, other) if one.feedback is not None]
+        return Disturbance(
+            np.maximum(self.components, other.components),
+            f"{self.source}, or {other.source}",
+            self.sampled or other.sampled,
+            points=points,
+            feedback=np.vstack(grown) if grown else None,
+        )
+
     def __str__(self) -> str:
         worst = ", ".join(f"{x:.4g}" for x in self.components)
         kind = "from samples: may be exceeded between them" if self.sampled else "taken as given"

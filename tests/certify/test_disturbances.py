@@ -97,6 +97,27 @@ def test_wrong_inertias_of_a_rover():
         assert_close(found.components, np.abs(rest), 1e-12)
 
 
+def test_a_box_of_masses_is_that_of_its_corners():
+    """Between the lightest and the heaviest load the push is within that of either, nearly."""
+    servo, robot = case_study(), case_study().model.robot
+    states = np.array([Q0, Q0]), np.array([S0, -S0]), np.ones((2, 5))
+
+    def wrong(factor):
+        return model_disturbance(servo, other_inertias(robot, factor), *states)
+
+    box = wrong(0.8) | wrong(1.2)
+    assert len(box.points) == 4
+    assert len(box.feedback) == 4
+    for factor in (0.85, 0.95, 1.1, 1.19):
+        inside = wrong(factor)
+        assert (inside.components <= box.components + 1e-12).all()
+        assert (
+            np.linalg.norm(inside.feedback, 2, axis=(1, 2)).max()
+            <= np.linalg.norm(box.feedback, 2, axis=(1, 2)).max()
+        )
+    assert (wrong(1.5).components > box.components).any()
+
+
 def test_the_right_inertias_disturb_nothing():
     servo = case_study()
     found = model_disturbance(servo, servo.model.robot, [Q0, Q0], [S0, 2 * S0], np.ones((2, 5)))

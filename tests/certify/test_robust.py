@@ -1,5 +1,6 @@
 """Tubes of disturbed loops: reference numbers, simulations, minima over the boundary."""
 
+from dataclasses import replace
 from itertools import pairwise
 from math import inf, pi, radians
 
@@ -308,6 +309,34 @@ def test_boxes_points_and_balls():
     assert (total.components >= 3 * bounds).all()
     assert total.components == pytest.approx(3 * bounds)
     assert "friction" in str(total)
+
+
+def test_either_of_two_disturbances_needs_the_wider_tube():
+    rng = np.random.default_rng(6)
+    decay = linear(positive(rng, 3), positive(rng, 3))
+    first, second = rng.normal(size=(2, 4, 3))
+    grown = 0.003 * rng.normal(size=(2, 1, 3, 3))
+    one = Disturbance(np.abs(first).max(axis=0), "light", True, first, grown[0])
+    other = Disturbance(np.abs(second).max(axis=0), "heavy", True, second, grown[1])
+    both = one | other
+    assert both.sampled
+    assert "light" in both.source
+    assert "heavy" in both.source
+    widest = max(tube(decay, one).radius, tube(decay, other).radius)
+    assert np.isfinite(widest)
+    assert widest <= tube(decay, both).radius < 1.5 * widest
+    # Without feedback it is just the wider one; without points the box of the components counts.
+    still = [replace(d, feedback=None) for d in (one, other)]
+    widest = max(tube(decay, d).radius for d in still)
+    assert tube(decay, still[0] | still[1]).radius == widest
+    boxes = replace(still[0], points=None) | still[1]
+    assert boxes.points is None
+    assert tube(decay, boxes).radius > widest
+    assert (one | still[1]).feedback.shape == (1, 3, 3)
+    with pytest.raises(ShapeError):
+        one | Disturbance(np.ones(2))
+    with pytest.raises(TypeError):
+        one | 3
 
 
 def loop(seed):
