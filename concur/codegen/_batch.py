@@ -154,7 +154,8 @@ class Batch(ABC):
         for i, (result, own) in enumerate(zip(results, self._shapes_out, strict=True)):
             place = f"{self._where}, result `{self.function.name_out(i)}`"
             _refuse_copies(result, place, own)
-            if result.shape not in ((count, *own), *([(count, 1)] if own == () else [])):
+            numbers = [(count,), (count, 1)] if own in ((), (1,)) else []
+            if result.shape not in ((count, *own), *numbers):
                 raise _shape_error(place, f"shape {(count, *own)}", result.shape)
             if not result.flags.writeable:
                 raise _shape_error(place, "an array that may be written", "one that may not")

@@ -266,6 +266,16 @@ def test_an_evaluator_gives_numbers_their_shape(compiler: None) -> None:
     assert lanes.function.name_out() == ["square", "twice"]
 
 
+@pytest.mark.parametrize("shape", [(6,), (6, 1)])
+def test_numbers_in_either_shape(compiler: None, shape: tuple[int, ...]) -> None:
+    x = ca.SX.sym("x")
+    lanes = Lanes(ca.Function("f", [x], [2 * x]))
+    numbers, found = np.arange(6.0).reshape(shape), np.empty(shape)
+    lanes.bind([numbers], [found])()
+    assert_array_equal(found, 2 * numbers)
+    assert_array_equal(lanes(numbers), 2 * np.arange(6.0)[:, None])
+
+
 def test_without_a_compiler_worlds_are_interpreted() -> None:
     lanes = Lanes(spin(), threads=3)
     assert (lanes.compiled, lanes.width) == (False, 1)
