@@ -10,6 +10,7 @@ from tests.benchmarks._certificates import certificate_cases, certificate_table,
 from tests.benchmarks._floating_comparisons import floating_comparisons
 from tests.benchmarks._growth import ROUNDS, draw_growth, growth, growth_table
 from tests.benchmarks._inverse_kinematics import inverse_kinematics_table
+from tests.benchmarks._lanes import lanes_table
 from tests.benchmarks._many_laws import LAWS, law_comparison
 from tests.benchmarks._optional_peers import other_peers_table
 from tests.benchmarks._quantities import CASES, QUANTITIES, case, comparison, length
@@ -91,6 +92,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Other peers": lambda asked: other_peers_table(asked.rounds),
     "From a description to the first torque": builds,
     "Cost against joints": growing,
+    "Many worlds at once": lambda asked: lanes_table(asked.rounds),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
     "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),
 }

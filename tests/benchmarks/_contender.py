@@ -52,8 +52,8 @@ class Comparison:
         The job.
     contenders : tuple of Contender
         Ours and the peers, each peer once.
-    count : int
-        How often one run does the job.
+    count : float
+        How often one run does the job, or of how many seconds.
     rounds : int
         Timed runs of each contender in a full measurement.
     per : str
@@ -64,7 +64,7 @@ class Comparison:
 
     job: str
     contenders: tuple[Contender, ...]
-    count: int
+    count: float
     rounds: int
     per: str = ""
     alike: bool = True

@@ -41,7 +41,7 @@ from tests.benchmarks._inner import TheirInner, run_of
 from tests.benchmarks._job import Moment
 from tests.benchmarks._pinocchio_model import build
 
-SECONDS = 2.0
+SECONDS = 10.0
 """Length of the simulated run, s."""
 
 Made: TypeAlias = Callable[[], tuple[FloatingJob, cc.Servo, list[Moment]]]
@@ -86,8 +86,8 @@ OPTIONS: dict[str, Callable[[], tuple[cc.Servo, list[Moment]]]] = {
 """Servo and states by what was asked for beyond the plain law."""
 
 
-def floating_comparisons() -> list[Comparison]:
-    """List all comparisons; nothing is built yet."""
+def floating_comparisons(seconds: float = SECONDS) -> list[Comparison]:
+    """List all comparisons, with closed loops so long; nothing is built yet."""
     return [
         whole_law("whole law, one control tick", floating),
         whole_law("the same law without structural zeros", without_zeros),
@@ -121,14 +121,21 @@ def floating_comparisons() -> list[Comparison]:
             9,
         ),
         Comparison(
-            f"closed loop, {SECONDS:g} s in steps of 1 ms",
+            f"closed loop, {seconds:g} s in steps of 1 ms",
             (
-                Contender("`cc.simulate`", _simulation),
-                Contender("loop over Pinocchio", _pinocchio_loop, "Pinocchio"),
-                Contender("`mj_step`, law as its control callback", _mujoco_loop, "MuJoCo"),
+                Contender(
+                    "`cc.simulate`, compiled", lambda: _simulation(seconds, True), inner=True
+                ),
+                Contender("`cc.simulate`, interpreted", lambda: _simulation(seconds, False)),
+                Contender("loop over Pinocchio", lambda: _pinocchio_loop(seconds), "Pinocchio"),
+                Contender(
+                    "`mj_step`, law as its control callback",
+                    lambda: _mujoco_loop(seconds),
+                    "MuJoCo",
+                ),
             ),
-            round(SECONDS),
-            9,
+            seconds,
+            3,
             "simulated s",
         ),
         _lifts(),
@@ -205,22 +212,24 @@ def _reference() -> cc.references.Reference:
     return floating_reference(floating()[0])
 
 
-def _simulation() -> Run:
+def _simulation(seconds: float, compiled: bool) -> Run:
     job, servo, _ = floating()
     reference, still = _reference(), np.zeros(6)
-    return lambda: cc.simulate(job.robot, servo, reference, SECONDS, START, still).q[-1]
+    return lambda: cc.simulate(
+        job.robot, servo, reference, seconds, START, still, compiled=compiled
+    ).q[-1]
 
 
-def _pinocchio_loop() -> Run:
+def _pinocchio_loop(seconds: float) -> Run:
     loop = PinocchioFloatingLoop(PinocchioFloatingLaw(floating()[0]))
     reference, still = _reference(), np.zeros(6)
-    return lambda: loop(reference, SECONDS, START, still)[0][-1]
+    return lambda: loop(reference, seconds, START, still)[0][-1]
 
 
-def _mujoco_loop() -> Run:
+def _mujoco_loop(seconds: float) -> Run:
     loop = MujocoFloatingLoop(MujocoFloatingLaw(floating()[0]))
     reference, still = _reference(), np.zeros(6)
-    return lambda: loop(reference, SECONDS, START, still)[-1]
+    return lambda: loop(reference, seconds, START, still)[-1]
 
 
 def _lifts() -> Comparison:

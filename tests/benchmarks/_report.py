@@ -146,8 +146,8 @@ def factors_table(laws: list[Measured], loop: Measured) -> str:
             for law in laws
         ]
         lines.append(f"| {what} | {' | '.join(found)} |")
-    ours, *peers = loop.comparison.contenders
-    for peer in peers:
+    ours, *others = loop.comparison.contenders
+    for peer in others:
         lines.append(f"| closed loop, than: {peer.name} | {_factor(loop, peer, ours)} |  |")
     return "\n".join(lines)
 

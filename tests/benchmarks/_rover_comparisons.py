@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -37,8 +38,8 @@ def peer_law(kind: type[PinocchioLaw] | type[MujocoLaw]) -> PinocchioLaw | Mujoc
     return kind(job.robot, job.outputs, job.stiffness, job.damping)
 
 
-def rover_comparisons() -> list[Comparison]:
-    """List all comparisons; nothing is built yet."""
+def rover_comparisons(lengths: Sequence[int] = (1, 10)) -> list[Comparison]:
+    """List all comparisons, with closed loops of so many seconds; nothing is built yet."""
     return [
         Comparison(
             "whole law, one control tick",
@@ -81,8 +82,7 @@ def rover_comparisons() -> list[Comparison]:
             1,
             9,
         ),
-        _simulation(1),
-        _simulation(10),
+        *map(_simulation, lengths),
     ]
 
 
@@ -110,10 +110,12 @@ def _build_peer(kind: type[PinocchioLaw] | type[MujocoLaw]) -> Run:
 
 
 def _simulation(seconds: int) -> Comparison:
-    def ours() -> Run:
+    def ours(compiled: bool) -> Run:
         job, servo, _ = drawn()
         q0, s0 = start(job, servo)
-        return lambda: cc.simulate(job.robot, servo, job.reference, float(seconds), q0, s0).q[-1]
+        return lambda: cc.simulate(
+            job.robot, servo, job.reference, float(seconds), q0, s0, compiled=compiled
+        ).q[-1]
 
     def peer() -> Run:
         job, servo, _ = drawn()
@@ -125,10 +127,11 @@ def _simulation(seconds: int) -> Comparison:
     return Comparison(
         f"closed loop, {seconds} s in steps of 1 ms",
         (
-            Contender("`cc.simulate`", ours),
+            Contender("`cc.simulate`, compiled", lambda: ours(True), inner=True),
+            Contender("`cc.simulate`, interpreted", lambda: ours(False)),
             Contender("loop over Pinocchio", peer, "Pinocchio"),
         ),
         seconds,
-        9,
+        5,
         "simulated s",
     )

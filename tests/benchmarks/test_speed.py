@@ -30,7 +30,10 @@ from tests.oracles import assert_close
 
 CASES = [
     (comparison, one, f"{robot}, {comparison.job}")
-    for robot, comparisons in (("rover", rover_comparisons()), ("floating", floating_comparisons()))
+    for robot, comparisons in (
+        ("rover", rover_comparisons([1])),
+        ("floating", floating_comparisons(0.5)),
+    )
     for comparison in comparisons
     if comparison.alike
     for one in comparison.contenders
