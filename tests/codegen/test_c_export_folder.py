@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from concur.control._export import ExportStatus
 from concur.errors import ConcurError, UnknownNameError
 from tests.codegen._export import (
     COMPILERS,
@@ -95,6 +96,19 @@ def test_manifest_says_what_is_in_the_folder(libraries):
     assert sizes == {"q": 13, "s": 6, "pose": 7, "twist": 6, "acceleration": 6, "momentum": 6}
     units = [entry["unit"] for signal in manifest["inputs"] for entry in signal["entries"]]
     assert set(units) == {"1", "m", "rad", "m/s", "rad/s", "m/s^2", "rad/s^2", "kg m/s", "kg m^2/s"}
+
+
+def test_page_of_the_manual_is_true(tmp_path):
+    page = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
+    (python,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    (shell,) = re.findall(r"^```bash\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    done = run(sys.executable, "-c", python, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    done = run("bash", "-euo", "pipefail", "-c", shell, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "0 wrong" in done.stdout
+    for status in ExportStatus:
+        assert f"| {int(status)} | `{status.name}` |" in page
 
 
 def test_readme_is_true(libraries, tmp_path):
