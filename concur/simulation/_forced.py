@@ -69,7 +69,7 @@ def forced_motion(
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
     compiled : bool, optional
-        Whether to evaluate the model by machine code, as for `simulate`. Default: from 5000
+        Whether to evaluate the model by machine code, as for `simulate`. Default: from 10000
         steps of the record on, if there is a C compiler.
 
     Returns

@@ -13,7 +13,7 @@ from concur.codegen._compiler import find_compiler
 from concur.errors import SimulationError
 from concur.simulation._progress import busy
 
-LONG = 5_000
+LONG = 10_000
 """Steps from which on a run is compiled unless it is told otherwise."""
 
 

@@ -46,7 +46,7 @@ def reconstruct(
     rtol, atol : float
         Relative and absolute (m, rad) tolerance from one time to the next.
     compiled : bool, optional
-        Whether to evaluate the lift by machine code, as for `simulate`. Default: from 5000 times
+        Whether to evaluate the lift by machine code, as for `simulate`. Default: from 10000 times
         on, if there is a C compiler.
 
     Returns

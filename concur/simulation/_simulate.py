@@ -77,8 +77,9 @@ def simulate(
         it is not the one the servo's model knows.
     compiled : bool, optional
         Whether to run machine code, which is made once and kept, or the interpreter, which is
-        ready at once and twenty times slower. Default: machine code from 5000 steps on, if there
-        is a C compiler. The two differ by rounding.
+        ready at once and five to fifteen times slower. Default: machine code from 10000 steps
+        on, where a C compiler is. Length alone decides, since the two differ by rounding, and
+        with torque limits by what their programme is solved to, about 1e-8.
 
     Returns
     -------
