@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import os
 import subprocess
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Lock
@@ -43,7 +44,8 @@ class Batch(ABC):
         NaN, is left out.
     threads : int, default 1
         How many threads share the worlds, where the compiler has OpenMP. They end with each
-        call, so that a process may fork between calls.
+        call, so that a process may fork between calls, and sleep while they wait, unless another
+        library has loaded OpenMP before and OMP_WAIT_POLICY is not PASSIVE.
 
     Attributes
     ----------
@@ -256,7 +258,8 @@ class Batch(ABC):
             if found is None:
                 return None
             try:
-                loaded = ctypes.CDLL(str(found[0]))
+                with _patient_threads():
+                    loaded = ctypes.CDLL(str(found[0]))
             except OSError:
                 forget(found[0])
                 continue
@@ -285,6 +288,24 @@ def _has_openmp(compiler: Compiler) -> bool:
         command = [*compiler.command, "-fopenmp", "-shared", "-fPIC", "openmp.c", "-o", "openmp"]
         done = subprocess.run(command, cwd=scratch, capture_output=True, check=False)
     return done.returncode == 0
+
+
+@contextlib.contextmanager
+def _patient_threads() -> Iterator[None]:
+    """Let threads of OpenMP sleep while they wait, unless the environment says otherwise.
+
+    GNU's library reads this once, when it is loaded. By default its threads run idle instead: where
+    other processes want the processors too, a call then takes tens of milliseconds.
+    """
+    name = "OMP_WAIT_POLICY"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = "PASSIVE"
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
 
 
 def has_solver(function: ca.Function) -> bool:

@@ -21,9 +21,9 @@ class Lanes(Batch):
     """A function of many worlds, four or eight of them in each instruction.
 
     The graph is written in C over vectors: each entry of a vector belongs to another world. What
-    comes out is what the function gives world by world, up to the rounding of sine, cosine, and
-    their kind, which come from a vector library (up to 4 units in the last place). NaN and
-    infinities stay in their world.
+    comes out is what the function gives world by world, up to rounding: sine, cosine, and their
+    kind come from a vector library (up to 4 units in the last place), and other multiplications
+    and additions may be fused. NaN and infinities stay in their world.
 
     Parameters
     ----------

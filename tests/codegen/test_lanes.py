@@ -200,6 +200,25 @@ def test_a_process_may_fork_after_threads(compiler: None) -> None:
     assert done.stdout.strip() == "True 0"
 
 
+@pytest.mark.parametrize(("asked", "told"), [(None, "PASSIVE"), ("ACTIVE", "ACTIVE")])
+def test_waiting_threads_sleep_unless_told_otherwise(
+    compiler: None, asked: str | None, told: str
+) -> None:
+    text = (
+        "import os, casadi as ca; from concur.codegen import Lanes; before = dict(os.environ)\n"
+        "x = ca.SX.sym('x'); Lanes(ca.Function('f', [x], [2 * x]), threads=2)\n"
+        "print(before == dict(os.environ))\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "OMP_WAIT_POLICY"}
+    environment |= {"OMP_DISPLAY_ENV": "TRUE"} | ({"OMP_WAIT_POLICY": asked} if asked else {})
+    command = [sys.executable, "-c", text]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=True, timeout=100, env=environment
+    )
+    assert done.stdout.strip() == "True"
+    assert f"OMP_WAIT_POLICY = '{told}'" in done.stderr
+
+
 def test_calls_from_several_threads(compiler: None) -> None:
     lanes = Lanes(spin())
     x, m, h = worlds(500)
