@@ -8,14 +8,14 @@ from itertools import product
 from math import sqrt
 from typing import Any
 
+import casadi as ca
 import numpy as np
 from scipy.optimize import brentq, minimize
 
 from concur.certify._arrays import above, array, below, floats, matrix
-from concur.certify._intervals import PRECISION, Walker, as_array, flint, interval
+from concur.certify._intervals import PRECISION, Walker, flint, interval
 from concur.certify._operating_box import law_matrix
 from concur.certify._operating_graph import Graph
-from concur.control._law import law_function
 
 _SAMPLES = 128
 _PLACES = 12
@@ -224,17 +224,44 @@ def strong_state(
             excess = sign * (u[i] - limit)
             if excess > 0.0:
                 tried.append((float(excess) / max(abs(limit), 1e-12), i, limit, u, state))
+    walker = _equations(plain) if tried else None
     for _, i, limit, u, state in sorted(tried, key=lambda one: -one[0])[:_PLACES]:
-        walker = Walker(law_function(plain))
-        with flint().ctx.workprec(PRECISION):
-            point = [[interval(float(v), float(v)) for v in part] for part in state]
-            ball = as_array(walker(point)[0])[i, 0]
-            needed = below(ball) if u[i] > limit else above(ball)
+        ball = _torque(walker, state)[i]
+        needed = below(ball) if u[i] > limit else above(ball)
         if (u[i] > limit and needed > limit) or (u[i] < limit and needed < limit):
             name = model.control_names[i]
             q, s, *reference = state
             return OperatingCounterexample(q, None, name, needed, float(limit), s, *reference)
     return None
+
+
+def _equations(servo: Any) -> Walker:
+    """What the law solves: its elimination chooses pivots, and balls cannot tell equal ones."""
+    sizes = {"q": servo.nq, "s": servo.ns, "pose": servo.pose_size}
+    sizes |= {"twist": servo.size, "acceleration": servo.size}
+    q, s, pose, twist, acceleration = given = [ca.SX.sym(*one) for one in sizes.items()]
+    model, group = servo.model, servo.error_dynamics.group
+    x, ve = servo.errors(q, s, pose, twist)
+    velocity, drift = servo.output_motion(q, s)
+    command = servo.error_dynamics.feedback(x, ve) + group.transport(x) @ acceleration
+    command += group.ad(velocity) @ ve
+    forces = model.shape_forces(q, servo.velocity(q, s), ca.SX.zeros(servo.ns))
+    parts = [servo.decoupling(q), command - drift, model.mass_matrix(q), forces]
+    parts.append(model.input_matrix(q))
+    return Walker(ca.Function("equations", given, list(map(ca.densify, parts)), {"cse": True}))
+
+
+def _torque(walker: Walker | None, state: tuple[np.ndarray, ...]) -> np.ndarray:
+    """Torques of the law at a state, as balls."""
+    assert walker is not None
+    with flint().ctx.workprec(PRECISION):
+        point = [[interval(float(v), float(v)) for v in part] for part in state]
+        decoupling, residual, mass, forces, actuation = walker(point)
+        try:
+            moved = decoupling.solve(residual)
+            return array(actuation.solve(mass * moved + forces))[:, 0]
+        except ZeroDivisionError:
+            return np.full(actuation.ncols(), flint().arb.nan(), dtype=object)
 
 
 def _signs(count: int) -> np.ndarray:

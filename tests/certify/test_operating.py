@@ -105,7 +105,9 @@ def broken(found: OperatingCertificate, servo: Servo, states: tuple[np.ndarray, 
     """States that break a bound of a certificate."""
     assert found.margin is not None
     u = vectors(servo.law, *states)
-    outside = ((u < found.lower) | (u > found.upper)).any(axis=1)
+    # The bounds are those of exact arithmetic.
+    rounding = 1e-12 * found.torque.max()
+    outside = ((u < found.lower - rounding) | (u > found.upper + rounding)).any(axis=1)
     return int((outside | (margins(servo, states[0]) < found.margin)).sum())
 
 
