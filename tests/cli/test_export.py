@@ -1,0 +1,63 @@
+"""`concur export`: a folder of C, in words and as JSON, and one line per mistake."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from concur.cli import main
+from tests.codegen._export import COMPILERS
+
+ROOT = Path(__file__).parents[2]
+ROVER = str(ROOT / "examples/rover_arm.toml")
+
+
+def called(*words):
+    return CliRunner().invoke(main, ["export", *map(str, words)])
+
+
+def test_says_how_to_try_what_it_wrote(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = called(ROVER)
+    assert done.exit_code == 0, done.output
+    assert "rover_arm.h" in done.stdout
+    (command,) = [line for line in done.stdout.splitlines() if line.startswith("  cd ")]
+    command = command.replace("cc -std", f"{COMPILERS[0]} -std")
+    tried = subprocess.run(["bash", "-ec", command], capture_output=True, text=True, check=False)
+    assert tried.returncode == 0, tried.stderr
+    assert "0 wrong" in tried.stdout
+    assert (tmp_path / "out/rover_arm/c/rover_arm.c").exists()
+
+
+def test_tells_the_error_of_single_precision(tmp_path):
+    words = ("--out", tmp_path / "c", "--precision", "single", "--name", "law")
+    done = called(ROVER, *words)
+    assert done.exit_code == 0, done.output
+    assert "single precision: off by" in done.stdout
+    result = json.loads(called(ROVER, *words, "--json").stdout)
+    assert result["name"] == "law"
+    assert result["target"] == "c"
+    assert 0.0 < result["error"] < 1e-3
+    assert all(Path(path).exists() for path in result["files"])
+    assert f"{result['error']:.1e}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["none.toml"], "no file of this name"),
+        ([ROVER, "--target", "rust"], "`target`"),
+        ([ROVER, "--precision", "half"], "`precision`"),
+        ([ROVER, "--name", "a b"], "`name`"),
+        ([ROVER, "--speed-limit", "-1"], "`speed_limit`"),
+    ],
+    ids=str,
+)
+def test_mistakes_are_told_in_one_line(tmp_path, words, told):
+    done = called(*words, "--out", tmp_path / "new")
+    assert done.exit_code == 2
+    assert done.stderr.count("\n") == 1
+    assert told in done.stderr
+    assert not (tmp_path / "new").exists()
