@@ -158,7 +158,7 @@ def quotation(laws: list[Measured], loop: Measured) -> str:
 
     def times(law: Measured, slow: int, fast: int) -> str:
         contenders = law.comparison.contenders
-        return f"{law.ratio(contenders[slow], contenders[fast])[0]:.2g}"
+        return _number(law.ratio(contenders[slow], contenders[fast])[0])
 
     tick, inner = (duration(plain.median(plain.comparison.contenders[k])) for k in (0, 3))
     ours, *_, mujoco = loop.comparison.contenders
@@ -168,11 +168,16 @@ def quotation(laws: list[Measured], loop: Measured) -> str:
         f"written over Pinocchio's Python interface ({times(tilted, 5, 0)} times on a robot "
         f"without structural zeros), and {inner} in a loop in C, {times(plain, 7, 3)} times less "
         f"than over Pinocchio's C++ headers ({times(tilted, 7, 3)} times). Its closed-loop "
-        f"simulation is {loop.ratio(mujoco, ours)[0]:.2g} times faster than the same law called "
-        "from MuJoCo's steps. Robots, functions, build times and how it was measured: "
+        f"simulation is {_number(loop.ratio(mujoco, ours)[0])} times faster than the same law "
+        "called from MuJoCo's steps. Robots, functions, build times and how it was measured: "
         "[docs/benchmarks.md](docs/benchmarks.md)."
     )
     return "\n".join(textwrap.wrap(text, 120, break_on_hyphens=False))
+
+
+def _number(factor: float) -> str:
+    """Two digits, or all before the point."""
+    return f"{factor:.2g}" if factor < 99.5 else f"{factor:.0f}"
 
 
 def _factor(result: Measured, slow: Contender, fast: Contender) -> str:
