@@ -12,6 +12,7 @@ singular configurations; and within torque limits.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 import casadi as ca
@@ -21,8 +22,9 @@ from concur.codegen import DRIFT, Array
 from concur.control._allocation import SOLVER, allocation
 from concur.control._steering import steering
 from concur.control._tracking import command
-from concur.dynamics import solve_positive_definite
+from concur.dynamics import articulated, solve_positive_definite
 from concur.kinematics import constant
+from concur.reduction import MomentumReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
@@ -30,6 +32,9 @@ if TYPE_CHECKING:
 OUTPUTS = ("u", "pivot", "missed", "scale")
 """Results of the law: torques; smallest pivot met; output acceleration given up; size to which
 torque limits scaled the demand."""
+
+MANY = 10
+"""Shape velocities beyond which articulated bodies are shorter than a mass matrix's factor."""
 
 
 class Demand(NamedTuple):
@@ -108,10 +113,12 @@ def demand(
     if servo.redundancy is not None:
         metric, pull = servo.redundancy.aim(model, q, v)
     scaled = ca.diag(rows) @ decoupling
-    own = scaled @ solve_positive_definite(mass, scaled.T)
+    own, pushed = _yielding(servo, q, mass, scaled)
     pivot = _least_root(own)
-    spread = solve_positive_definite(metric, scaled.T)
-    square = scaled @ spread
+    square = own
+    if not _by_energy(servo):
+        spread = solve_positive_definite(metric, scaled.T)
+        square, pushed = scaled @ spread, spread.__matmul__
     right = rows * (residual - decoupling @ pull)
     if servo.damped_below is None:
         solved = solve_positive_definite(square, right)
@@ -121,7 +128,7 @@ def demand(
         damping = unit * ca.fmax(0.0, servo.damped_below**2 - pivot**2)
         solved = solve_positive_definite(square + damping * ca.SX.eye(servo.size), right)
         missed, pivot = damping * solved / rows, ca.SX(1)
-    solution = pull + spread @ solved
+    solution = pull + pushed(solved)
     return Demand(decoupling, residual, solution, ca.fmin(pivot, regularity), metric, missed)
 
 
@@ -225,7 +232,7 @@ def law_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
         return limited_law(servo, solver)
     sizes = law_sizes(servo)
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-    results = [ca.densify(result) for result in servo.law(*symbols)]
+    results = [ca.densify(result) for result in law(servo, *symbols)]
     return ca.Function("law", symbols, results, list(sizes), list(OUTPUTS), {"cse": True})
 
 
@@ -368,6 +375,40 @@ def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:
         return forces, ca.SX(1)
     torques, least, largest = solve_square(actuation, forces)
     return torques, least / largest
+
+
+def _yielding(
+    servo: Servo, q: Array, mass: Array, rows: Array
+) -> tuple[Array, Callable[[Array], Array]]:
+    """How the outputs yield to forces along them, and how the shape does.
+
+    The matrix rows Mhat^-1 rows^T, and Mhat^-1 rows^T as it acts on a vector.
+    """
+    model = servo.model
+    if isinstance(model, MomentumReduction) and model.ns > MANY:
+        # Forces on the shape alone, in a base that is free, meet the reduced mass matrix.
+        shape, factors = list(model.shape), articulated(model.robot, q)
+        forces = ca.SX(model.nv, servo.size)
+        forces[shape, :] = rows.T
+        left = factors.inwards(ca.sparsify(forces))
+        given = factors.yielding(left)
+        own = ca.triu2symm(ca.triu(left.T @ given))
+        return own, lambda values: factors.outwards(given @ values)[shape, :]
+    spread = solve_positive_definite(mass, rows.T)
+    return rows @ spread, spread.__matmul__
+
+
+def _by_energy(servo: Servo) -> bool:
+    """Whether shape accelerations are chosen in the metric of the kinetic energy."""
+    rule = servo.redundancy
+    if rule is None:
+        return True
+    # A weight may be an array.
+    return (
+        isinstance(rule.weight, str)
+        and rule.weight == "energy"
+        and rule.objective != "base_rotation"
+    )
 
 
 def _least_root(square: Array) -> Array:

@@ -1,5 +1,6 @@
 """How forces make the bodies move: mass matrix, Newton-Euler, momentum, Coriolis factor."""
 
+from concur.dynamics._articulated import Articulated, articulated
 from concur.dynamics._columns import Columns, columns
 from concur.dynamics._coriolis import coriolis
 from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
@@ -7,7 +8,9 @@ from concur.dynamics._newton_euler import bias, inverse_dynamics, momentum
 from concur.dynamics._solve import solve_positive_definite, solve_rigid
 
 __all__ = [
+    "Articulated",
     "Columns",
+    "articulated",
     "bias",
     "columns",
     "coriolis",

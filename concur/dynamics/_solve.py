@@ -56,12 +56,25 @@ def solve_rigid(matrix: Array, right: Array) -> Array:
         i, j = (k + 1) % 3, (k + 2) % 3
         tensor[k, k] = matrix[3 + k, 3 + k] - (products[i] + products[j])
         tensor[i, j] = tensor[j, i] = matrix[3 + i, 3 + j] + first[i] * center[j]
-    turning = _solve_dense(tensor, angular - cross(center, linear))
+    turning = solve_small(tensor, angular - cross(center, linear))
     return ca.vertcat(linear * inverse_mass + cross(center, turning), turning)
 
 
-def _solve_dense(matrix: Array, right: Array) -> Array:
-    """Solve by LDL^T in the order given, with one division for each unknown and no more."""
+def solve_small(matrix: Array, right: Array) -> Array:
+    """Solve by LDL^T in the order given, with one division for each unknown and no more.
+
+    Parameters
+    ----------
+    matrix : casadi.SX
+        Symmetric positive definite and dense, shape (n, n).
+    right : casadi.SX
+        Right-hand sides, shape (n, k).
+
+    Returns
+    -------
+    casadi.SX
+        Solutions, shape (n, k).
+    """
     n = matrix.shape[0]
     # The negative, since CasADi makes a division of every product with 1 / pivot.
     lower = ca.SX(n, n)
@@ -78,4 +91,4 @@ def _solve_dense(matrix: Array, right: Array) -> Array:
         rows[k] *= -minus[k]
         for i in range(k + 1, n):
             rows[k] += (lower[i, k] * minus[k]) * rows[i]
-    return ca.vertcat(*rows)
+    return ca.vertcat(ca.SX(0, right.shape[1]), *rows)

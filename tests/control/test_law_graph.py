@@ -13,6 +13,7 @@ from scipy.spatial.transform import Rotation
 import concur as cc
 from concur.control import law_function
 from concur.control._law import solve_scaled
+from tests.benchmarks._robots import bent, chain
 from tests.oracles import assert_close
 
 MOMENTUM = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
@@ -101,6 +102,70 @@ def test_law_is_what_its_parts_give(name: str) -> None:
 )
 def test_graph_stays_small(name: str, most: int) -> None:
     assert law_function(SERVOS[name]()).n_instructions() < most
+
+
+def long_arm(joints: int, **options: object) -> cc.Servo:
+    model = cc.reduce(chain(joints), momentum=MOMENTUM)
+    output = cc.Output("hand", "link_tool", "SE3")
+    return cc.Servo(model, [output], 4.0, 4.0, **options)  # type: ignore[arg-type]
+
+
+LONG = {
+    "at rest": {"redundancy": cc.Redundancy(damping=1.5)},
+    "damped": {"damped_below": 5.0},
+    "own weights": {"redundancy": cc.Redundancy(weight=np.arange(1.0, 13.0))},
+    "posture": {"redundancy": cc.Redundancy(objective="posture", posture=bent(chain(12)))},
+    "base": {"redundancy": cc.Redundancy(objective="base_rotation")},
+}
+
+
+@pytest.mark.parametrize("name", LONG)
+def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str) -> None:
+    servo = long_arm(12, **LONG[name])
+    model, rule = servo.model, servo.redundancy
+    assert rule is not None
+    rng = np.random.default_rng(4)
+    q = model.robot.integrate(bent(model.robot), 0.1 * rng.uniform(-1.0, 1.0, model.nv))
+    s, twist, acceleration = rng.uniform(-0.2, 0.2, servo.nw), *rng.uniform(-0.2, 0.2, (2, 6))
+    pose = servo.output(model.robot.integrate(q, 0.05 * rng.uniform(-1.0, 1.0, model.nv)))
+    v = servo.velocity(q, s)
+    x, ve = servo.errors(q, s, pose, twist)
+    r, drift = servo.output_motion(q, s)
+    symbol = ca.SX.sym("x", 6)
+    group = servo.error_dynamics.group
+    maps = ca.Function("maps", [symbol], [group.transport(symbol), group.ad(symbol)])
+    transport, bracket = np.array(maps(x)[0]), np.array(maps(r)[1])
+    residual = servo.error_dynamics.feedback(x, ve)
+    residual = residual + transport @ acceleration - bracket @ transport @ twist - drift
+    symbols = ca.SX.sym("q", servo.nq), ca.SX.sym("v", model.nv)
+    aim = ca.Function("aim", symbols, [*map(ca.densify, rule.aim(model, *symbols))])
+    metric, pull = (np.array(part) for part in aim(q, v))
+    pull = pull[:, 0]
+
+    scaled = servo.scales[0][:, None] * servo.decoupling(q)
+    mass = model.mass_matrix(q)
+    own = scaled @ np.linalg.solve(mass, scaled.T)
+    bound = np.linalg.norm(np.linalg.inv(own)) ** -0.5
+    square = scaled @ np.linalg.solve(metric, scaled.T)
+    damping = 0.0
+    if servo.damped_below is not None:
+        damping = max(0.0, servo.damped_below**2 - bound**2) * np.trace(square) / np.trace(own)
+        assert damping > 0.0
+    right = servo.scales[0] * (residual - servo.decoupling(q) @ pull)
+    solved = np.linalg.solve(square + damping * np.eye(6), right)
+    sdot = pull + np.linalg.solve(metric, scaled.T @ solved)
+    vdot = model.lift(q)[0] @ sdot + model.velocity_drift(q, v)
+    forces = model.lift(q)[0].T @ model.robot.inverse_dynamics(q, v, vdot)
+    u, pivot, missed, _ = servo.law(q, s, pose, twist, acceleration)
+    assert_close(u, np.linalg.solve(model.input_matrix(q), forces), 1e-9)
+    assert_close(missed, damping * solved / servo.scales[0], 1e-9)
+    if servo.damped_below is None:
+        assert pivot == pytest.approx(min(1.0, bound), rel=1e-8)
+
+
+def test_graph_of_a_long_arm_grows_with_its_joints_and_hardly_faster() -> None:
+    lengths = [law_function(long_arm(joints)).n_instructions() for joints in (12, 18, 24)]
+    assert lengths[2] - lengths[1] < 1.3 * (lengths[1] - lengths[0]), lengths
 
 
 @pytest.mark.parametrize("dense", [True, False])
