@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import casadi as ca
@@ -13,6 +14,9 @@ from concur.control.references._reference import Floats
 
 CHUNK = 64
 """Rows evaluated at once; what is left over is filled up to as many."""
+
+LONG, BLOCK = 5_000, 1_000
+"""Rows from which on machine code is used, if there is a compiler, and how many at once."""
 
 
 class Columns:
@@ -33,10 +37,18 @@ class Columns:
         results = [ca.densify(result) for result in function(*symbols)]
         graph = ca.Function(name, symbols, results, {"cse": True})
         self._widths = [result.shape[0] for result in results]
-        self._one, self._many = (
-            Evaluator(graph.map(count), [(width, count) for width in self._widths], name)
-            for count in (1, CHUNK)
-        )
+        self._name, self._graph = name, graph
+        self._one, self._many = (self._at_once(count) for count in (1, CHUNK))
+
+    def _at_once(self, count: int) -> Evaluator:
+        shapes = [(width, count) for width in self._widths]
+        return Evaluator(self._graph.map(count), shapes, self._name)
+
+    @cached_property
+    def _long(self) -> Evaluator:
+        evaluator = self._at_once(BLOCK)
+        evaluator.compile()
+        return evaluator
 
     def __call__(self, *tables: Floats) -> tuple[Floats, ...]:
         """Evaluate row by row.
@@ -54,12 +66,16 @@ class Columns:
         count = len(tables[0])
         if count == 1:
             return self._evaluated(self._one, tables)
+        many, size = self._many, CHUNK
+        if count >= LONG:
+            # Apart from the other, whose numbers must not hang on what was asked before.
+            many, size = self._long, BLOCK
         results = tuple(np.empty((count, width)) for width in self._widths)
-        for start in range(0, count, CHUNK):
-            rows = np.arange(start, start + CHUNK).clip(max=count - 1)
-            part = self._evaluated(self._many, tuple(table[rows] for table in tables))
+        for start in range(0, count, size):
+            rows = np.arange(start, start + size).clip(max=count - 1)
+            part = self._evaluated(many, tuple(table[rows] for table in tables))
             for result, values in zip(results, part, strict=True):
-                result[start : start + CHUNK] = values[: count - start]
+                result[start : start + size] = values[: count - start]
         return results
 
     def _evaluated(self, evaluator: Evaluator, tables: tuple[Floats, ...]) -> tuple[Floats, ...]:
