@@ -53,6 +53,17 @@ def test_replays_whatever_the_compiler_does(libraries, kind, compiler, level):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["free-flyer", "rover, limited", "free-flyer, limited"])
+def test_touches_no_memory_but_its_own(libraries, kind):
+    library = libraries(kind)
+    watched = ("-O0", *STRICT, "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+    compile_replay(library.path.parent, COMPILERS[0], *watched)
+    done = run("./replay", cwd=library.path.parent)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stderr == ""
+
+
 @pytest.mark.parametrize(
     "kind", [*KINDS[:3], pytest.param("free-flyer, measured", marks=pytest.mark.slow)]
 )
