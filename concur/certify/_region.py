@@ -30,6 +30,7 @@ from concur.certify._bounds import (
     root_below,
 )
 from concur.certify._channels import Channel
+from concur.certify._decay import error_parts
 from concur.errors import OutputError
 
 
@@ -92,23 +93,10 @@ def region_level(channel: Channel, angle: float, distance: float | None = None) 
     stiffness = rational(channel.stiffness)
     squares = [
         Fraction(limits[unit]) ** 2 * _schur_eigenvalue(stiffness, part)
-        for part, unit in _parts(channel)
+        for _, part, unit in error_parts(channel)
         if unit in limits
     ]
     return float_below(min(squares) / 2) if squares else inf
-
-
-def _parts(channel: Channel) -> list[tuple[np.ndarray, str]]:
-    """Rotation and translation of each factor: places of their components, and the unit."""
-    parts, start = [], 0
-    for factor in channel.factors:
-        units = np.array(factor.error_units)
-        for unit in ("m", "rad"):
-            places = start + np.flatnonzero(units == unit)
-            if places.size:
-                parts.append((places, unit))
-        start += factor.dim
-    return parts
 
 
 def _schur_eigenvalue(stiffness: Rational, part: np.ndarray) -> Fraction:
