@@ -5,7 +5,7 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array
-from concur.kinematics._motion import stacked, twist_to_child
+from concur.kinematics._motion import compose, stacked, twist_to_child
 from concur.kinematics._sweep import (
     body_accelerations,
     body_poses,
@@ -64,12 +64,13 @@ def jacobian(tree: Tree, q: Array, body: str, ancestor: str | None = None) -> Ar
     if ancestor is not None:
         path = path[path.index(tree.index(ancestor)) + 1 :]
     columns = ca.SX(3, tree.nv), ca.SX(3, tree.nv)
-    for i in path:
-        columns = twist_to_child(poses[i], columns)
+    # From the body inwards: each column is turned once, however long the path is.
+    seen = ca.SX.eye(3), ca.SX(3, 1)
+    for i in reversed(path):
         span = tree.v_slice(tree.bodies[i].name)
-        columns[0][:, span] = bases[i][0]
-        columns[1][:, span] = bases[i][1]
-    return stacked(columns)
+        columns[0][:, span], columns[1][:, span] = twist_to_child(seen, bases[i])
+        seen = compose(poses[i], seen)
+    return ca.sparsify(stacked(columns))
 
 
 def twist(tree: Tree, q: Array, v: Array, body: str) -> Array:
