@@ -335,7 +335,7 @@ def widest_square(form: Rational, places: np.ndarray) -> Fraction:
     form : numpy.ndarray
         P in fractions, shape (2 n, 2 n).
     places : numpy.ndarray
-        Places of the part's components in x.
+        Places of the part's components in x, shape (k,).
 
     Returns
     -------

@@ -351,7 +351,7 @@ def tubes(
     disturbance : array_like or Disturbance
         Bound of the disturbance over all outputs, shape (size,).
     starts : array_like, optional
-        Largest |z|_P of each channel at the start; default zero.
+        Largest |z|_P of each channel at the start, shape (channels,); default zero.
 
     Returns
     -------

@@ -250,7 +250,7 @@ def largest_period(
     disturbance : Disturbance, optional
         What acts besides.
     starts : array_like, optional
-        Largest |z|_P of each channel at the start; default zero.
+        Largest |z|_P of each channel at the start, shape (channels,); default zero.
     late : int, default 0
         Whole periods by which torques are late.
 
@@ -307,7 +307,7 @@ def period_ahead(
         Rates as those of `output_jerk` along the reference without error, shape (k, size); zeros
         for a reference at rest.
     starts : array_like, optional
-        Largest |z|_P of each channel at the start; default zero.
+        Largest |z|_P of each channel at the start, shape (channels,); default zero.
     late : int, default 0
         Whole periods by which torques are late.
 
@@ -388,7 +388,7 @@ def largest_factor(
     disturbance : Disturbance
         Bound of the disturbance over all outputs; that of wrong inertias grows with the feedback.
     starts : array_like, optional
-        Largest |z|_P of each channel at the start; default zero.
+        Largest |z|_P of each channel at the start, shape (channels,); default zero.
 
     Returns
     -------
