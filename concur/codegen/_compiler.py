@@ -167,10 +167,12 @@ def interpreted_on_purpose() -> bool:
 def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
     if chosen == "none":
         return None
-    wanted = [shlex.split(command) for command in (chosen, usual) if command]
+    wanted = [words for command in (chosen, usual) if (words := _words(command))]
     wanted += [[name] for name in CANDIDATES]
     if importlib.util.find_spec("ziglang") is not None:
         wanted.append([sys.executable, "-m", "ziglang", "cc"])
+    if chosen and not _words(chosen):
+        say_once(f"CONCUR_CC names no compiler, but {chosen!r}: others are tried.")
     for command in wanted:
         answers: list[str] = []
         executable = shutil.which(command[0], path=path or None) or command[0]
@@ -187,9 +189,16 @@ def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
                 )
             identity = "\n".join([*answers, _processor()])
             return Compiler((executable, *command[1:]), identity)
-        if command == shlex.split(chosen):
+        if command == _words(chosen):
             say_once(f"`{chosen}`, which CONCUR_CC names, is no compiler: others are tried.")
     return None
+
+
+def _words(command: str) -> list[str]:
+    """Words of a command as a shell has them; none where quotes are left open."""
+    with contextlib.suppress(ValueError):
+        return shlex.split(command)
+    return []
 
 
 def cache_directory() -> Path:

@@ -148,6 +148,8 @@ def recalled(key: str | None) -> Compiled | None:
         if is_whole(path):
             loaded = tuple(ca.external(name, str(path)) for name in note["names"])
             lengths = tuple(int(length) for length in note["instructions"])
+            if not 0 < len(loaded) == len(lengths):
+                return None
             built = time.perf_counter() - start
             return Compiled(loaded, 0.0, built, True, lengths, bool(note["solver"]))
     return None

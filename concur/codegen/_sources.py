@@ -40,6 +40,11 @@ _SUPPORT = re.compile(
     r"^(?:extern )?(casadi_(?:real|int)\*?|void|int) (casadi_\w+\()", re.MULTILINE
 )
 _FAILURE = "  if (!d_qp.success) {\n    return -1;\n  }\n"
+_MEMORY = re.compile(
+    r"^static (?=int casadi_f\d+_(?:mem_counter|unused_stack_counter|unused_stack\[)"
+    r"|struct casadi_daqp_data casadi_f\d+_mem\[)",
+    re.MULTILINE,
+)
 _SOLVE = re.compile(r"^(  casadi_daqp_solve\(d,)", re.MULTILINE)
 _ENTRIES = "/* Configuration this file was compiled with */"
 _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
@@ -88,6 +93,8 @@ def sources(functions: Sequence[ca.Function]) -> Sources:
     text = generator.dump()
     # Otherwise they are seen from outside, and a compiler does not dare to expand them in place.
     text = _SUPPORT.sub(r"static inline \1 \2", text)
+    # A call lets other threads run: each has a solver's memory of its own.
+    text = _MEMORY.sub("static __thread ", text)
     # A programme that must not fail says so by -1000. Another is checked by the graph behind it,
     # which the interpreter lets run on; and what a solver that gives up early says is not random.
     text = _SOLVE.sub(r"  d_qp.success = 0;\n\1", text).replace(_FAILURE, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pickle
 import stat
@@ -21,6 +22,7 @@ from concur.codegen import CompilerWarning, Evaluator, _compiler, compiled
 from concur.codegen._sources import sources
 from concur.errors import NonFiniteError, ShapeError, UnknownNameError
 from concur.robots import free_flyer
+from tests.control._cases import case_study
 
 
 @pytest.fixture
@@ -83,8 +85,7 @@ def test_flags_keep_the_tests_for_nan(cache: Path) -> None:
     assert [float(made.functions[0](value)) for value in (np.nan, np.inf, 2.0)] == [7.0, 7.0, 2.0]
 
 
-@pytest.mark.parametrize("damage", ["cut", "empty", "no seal", "another"])
-def test_damaged_entry_is_built_anew(cache: Path, damage: str) -> None:
+def test_damaged_entry_is_built_anew(cache: Path) -> None:
     # In a process of its own each time, as this one would keep the sound library loaded.
     text = (
         "import casadi as ca; from concur.codegen import compiled; x = ca.SX.sym('x', 3)\n"
@@ -96,19 +97,52 @@ def test_damaged_entry_is_built_anew(cache: Path, damage: str) -> None:
         command = [sys.executable, "-c", text]
         return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 
-    assert run() == "False [2, 4, 6]"
-    (kept,) = libraries(cache)
-    if damage == "cut":
-        kept.write_bytes(kept.read_bytes()[:5000])
-    elif damage == "empty":
-        kept.write_bytes(b"")
-    elif damage == "no seal":
-        _compiler._seal(kept).unlink()
-    else:  # sealed, but no library
+    def sealed(kept: Path) -> None:
         kept.write_bytes(b"nothing")
         _compiler._seal(kept).write_text(_compiler._digest(kept))
+
     assert run() == "False [2, 4, 6]"
+    for damage in (
+        lambda kept: kept.write_bytes(kept.read_bytes()[:5000]),
+        lambda kept: kept.write_bytes(b""),
+        lambda kept: _compiler._seal(kept).unlink(),
+        sealed,  # whole, but no library
+    ):
+        (kept,) = libraries(cache)
+        damage(kept)
+        assert run() == "False [2, 4, 6]"
     assert run() == "True [2, 4, 6]"
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"names": [], "instructions": []},
+        {"instructions": []},
+        {"names": ["another"]},
+        {"library": "another.so"},
+    ],
+    ids=str,
+)
+def test_damaged_note_is_written_anew(cache: Path, damage: dict[str, object]) -> None:
+    servo = case_study()
+    servo.compile()
+    (note,) = cache.glob("*.json")
+    sound = note.read_text()
+    note.write_text(json.dumps(json.loads(sound) | damage))
+    tick = servo.compile()
+    assert tick.compiled
+    assert tick.instructions > 100
+    assert note.read_text() == sound
+
+
+@pytest.mark.parametrize("command", ["gcc 'open", " "])
+def test_command_that_is_none_is_told(
+    cache: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.setenv("CONCUR_CC", command)
+    with pytest.warns(CompilerWarning, match="CONCUR_CC names no compiler"):
+        assert_array_equal(scaled(2.0), [2.0, 4.0, 6.0])
 
 
 def test_several_processes_build_at_once(cache: Path) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+
 import casadi as ca
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose
 
+from concur.codegen import Evaluator, compiled
 from concur.codegen import _sources as written
-from concur.codegen import compiled
 
 
 def long_function(length: int) -> ca.Function:
@@ -27,7 +29,8 @@ def same(function: ca.Function, other: ca.Function) -> None:
     for _ in range(5):
         arguments = [rng.normal(size=function.size_in(i)) for i in range(function.n_in())]
         for one, two in zip(function.call(arguments), other.call(arguments), strict=True):
-            assert_array_equal(np.array(ca.DM(one)), np.array(ca.DM(two)))
+            # Up to rounding: a compiler may fuse a multiplication and an addition.
+            assert_allclose(np.array(ca.DM(one)), np.array(ca.DM(two)), rtol=1e-12, atol=1e-15)
 
 
 def test_short_function_stays_in_one_file() -> None:
@@ -78,3 +81,30 @@ def test_programme_inside_is_linked_in() -> None:
     assert float(made.functions[0](1.5)) == 1.5
     with pytest.raises(RuntimeError):  # bounds that cross
         made.functions[0](3.0)
+
+
+@pytest.mark.usefixtures("compiler")
+def test_threads_have_a_solvers_memory_each() -> None:
+    low = ca.MX.sym("low", 8)
+    solver = ca.conic("least", "daqp", {"h": ca.Sparsity.dense(8, 8)}, {"error_on_fail": True})
+    least = ca.Function("least", [low], [solver(h=np.eye(8), lbx=low, ubx=50.0)["x"]])
+    made = compiled([least])
+    assert made is not None
+    wrong: list[object] = []
+
+    def work(index: int) -> None:
+        evaluator = Evaluator(made.functions[0], [(8,)], "least", can_fail=True)
+        wanted = np.linspace(1.0, 2.0 + index, 8)
+        for _ in range(3000):
+            evaluator.inputs[0][:, 0] = wanted
+            evaluator.trigger()
+            found = evaluator.outputs[0][:, 0]
+            if not evaluator.succeeded or np.abs(found - wanted).max() > 1e-9:
+                wrong.append((index, evaluator.succeeded, found.copy()))
+
+    threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, f"{len(wrong)} of 12000, such as {wrong[0]}"

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import pickle
 import resource
+import threading
 import tracemalloc
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -218,35 +221,73 @@ def test_functions_of_a_servo_are_compiled() -> None:
     assert_close(servo.decoupling(Q0), plain.decoupling(Q0), 1e-14)
 
 
+def resident() -> int:
+    """Memory of the process, in bytes."""
+    pages = Path("/proc/self/statm")
+    if pages.exists():
+        return int(pages.read_text().split()[1]) * resource.getpagesize()
+    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
 def grown(tick: Tick, count: int) -> tuple[int, int]:
     """Growth of Python's memory and of the process's, in bytes, over many ticks."""
-    for _ in range(10_000):
-        tick.run()
+    run, rounds = tick.run, itertools.repeat(None)
+    for _ in itertools.islice(rounds, 10_000):
+        run()
     gc.collect()
-    resident = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    for _ in range(count):
-        tick.run()
-    process = 1024 * (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - resident)
+    before = resident()
+    for _ in itertools.islice(rounds, count):
+        run()
+    process = resident() - before
     tracemalloc.start()
     try:
-        for _ in range(100):
-            tick.run()
-        before, _ = tracemalloc.get_traced_memory()
+        for _ in itertools.islice(rounds, 100):
+            run()
+        kept, _ = tracemalloc.get_traced_memory()
         tracemalloc.reset_peak()
-        for _ in range(10_000):
-            tick.run()
+        for _ in itertools.islice(rounds, 10_000):
+            run()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    return peak - before, process
+    return peak - kept, process
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}], ids=str)
-def test_memory_is_flat_over_a_million_ticks(options: dict[str, object]) -> None:
+@pytest.mark.parametrize(
+    ("options", "count"), [({}, 10_000_000), ({"torque_limits": 3.0}, 2_000_000)], ids=str
+)
+def test_memory_is_flat_over_millions_of_ticks(options: dict[str, object], count: int) -> None:
     tick = flyer(**options).compile()
     tick(CHECK_A_Q0, CHECK_A_S0, check_a_demand()(0.0))
-    python, process = grown(tick, 1_000_000)
-    # Of a tick that kept 16 bytes, 1.6e5 and 1.6e7 would be seen.
+    python, process = grown(tick, count)
+    # Of a tick that kept 16 bytes, 1.6e5 and at least 3.2e7 would be seen.
     assert python < 2048
     assert process < 1_000_000
+
+
+@pytest.mark.parametrize("interpreted", [False, True])
+def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
+    servo = flyer(torque_limits=3.0)
+    states = drawn(servo, 4)
+    first = servo.compile(interpreted)
+    expected = [first(*state).copy() for state in states]
+    assert min(np.abs(u).max() for u in expected) > 2.9  # the programme is needed
+    wrong: list[object] = []
+
+    def work(own: int) -> None:
+        try:
+            tick = servo.compile(interpreted)
+            for k in range(400):
+                u = tick(*states[(own + k) % 4])
+                if np.abs(u - expected[(own + k) % 4]).max() > 1e-9:
+                    wrong.append(u.copy())
+        except Exception as error:  # what a thread raises is not seen elsewhere
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(own,)) for own in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, f"{len(wrong)} of 1200 or less, such as {wrong[0]}"
