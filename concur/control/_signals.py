@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 MEANINGS = {
     "OK": "the controls may be used",
-    "BAD_INPUT": "a number that came in is not finite",
+    "BAD_INPUT": "a number that came in is not finite, or above 1e18",
     "NO_ATTITUDE": "a quaternion that came in is none: its norm is not near one",
     "SINGULAR": "the law is nearer to singular than its margin",
-    "NO_RESULT": "the controls are not finite: the demand is too large",
+    "NO_RESULT": "the controls are not finite, or above 1e18: the demand is too large",
     "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
     "FAILED": "a missing argument, or an evaluation that did not run to its end",
     "TOO_FAST": "a velocity that came in is above its bound",

@@ -25,7 +25,7 @@ from concur.control._allocation import SOLVER
 from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import refusal
-from concur.errors import ConcurError
+from concur.errors import ConcurError, NonFiniteError
 from concur.reduction import MomentumReduction, ReducedModel, StagedReduction
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 RESULTS = ("u", "pivot", "missed", "scale", "status")
 """Results of a tick's graph, in order."""
 
-_FINITE = 1e300  # up to here a number counts as finite; `x == x` would be folded to true
+LARGEST = 1e18
+"""Above this, SI units throughout, no number is meant; `x == x` would be folded to true."""
 
 
 class TickStatus(IntEnum):
@@ -43,13 +44,13 @@ class TickStatus(IntEnum):
     OK = 0
     """The controls may be used."""
     BAD_INPUT = 1
-    """A number that came in is not finite, or so large that it can be none."""
+    """A number that came in is not finite, or larger than any that is meant: 1e18."""
     NO_ATTITUDE = 2
     """A quaternion of the configuration is none."""
     SINGULAR = 3
     """The law is nearer to singular than the servo's `singular_margin`."""
     NO_RESULT = 4
-    """The controls are not finite: the demand is too large."""
+    """The controls are not finite, or above 1e18: the demand is too large."""
     NO_TORQUE_WITHIN_LIMITS = 5
     """No torques within limits were found, or the configuration is singular to the last bit."""
     FAILED = 6
@@ -121,6 +122,13 @@ class Tick:
 
     def __init__(self, servo: Servo, interpreted: bool = False) -> None:
         start = time.perf_counter()
+        if not isinstance(interpreted, (bool, np.bool_)):
+            raise ConcurError(
+                f"tick of `{servo.name}`, `interpreted`",
+                expected="True or False",
+                came=f"{interpreted!r:.40}",
+                cure="Leave it out for machine code, which needs a C compiler.",
+            )
         self.servo = servo
         self._interpreted = interpreted
         shapes, where = [(servo.nu,), (), (servo.size,), (), ()], f"tick of `{servo.name}`"
@@ -160,6 +168,14 @@ class Tick:
 
     def __reduce__(self) -> tuple[type[Tick], tuple[Servo, bool]]:
         return Tick, (self.servo, self._interpreted)
+
+    def __repr__(self) -> str:
+        taken = [f"{name} {getattr(self.buffers, name).size}" for name in ("q", "s", "pose")]
+        kind = "machine code" if self.compiled else "interpreted"
+        return (
+            f"Tick(`{self.servo.name}`: {', '.join(taken)} -> u {self._u.size}; {kind}, "
+            f"{self.instructions} instructions)"
+        )
 
     @property
     def build_time(self) -> float:
@@ -254,6 +270,16 @@ class Tick:
             values = getattr(buffers, name)
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"{where}, argument `{name}`", values)
+        for name in ("q", "s", "pose", "twist", "acceleration", "momentum"):
+            values = np.abs(getattr(buffers, name))
+            if status is TickStatus.BAD_INPUT and values.max(initial=0.0) > LARGEST:
+                raise NonFiniteError(
+                    f"{where}, argument `{name}`",
+                    expected=f"numbers up to {LARGEST:g}",
+                    came=f"[{values.argmax()}] = {getattr(buffers, name)[values.argmax()]:g}",
+                    cure="Nothing was computed; look for a lost measurement or a diverged state.",
+                    entries=(int(values.argmax()),),
+                )
         q = servo.model.robot.check_configuration(buffers.q, "argument `q`")
         lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
         u = np.full(servo.nu, np.nan) if lost else buffers.u
@@ -312,7 +338,7 @@ def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
     if given:
         taken[1] = _velocity(servo).call([inputs[0], inputs[1], inputs[5]])[0]
     results = law.call(taken)
-    total = sum(ca.sum1(symbol) for symbol in inputs)
+    total = sum(ca.sum1(ca.fabs(symbol)) for symbol in inputs)
     checked = _checks(servo).call([inputs[0], total, *results])
     options = {"cse": True} if kind is ca.SX else {}
     return ca.Function("tick", inputs, checked, list(sizes), list(RESULTS), options)
@@ -387,9 +413,9 @@ def _checks(servo: Servo) -> ca.Function:
         square = ca.sumsqr(q[start : start + 4])
         sound = ca.logic_and(sound, ca.fabs(square - 1.0) < DRIFT)
     # Comparisons with NaN are false, so each test asks for what must hold.
-    finite = ca.fabs(ca.sum1(ca.fabs(u))) <= _FINITE
+    finite = ca.sum1(ca.fabs(u)) <= LARGEST
     tests = [
-        (ca.fabs(total) <= _FINITE, TickStatus.BAD_INPUT),
+        (total <= LARGEST, TickStatus.BAD_INPUT),
         (sound, TickStatus.NO_ATTITUDE),
         (pivot >= servo.singular_margin, TickStatus.SINGULAR),
         (finite, TickStatus.NO_RESULT),

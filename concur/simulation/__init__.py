@@ -8,6 +8,7 @@ from concur.simulation._plant import Plant
 from concur.simulation._reconstruct import reconstruct
 from concur.simulation._run import Run
 from concur.simulation._simulate import simulate
+from concur.simulation._step import step_function
 
 __all__ = [
     "METHODS",
@@ -20,4 +21,5 @@ __all__ = [
     "forced_motion",
     "reconstruct",
     "simulate",
+    "step_function",
 ]

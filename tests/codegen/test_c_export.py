@@ -124,6 +124,7 @@ def test_no_torque_goes_with_a_code_and_none_is_not_finite(libraries, kind):
     assert np.isfinite(found).all()
     assert not found[codes != 0].any(), "torque with a code"
     assert (codes[~np.isfinite(rows).all(axis=1)] == 1).all()
+    assert codes[(np.abs(rows) > 1e18).any(axis=1)].all(), "torque from what cannot be meant"
     assert (codes == 0).sum() > 100
     assert len(set(codes)) >= 3
     if library.servo.torque_limits is not None:

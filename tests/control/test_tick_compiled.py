@@ -174,7 +174,7 @@ def test_status_says_why_there_is_no_torque() -> None:
         tick(Q0, S0, far)
     assert tick.buffers.status[0] == TickStatus.BAD_INPUT
     with pytest.raises(NonFiniteError, match="demand is too large"):
-        tick(Q0, 1e200 * S0, sample)
+        tick(Q0, 1e12 * S0, sample)
     assert tick.buffers.status[0] == TickStatus.NO_RESULT
     assert_array_equal(tick.buffers.u, 0.0)
 
@@ -185,6 +185,26 @@ def test_status_says_why_there_is_no_torque() -> None:
         floating(lost, CHECK_A_S0, check_a_demand()(0.0))
     assert floating.run() == TickStatus.NO_ATTITUDE
     assert_array_equal(floating.buffers.u, 0.0)
+
+
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}, {"damped_below": 0.1}], ids=str)
+def test_no_torque_leaves_on_a_number_that_cannot_be_meant(options: dict[str, object]) -> None:
+    tick, sample = flyer(**options).compile(), check_a_demand()(0.0)
+    expected = tick(CHECK_A_Q0, CHECK_A_S0, sample).copy()
+    for name in INPUTS:
+        buffer = getattr(tick.buffers, name)
+        for i in range(len(buffer)):
+            for bad in (1.1e18, -1e30, 1e160, -1e200, 1e300, 1.7e308):
+                kept, buffer[i] = buffer[i], bad
+                assert tick.run() in (TickStatus.BAD_INPUT, TickStatus.FAILED), (name, i, bad)
+                assert_array_equal(tick.buffers.u, 0.0)
+                buffer[i] = kept
+    # Two that cancel are none either.
+    tick.buffers.twist[:2] = 1e200, -1e200
+    assert tick.run() in (TickStatus.BAD_INPUT, TickStatus.FAILED)
+    with pytest.raises(NonFiniteError, match=r"`s`: expected numbers up to 1e\+18, got \[2\]"):
+        tick(CHECK_A_Q0, np.where(np.arange(6) == 2, 1e60, CHECK_A_S0), sample)
+    assert_array_equal(tick(CHECK_A_Q0, CHECK_A_S0, sample), expected)
 
 
 def test_call_takes_what_numpy_takes() -> None:
@@ -254,14 +274,12 @@ def grown(tick: Tick, count: int) -> tuple[int, int]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("options", "count"), [({}, 10_000_000), ({"torque_limits": 3.0}, 2_000_000)], ids=str
-)
-def test_memory_is_flat_over_millions_of_ticks(options: dict[str, object], count: int) -> None:
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}], ids=str)
+def test_memory_is_flat_over_ten_million_ticks(options: dict[str, object]) -> None:
     tick = flyer(**options).compile()
     tick(CHECK_A_Q0, CHECK_A_S0, check_a_demand()(0.0))
-    python, process = grown(tick, count)
-    # Of a tick that kept 16 bytes, 1.6e5 and at least 3.2e7 would be seen.
+    python, process = grown(tick, 10_000_000)
+    # Of a tick that kept 16 bytes, 1.6e5 and 1.6e8 would be seen.
     assert python < 2048
     assert process < 1_000_000
 
@@ -278,7 +296,7 @@ def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
     def work(own: int) -> None:
         try:
             tick = servo.compile(interpreted)
-            for k in range(400):
+            for k in range(3000):
                 u = tick(*states[(own + k) % 4])
                 if np.abs(u - expected[(own + k) % 4]).max() > 1e-9:
                     wrong.append(u.copy())
@@ -290,4 +308,4 @@ def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert not wrong, f"{len(wrong)} of 1200 or less, such as {wrong[0]}"
+    assert not wrong, f"{len(wrong)} of 9000 or less, such as {wrong[0]}"
