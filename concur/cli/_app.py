@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
@@ -16,6 +17,7 @@ from concur.cli._certify import certify_task
 from concur.cli._check import check_robot
 from concur.cli._export import export_task
 from concur.cli._track import track_task
+from concur.codegen import CompilerWarning
 from concur.control._export import SPEED_LIMIT
 from concur.errors import ConcurError
 
@@ -168,7 +170,7 @@ def export(
         str, typer.Option(help="double, or single for controllers without double precision.")
     ] = "double",
     speed_limit: Annotated[
-        float, typer.Option(help="Velocity above which a state is refused, in m/s or rad/s.")
+        float, typer.Option(help="Velocity above which C refuses a state, in m/s or rad/s.")
     ] = SPEED_LIMIT,
     fmi: Annotated[str, typer.Option(help="Version of FMI of an fmu, 3.0 or 2.0.")] = "3.0",
     as_json: Annotated[
@@ -191,8 +193,31 @@ def export(
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    try:
-        yield
-    except ConcurError as error:
-        typer.echo(f"concur: {' '.join(str(error).split())}", err=True)
-        raise typer.Exit(2) from None
+    """Tell errors, and warnings about compilers, in one line each and without a place in code."""
+    with warnings.catch_warnings():
+        others = warnings.showwarning
+
+        def shown(
+            message: Warning | str,
+            category: type[Warning],
+            filename: str,
+            lineno: int,
+            file: TextIO | None = None,
+            line: str | None = None,
+        ) -> None:
+            if issubclass(category, CompilerWarning):
+                _tell(f"note: {message}")
+            else:
+                others(message, category, filename, lineno, file, line)
+
+        warnings.showwarning = shown
+        warnings.simplefilter("always", CompilerWarning)
+        try:
+            yield
+        except ConcurError as error:
+            _tell(str(error))
+            raise typer.Exit(2) from None
+
+
+def _tell(message: str) -> None:
+    typer.echo(f"concur: {' '.join(message.split())}", err=True)

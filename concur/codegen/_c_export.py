@@ -18,6 +18,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from concur.codegen._c_text import c_text, real_type
 from concur.codegen._exported import Exported, Signal, Vector
+from concur.codegen._folder import writing
 from concur.codegen._single_precision import single_precision
 from concur.errors import ConcurError
 
@@ -142,18 +143,11 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
     }
     written["manifest.json"] = json.dumps(_manifest(exported, given, written), indent=2) + "\n"
     files = []
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         for name, text in written.items():
             files.append(directory / name)
             files[-1].write_bytes(text.encode("ascii"))
-    except OSError as problem:
-        raise ConcurError(
-            str(directory),
-            expected="a folder that can be written",
-            came=problem.strerror or type(problem).__name__,
-            cure="Name another folder.",
-        ) from None
     return CFolder(exported.name, tuple(files), len(vectors), error)
 
 

@@ -18,6 +18,7 @@ from concur.codegen._compiler import CompilerWarning, find_compiler
 from concur.codegen._fmu_description import fmu_description
 from concur.codegen._fmu_model import FmuModel
 from concur.codegen._fmu_sources import TOKEN, fmu_sources
+from concur.codegen._folder import folder_named, writing
 from concur.errors import UnknownNameError
 
 FMI_VERSIONS = ("3.0", "2.0")
@@ -63,6 +64,8 @@ def write_fmu(
     ------
     UnknownNameError
         If there is no such version.
+    ConcurError
+        If the archive cannot be written.
 
     Warns
     -----
@@ -76,6 +79,7 @@ def write_fmu(
             came=repr(fmi),
             cure="Leave it out for 3.0; some tools read 2.0 only.",
         )
+    target = folder_named(directory, f"unit `{model.name}`")
     sources = fmu_sources(model, fmi)
     units = sorted(name for name in sources if name.endswith(".c"))
     files = fmu_description(model, fmi, units)
@@ -83,12 +87,12 @@ def write_fmu(
     token = _token(files)
     texts = {name: text.replace(TOKEN, token) for name, text in files.items()}
     contents = {name: text.encode() for name, text in texts.items()}
+    with writing(target):  # before the compiler is called, which takes long
+        target.mkdir(parents=True, exist_ok=True)
     if binary:
         contents |= _binary(model, fmi, sources, token)
-    target = Path(directory)
-    target.mkdir(parents=True, exist_ok=True)
     path = target / f"{model.identifier}.fmu"
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+    with writing(target), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(contents):
             entry = zipfile.ZipInfo(name, _DATE)
             entry.compress_type = zipfile.ZIP_DEFLATED

@@ -18,6 +18,7 @@ from concur.codegen import DRIFT, as_floats, instructions
 from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_text import real_type
 from concur.codegen._exported import Code, Exported, Signal, Vector, placed
+from concur.codegen._folder import folder_named
 from concur.control._allocation import HOLE
 from concur.control._fmu import export_fmu
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
@@ -102,25 +103,27 @@ def export_servo(
             cure='Write for example servo.export("out", target="c").',
             name=target,
         )
+    where = f"export of `{servo.name}`"
+    folder = folder_named(directory, where)
     if target == "fmu":
-        _check_fmu_options(servo, precision, speed_limit)
-        return export_fmu(servo, directory, name, fmi)
-    return write_c(exported(servo, name, precision, speed_limit), Path(directory), precision)
+        # Units compute in double precision and refuse no speeds.
+        _check_unused(where, "precision", precision, "double", target)
+        _check_unused(where, "speed_limit", speed_limit, SPEED_LIMIT, target)
+        return export_fmu(servo, folder, name, fmi)
+    _check_unused(where, "fmi", fmi, "3.0", target)
+    return write_c(exported(servo, name, precision, speed_limit), folder, precision)
 
 
-def _check_fmu_options(servo: Servo, precision: str, speed_limit: ArrayLike) -> None:
-    """Units compute in double precision and refuse no speeds: what else is asked for is told."""
-    for name, given, only in (
-        ("precision", precision, "double"),
-        ("speed_limit", speed_limit, SPEED_LIMIT),
-    ):
-        if not np.array_equal(given, only):
-            raise ConcurError(
-                f"export of `{servo.name}`, `{name}`",
-                expected=f'{only!r} for the target "fmu"',
-                came=repr(given),
-                cure='Leave it out, or export to the target "c".',
-            )
+def _check_unused(where: str, name: str, given: ArrayLike, only: ArrayLike, target: str) -> None:
+    """Tell that an option is one of the other target's, instead of passing over it."""
+    if not np.array_equal(given, only):
+        other = "fmu" if target == "c" else "c"
+        raise ConcurError(
+            f"{where}, `{name}`",
+            expected=f'{only!r} for the target "{target}"',
+            came=repr(given),
+            cure=f'Leave it out, or export to the target "{other}".',
+        )
 
 
 def exported(

@@ -698,8 +698,19 @@ class Servo(EvaluatedMethods):
         Returns
         -------
         Tick
-            ``tick(q, s, sample) -> u``; its `buffers` take the numbers without copies, and the
-            momentum too where the model rests on one.
+            ``tick(q, s, sample) -> u``, a view that the next call overwrites; its `buffers` take
+            the numbers without copies, and the momentum too where the model rests on one:
+            ``tick.buffers.momentum[:] = mu``, then ``tick.run()``.
+
+        Raises
+        ------
+        ConcurError
+            If `interpreted` is no truth value.
+
+        Warns
+        -----
+        CompilerWarning
+            Once per process, if there is no C compiler and the interpreter goes on.
         """
         return Tick(self, interpreted)
 
@@ -713,6 +724,9 @@ class Servo(EvaluatedMethods):
         fmi: str = "3.0",
     ) -> CFolder | Path:
         """Write the law for a controller, or as a unit that other simulators load.
+        A tick takes every number that is finite and not absurd (1e18): there is no bound of
+        speeds in it, which exported C has (`TOO_FAST`, code 7). Check what is measured first.
+
 
         Parameters
         ----------
@@ -729,9 +743,10 @@ class Servo(EvaluatedMethods):
             and written beside the code.
         speed_limit : float or array_like
             Velocity above which the code refuses a state, m/s or rad/s; a number, or one for
-            each velocity that the law takes.
+            each velocity that the law takes. For C only: a unit has no bound of speeds, and takes
+            every number that is finite and not absurd (1e18).
         fmi : str
-            Version of FMI of a unit, "3.0" or "2.0".
+            Version of FMI of a unit, "3.0" or "2.0"; for units only.
 
         Returns
         -------

@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from importlib import resources
 from os import PathLike
-from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
@@ -21,6 +20,7 @@ from concur.formats._toml import (
     Vector3,
     check,
     fault,
+    file_named,
     is_number,
     is_numbers,
     located,
@@ -142,7 +142,7 @@ def load(path: str | PathLike[str]) -> Mechanism:
     >>> load(path).nq
     1
     """
-    if Path(path).suffix.lower() == ".urdf":
+    if file_named(path).suffix.lower() == ".urdf":
         raise DescriptionError(
             str(path),
             expected="a robot in TOML",

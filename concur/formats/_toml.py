@@ -82,6 +82,35 @@ NumberOrList = Annotated[
 ]
 
 
+def file_named(path: str | PathLike[str]) -> Path:
+    """Check that a file has a name; it need not exist.
+
+    Parameters
+    ----------
+    path : path
+        Name of the file.
+
+    Returns
+    -------
+    pathlib.Path
+        The same.
+
+    Raises
+    ------
+    DescriptionError
+        If it is no path.
+    """
+    try:
+        return Path(path)
+    except TypeError:
+        raise DescriptionError(
+            "file",
+            expected="the path of a TOML file",
+            came=f"{type(path).__name__} {path!r:.40}",
+            cure='Name the file, for example "my_robot.toml".',
+        ) from None
+
+
 def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     """Read a TOML file.
 
@@ -98,9 +127,9 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     Raises
     ------
     DescriptionError
-        If there is no such file, it is a directory, cannot be read, or is not TOML.
+        If it is no path, there is no such file, it is a directory, cannot be read, or is not TOML.
     """
-    file = Path(path)
+    file = file_named(path)
     if file.is_dir():
         raise DescriptionError(
             str(path),

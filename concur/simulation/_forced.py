@@ -119,7 +119,7 @@ def forced_motion(
     rates = _rates(model, on_groups=method != "dop853")
     if is_compiled(where, compiled, steps):
         value = (model, "motion", method)
-        made = machine_code(where, value, lambda: [rates], progress, demanded=compiled is True)
+        made = machine_code(where, value, lambda: [rates], progress, demanded=bool(compiled))
         rates = made[0] if made else rates
     advance: Callable[[float, float, _State], _State]
     if method == "dop853":

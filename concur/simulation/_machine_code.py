@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
+import numpy as np
 
 from concur.codegen import compiled as compile_all
 from concur.codegen import fingerprint, recalled
@@ -39,8 +40,15 @@ def is_compiled(where: str, compiled: bool | None, steps: int) -> bool:
     Raises
     ------
     SimulationError
-        If it has to be and there is no compiler.
+        If it is no truth value, or it has to be compiled and there is no compiler.
     """
+    if not isinstance(compiled, (bool, np.bool_, type(None))):
+        raise SimulationError(
+            f"{where}, `compiled`",
+            expected="True, False or None",
+            came=f"{compiled!r:.40}",
+            cure="Leave it out: long runs are compiled where there is a compiler.",
+        )
     if compiled is None:
         return steps >= LONG and find_compiler() is not None
     if compiled and find_compiler() is None:

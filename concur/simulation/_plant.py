@@ -39,7 +39,7 @@ class Plant(EvaluatedMethods):
     Raises
     ------
     SimulationError
-        If the rate is negative.
+        If the robot is no `Mechanism`, or the rate is negative.
     """
 
     COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)
@@ -48,6 +48,13 @@ class Plant(EvaluatedMethods):
     stabilisation: float = STABILISATION
 
     def __post_init__(self) -> None:
+        if not isinstance(self.robot, Mechanism):
+            raise SimulationError(
+                "plant, `robot`",
+                expected="a Mechanism",
+                came=f"{type(self.robot).__name__} {self.robot!r:.40}",
+                cure="Give the robot itself, for example cc.Plant(cc.load(path)).",
+            )
         if not self.stabilisation >= 0.0:
             raise SimulationError(
                 f"plant of `{self.robot.name}`, `stabilisation`",
@@ -154,6 +161,8 @@ class Plant(EvaluatedMethods):
             If there is no such target or version.
         SimulationError
             If the model is one of another robot, or the step is not above zero.
+        ConcurError
+            If the archive cannot be written.
 
         Warns
         -----

@@ -85,7 +85,7 @@ def reconstruct(
     shape_speeds = _speeds(model, instants, speeds, where)
     graph = _rate(model)
     if is_compiled(where, compiled, instants.size):
-        demanded = compiled is True
+        demanded = bool(compiled)
         made = machine_code(where, (model, "odometry"), lambda: [graph], False, demanded)
         graph = made[0] if made else graph
     rate = Evaluator(graph, [(model.nq,)], where, can_fail=False)

@@ -155,7 +155,7 @@ def _prepared(
     if is_compiled(where, compiled, setting.steps):
         kind = (method, per_hold or 0) if fixed else ("adaptive", held)
         value = (servo, plant, *kind)
-        made = machine_code(where, value, graphs, progress, demanded=compiled is True)
+        made = machine_code(where, value, graphs, progress, demanded=bool(compiled))
     if made is None:
         stepped = FixedStep(setting) if fixed else Adaptive(setting)
         return stepped, Recorder(servo, plant)

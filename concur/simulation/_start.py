@@ -38,9 +38,9 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
         If a time is not above zero, or no whole number of steps.
     """
     for name, value in (("duration", duration), ("dt", dt), ("hold", hold)):
-        if value is None:
+        if value is None and name == "hold":
             continue
-        number = as_floats(value, f"{where}, `{name}`")
+        number = as_floats(np.nan if value is None else value, f"{where}, `{name}`")
         if number.shape != () or not (np.isfinite(number) and number > 0.0):
             raise SimulationError(
                 f"{where}, `{name}`",

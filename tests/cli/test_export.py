@@ -52,6 +52,10 @@ def test_tells_the_error_of_single_precision(tmp_path):
         ([ROVER, "--precision", "half"], "`precision`"),
         ([ROVER, "--name", "a b"], "`name`"),
         ([ROVER, "--speed-limit", "-1"], "`speed_limit`"),
+        ([ROVER, "--fmi", "2.0"], "`fmi`"),
+        ([ROVER, "--target", "fmu", "--fmi", "1.0"], "`fmi`"),
+        ([ROVER, "--target", "fmu", "--speed-limit", "5"], "`speed_limit`"),
+        ([ROVER, "--target", "fmu", "--precision", "single"], "`precision`"),
     ],
     ids=str,
 )
@@ -61,3 +65,22 @@ def test_mistakes_are_told_in_one_line(tmp_path, words, told):
     assert done.stderr.count("\n") == 1
     assert told in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("target", ["c", "fmu"])
+def test_a_folder_that_cannot_be_made_is_told_in_one_line(tmp_path, target):
+    (tmp_path / "taken").write_text("")
+    done = called(ROVER, "--target", target, "--out", tmp_path / "taken" / "new")
+    assert done.exit_code == 2
+    assert done.stderr.startswith("concur: ")
+    assert done.stderr.count("\n") == 1
+    assert "a folder that can be written" in done.stderr
+
+
+def test_a_missing_compiler_is_a_note_of_one_line(tmp_path, monkeypatch):
+    monkeypatch.setenv("CONCUR_CC", "none")
+    done = called(ROVER, "--target", "fmu", "--out", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert done.stderr.startswith("concur: note: rover_arm_servo.fmu holds sources only")
+    assert done.stderr.count("\n") == 1
+    assert ".py" not in done.stderr

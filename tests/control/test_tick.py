@@ -10,8 +10,8 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur.control import Servo, Tick
-from concur.errors import NonFiniteError, SingularConfigurationError
-from tests.control._cases import Q0, S0, case_study, case_study_sample
+from concur.errors import ConcurError, NonFiniteError, SingularConfigurationError
+from tests.control._cases import Q0, S0, case_study, case_study_sample, refused
 
 STRETCHED = np.array([*Q0[:5], 0.1, 0.0, 0.0])
 """Upper arm and forearm in one line."""
@@ -120,3 +120,22 @@ def test_update_allocates_nothing_that_stays(servo: Servo) -> None:
     # One leaked Python object per call would be 10^4 times at least 16 bytes.
     assert after - before < 4096
     assert peak - before < 8192
+
+
+def test_shows_itself_in_one_line(servo: Servo) -> None:
+    tick = servo.compile(interpreted=True)
+    count = tick.instructions
+    assert repr(tick) == (
+        f"Tick(`rover`: q 8, s 5, pose 5 -> u 5; interpreted, {count} instructions)"
+    )
+
+
+@pytest.mark.parametrize("asked", ["yes", "", 1, None], ids=repr)
+def test_interpreted_is_a_truth_value(servo: Servo, asked: object) -> None:
+    refused(
+        ConcurError,
+        lambda: servo.compile(interpreted=asked),  # type: ignore[arg-type]
+        where="`interpreted`",
+        expected="True or False",
+        came=repr(asked),
+    )

@@ -14,7 +14,7 @@ from concur.errors import (
     ShapeError,
     WheelError,
 )
-from concur.formats import load, load_shipped, shipped_names
+from concur.formats import load, load_shipped, load_task, shipped_names
 from concur.mechanism import joints
 
 CART = """
@@ -535,3 +535,11 @@ def test_sliding_and_helical_bodies_stand_in_for_the_screw_in_a_plane(tmp_path: 
     pose = robot.pose([0.3, -0.2, 2 * np.pi], "screw")
     np.testing.assert_allclose(pose[:3, 3], [0.3, -0.2, 0.2 * np.pi], atol=1e-15)
     np.testing.assert_allclose(pose[:3, :3], np.eye(3), atol=1e-15)
+
+
+@pytest.mark.parametrize("path", [None, 3, ["rover.toml"]], ids=repr)
+def test_what_is_no_path(path: object) -> None:
+    for read in (load, load_task):
+        with pytest.raises(DescriptionError, match="expected the path of a TOML file") as caught:
+            read(path)  # type: ignore[arg-type]
+        assert repr(path) in caught.value.came

@@ -18,7 +18,7 @@ from concur.errors import (
 )
 from concur.mechanism import Body
 from concur.multibody import Mechanism
-from concur.simulation import simulate
+from concur.simulation import Plant, forced_motion, reconstruct, simulate
 from concur.simulation._run import UNITS
 from tests.control._cases import (
     Q0,
@@ -33,7 +33,8 @@ from tests.control._cases import (
 )
 
 SERVO = case_study()
-ROBOT = SERVO.model.robot
+MODEL = SERVO.model
+ROBOT = MODEL.robot
 
 
 def run(q0: object = Q0, s0: object = S0, duration: float = 0.1, **options: object) -> object:
@@ -272,3 +273,38 @@ def test_run_that_cannot_be_written(tmp_path) -> None:  # type: ignore[no-untype
         expected="can be written",
         cure="folder",
     )
+
+
+@pytest.mark.parametrize("compiled", ["no", "yes", 2, 0], ids=repr)
+def test_compiled_is_a_truth_value(compiled: object) -> None:
+    asked = {"compiled": compiled}
+    still = np.zeros((2, MODEL.ns))
+    for call in (
+        lambda: run(**asked),
+        lambda: forced_motion(MODEL, None, 0.1, Q0, S0, **asked),  # type: ignore[arg-type]
+        lambda: reconstruct(MODEL, Q0, [0.0, 0.1], still, **asked),  # type: ignore[arg-type]
+    ):
+        refused(SimulationError, call, where="`compiled`", expected="None", came=repr(compiled))
+
+
+def test_times_that_are_missing() -> None:
+    for name in ("duration", "dt"):
+        missing = {name: None}
+        refused(SimulationError, lambda m=missing: run(**m), where=f"`{name}`", came="None")
+    refused(
+        SimulationError,
+        lambda: forced_motion(MODEL, None, None, Q0, S0),  # type: ignore[arg-type]
+        where="`duration`",
+        came="None",
+    )
+
+
+def test_a_plant_of_no_robot() -> None:
+    for none in (None, "rover_arm", MODEL):
+        refused(
+            SimulationError,
+            lambda none=none: Plant(none),
+            where="`robot`",
+            expected="Mechanism",
+            came=type(none).__name__,
+        )
