@@ -91,10 +91,18 @@ def check(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
+    stages: Annotated[
+        str | None,
+        typer.Option(
+            metavar="auto|NAME,...",
+            help="Reduce further by joints that nobody drives and that keep their momentum, at "
+            "zero: auto for all of them; default none.",
+        ),
+    ] = None,
 ) -> None:
     """Check a robot: inertias, tree, wheels, how it is reduced, and the assumptions."""
     with _errors():
-        result = check_robot(robot)
+        result = check_robot(robot, stages)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:

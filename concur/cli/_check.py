@@ -92,13 +92,15 @@ class CheckResult:
             console.print(escape(self.symmetry.note), highlight=False)
 
 
-def check_robot(robot: str) -> CheckResult:
+def check_robot(robot: str, stages: str | None = None) -> CheckResult:
     """Load, reduce and audit a robot, and look for its symmetries.
 
     Parameters
     ----------
     robot : str
         File, or name of a shipped robot.
+    stages : str, optional
+        "auto", or names of joints with commas between, to reduce further by at zero momentum.
 
     Returns
     -------
@@ -121,7 +123,8 @@ def check_robot(robot: str) -> CheckResult:
         )
     mechanism = load_shipped(robot) if is_name else load(robot)
     with located(robot, ""):
-        model = reduce(mechanism)
+        names = stages if stages in (None, "auto") else [s.strip() for s in stages.split(",")]
+        model = reduce(mechanism, stages=names)
     # Some seconds for a robot of many joints: a terminal shows that something goes on.
     with Console(stderr=True).status("looking for symmetries, joint by joint"):
         found = symmetry(mechanism)

@@ -360,6 +360,8 @@ def nonfinite_error(where: str, values: np.ndarray) -> NonFiniteError:
     flat = np.asarray(values).reshape(-1, order="F")
     bad = np.flatnonzero(~np.isfinite(flat))
     shown = ", ".join(f"[{i}] = {flat[i]}" for i in bad[:6])
+    if np.ndim(values) == 0:
+        shown = str(flat[0])
     return NonFiniteError(
         where,
         expected="finite numbers",

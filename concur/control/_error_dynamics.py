@@ -45,6 +45,17 @@ class ErrorDynamics(EvaluatedMethods):
         """Whether the equation is linear: all outputs on abelian groups."""
         return self.group.abelian
 
+    @property
+    def matrix(self) -> np.ndarray:
+        """Rates of (x, ve) over (x, ve) at small errors, shape (2 size, 2 size)."""
+        scale, n = np.linalg.inv(self.inertia), self.size
+        return np.block(
+            [
+                [np.zeros((n, n)), -np.eye(n)],
+                [scale @ self.stiffness, -scale @ self.damping],
+            ]
+        )
+
     @evaluated("(size),(size)->(size)")
     def feedback(self, x: Array, ve: Array) -> Array:
         """Proportional and derivative part of the command, (5.4.32).
@@ -116,14 +127,10 @@ class ErrorDynamics(EvaluatedMethods):
         start = np.concatenate([x, ve])
         n = self.size
         if self.linear:
-            scale = np.linalg.inv(self.inertia)
-            matrix = np.block(
-                [
-                    [np.zeros((n, n)), -np.eye(n)],
-                    [scale @ self.stiffness, -scale @ self.damping],
-                ]
-            )
-            return _linear_flow(matrix, start, np.asarray(times))[:, :n]
+            return _linear_flow(self.matrix, start, np.asarray(times))[:, :n]
+
+        if times[-1] == times[0]:  # SciPy has no answer for no time
+            return np.tile(x, (len(times), 1))
 
         def slope(_: float, z: np.ndarray) -> np.ndarray:
             return np.concatenate(self.rate(z[:n], z[n:]))

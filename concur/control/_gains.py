@@ -10,6 +10,7 @@ import numpy as np
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control._output import Output
 from concur.errors import OutputError, ShapeError
+from concur.mechanism import scalar
 
 
 def read_gain(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarray:
@@ -67,7 +68,7 @@ def _matrix(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarray:
             cure="Write for example 4.0 or [4.0, 9.0].",
         )
     if not np.iterable(value):
-        return float(as_floats(value, where)) * np.eye(size)
+        return scalar(value, where) * np.eye(size)
     entries = list(value)
     nested = [np.iterable(entry) and len(list(entry)) == size for entry in entries]
     if len(entries) == size and all(nested):

@@ -8,6 +8,7 @@ from concur.control._output import Output
 from concur.control._output_kinematics import check_planar, checked_outputs
 from concur.errors import OutputError
 from concur.reduction import ReducedModel
+from concur.reduction._conserved import STAGES_HINT
 
 
 def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
@@ -74,4 +75,7 @@ def _cure(model: ReducedModel) -> str:
             f"The wheels leave {', '.join(free)} free, which nothing drives: add a wheel or a "
             "slider that holds it. Such a robot can be moved by `concur.forced_motion`."
         )
-    return "Set `actuated` of the robot to as many joints."
+    cure = "Set `actuated` of the robot to as many joints"
+    if model.nu < model.ns and STAGES_HINT in model.reason:
+        cure += ', or reduce by those that keep their momentum: reduce(robot, stages="auto")'
+    return cure + "."

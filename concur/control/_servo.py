@@ -6,7 +6,8 @@ What it computes is in `_law.py`; here is what a user holds in hand.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -559,11 +560,23 @@ class Servo(EvaluatedMethods):
         -------
         Audit
             CON1-CON9, NHR1-NHR3 and DYN, the invertibility of the decoupling matrix.
+
+        Raises
+        ------
+        InfeasibleReferenceError
+            If a reference comes without a duration.
         """
         rows = []
         path = None
         if reference is not None:
-            path = self.feasibility(reference, float("nan") if duration is None else duration, q0)
+            if duration is None:
+                raise InfeasibleReferenceError(
+                    f"servo of `{self.name}`, `duration`",
+                    expected="how long the reference is to be followed, s",
+                    came="none",
+                    cure="Write audit(reference, duration, q0).",
+                )
+            path = self.feasibility(reference, duration, q0)
             rows.append(
                 AuditRow(
                     "CON4",
@@ -625,12 +638,22 @@ class Servo(EvaluatedMethods):
     @cached_property
     def as_measured(self) -> Servo:
         """The same servo with a law that takes all measured velocities."""
-        return self if self.measured else replace(self, measured=True)
+        return self if self.measured else self._taking(measured=True)
 
     @cached_property
     def unmeasured(self) -> Servo:
         """The same servo with a law that takes shape velocities."""
-        return replace(self, measured=False) if self.measured else self
+        return self._taking(measured=False) if self.measured else self
+
+    def _taking(self, measured: bool) -> Servo:
+        """The same servo for other velocities: checked already, with the same graphs of q."""
+        other = copy(self)
+        object.__setattr__(other, "measured", measured)
+        known = self.__dict__.get("_evaluators", {})
+        shared = ("Servo.decoupling", "Servo.output", "Servo.pose_error")
+        other.__dict__["_evaluators"] = {k: v for k, v in known.items() if k[0] in shared}
+        other.__dict__.pop("_compiled", None)
+        return other
 
     def mismatch(self, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
         """Compare the momentum that the law assumes with that of a measured state.
@@ -690,6 +713,9 @@ class Servo(EvaluatedMethods):
     def compile(self, interpreted: bool = False) -> Tick:
         """Make the law ready to be called at a high rate: one graph, as machine code.
 
+        A tick takes every number that is finite and not absurd (1e18): there is no bound of
+        speeds in it, which exported C has (`TOO_FAST`, code 7). Check what is measured first.
+
         Parameters
         ----------
         interpreted : bool
@@ -724,9 +750,6 @@ class Servo(EvaluatedMethods):
         fmi: str = "3.0",
     ) -> CFolder | Path:
         """Write the law for a controller, or as a unit that other simulators load.
-        A tick takes every number that is finite and not absurd (1e18): there is no bound of
-        speeds in it, which exported C has (`TOO_FAST`, code 7). Check what is measured first.
-
 
         Parameters
         ----------

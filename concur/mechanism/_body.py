@@ -56,6 +56,8 @@ class Body:
         for attribute, kind in (("joint", Joint), ("placement", Pose), ("inertia", Inertia)):
             value = getattr(self, attribute)
             if not isinstance(value, kind):
+                if kind is Joint:
+                    raise _wrong_joint(where, value)
                 article = "an" if kind is Inertia else "a"
                 raise _wrong_kind(f"{where}, `{attribute}`", f"{article} {kind.__name__}", value)
         if not (self.parent is None or isinstance(self.parent, str)):
@@ -81,6 +83,19 @@ def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], 
     if not fits or (joint.quaternion_at is not None and any(pair != free for pair in pairs)):
         raise _wrong_kind(f"{where}, `limits`", expected, value)
     return pairs
+
+
+def _wrong_joint(where: str, value: object) -> ConcurError:
+    """Build the error for what is no joint: often its name, or its class without an axis."""
+    name = value if isinstance(value, str) else getattr(value, "__name__", "")
+    kind = next((k for k in ("Revolute", "Prismatic") if k.lower() == str(name).lower()), "")
+    example = f"cc.joints.{kind or 'Revolute'}((0, 0, 1))"
+    return DescriptionError(
+        f"{where}, `joint`",
+        expected="a Joint",
+        came=f"{type(value).__name__} {value!r:.60}",
+        cure=f"Make one, for example {example}, after `import concur as cc`.",
+    )
 
 
 def _wrong_kind(where: str, expected: str, value: object) -> ConcurError:

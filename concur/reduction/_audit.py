@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.mechanism import unknown_name
+from concur.reduction._conserved import STAGES_HINT
 from concur.reduction._dependents import orientation, rows_change, spread
 
 if TYPE_CHECKING:
@@ -237,6 +238,8 @@ def _no_actuator_along_group(model: ReducedModel, samples: list[np.ndarray]) -> 
     names = ", ".join(model.robot.freedom_names[i] for i in sorted(driven))
     condition = max(_condition(model.input_matrix(q)) for q in samples)
     why = f"driven along the group: {names or 'none'}; condition of H^T B {condition:.3g}"
+    if condition >= 1e8:
+        why += _further(model)
     return _row(
         "CON2",
         "no actuator acts along the group and the controls reach the shape",
@@ -252,8 +255,15 @@ def _closed_basis(model: ReducedModel) -> AuditRow:
     missing = [model.robot.freedom_names[i] for i in model.shape if i not in shape]
     why = "each shape velocity has its own drive"
     if missing:
-        why = f"no drive on {', '.join(missing)}"
+        why = f"no drive on {', '.join(missing)}{_further(model)}"
     return _row("CON3", "the controls have a closed basis on the shape", not missing, why)
+
+
+def _further(model: ReducedModel) -> str:
+    """What to do about shape velocities without a drive, if a stage could take one."""
+    if STAGES_HINT not in model.reason:
+        return ""
+    return '; reduce by what keeps its momentum: stages="auto", `concur check --stages auto`'
 
 
 def _counts(model: ReducedModel, outputs: tuple[AuditedOutput, ...] | None) -> list[AuditRow]:
@@ -286,7 +296,7 @@ def _working_set(model: ReducedModel, values: ArrayLike | None) -> list[np.ndarr
         return None
     where = "audit, `working_set`"
     array = np.atleast_2d(as_floats(values, f"robot `{model.name}`, {where}"))
-    if array.ndim != 2 or not array.size:
+    if array.ndim != 2 or not array.size or array.shape[1] != model.nq:
         raise ShapeError(
             f"robot `{model.name}`, {where}",
             expected=f"shape (k, {model.nq}): configurations, one in each row",

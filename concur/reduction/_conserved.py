@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from concur.errors import DescriptionError, UnknownNameError
+from concur.errors import DescriptionError, ReductionError, UnknownNameError
 from concur.mechanism import unknown_name
 from concur.reduction._derivative import along
 
@@ -32,6 +32,9 @@ SAMPLES = 6
 
 ROUNDING = 1e-9
 """Rate of a momentum, relative to the terms that have to cancel in it, that counts as zero."""
+
+STAGES_HINT = 'stages="auto" reduces by it'
+"""In the reason of a model: there is a joint that a stage could take."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +146,8 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
 
     Raises
     ------
+    ReductionError
+        If `model` is no reduced model.
     UnknownNameError
         If the body does not exist or its velocity is not a shape velocity.
     DescriptionError
@@ -159,6 +164,15 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     >>> cc.conservation(model, "left_wheel").equation
     'd/dt p[left_wheel] = Xi[left_wheel, right_wheel] s[right_wheel] + u[left_wheel]'
     """
+    from concur.reduction._model import ReducedModel  # which needs this module's neighbours
+
+    if not isinstance(model, ReducedModel):
+        raise ReductionError(
+            "conservation, `model`",
+            expected="a reduced model",
+            came=f"{type(model).__name__} {model!r:.40}",
+            cure="Pass reduce(robot).",
+        )
     tolerance = read_tolerance(tolerance, "conservation")
     robot = model.robot
     names = [

@@ -77,7 +77,7 @@ def reduce(
     ReductionError
         If the wheels determine no choice of velocities everywhere, a momentum for a robot
         that does not keep it, gravity along a base that floats, or a stage whose joint does not
-        keep its momentum, nor a part of it.
+        keep its momentum, nor a part of it, or comes with None for a momentum.
     UnknownNameError
         If a stage names no body, or none whose velocity is a shape velocity.
     ShapeError, NonFiniteError

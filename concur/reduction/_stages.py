@@ -34,10 +34,11 @@ from concur.kinematics import constant
 from concur.mechanism import unknown_name
 from concur.mechanism.joints import Joint
 from concur.multibody import Mechanism
-from concur.reduction._conserved import ROUNDING, read_tolerance
+from concur.reduction._conserved import ROUNDING, STAGES_HINT, read_tolerance
 from concur.reduction._derivative import along
 from concur.reduction._kept import Kept, Used, demand_kept, kept_parts, next_kept
 from concur.reduction._model import ReducedModel
+from concur.reduction._momentum import MomentumReduction
 from concur.reduction._parts import coordinates_of, in_body
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
@@ -95,6 +96,41 @@ class StagedReduction(ReducedModel):
     def first(self) -> ReducedModel:
         """The first stage of the reduction, by wheels or by the momentum of the base."""
         return self.inner.first
+
+    @property
+    def momentum(self) -> tuple[float, ...]:
+        """Constant spatial momentum of the robot, that of the first stage, shape (6,).
+
+        Raises
+        ------
+        ReductionError
+            If the first stage does not rest on a momentum, as that of wheels.
+        """
+        return self._floating("momentum").momentum
+
+    @property
+    def centre_velocity(self) -> np.ndarray:
+        """Velocity at which the centre of mass drifts, inertial axes, shape (3,), m/s.
+
+        Stages do not change it: it is that of the first stage.
+
+        Raises
+        ------
+        ReductionError
+            If the first stage does not rest on a momentum, as that of wheels.
+        """
+        return self._floating("centre_velocity").centre_velocity
+
+    def _floating(self, asked: str) -> MomentumReduction:
+        if isinstance(self.first, MomentumReduction):
+            return self.first
+        raise ReductionError(
+            f"model of `{self.name}`, `{asked}`",
+            expected="a robot that floats",
+            came=f"{self.first.kind} reduction in the first stage",
+            cure="The momentum of the whole robot is not constant here; those of its stages are "
+            "in `chain`, each with its `theta`.",
+        )
 
     def at_momentum(self, momentum: ArrayLike) -> StagedReduction:
         """The same stages with another momentum of the floating base.
@@ -387,7 +423,7 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
     Raises
     ------
     ReductionError
-        If it is none of these.
+        If it is none of these, or a momentum is None.
     UnknownNameError
         If a name is that of no body.
     """
@@ -408,6 +444,14 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
         if not isinstance(name, str) or name not in bodies:
             raise unknown_name(where, "body", name, bodies)
     momenta = stages if isinstance(stages, Mapping) else {}
+    for name, momentum in momenta.items():
+        if momentum is None:
+            raise ReductionError(
+                f"{where}, joint `{name}`",
+                expected="a momentum, in numbers",
+                came="None",
+                cure="Write 0 for none, or list the names alone: all momenta are zero then.",
+            )
     return tuple((str(name), momenta.get(name)) for name in names)
 
 
@@ -483,7 +527,7 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     found = next_kept(model, read_tolerance(tolerance, "reduce"))
     if found is None:
         return model
-    hint = f'nobody drives `{found.joint}`, which {found.keeps}: stages="auto" reduces by it'
+    hint = f"nobody drives `{found.joint}`, which {found.keeps}: {STAGES_HINT}"
     return replace(model, reason=f"{model.reason}; {hint}")
 
 
@@ -504,13 +548,13 @@ def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:
         if not np.isfinite(given).all():
             raise nonfinite_error(where, given)
         theta = np.broadcast_to(given, (size,))
-    amount = "zero" if not theta.any() else f"{np.linalg.norm(theta):.4g}"
     return StagedReduction(
         model.robot,
         "staged",
         tuple(i for i in model.shape if i not in kept.follows),
         tuple(sorted((*model.dependent, *kept.follows))),
-        f"{model.reason}; then by `{kept.joint}`, which {kept.keeps}, {amount}: {kept.why}",
+        f"{model.reason}; then by `{kept.joint}`, which {kept.keeps}, "
+        f"{_amount(model, kept, theta)}: {kept.why}",
         model,
         kept.joint,
         tuple(float(x) for x in theta),
@@ -518,3 +562,18 @@ def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:
         kept.generators,
         kept.tolerance,
     )
+
+
+def _amount(model: ReducedModel, kept: Kept, theta: np.ndarray) -> str:
+    """Momenta with sign and unit: N m s about an axis, N s along one."""
+    if not theta.any():
+        return "zero"
+    basis = model.robot.bodies[model.robot.index(kept.joint)].joint.basis
+    turns = np.abs((basis @ np.array(kept.generators).T)[3:]).max(axis=0) > ROUNDING
+    units = ["N m s" if turn else "N s" for turn in turns]
+    numbers = [f"{value:.4g}" for value in theta]
+    if len(numbers) == 1:
+        return f"{numbers[0]} {units[0]}"
+    if len(set(units)) == 1:
+        return f"({', '.join(numbers)}) {units[0]}"
+    return f"({', '.join(f'{x} {unit}' for x, unit in zip(numbers, units, strict=True))})"

@@ -65,7 +65,11 @@ def symmetry(
     Returns
     -------
     SymmetryReport
-        One row for each joint that can move.
+        One row for each joint that can move. Printed, it has the columns "group" (what the
+        joint can do), "AP1" (what moves all that it carries as one), "AP2" (left translations
+        that keep the kinetic energy), "right" (right translations that do, "-" where the joint
+        carries moving joints), "kept" (what of AP2 keeps potential and constraints too),
+        "reducible" and "why".
 
     Raises
     ------

@@ -153,7 +153,11 @@ class JointSymmetry:
 class SymmetryReport:
     """Symmetries of a robot, joint by joint; made by `symmetry`.
 
-    Iterate over it for its rows, take one by the name of its body, or print it.
+    Iterate over it for its rows, take one by the name of its body, or print it. The columns of
+    the print are attributes of the rows, each a group with its dimension: "group" is `whole`,
+    "AP1" `conjugated`, "AP2" `left`, "right" and "kept" are called so, "why" is `evidence`; "-"
+    stands for no right translations to speak of, "0" for no motion. AP1 and AP2 are the
+    assumptions of section 4.4 of the thesis.
 
     Parameters
     ----------

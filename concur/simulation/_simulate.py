@@ -229,13 +229,29 @@ def _diverged(
     states.q[last + 1 :] = np.nan
     q = states.q[last]
     held = "" if hold is None else f", hold the torque for less than {hold:g} s"
+    margin = servo.margin(q)
+    came = f"a singular law or a diverged state; margin before it {margin:.3g}"
+    cure = (
+        "Check that the reference is feasible (`servo.feasibility`), lower the gains, take a "
+        f"shorter step{held}"
+    )
+    step = dt if hold is None else hold
+    fastest = float(np.abs(np.linalg.eigvals(servo.error_dynamics.matrix)).max())
+    if margin > 0.1 and fastest * step > 2.0:
+        # Nothing is near to lost: explicit steps, and held torques, cannot follow such a law.
+        came = (
+            f"a diverged state; the law's fastest rate {fastest:.3g} /s is too stiff for steps of "
+            f"{step:.3g} s (margin before it {margin:.3g}, far from singular)"
+        )
+        act = "take a step below" if hold is None else "hold the torque for less than"
+        cure = f"Lower the gains, or {act} {1.0 / fastest:.1g} s"
+    else:
+        came += f", nearest to lost: {lost_direction(servo, q)}"
     return SimulationError(
         f"{where}, t = {last * dt:.6g} s",
         expected="a finite state after the step",
-        came=f"a singular law or a diverged state; margin before it {servo.margin(q):.3g}, nearest "
-        f"to lost: {lost_direction(servo, q)}",
-        cure="Check that the reference is feasible (`servo.feasibility`), lower the gains, take a "
-        f"shorter step{held}. The run up to here is in the attribute `run`.",
+        came=came,
+        cure=f"{cure}. The run up to here is in the attribute `run`.",
         time=last * dt,
     )
 

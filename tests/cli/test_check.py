@@ -53,3 +53,47 @@ def test_idle_wheel_has_two_momenta(tmp_path: Path) -> None:
     path.write_text(f'{head}actuated = ["right", "mast"]\n\n[[bodies]]{rest}')
     text = " ".join(check(path).split())
     assert "for `left` `conservation` and `reduce` judge that of the reduced robot" in text
+
+
+def test_stages_make_an_undriven_joint_sound(tmp_path: Path) -> None:
+    """A wheel that nobody drives keeps its momentum: without it, all conditions hold."""
+    path = tmp_path / "idle.toml"
+    path.write_text(WHEEL)
+    run = CliRunner()
+    plain = run.invoke(main, ["check", str(path), "--json"])
+    assert plain.exit_code == 1
+    rows = {row["id"]: row for row in json.loads(plain.stdout)["audit"]}
+    assert rows["CON3"]["status"] == "fails"
+    assert "--stages auto" in rows["CON3"]["why"]
+    for stages in ("auto", "idle", " idle "):
+        staged = run.invoke(main, ["check", str(path), "--json", "--stages", stages])
+        assert staged.exit_code == 0, staged.output
+        answer = json.loads(staged.stdout)
+        assert (answer["kind"], answer["shape"]) == ("staged", ["arm"])
+    wrong = run.invoke(main, ["check", str(path), "--stages", "idel"])
+    assert wrong.exit_code == 2
+    assert "idel" in wrong.stderr
+
+
+WHEEL = """
+name = "idle"
+actuated = ["arm"]
+
+[[bodies]]
+name = "hull"
+joint = { type = "Free" }
+inertia = { mass = 20.0, moments = [2.0, 2.5, 3.0] }
+
+[[bodies]]
+name = "idle"
+parent = "hull"
+joint = { type = "Revolute", axis = [0, 0, 1] }
+inertia = { mass = 1.0, moments = [0.02, 0.02, 0.02] }
+
+[[bodies]]
+name = "arm"
+parent = "hull"
+joint = { type = "Revolute", axis = [0, 1, 0] }
+placement = { translation = [0.5, 0, 0] }
+inertia = { mass = 1.0, com = [0.3, 0, 0] }
+"""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from concur import robots
 from concur.control import Output, Reference, ReferenceSample, Servo, references
 from concur.errors import (
     ConcurError,
@@ -32,6 +33,7 @@ from tests.control._cases import (
     refused,
 )
 from tests.oracles import CASE_STUDY, rover
+from tests.reduction._staged import satellite
 
 SERVO = case_study()
 MODEL = SERVO.model
@@ -523,3 +525,64 @@ def test_reference_of_other_outputs() -> None:
         expected="5 pose and 5 twist coordinates",
         came="3 and 3",
     )
+
+
+def test_duration_is_asked_for() -> None:
+    refused(
+        InfeasibleReferenceError,
+        lambda: SERVO.audit(case_study_reference(), q0=Q0),
+        where="`duration`",
+        came="none",
+        cure="audit(reference, duration, q0)",
+    )
+
+
+def test_a_number_that_is_none_is_said_as_it_is() -> None:
+    refused(
+        NonFiniteError,
+        lambda: Servo(MODEL, SERVO.outputs, float("nan"), 1.0),
+        where="`stiffness`",
+        came="nan",
+    )
+    with pytest.raises(NonFiniteError) as caught:
+        Servo(MODEL, SERVO.outputs, float("nan"), 1.0)
+    assert caught.value.came == "nan"
+
+
+def test_configurations_of_another_size_are_refused_as_rows() -> None:
+    refused(
+        ShapeError,
+        lambda: MODEL.audit(None, np.zeros((3, 4))),
+        where="`working_set`",
+        expected="(k, 8)",
+        came="(3, 4)",
+    )
+
+
+def test_flat_pose_without_its_group_is_told_to_name_it() -> None:
+    robot = robots.free_flyer()
+    servo = Servo(reduce(robot), [Output("hand", "tool", "SE3")], 4.0, 4.0)
+    still = references.hold(servo.output(robot.neutral()))
+    refused(ShapeError, lambda: servo.audit(still, 1.0), cure='hold(pose, "SE3")')
+
+
+def test_servo_without_the_stage_of_an_idle_joint_names_it() -> None:
+    robot, turn = satellite(), Output("turn", "elbow", "R", axes="y", point=(0.3, 0.0, 0.1))
+    error = refused(OutputError, lambda: Servo(reduce(robot), [turn], 1.0, 1.0))
+    assert 'reduce(robot, stages="auto")' in error.cure
+    assert Servo(reduce(robot, stages="auto"), [turn], 1.0, 1.0).ns == 2
+
+
+def test_servo_for_measured_velocities_shares_what_depends_on_q_alone() -> None:
+    servo = case_study()
+    q = np.array(Q0)
+    expected = servo.decoupling(q)
+    measured = servo.as_measured
+    assert measured.buffered("decoupling") is servo.buffered("decoupling")
+    assert measured.nw == servo.nv
+    assert not servo.measured
+    assert measured.unmeasured.nw == servo.ns
+    assert_allclose(measured.decoupling(q), expected, rtol=0.0, atol=0.0)
+    v = servo.model.velocity(q, np.array(S0))
+    for mine, theirs in zip(servo.output_motion(q, S0), measured.output_motion(q, v), strict=True):
+        assert_allclose(mine, theirs, rtol=1e-12, atol=1e-12)

@@ -420,3 +420,9 @@ def test_descriptions_cannot_be_changed() -> None:
 def test_misspelt_argument() -> None:
     with pytest.raises(TypeError, match="gravitty"):
         Mechanism("arm", [BASE, link("a", "base")], gravitty=(0, 0, 0))  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("value", ["Prismatic", "prismatic", joints.Prismatic])
+def test_name_of_a_joint_is_told_how_to_be_made(value: object) -> None:
+    with pytest.raises(DescriptionError, match=r"`joint`: expected a Joint, .*Prismatic\(\(0, 0"):
+        Body("slider", value)  # type: ignore[arg-type]

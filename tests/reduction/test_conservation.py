@@ -451,3 +451,14 @@ def test_tolerances_that_are_none(tolerance: object) -> None:
     ):
         with pytest.raises(DescriptionError, match="`tolerance`: expected a number above 0"):
             ask()
+
+
+@pytest.mark.parametrize("model", [rover(), None])
+def test_a_robot_is_no_model(model: object) -> None:
+    with pytest.raises(ReductionError, match=r"expected a reduced model.* Pass reduce\(robot\)"):
+        conservation(model, "left")  # type: ignore[arg-type]
+
+
+def test_none_is_no_joint() -> None:
+    with pytest.raises(UnknownNameError, match="got None"):
+        conservation(reduce(rover()), None)  # type: ignore[arg-type]

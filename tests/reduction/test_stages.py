@@ -580,3 +580,48 @@ def test_an_undriven_joint_that_is_not_balanced_is_refused() -> None:
     with pytest.raises(ReductionError, match="the inertia depends on it"):
         reduce(robot, stages=["column"])
     assert reduce(robot, stages="auto").kind == "chaplygin"
+
+
+def test_signs_and_units_of_momenta_are_in_the_reason() -> None:
+    reason = reduce(satellite(), stages={"rotor": 0.5, "second": -0.2}).reason
+    assert "`rotor`, which keeps its momentum, 0.5 N m s: " in reason
+    assert "`second`, which keeps its momentum, -0.2 N m s: " in reason
+    assert "keeps its momentum, zero: " in reduce(satellite(), stages=["rotor"]).reason
+    ball = reduce(carrier(), stages={"carrier": [-0.1, 0.2, 0.3]})
+    assert "(-0.1, 0.2, 0.3) N m s: " in ball.reason
+
+
+def test_momentum_and_drift_of_all_stages_are_those_of_the_first() -> None:
+    momentum = [0.5, -0.3, 0.2, 2.5, 0.8, 0.8]
+    robot = satellite()
+    model = reduce(robot, momentum, stages={"rotor": 0.5, "second": -0.2})
+    assert isinstance(model, StagedReduction)
+    assert model.momentum == tuple(momentum)
+    assert_close(model.centre_velocity, np.array(momentum[:3]) / robot.total_mass, 1e-14)
+    q = robot.random(np.random.default_rng(4))
+    v = model.velocity(q, np.array([0.3, -0.7]))
+    oracle = Pinocchio(robot)
+    assert_close(oracle.momentum(q, v), momentum, 1e-10)
+
+
+def test_wheels_have_no_momentum_of_the_whole_robot() -> None:
+    model = reduce(loose(crane(), "column"), stages=["column"])
+    assert isinstance(model, StagedReduction)
+    for ask in (lambda: model.momentum, lambda: model.centre_velocity):
+        with pytest.raises(ReductionError, match="expected a robot that floats, got chaplygin"):
+            ask()
+
+
+def test_none_is_no_momentum() -> None:
+    with pytest.raises(ReductionError, match=r"joint `rotor`: expected a momentum.*got None"):
+        reduce(satellite(), stages={"rotor": None})
+
+
+def test_audit_of_an_undriven_joint_names_the_stage() -> None:
+    robot = satellite()
+    rows = {row.id: row for row in reduce(robot).audit()}
+    for name in ("CON2", "CON3"):
+        assert "`concur check --stages auto`" in rows[name].why
+    assert reduce(robot, stages="auto").audit().holds
+    lone = replace(robot, actuated=("turret", "rotor", "second"))
+    assert "stages" not in reduce(lone).audit()["CON3"].why  # no joint to take

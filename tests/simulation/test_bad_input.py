@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.control import Reference, references
+from concur import robots
+from concur.control import Output, Reference, Servo, references
 from concur.errors import (
     ConcurError,
     DescriptionError,
@@ -18,6 +19,7 @@ from concur.errors import (
 )
 from concur.mechanism import Body
 from concur.multibody import Mechanism
+from concur.reduction import reduce
 from concur.simulation import Plant, forced_motion, reconstruct, simulate
 from concur.simulation._run import UNITS
 from tests.control._cases import (
@@ -308,3 +310,20 @@ def test_a_plant_of_no_robot() -> None:
             expected="Mechanism",
             came=type(none).__name__,
         )
+
+
+@pytest.mark.parametrize("hold", [None, 0.01])
+def test_law_too_stiff_for_the_step_is_named(hold: float | None) -> None:
+    robot = robots.free_flyer()
+    stiff = Servo(reduce(robot), [Output("hand", "tool", "SE3")], 1e12, 1e6)
+    q0 = robot.neutral()
+    q0[7:] = [0.5, -1.5, 2.1, 0.2, -0.4, 0.8]
+    aim = references.hold(stiff.output(q0) + 0.05 * np.eye(7)[0], "SE3")
+    error = refused(
+        SimulationError,
+        lambda: simulate(robot, stiff, aim, 1.0, q0, np.zeros(6), dt=0.01, hold=hold),
+        came="fastest rate 1e+06 /s is too stiff for steps of 0.01 s",
+        cure="take a step below 1e-06 s" if hold is None else "hold the torque for less than 1e-06",
+    )
+    assert "lost" not in str(error)
+    assert error.run.t.shape == (1,)

@@ -111,6 +111,17 @@ class Path(Reference):
         return ((self.size, self.size, f"R{self.size}"),)
 
 
+def _resized(reference: Reference, outputs: Sequence[Output], pose_size: int) -> str:
+    """What to do about another number of coordinates: a flat pose is no point of R^7."""
+    grouped = [o.group for o in outputs if o.pose_size != o.dim]
+    if reference.pose_size == pose_size and grouped:
+        return (
+            f'Name the group of a flat pose, as in `hold(pose, "{grouped[0]}")`, and stack one '
+            "reference for each output, in output order."
+        )
+    return "Stack one reference for each output, in output order."
+
+
 def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
     """Refuse a reference that does not fit a list of outputs.
 
@@ -150,7 +161,7 @@ def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
             f"{where}, reference",
             expected=f"{pose_size} pose and {size} twist coordinates, in output order: {listed}",
             came=f"{reference.pose_size} and {reference.size}: {came}",
-            cure="Stack one reference for each output, in output order.",
+            cure=_resized(reference, outputs, pose_size),
         )
     atoms = [(i, atom) for i, part in enumerate(wanted) for atom in factors(part)]
     start = 0
