@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from concur.control import TickStatus
 from concur.control._export import ExportStatus
 from concur.errors import ConcurError, UnknownNameError
 from tests.codegen._export import (
@@ -100,7 +101,9 @@ def test_manifest_says_what_is_in_the_folder(libraries):
 
 def test_page_of_the_manual_is_true(tmp_path):
     page = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
-    (python,) = re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
+    python = "".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))
+    assert "servo.export(" in python
+    assert "buffers.momentum" in python
     (shell,) = re.findall(r"^```bash\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     done = run(sys.executable, "-c", python, cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -109,6 +112,8 @@ def test_page_of_the_manual_is_true(tmp_path):
     assert "0 wrong" in done.stdout
     for status in ExportStatus:
         assert f"| {int(status)} | `{status.name}` |" in page
+    for status in list(TickStatus)[1:]:
+        assert f"`{status.name}` {int(status)}" in " ".join(page.split()).replace("is ", "")
 
 
 def test_readme_is_true(libraries, tmp_path):
