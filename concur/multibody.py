@@ -77,7 +77,14 @@ class Mechanism(Tree):
     0.6
     """
 
-    COMPILED = ("mass_matrix", "bias", "inverse_dynamics", "momentum", "kinetic_energy")
+    COMPILED = (
+        "mass_matrix",
+        "bias",
+        "inverse_dynamics",
+        "momentum",
+        "momentum_matrix",
+        "kinetic_energy",
+    )
 
     _kept_rows: tuple[int, ...] = field(init=False, repr=False, compare=False)
     _row_names: tuple[str, ...] = field(init=False, repr=False, compare=False)
@@ -356,6 +363,22 @@ class Mechanism(Tree):
             Shape (6,), [linear; angular], kg m/s and kg m^2/s.
         """
         return dynamics.momentum(self, q, v)
+
+    @evaluated("(nq)->(6,nv)")
+    def momentum_matrix(self, q: Array) -> Array:
+        """Map from velocities to the spatial momentum about the inertial origin, (3.3.35).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (6, nv), rows [linear; angular], kg, kg m, kg m^2: times v it is `momentum`.
+        """
+        return dynamics.momentum_matrix(self, q)
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Array, v: Array) -> Array:

@@ -4,6 +4,7 @@ from concur.dynamics._articulated import Articulated, articulated
 from concur.dynamics._columns import Columns, columns
 from concur.dynamics._coriolis import coriolis
 from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
+from concur.dynamics._momentum_matrix import momentum_matrix
 from concur.dynamics._newton_euler import bias, inverse_dynamics, momentum
 from concur.dynamics._solve import solve_positive_definite, solve_rigid
 
@@ -19,6 +20,7 @@ __all__ = [
     "mass_matrix",
     "mass_times",
     "momentum",
+    "momentum_matrix",
     "potential_energy",
     "solve_positive_definite",
     "solve_rigid",

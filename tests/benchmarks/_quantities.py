@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import TypeAlias
@@ -14,7 +14,7 @@ import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
 import concur as cc
-from concur.codegen import Array, EvaluatedMethods, Evaluator, evaluated, instructions
+from concur.codegen import Evaluator, instructions
 from tests.benchmarks import _mujoco_model, _pinocchio_model
 from tests.benchmarks._contender import Comparison, Contender, Run
 from tests.benchmarks._floating_job import START
@@ -129,45 +129,11 @@ def graph(made: Case, quantity: str) -> ca.Function:
     elif quantity == "forward_dynamics":
         results = [cc.Plant(robot).acceleration(q, v, u)[0]]
     elif quantity == "momentum_matrix":
-        results = [momentum(made).matrix(q)]
+        results = [robot.momentum_matrix(q)]
     else:
         results = [robot.jacobian(q, made.hand), robot.velocity_product(q, v, made.hand)]
     dense = [ca.densify(result) for result in results]
     return ca.Function(quantity, inputs, dense, {"cse": True})
-
-
-class Momentum(EvaluatedMethods):
-    """The momentum matrix, written as a user would add a function of his own."""
-
-    def __init__(self, robot: cc.Mechanism) -> None:
-        self.robot, self.name = robot, robot.name
-        self.nq, self.nv = robot.nq, robot.nv
-
-    @property
-    def quaternions(self) -> Mapping[int, str]:
-        """Where quaternions start in q."""
-        return self.robot.quaternions
-
-    @evaluated("(nq)->(6,nv)")
-    def matrix(self, q: Array) -> Array:
-        """Momentum about the inertial origin for unit velocities, shape (6, nv).
-
-        Of a free base the rows of the mass matrix are the momentum in its axes about its origin.
-        """
-        robot = self.robot
-        if not isinstance(robot.base.joint, cc.joints.Free):
-            v = ca.SX.sym("v", robot.nv)
-            return ca.jacobian(robot.momentum(q, v), v)
-        pose = robot.pose(q, robot.base.name)
-        turn, rows = pose[:3, :3], robot.mass_matrix(q)[:6, :]
-        linear = turn @ rows[:3, :]
-        return ca.vertcat(linear, turn @ rows[3:, :] + ca.skew(pose[:3, 3]) @ linear)
-
-
-@cache
-def momentum(made: Case) -> Momentum:
-    """Momentum of a robot, once."""
-    return Momentum(made.robot)
 
 
 def ours(made: Case, quantity: str) -> Function:
@@ -177,8 +143,6 @@ def ours(made: Case, quantity: str) -> Function:
     if quantity == "forward_dynamics":
         acceleration = plant(made).acceleration
         return lambda q, v, u: acceleration(q, v, u)[0]
-    if quantity == "momentum_matrix":
-        return momentum(made).matrix
     if quantity == "motion":
         return lambda q, v: (robot.jacobian(q, hand), robot.velocity_product(q, v, hand))
     function: Function = getattr(robot, quantity)
@@ -206,9 +170,6 @@ def plant(made: Case) -> cc.Plant:
 def evaluators(made: Case, quantity: str) -> list[Evaluator]:
     """What is called behind a quantity, compiled."""
     robot, hand = made.robot, made.hand
-    if quantity == "momentum_matrix":
-        momentum(made).compile_functions("matrix")
-        return [momentum(made).buffered("matrix")]
     if quantity == "forward_dynamics":
         plant(made).compile_functions("acceleration")
         return [plant(made).buffered("acceleration")]
