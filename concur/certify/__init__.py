@@ -24,6 +24,7 @@ from concur.certify._operating import (
     error_bounds,
     operating_bounds,
 )
+from concur.certify._problem import Candidate
 from concur.certify._prove import Counterexample, Proof, prove
 from concur.certify._pushed import PushedMotions, pushed_motions
 from concur.certify._recheck import recheck
@@ -38,7 +39,7 @@ from concur.certify._sampling import (
     sample_limits,
 )
 from concur.certify._saturation import Saturation, saturation
-from concur.certify._search import Candidate, search
+from concur.certify._search import search
 from concur.certify._status import Status
 from concur.certify._structure import Refusal, Structure, check_structure
 from concur.certify._thesis import ThesisConstants, thesis_constants

@@ -7,7 +7,6 @@ holds of the loop: the slowest rate, and the sum of the forms as the norm that d
 
 from __future__ import annotations
 
-import json
 import math
 import platform
 import time
@@ -18,7 +17,6 @@ from fractions import Fraction
 from functools import cached_property
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +33,7 @@ from concur.certify._bounds import (
     solve,
 )
 from concur.certify._channels import Channel, split
+from concur.certify._files import write_document
 from concur.certify._inequality import Claim, inequality, turned_components
 from concur.certify._prove import Proof, prove
 from concur.certify._recheck_document import FORMAT, VERSION, document_hash, law_hash
@@ -198,7 +197,7 @@ class Certificate:
     method : str
         "tight" or "thesis".
     angle, distance : float, float or None
-        Bounds asked for, rad and m.
+        Bounds asked for, rad and m; an angle of pi where no output rotates and none was given.
     parts : tuple of ChannelCertificate
         One for each channel; empty when REFUTED.
     counterexample : Structure or None
@@ -330,11 +329,12 @@ class Certificate:
         ------
         OutputError
             If an output's group is not one of the package's own.
+        DescriptionError
+            If the file cannot be written.
         """
         document = self._document()
         document["hash"] = document_hash(document)
-        lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
-        Path(path).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        write_document(path, document)
 
     def _document(self) -> dict[str, Any]:
         gains = [self.dynamics.stiffness, self.dynamics.damping, self.dynamics.inertia]
@@ -384,7 +384,7 @@ class Certificate:
 
 def certify(
     law: Servo | ErrorDynamics,
-    angle: float,
+    angle: float | None = None,
     distance: float | None = None,
     method: Method = "tight",
     progress: bool | Callable[[float], Any] = False,
@@ -398,8 +398,8 @@ def certify(
     law : Servo or ErrorDynamics
         The law, or its error dynamics.
     angle : float
-        Rotation error that must stay in reach, above 0 and at most pi, rad. Has no meaning
-        for outputs without rotations.
+        Rotation error that must stay in reach, above 0 and at most pi, rad. May be left out only
+        for outputs without rotations, for which it has no meaning.
     distance : float, optional
         Position error that must stay in reach where rotations act on it, as for poses, m.
         Default: as far as V_L lets the position go where it lets the rotation reach `angle`.
@@ -425,7 +425,8 @@ def certify(
     Raises
     ------
     OutputError
-        If the law is none, or an option is out of its range.
+        If the law is none, an option is out of its range, or no angle is given and an output
+        rotates.
     ConcurError
         If the extra `certify` is not installed and the method is "tight".
 
@@ -436,11 +437,11 @@ def certify(
     >>> model = cc.reduce(cc.robots.rover_arm())
     >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
     >>> servo = cc.Servo(model, [base], stiffness=4, damping=4)
-    >>> certify(servo, angle=1.0, method="thesis").status.name
+    >>> certify(servo, method="thesis").status.name
     'PROVED'
     """
     dynamics = _dynamics(law)
-    angle, distance = _domain(angle, distance)
+    angle, distance = _domain(dynamics, angle, distance)
     if method not in ("tight", "thesis"):
         raise OutputError(
             "certificate, `method`",
@@ -521,7 +522,18 @@ def _dynamics(law: object) -> ErrorDynamics:
     )
 
 
-def _domain(angle: float, distance: float | None) -> tuple[float, float | None]:
+def _domain(
+    dynamics: ErrorDynamics, angle: float | None, distance: float | None
+) -> tuple[float, float | None]:
+    if angle is None:
+        if "rad" in dynamics.group.error_units:
+            raise OutputError(
+                "certificate, `angle`",
+                expected="the rotation error that must stay in reach, rad, as an output rotates",
+                came="none",
+                cure="State it, such as angle=1.0.",
+            )
+        angle = math.pi
     angle = scalar(angle, "certificate, `angle`")
     if not 0.0 < angle <= math.pi:
         raise OutputError(

@@ -19,17 +19,10 @@ from scipy.optimize import minimize_scalar
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay
 from concur.certify._inequality import isotropic_multipliers
+from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
 from concur.certify._prove import prove
 from concur.certify._robust import tube
-from concur.certify._search import (
-    Candidate,
-    Linearisation,
-    falls,
-    load_cvxpy,
-    metric,
-    sampled_problem,
-    solved,
-)
+from concur.certify._search import Linearisation, at_moderate_frequency, falls
 from concur.certify._status import Status
 from concur.errors import OutputError
 
@@ -159,9 +152,12 @@ def search_narrow(
     Candidate or None
         None when the solver found none.
     """
+    own, unit = at_moderate_frequency(channel)
     if channel.kind in ("linear", "SO3 isotropic"):
-        return _of_the_linearisation(channel, fastest)
-    return _of_samples(channel, fastest, angle, distance)
+        found = _of_the_linearisation(own, fastest / unit)
+    else:
+        found = _of_samples(own, fastest / unit, angle, distance)
+    return None if found is None else found.in_unit(unit)
 
 
 def _least(

@@ -11,14 +11,12 @@ they are; it is confirmed at random configurations, not proved.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import product
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -29,6 +27,7 @@ from concur.certify._arrays import above
 from concur.certify._bounds import rational, root_above, solve
 from concur.certify._certificate import Certificate, _reporting, _versions
 from concur.certify._disturbances import check_square
+from concur.certify._files import write_document
 from concur.certify._intervals import PRECISION, Walker, flint, interval
 from concur.certify._operating_box import Bounds, Demand, bound_box
 from concur.certify._operating_counterexample import (
@@ -37,6 +36,7 @@ from concur.certify._operating_counterexample import (
     strong_state,
 )
 from concur.certify._operating_graph import Graph, momentum_size
+from concur.certify._recheck_document import OPERATING
 from concur.certify._status import Status
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
@@ -45,10 +45,9 @@ from concur.errors import OutputError, UnknownNameError
 from concur.mechanism import scalar
 from concur.reduction import MomentumReduction
 
-FORMAT = "concur operating box"
-
 _SMALL = 0.1  # controls below this part of the largest need not be known as sharply
 _FARTHEST = 1e6  # rad and m: beyond it neighbouring floats are no places of a joint
+_NOTHING = 1e-300  # N and N m: a bound of this size is one of zero
 _PLACES = 16  # boxes in whose middle a state beyond the limits is looked for
 
 __all__ = ["OperatingCertificate", "OperatingCounterexample", "error_bounds", "operating_bounds"]
@@ -126,10 +125,15 @@ class OperatingCertificate:
         path : str or os.PathLike
             File to write, JSON. It records what was proved; `recheck` is for certificates of the
             error dynamics and does not verify it.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be written.
         """
         numbers = {name: _finite(getattr(self, name)) for name in ("lower", "upper", "limits")}
         document = {
-            "format": FORMAT,
+            "format": OPERATING,
             "version": 1,
             "versions": _versions(),
             "status": self.status.name,
@@ -148,24 +152,70 @@ class OperatingCertificate:
             "left": self.left.tolist(),
             "counterexample": self.counterexample and self.counterexample.as_dict(),
         }
-        lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
-        Path(path).write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+        write_document(path, document)
+
+    @property
+    def margin_status(self) -> Status:
+        """Whether the margin alone is above `least` in all of the box."""
+        if self.counterexample is not None and self.counterexample.margin is not None:
+            return Status.REFUTED
+        proved = self.margin is not None and self.margin > self.least
+        return Status.PROVED if proved else Status.UNDECIDED
+
+    @property
+    def control_statuses(self) -> tuple[Status, ...]:
+        """Whether each control alone is bounded, and by its limits if it has any, shape (nu,)."""
+        found = []
+        for i, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
+            inside = math.isfinite(low) and math.isfinite(high)
+            if self.limits is not None:
+                inside = inside and self.limits[i, 0] <= low and high <= self.limits[i, 1]
+            strong = self.counterexample is not None and self.counterexample.control
+            refuted = strong == self.names[i]
+            found.append(
+                Status.PROVED if inside else Status.REFUTED if refuted else Status.UNDECIDED
+            )
+        return tuple(found)
 
     def __str__(self) -> str:
-        shown = "none" if self.margin is None else f"{self.margin:.4g}"
-        lines = [
-            f"{self.status.name}. {self.reason}",
-            f"Margin at least {shown} (asked for {self.least:.3g}, smallest met "
-            f"{self.margin_found:.4g}); {len(self.boxes)} boxes.",
-        ]
-        for i, low in enumerate(self.lower):
+        met = f"asked for more than {self.least:.3g}, smallest met {self.margin_found:.4g}"
+        lines = [f"{self.status.name}. {self.reason}"]
+        if self.margin is not None:
+            lines.append(f"Margin at least {self.margin:.4g} ({met}); {len(self.boxes)} boxes.")
+        elif len(self.boxes):
+            lines.append(f"No margin is proved ({met}); {len(self.boxes)} boxes.")
+        else:
+            lines.append(f"Margin: {met}.")
+        if not self.names:
+            lines.append("Torques: not bounded, as no speeds were stated.")
+        # A state that refutes is looked for before bounds are.
+        for i, low in enumerate(self.lower if len(self.boxes) else ()):
             limit = ""
             if self.limits is not None:
                 limit = f", limits {self.limits[i, 0]:.4g} to {self.limits[i, 1]:.4g}"
-            lines.append(
-                f"- {self.names[i]}: {low:.4g} to {self.upper[i]:.4g} {self.units[i]}{limit}"
-            )
+            bounds = range_text(low, self.upper[i])
+            unit = f" {self.units[i]}" if math.isfinite(low) else ""
+            lines.append(f"- {self.names[i]}: {bounds}{unit}{limit}")
         return "\n".join(lines)
+
+
+def range_text(low: float, high: float) -> str:
+    """Write down the bounds of a control.
+
+    Parameters
+    ----------
+    low, high : float
+        Lower and upper bound; infinite when nothing is proved.
+
+    Returns
+    -------
+    str
+        Of four digits. The smallest floats, which bound a zero outwards, are written as zero.
+    """
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return "no bound"
+    low, high = (0.0 if abs(value) < _NOTHING else float(value) for value in (low, high))
+    return f"{low:.4g} to {high:.4g}"
 
 
 def error_bounds(certificate: Certificate, norm: float) -> tuple[np.ndarray, np.ndarray]:
@@ -254,7 +304,7 @@ def operating_bounds(
         bounded, not the torque.
     acceleration : float or array_like
         Largest size of each component of the demanded acceleration, shape (size,), m/s^2 and
-        rad/s^2.
+        rad/s^2. This and the errors need `speeds` beside them.
     pose_error, velocity_error : float or array_like
         Largest sizes of the components of x and ve, shape (size,), m and rad, m/s and rad/s:
         zero on the reference, or from `error_bounds`.
@@ -281,8 +331,9 @@ def operating_bounds(
     Raises
     ------
     OutputError
-        If a range, bound or option is missing or out of range, the law measures all velocities,
-        or torque is asked for where there are more controls than outputs.
+        If a range, bound or option is missing or out of range, accelerations or errors are
+        stated without speeds, the law measures all velocities, or torque is asked for where there
+        are more controls than outputs.
     UnknownNameError
         If a joint, speed or control does not exist.
     ShapeError, NonFiniteError
@@ -319,6 +370,11 @@ def operating_bounds(
         wanted = max(wanted, _least(servo))  # the torque is another one where it is damped
     demand, largest, bounds = None, None, None
     stated: dict[str, np.ndarray] = {}
+    parts = {
+        "acceleration": _read_sizes(servo, acceleration, "acceleration", where),
+        "pose_error": _read_sizes(servo, pose_error, "pose_error", where),
+        "velocity_error": _read_sizes(servo, velocity_error, "velocity_error", where),
+    }
     if speeds is not None:
         check_square(servo, f"{where}, torque")
         if servo.ns != servo.nu:
@@ -329,11 +385,6 @@ def operating_bounds(
                 cure="Leave the speeds out: the margin alone can be bounded.",
             )
         own = _read_speeds(servo, speeds, where)
-        parts = {
-            "acceleration": _read_sizes(servo, acceleration, "acceleration", where),
-            "pose_error": _read_sizes(servo, pose_error, "pose_error", where),
-            "velocity_error": _read_sizes(servo, velocity_error, "velocity_error", where),
-        }
         largest = np.concatenate([own, _body_momentum(servo, distance, where)])
         demand = _demand(servo, **parts, where=where)
         stated = {"speeds": own, **parts}
@@ -347,6 +398,16 @@ def operating_bounds(
             came="limits alone",
             cure="State how fast the joints may turn: speeds=0.5.",
         )
+    else:
+        for name, sizes in parts.items():
+            if sizes.any():
+                raise OutputError(
+                    f"{where}, `{name}`",
+                    expected="speeds beside it, as only then the torque is bounded",
+                    came="none",
+                    cure="State how fast the joints may turn, such as speeds=0.5, or leave it out "
+                    "to bound the margin alone.",
+                )
     graph = Graph(servo, tuple(named), largest, where)
     labels = _coordinate_names(servo)
     missing = [labels[i] for i in graph.coordinates if i not in named]
@@ -482,16 +543,14 @@ class _Search:
         elif not left:
             status = Status.PROVED
             reason = "The decoupling matrix is regular in all of the box"
-            reason += "." if not nu else " and the torque is bounded."
+            reason += " and the torque is bounded." if nu else "; torques are not bounded."
             if self.limits is not None:
                 reason = reason[:-1] + " by its limits."
         else:
             status = Status.UNDECIDED
-            reason = f"{len(left)} of {len(self.leaves)} boxes are left"
+            reason = f"{len(left)} of {len(self.leaves)} boxes are left{self._lacks()}"
             if self.tested + 2 > self.budget:
-                reason += f" after {self.tested}; a larger budget or a smaller box may do."
-            else:
-                reason += ": the bounds of the torque reach beyond its limits there."
+                reason += f" {self.tested} were looked at; a larger budget or a smaller box may do."
         k = len(ranges)
         return OperatingCertificate(
             status,
@@ -513,9 +572,21 @@ class _Search:
             self.counterexample,
         )
 
+    def _lacks(self) -> str:
+        """What is not proved in boxes that are left, and in how many of them."""
+        weak = sum(b.margin is None or not b.margin > self.least for _, _, b in self.leaves)
+        strong = sum(not self._moderate(b) for _, _, b in self.leaves)
+        words = [f"in {weak} the margin is not proved to be above {self.least:.3g}"] * (weak > 0)
+        beyond = "within its limits" if self.limits is not None else "bounded"
+        words += [f"in {strong} the torque is not proved to be {beyond}"] * (strong > 0)
+        return ": " + ", ".join(words) + "."
+
     def _good(self, found: Bounds) -> bool:
         if found.margin is None or not (found.margin > self.least):
             return False
+        return self._moderate(found)
+
+    def _moderate(self, found: Bounds) -> bool:
         sound = np.isfinite(found.lower).all() and np.isfinite(found.upper).all()
         if self.limits is None:
             return bool(sound)

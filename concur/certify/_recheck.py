@@ -42,12 +42,11 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from os import PathLike
-from pathlib import Path
 
 import numpy as np
 
 from concur.certify._recheck_boxes import check_decay, contradicts
-from concur.certify._recheck_document import UNITS, StoredChannel, StoredProof, read
+from concur.certify._recheck_document import UNITS, StoredChannel, StoredProof, as_path, read
 from concur.certify._recheck_finding import Finding, Rejection, require
 from concur.certify._recheck_rational import combine, definite, diagonal, symmetric
 from concur.certify._status import Status
@@ -73,7 +72,8 @@ def recheck(path: str | PathLike[str], budget: int = 200_000) -> Status:
     Raises
     ------
     DescriptionError
-        If the file is no certificate, is not complete, or was changed after it was written.
+        If the file is no certificate of the error dynamics, is not complete, or was changed after
+        it was written, or the path is none.
     """
     return examine(path, budget).status
 
@@ -96,9 +96,10 @@ def examine(path: str | PathLike[str], budget: int = 200_000) -> Finding:
     Raises
     ------
     DescriptionError
-        If the file is no certificate, is not complete, or was changed after it was written.
+        If the file is no certificate of the error dynamics, is not complete, or was changed after
+        it was written, or the path is none.
     """
-    proof = read(Path(path))
+    proof = read(as_path(path))
     try:
         # Overflow ends as a bound that proves nothing; there is nothing to warn of.
         with np.errstate(all="ignore"):

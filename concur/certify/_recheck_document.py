@@ -54,6 +54,7 @@ import json
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
+from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -64,6 +65,7 @@ from concur.certify._status import Status
 from concur.errors import DescriptionError
 
 FORMAT = "concur certificate"
+OPERATING = "concur operating box"
 VERSION = 1
 
 # Dimension and unit of each component of the groups a law may have.
@@ -204,6 +206,36 @@ def _refuse(where: str, expected: str, came: object, cure: str = "") -> NoReturn
     )
 
 
+def as_path(value: object) -> Path:
+    """Return a path that was given.
+
+    Parameters
+    ----------
+    value : object
+        What a user gave.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+
+    Raises
+    ------
+    DescriptionError
+        If it is none.
+    """
+    if isinstance(value, (str, PathLike)):
+        path = value if isinstance(value, str) else value.__fspath__()
+        if isinstance(path, str):
+            return Path(path)
+    raise DescriptionError(
+        "certificate, `path`",
+        expected="the path of a file",
+        came=f"{type(value).__name__} {value!r:.40}",
+        cure='Name a file, such as "proof.json".',
+    )
+
+
 def read(path: Path) -> StoredProof:
     def constant(name: str) -> NoReturn:
         _refuse(f"`{path.name}`", "finite numbers", name)
@@ -215,12 +247,19 @@ def read(path: Path) -> StoredProof:
 
     try:
         text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:
         _refuse(f"`{path}`", "a file that can be read as text", str(error))
     try:
         document = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
         _refuse(f"`{path.name}`", "JSON", str(error))
+    if isinstance(document, dict) and document.get("format") == OPERATING:
+        _refuse(
+            f"`{path.name}`",
+            "the proof of a certificate of the error dynamics",
+            "bounds of an operating box, which cannot be rechecked",
+            "Compute them again with `operating_bounds`.",
+        )
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         _refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
     if document.get("version") != VERSION or isinstance(document["version"], bool):

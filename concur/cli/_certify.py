@@ -32,6 +32,7 @@ from concur.certify import (
     tube,
 )
 from concur.certify._certificate import ChannelCertificate, Method
+from concur.certify._operating import range_text
 from concur.cli._decay import Decay, simulate_decay
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
@@ -497,17 +498,19 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     table.add_column("status")
     for name in ("proved", "limits"):
         table.add_column(name, justify="right")
-    margin = "" if found.margin is None else f"at least {found.margin:.4g}"
-    table.add_row(
-        "margin of the decoupling matrix",
-        _MARKS[found.status],
-        margin,
-        f"above {found.least:.3g}",
-    )
-    for i, name in enumerate(found.names):
+    margin = f"none; {found.margin_found:.4g} was met"
+    if found.margin is not None:
+        margin = f"at least {found.margin:.4g}"
+    wanted = f"above {found.least:.3g}"
+    mark = _MARKS[found.margin_status]
+    table.add_row("margin of the decoupling matrix", mark, margin, wanted)
+    for i, (name, status) in enumerate(zip(found.names, found.control_statuses, strict=True)):
         limit = "" if found.limits is None else _pair(*found.limits[i])
-        bounds = f"{_pair(found.lower[i], found.upper[i])} {found.units[i]}"
-        table.add_row(escape(name), "", bounds, limit)
+        bounds = range_text(found.lower[i], found.upper[i])
+        unit = f" {found.units[i]}" if math.isfinite(found.lower[i]) else ""
+        table.add_row(escape(name), _MARKS[status], bounds + unit, limit)
+    if not found.names:
+        table.add_row("torques", "", "not bounded", "no speeds stated")
     console.print(table)
     if found.status is not Status.PROVED:
         console.print(escape(f"operating box: {found.reason}"), highlight=False)
@@ -534,7 +537,9 @@ def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:
 
 def _table(result: CertifyResult) -> Table:
     found = result.certificate
-    title = f"Certificate, method {found.method}, angle {math.degrees(found.angle):.4g} deg"
+    title = f"Certificate, method {found.method}"
+    if any(part.angle is not None for part in found.parts):
+        title += f", angle {math.degrees(found.angle):.4g} deg"
     table = Table(title=title, title_justify="left")
     table.add_column("channel")
     table.add_column("status")

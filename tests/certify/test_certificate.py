@@ -23,7 +23,7 @@ from concur.control._output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import ConcurError, NonFiniteError, OutputError, ShapeError
+from concur.errors import ConcurError, DescriptionError, NonFiniteError, OutputError, ShapeError
 from concur.reduction import reduce
 from tests.certify._stored import total_map, write
 
@@ -390,6 +390,41 @@ def test_options_that_are_no_numbers(name):
         certify(loop(Pose()), **{"angle": 1.0, name: np.nan})
     with pytest.raises(ShapeError, match=name):
         certify(loop(Pose()), **{"angle": 1.0, name: [1.0, 2.0]})
+
+
+def test_only_outputs_that_rotate_need_an_angle(tmp_path):
+    plain = certify(loop(Product([Vector("xy"), Vector("xyz")])))
+    assert plain.status is Status.PROVED
+    assert plain.rate == certify(loop(Product([Vector("xy"), Vector("xyz")])), 1.0).rate
+    assert all(part.angle is None for part in plain.parts)
+    plain.save(tmp_path / "proof.json")
+    assert recheck(tmp_path / "proof.json") is Status.PROVED
+    for group in (Angle(), Rotation(), PlanarPose(), Product([Vector("xy"), Pose()])):
+        with pytest.raises(OutputError, match=r"angle=1\.0"):
+            certify(loop(group))
+
+
+@pytest.mark.parametrize("unit", [2.0**-30, 2.0**-7, 2.0**17])
+def test_the_unit_of_time_does_not_matter(unit):
+    for group in (Product([Vector("xy"), Vector("xyz")]), Pose()):
+        usual = certify(loop(group, 1.0, 1.0), 1.0)
+        other = certify(loop(group, unit**2, unit), 1.0)
+        assert other.status is Status.PROVED
+        assert other.rate == pytest.approx(unit * usual.rate, rel=5e-3)
+
+
+def test_gains_of_very_quick_loops_are_proved():
+    assert certify(loop(Product([Vector("xy"), Vector("xyz")]), 1e10, 1e5)).status is Status.PROVED
+    assert certify(loop(Pose(), 1e-4, 2e-2), 1.0).status is Status.PROVED
+
+
+@pytest.mark.parametrize("path", ["", "no/folder.json", None, b"proof.json"])
+def test_what_cannot_be_written_is_told(certificates, tmp_path, path):
+    target = tmp_path / path if isinstance(path, str) else path
+    with pytest.raises(DescriptionError, match="file"):
+        certificates["R3"].save(target)
+    with pytest.raises(DescriptionError, match="file"):
+        recheck(target)
 
 
 def test_what_is_no_law():

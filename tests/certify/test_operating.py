@@ -15,7 +15,14 @@ import pytest
 import concur as cc
 from concur.certify import OperatingCertificate, Status, error_bounds, operating_bounds
 from concur.control import Servo
-from concur.errors import ConcurError, OutputError, ShapeError, UnknownNameError
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    NonFiniteError,
+    OutputError,
+    ShapeError,
+    UnknownNameError,
+)
 
 ELBOW = {"turret": (-0.2, 0.0), "upper_arm": (0.9, 1.1), "forearm": (-1.7, -1.5)}
 ASKED = {"speeds": 0.4, "acceleration": 0.3, "pose_error": 0.05, "velocity_error": 0.1}
@@ -289,7 +296,7 @@ def test_what_is_saved_can_be_read(tmp_path: Path) -> None:
     wide.save(tmp_path / "refuted.json")
     document = json.loads((tmp_path / "refuted.json").read_text())
     assert document["counterexample"]["control"] == wide.counterexample.control  # type: ignore[union-attr]
-    with pytest.raises(ConcurError, match="operating box"):
+    with pytest.raises(DescriptionError, match="operating box, which cannot be rechecked"):
         cc.recheck(tmp_path / "box.json")
 
 
@@ -298,6 +305,47 @@ def test_without_speeds_there_is_no_torque() -> None:
     assert found.status is Status.PROVED
     assert found.torque.shape == (0,)
     assert "N m" not in str(found)
+    assert "not bounded" in found.reason
+    assert "no speeds were stated" in str(found)
+
+
+def test_a_margin_that_is_refuted_is_shown_without_bounds() -> None:
+    ranges = {"turret": (-0.2, 0.2), "upper_arm": (0.5, 0.9), "forearm": (-0.4, 0.3)}
+    found = operating_bounds(rover(), ranges, speeds=0.1, limits=40.0)
+    assert found.status is found.margin_status is Status.REFUTED
+    assert found.control_statuses == (Status.UNDECIDED,) * 5
+    for word in ("none", "inf", "boxes", "left_wheel"):
+        assert word not in str(found)
+
+
+def test_margin_and_controls_are_judged_apart() -> None:
+    found = operating_bounds(rover(), ELBOW, **ASKED, limits=5.0)
+    assert found.status is Status.REFUTED
+    assert found.counterexample is not None
+    wrong = found.names.index(str(found.counterexample.control))
+    assert found.control_statuses[wrong] is Status.REFUTED
+    assert found.margin_status is Status.UNDECIDED  # nothing was looked for after that
+    assert proved_rover().margin_status is Status.PROVED
+    assert set(proved_rover().control_statuses) == {Status.PROVED}
+    one = operating_bounds(rover(), ELBOW, **ASKED, tolerance=10.0)
+    limits = {"forearm": float(0.99 * one.upper[4])}
+    between = operating_bounds(rover(), ELBOW, **ASKED, limits=limits, budget=1)
+    assert between.status is between.control_statuses[4] is Status.UNDECIDED
+    assert set(between.control_statuses[:4]) == {between.margin_status} == {Status.PROVED}
+    assert "1 the torque is not proved" in between.reason
+
+
+def test_a_control_that_needs_nothing_has_zeros() -> None:
+    found = operating_bounds(rover(), ELBOW, speeds=0.0)
+    assert found.upper[0] <= 1e-300
+    assert "- left_wheel: 0 to 0 N m" in str(found)
+
+
+@pytest.mark.parametrize("path", ["", "no/folder.json", None])
+def test_what_cannot_be_written_is_told(tmp_path: Path, path: str | None) -> None:
+    target: Any = None if path is None else tmp_path / path
+    with pytest.raises(DescriptionError, match="file"):
+        proved_rover().save(target)
 
 
 @pytest.mark.parametrize(
@@ -315,6 +363,10 @@ def test_without_speeds_there_is_no_torque() -> None:
         ({"speeds": [1.0, 2.0]}, ShapeError, "speeds"),
         ({"speeds": {"turret": 1.0}}, UnknownNameError, "left_wheel"),
         ({"speeds": 1.0, "acceleration": math.inf}, ConcurError, "acceleration"),
+        ({"acceleration": math.nan}, NonFiniteError, "acceleration"),
+        ({"acceleration": 0.1}, OutputError, "acceleration.*speeds"),
+        ({"pose_error": 0.1}, OutputError, "pose_error.*speeds"),
+        ({"velocity_error": [0.0] * 4 + [0.1]}, OutputError, "velocity_error.*speeds"),
         ({"speeds": 1.0, "limits": {"arm": 1.0}}, UnknownNameError, "arm"),
         ({"budget": 0}, OutputError, "budget"),
         ({"tolerance": 0.0}, OutputError, "tolerance"),

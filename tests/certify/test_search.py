@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from concur.certify import _search
+from concur.certify import _problem
 from concur.certify._search import search
 from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import ConcurError, OutputError
@@ -139,6 +139,20 @@ def test_poses_with_diagonal_gains_have_a_form():
         assert slack(owner, found.P, found.alpha, x, rng.normal(size=6) * 0.3) > 0.0
 
 
+@pytest.mark.parametrize("group", [Vector("xy"), Rotation(), Pose()], ids=["R2", "SO3", "SE3"])
+@pytest.mark.parametrize("frequency", [2.0**-30, 2.0**-7, 2.0**17])
+def test_the_unit_of_time_does_not_matter(group, frequency):
+    usual = search(channel(group, 1.0, 1.0), 1.0, 1.0)
+    other = search(channel(group, frequency**2, frequency), 1.0, 1.0)
+    assert other.alpha == pytest.approx(frequency * usual.alpha, rel=5e-3)
+    rng = np.random.default_rng(8)
+    owner = channel(group, frequency**2, frequency)
+    for _ in range(100):
+        x = random_error(owner, rng, 1.0, 1.0 if owner.size == 6 else 0.0)
+        ve = frequency * rng.normal(size=owner.size)
+        assert slack(owner, other.P, other.alpha, x, ve) > 0.0
+
+
 @pytest.mark.parametrize("backoff", [-0.1, 1.0, float("nan")])
 def test_a_back_off_out_of_its_range_is_refused(backoff):
     with pytest.raises(OutputError, match="backoff"):
@@ -147,7 +161,7 @@ def test_a_back_off_out_of_its_range_is_refused(backoff):
 
 @pytest.mark.parametrize("missing", ["cvxpy", "clarabel"])
 def test_without_a_solver_the_extra_is_named(monkeypatch, missing):
-    found = _search.find_spec
-    monkeypatch.setattr(_search, "find_spec", lambda n: None if n == missing else found(n))
+    found = _problem.find_spec
+    monkeypatch.setattr(_problem, "find_spec", lambda n: None if n == missing else found(n))
     with pytest.raises(ConcurError, match=r"concur\[certify\]"):
         search(CHANNELS["SO3"], 1.0)

@@ -64,7 +64,7 @@ def test_a_rover_decays_from_any_start(rover):
     assert [row["level"] for row in answer["channels"]] == [None, None]
     assert answer["start"]["covered"]
     # There is no angle that a rate could depend on.
-    assert {path.name for path in folder.iterdir()} == {"proof.json", "decay.png"}
+    assert {path.name for path in folder.iterdir()} == {"proof.json", "decay.png", "operating.json"}
 
 
 def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
@@ -92,7 +92,7 @@ def test_a_disturbance_has_tubes(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     answer = json.loads(result.stdout)
     assert answer["disturbance"] == 0.09
-    files = {"proof.json", "decay.png", "tube_1.png", "tube_2.png"}
+    files = {"proof.json", "decay.png", "tube_1.png", "tube_2.png", "operating.json"}
     assert {p.name for p in tmp_path.iterdir()} == files
     for found, stiffness, size in zip(answer["tubes"], (4.0, 9.0), (2, 3), strict=True):
         assert found["status"] == "PROVED"
@@ -199,7 +199,7 @@ def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):
     assert answer["status"] == answer["recheck"] == "REFUTED"
     assert answer["against"]
     assert not answer["start"]["covered"]
-    assert {p.name for p in tmp_path.iterdir()} == {"proof.json"}
+    assert {p.name for p in tmp_path.iterdir()} == {"proof.json", "operating.json"}
     shown = run(path, "--out", tmp_path)
     assert shown.exit_code == 1
     assert "refuted" in shown.output

@@ -28,9 +28,22 @@ forearm = [-1.65, {end}]
 """
 
 
+BARE = """
+[operating]
+{field}
+
+[operating.ranges]
+turret = [-0.05, 0.05]
+upper_arm = [0.95, 1.05]
+forearm = [-1.65, -1.55]
+"""
+
+
 def run(folder: Path, box: str, *options: str) -> Result:
     task = folder / "task.toml"
-    task.write_text(TASK + box)
+    own, table, _ = TASK.partition("# `concur certify` proves")
+    assert table
+    task.write_text(own + box)
     return CliRunner().invoke(main, ["certify", str(task), "--out", str(folder), *options])
 
 
@@ -42,6 +55,15 @@ def test_a_box_is_proved(tmp_path: Path) -> None:
     assert document["status"] == "PROVED"
     assert document["margin"] > 0.5
     assert max(document["upper"]) < 10.0
+
+
+def test_a_box_without_speeds_says_that_torques_are_not_bounded(tmp_path: Path) -> None:
+    result = run(tmp_path, BARE.format(field=""))
+    assert result.exit_code == 0, result.output
+    assert "not bounded" in result.stdout
+    refused = run(tmp_path, BARE.format(field="acceleration = 0.2"))
+    assert refused.exit_code == 2
+    assert "speeds" in refused.output
 
 
 @pytest.mark.parametrize(("limit", "end", "words"), [(3.0, -1.55, "limit"), (40.0, 0.1, "margin")])
