@@ -176,7 +176,7 @@ class Evaluator:
     def view(self, *arguments: Any) -> Any:
         """Evaluate at NumPy arguments and hand out the buffers themselves.
 
-        Nothing is allocated, and the results hold until the next call of any thread only.
+        Nothing is allocated, and the results hold until the next call only: one thread at a time.
 
         Parameters
         ----------
@@ -193,8 +193,7 @@ class Evaluator:
         ShapeError, NonFiniteError, ConcurError
             As when called.
         """
-        with self._lock:
-            self._run(arguments)
+        self._run(arguments)
         return self._views
 
     def _run(self, arguments: tuple[Any, ...]) -> None:
