@@ -16,6 +16,7 @@ from concur.certify._arrays import above, array, below, floats, matrix
 from concur.certify._intervals import PRECISION, Walker, flint, interval
 from concur.certify._operating_box import law_matrix
 from concur.certify._operating_graph import Graph
+from concur.reduction import MomentumReduction
 
 _SAMPLES = 128
 _PLACES = 12
@@ -189,7 +190,8 @@ def strong_state(
     corners = _signs(servo.ns)
     fixed = np.zeros(len(speeds) - servo.ns)
     if len(fixed):
-        momentum = np.asarray(model.body_momentum(graph.neutral))  # type: ignore[attr-defined]
+        assert isinstance(model, MomentumReduction)  # others have no such terms
+        momentum = np.asarray(model.body_momentum(graph.neutral))
         bounds = speeds[servo.ns :]
         fixed = np.divide(momentum, bounds, out=np.zeros_like(momentum), where=bounds > 0.0)
     w = np.hstack([corners, np.tile(fixed, (len(corners), 1))])

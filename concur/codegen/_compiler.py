@@ -1,7 +1,7 @@
 """C compilers: find one, compile sources to a library, and keep what was compiled.
 
 Flags keep values up to rounding: `-ffp-contract=fast` fuses a multiplication and an addition, which
-rounds once instead of twice (a sixth less time for the law of a free-flyer); `-fno-math-errno`
+rounds once instead of twice; `-fno-math-errno`
 and `-fno-trapping-math` give up only what nobody reads, `errno` and the flags of the floating-point
 unit. Never `-ffast-math`: it deletes the tests for NaN that keep torque in.
 """
@@ -327,7 +327,7 @@ def say_once(message: str) -> None:
 
 def _flags(code: Sources) -> tuple[str, ...]:
     if code.assignments <= WHOLE:
-        # Ordered before registers are chosen: a tenth less time. Clang does so anyway.
+        # Ordered before registers are chosen: fewer waits. Clang does so anyway.
         return ("-O3", "-fschedule-insns", *FLAGS)
     return ("-O2" if code.assignments <= LONG else "-O1", *FLAGS)
 

@@ -1,10 +1,9 @@
 """C sources of CasADi functions, cut so that a compiler is done with them in time.
 
 CasADi writes a function as one block of assignments, however long it is. A compiler's register
-allocation grows faster than the block: gcc 12 needs 1 s for 6 thousand assignments, 16 s for 25
-thousand, and does not come to an end on 240 thousand. Cut into parts of a few hundred, which
-hand over what the later ones need in an array, 25 thousand take 4 s at the same speed (5.4 against
-5.1 us), 240 thousand 17 s at -O1. Short functions stay whole: there the handing over costs more.
+allocation grows faster than the block, and does not come to an end on the longest. Parts of a few
+hundred, which hand over what the later ones need in an array, are compiled in a time that grows
+with their number. Short functions stay whole: there the handing over costs more.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ FILE = 12_000
 """Assignments in one file: files are compiled side by side."""
 
 LONG = 60_000
-"""Assignments above which compile time is worth more than the last tenth of speed."""
+"""Assignments above which compile time is worth more than the last of speed."""
 
 _BLOCK = re.compile(
     r"^static int (?P<name>\w+)\(const casadi_real\*\* arg, casadi_real\*\* res, "

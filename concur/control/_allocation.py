@@ -49,6 +49,7 @@ import numpy as np
 
 from concur.codegen import as_floats
 from concur.codegen._c_programme import programme_hole
+from concur.codegen._finite import FINITE, zero_unless_finite
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 
 INPUTS = (
@@ -134,7 +135,7 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
     choice = ca.if_else(usable, 1 + within, 0)
     choose = ca.Function("choose", data, [choice])
 
-    rest = ca.if_else(_finite(offset), _zero_unless_finite(offset), 0)
+    rest = ca.if_else(_finite(offset), zero_unless_finite(offset), 0)
     refused = _case(
         "refused", data, (ca.SX(ns, 1), rest, ca.SX(0), ca.SX(n, 1), ca.SX(1), ca.SX(0))
     )
@@ -412,8 +413,8 @@ def _guard(n: int, ns: int) -> ca.Function:
         ca.SX.sym(name, size) for name, size in shapes.items()
     ]
     lower, upper = ca.SX.sym("lower", ns), ca.SX.sym("upper", ns)
-    clipped = ca.fmin(ca.fmax(_zero_unless_finite(u), lower), upper)
-    values = [_zero_unless_finite(value) for value in (sdot, clipped, scale, lost)]
+    clipped = ca.fmin(ca.fmax(zero_unless_finite(u), lower), upper)
+    values = [zero_unless_finite(value) for value in (sdot, clipped, scale, lost)]
     sound = ca.logic_and(status, _finite(sdot, u, scale, lost))
     return ca.Function("guard", [*given, lower, upper], [*values, active, sound])
 
@@ -427,12 +428,7 @@ def _widths(lower: Any, upper: Any, otherwise: Any) -> Any:
 
 
 def _finite(*values: Any) -> Any:
-    # `x == x` would be folded to true; a comparison with a NaN is false.
-    return _all(ca.vertcat(*(ca.fabs(ca.vec(ca.densify(value))) <= 1e300 for value in values)))
-
-
-def _zero_unless_finite(values: Any) -> Any:
-    return ca.if_else(ca.fabs(values) <= 1e300, values, 0)
+    return _all(ca.vertcat(*(ca.fabs(ca.vec(ca.densify(value))) <= FINITE for value in values)))
 
 
 def _all(conditions: Any) -> Any:

@@ -10,14 +10,13 @@ import casadi as ca
 
 from concur.codegen import FmuModel, FmuVariable, write_fmu
 from concur.codegen._exported import Signal
+from concur.codegen._finite import zero_unless_finite
 from concur.control._allocation import HOLE
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
 from concur.control._tick import TickStatus, tick_function
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
-
-_FINITE = 1e300
 
 
 def export_fmu(
@@ -125,5 +124,5 @@ def _function(servo: Servo) -> ca.Function:
 
 def _told(size: int) -> ca.Function:
     inputs = [ca.SX.sym("pivot"), ca.SX.sym("missed", size), ca.SX.sym("scale")]
-    told = [ca.if_else(ca.fabs(x) <= _FINITE, x, 0.0) for x in inputs]
+    told = [zero_unless_finite(x) for x in inputs]
     return ca.Function("told", inputs, told)

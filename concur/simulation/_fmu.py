@@ -9,6 +9,7 @@ import casadi as ca
 
 from concur.codegen import DRIFT, Array, FmuModel, FmuVariable
 from concur.codegen._exported import Entry, Signal
+from concur.codegen._finite import FINITE
 from concur.control._fmu import variable_of
 from concur.control._signals import plain
 from concur.control._tick import velocity_at
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
 
 SLIP = 1e-6
 """Share of the velocities by which wheels may slip at the start."""
-
-_FINITE = 1e300
 
 
 def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel:
@@ -178,7 +177,7 @@ def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
         else:
             v = model.velocity(q, s)
     v = ca.densify(v)
-    sound = ca.fabs(ca.sum1(ca.fabs(q)) + ca.sum1(ca.fabs(v))) <= _FINITE
+    sound = ca.fabs(ca.sum1(ca.fabs(q)) + ca.sum1(ca.fabs(v))) <= FINITE
     for start in robot.quaternions:
         square = ca.sumsqr(q[start : start + 4])
         sound = ca.logic_and(sound, ca.fabs(square - 1.0) < DRIFT)
