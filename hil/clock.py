@@ -1,0 +1,83 @@
+"""Time for the loop: monotonic seconds, and a way to wait for an instant.
+
+Wall-clock time is never used: it may jump. `SteppedClock` lets a loop run without real time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+SPIN = 200e-6
+"""The last part of a wait, s, spent in asking the clock: sleeping wakes too late."""
+
+
+class Clock(Protocol):
+    """What the loop knows of time."""
+
+    def now(self) -> float:
+        """Seconds since some instant; never goes back."""
+        ...
+
+    def sleep_until(self, instant: float) -> None:
+        """Return at `instant` or, if that has passed, at once."""
+        ...
+
+
+class MonotonicClock:
+    """The monotonic clock of the machine: sleeps, then spins.
+
+    Parameters
+    ----------
+    spin : float
+        Last part of each wait that is spent in asking the clock, s.
+    """
+
+    __slots__ = ("spin",)
+
+    def __init__(self, spin: float = SPIN) -> None:
+        self.spin = spin
+
+    def now(self) -> float:
+        """Seconds since the machine started."""
+        return time.monotonic_ns() * 1e-9
+
+    def sleep_until(self, instant: float) -> None:
+        """Return at `instant` or, if that has passed, at once."""
+        pause = instant - self.now() - self.spin
+        if pause > 0.0:
+            time.sleep(pause)
+        while self.now() < instant:
+            pass
+
+
+class SteppedClock:
+    """A clock that moves only when someone waits for it, and moves a world along.
+
+    Parameters
+    ----------
+    advance : callable, optional
+        Called with the instant that is reached, s; an emulated world moves up to it.
+    start : float
+        First instant, s.
+    """
+
+    __slots__ = ("_now", "advance")
+
+    def __init__(
+        self, advance: Callable[[float], object] | None = None, start: float = 1000.0
+    ) -> None:
+        self.advance = advance
+        self._now = start
+
+    def now(self) -> float:
+        """Instant that was reached."""
+        return self._now
+
+    def sleep_until(self, instant: float) -> None:
+        """Move to `instant`, unless it has passed."""
+        if instant > self._now:
+            self._now = instant
+        if self.advance is not None:
+            self.advance(self._now)

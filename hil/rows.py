@@ -1,0 +1,102 @@
+"""One row of numbers for each cycle: what is recorded, shown and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+SCALARS: tuple[tuple[str, str], ...] = (
+    ("cycle", ""),
+    ("time", "s"),  # of the loop's clock, at the start of the cycle
+    ("deadline", "s"),  # when it should have started
+    ("elapsed", "s"),  # since RUN began: argument of the reference; NaN before
+    ("compute", "s"),  # decode, state, tick, guard, encode
+    ("state", ""),  # `State` of the latch
+    ("reason", ""),  # `Reason` of the stop; 0: none
+    ("tick", ""),  # `TickStatus`
+    ("flags", ""),  # `Flag` bits of the guard's verdict
+    ("late", ""),  # counters so far
+    ("lost", ""),
+    ("stale", ""),
+    ("clipped", ""),
+    ("pose_age", "s"),  # age of the last external pose; NaN: none
+)
+"""Scalar columns and their units."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where each quantity stands in a row of float64.
+
+    Parameters
+    ----------
+    axes : tuple of str
+        Names of the axes.
+    nq, ns : int
+        Lengths of the estimated state.
+    pose_size, size : int
+        Lengths of the reference's pose, and of its twist, its acceleration and of the error.
+    """
+
+    axes: tuple[str, ...]
+    nq: int
+    ns: int
+    pose_size: int
+    size: int
+    spans: Mapping[str, slice] = field(init=False, repr=False, compare=False)
+    width: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        n = len(self.axes)
+        lengths = {name: 1 for name, _ in SCALARS} | {
+            "q": self.nq,
+            "s": self.ns,
+            "pose": self.pose_size,
+            "twist": self.size,
+            "acceleration": self.size,
+            "error": self.size,
+            "demand": n,  # what the law asked for
+            "torque": n,  # what left for the drives
+            "position": n,  # what the drives report
+            "velocity": n,
+            "measured": n,  # torque as the drives report it
+            "report_time": n,
+            "reports": n,
+            "invalid": n,
+            "enabled": n,
+            "fault": n,
+        }
+        spans, start = {}, 0
+        for name, length in lengths.items():
+            spans[name] = slice(start, start + length)
+            start += length
+        object.__setattr__(self, "spans", spans)
+        object.__setattr__(self, "width", start)
+
+    def views(self, row: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
+        """Views of one row, or of columns of many, by name.
+
+        Parameters
+        ----------
+        row : numpy.ndarray
+            Shape (width,) or (rows, width).
+
+        Returns
+        -------
+        dict of str to numpy.ndarray
+            Parts of the last axis.
+        """
+        return {name: row[..., span] for name, span in self.spans.items()}
+
+    def to_dict(self) -> dict[str, object]:
+        """What `Layout(**...)` needs, for a file."""
+        return {
+            "axes": list(self.axes),
+            "nq": self.nq,
+            "ns": self.ns,
+            "pose_size": self.pose_size,
+            "size": self.size,
+        }
