@@ -1,0 +1,107 @@
+"""The reference of a run, sampled ahead: the loop only looks it up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.control import Servo
+from concur.formats import Task
+from hil.errors import RigError
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Reference of a task at the instants of a loop.
+
+    Parameters
+    ----------
+    period : float
+        Time between instants, s.
+    pose : ndarray, shape (n, pose_size)
+        Demanded poses, flat, of all outputs in their order (m, rad, unit quaternions).
+    twist, acceleration : ndarray, shape (n, size)
+        Demanded velocities and accelerations (m/s, rad/s; m/s^2, rad/s^2).
+    """
+
+    period: float
+    pose: NDArray[np.float64]
+    twist: NDArray[np.float64]
+    acceleration: NDArray[np.float64]
+
+    def __len__(self) -> int:
+        return len(self.pose)
+
+    @property
+    def duration(self) -> float:
+        """Time of the last instant, s."""
+        return (len(self) - 1) * self.period
+
+
+def sample_plan(
+    task: Task,
+    servo: Servo,
+    period: float,
+    duration: float | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> Plan:
+    """Sample the reference of a task ahead of a run.
+
+    Parameters
+    ----------
+    task : Task
+        The task.
+    servo : Servo
+        Its servo.
+    period : float
+        Period of the loop, s.
+    duration : float, optional
+        Length of the run, s; the task's if not given.
+    progress : callable, optional
+        Called with the share that is done.
+
+    Returns
+    -------
+    Plan
+        The reference at 0, period, 2 period, ... up to the duration.
+
+    Raises
+    ------
+    RigError
+        If the duration is no positive number, or longer than the task's.
+    ConcurError
+        If the reference cannot be evaluated somewhere.
+    """
+    length = task.duration if duration is None else duration
+    if not 0.0 < length <= task.duration * (1.0 + 1e-12):
+        raise RigError(
+            "length of the run",
+            expected=f"a time above zero, at most the task's {task.duration:g} s",
+            came=f"{length!r:.40}",
+            cure="Leave it out to run the whole task, or make the task longer.",
+        )
+    count = int(np.floor(length / period + 1e-9)) + 1
+    pose = np.empty((count, servo.pose_size))
+    twist = np.empty((count, servo.size))
+    acceleration = np.empty((count, servo.size))
+    for k in range(count):
+        sample = task.reference(k * period)
+        pose[k], twist[k], acceleration[k] = (
+            np.asarray(part, dtype=float).reshape(-1) for part in servo.flat(sample)
+        )
+        if progress is not None and k % 64 == 0:
+            progress(k / count)
+    for array, name in ((pose, "pose"), (twist, "twist"), (acceleration, "acceleration")):
+        bad = ~np.isfinite(array).all(axis=1)
+        if bad.any():
+            raise RigError(
+                f"reference of `{task.name}`, {name} at {np.argmax(bad) * period:g} s",
+                expected="finite numbers",
+                came="NaN or infinite ones",
+                cure="Correct the reference there; nothing was sent to any drive.",
+            )
+    return Plan(period, pose, twist, acceleration)

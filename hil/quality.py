@@ -1,0 +1,123 @@
+"""Quality of service of a run: what came late, was lost, was stale, was clipped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+BINS = 4000
+"""Bins of the histograms, 1 us each; longer ones fall into the last."""
+
+
+@dataclass
+class Histogram:
+    """Durations counted by the microsecond; takes no memory as a run gets longer.
+
+    Attributes
+    ----------
+    counts : numpy.ndarray
+        Shape (BINS,); entry k counts durations from k to k + 1 us, the last all above.
+    largest : float
+        Longest duration, s.
+    """
+
+    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, dtype=np.int64))
+    largest: float = 0.0
+
+    def add(self, duration: float) -> None:
+        """Count one duration, s; what is no number counts as the longest."""
+        self.largest = max(self.largest, duration)
+        place = int(duration * 1e6) if 0.0 <= duration < BINS * 1e-6 else BINS - 1
+        self.counts[0 if duration < 0.0 else place] += 1
+
+    def quantile(self, share: float) -> float:
+        """Duration that a share of all stays below, s; NaN if there is none.
+
+        Parameters
+        ----------
+        share : float
+            0.5 for the median.
+        """
+        total = int(self.counts.sum())
+        if not total:
+            return float("nan")
+        place = int(np.searchsorted(np.cumsum(self.counts), share * total))
+        if place >= BINS - 1:
+            return self.largest
+        return min((place + 1) * 1e-6, self.largest)
+
+
+@dataclass
+class Quality:
+    """Counters of a run.
+
+    Attributes
+    ----------
+    cycles : int
+        Cycles that ran.
+    late : int
+        Cycles that began more than half a period after their deadline.
+    skipped : int
+        Deadlines that passed while an earlier cycle still ran: they had no cycle at all.
+    lost : int
+        Reports that did not come, summed over axes.
+    stale : int
+        Reports that came and said nothing new while the axis must have moved.
+    clipped : int
+        Cycles in which the guard bounded the torque.
+    invalid : int
+        Frames that were refused.
+    refused : int
+        Frames that the bus did not take.
+    unrecorded : int
+        Cycles that are in no record: the ring was overwritten before it was drained.
+    lateness, compute : Histogram
+        From deadline to start of a cycle; decode, state, tick, guard and encode together.
+    """
+
+    cycles: int = 0
+    late: int = 0
+    skipped: int = 0
+    lost: int = 0
+    stale: int = 0
+    clipped: int = 0
+    invalid: int = 0
+    refused: int = 0
+    unrecorded: int = 0
+    lateness: Histogram = field(default_factory=Histogram)
+    compute: Histogram = field(default_factory=Histogram)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """Counters and durations as words, for a table.
+
+        Returns
+        -------
+        list of (str, str)
+            What, and how much with its unit.
+        """
+
+        def durations(histogram: Histogram) -> str:
+            parts = (histogram.quantile(0.5), histogram.quantile(0.999), histogram.largest)
+            return "median {:.0f}, 99.9 % {:.0f}, largest {:.0f} us".format(
+                *(part * 1e6 for part in parts)
+            )
+
+        counters = ("cycles", "late", "skipped", "lost", "stale", "clipped", "invalid", "refused")
+        return [
+            *((name, str(getattr(self, name))) for name in (*counters, "unrecorded")),
+            ("lateness", durations(self.lateness)),
+            ("compute", durations(self.compute)),
+        ]
+
+    def to_dict(self) -> dict[str, float]:
+        """Counters, and durations in s, for machines."""
+        counts = {
+            name: float(value) for name, value in vars(self).items() if isinstance(value, int)
+        }
+        for name, histogram in (("lateness", self.lateness), ("compute", self.compute)):
+            counts[f"{name}_median"] = histogram.quantile(0.5)
+            counts[f"{name}_999"] = histogram.quantile(0.999)
+            counts[f"{name}_largest"] = histogram.largest
+        return counts
