@@ -276,6 +276,17 @@ class EmulatorSettings:
         Rate of the emulated motion capture, Hz; 0: none.
     pose_noise : float
         Its standard deviation, m and rad.
+    pose_latency : float
+        Time from a sample of it to its departure, s.
+    pose_loss : float
+        Share of its samples that are lost.
+    viscous, friction : mapping of str to float
+        Viscous (N m s/rad) and Coulomb friction (N m) by axis; zero where not named.
+    faults : tuple of mapping
+        Faults that happen by themselves, one table each: `kind`, `axis`, `at`, `lasting` and what
+        else `hil.emulator.Fault` knows.
+    control_port : int
+        UDP port of this machine at which faults are commanded; 0: none.
     """
 
     latency: float = 1e-3
@@ -284,6 +295,12 @@ class EmulatorSettings:
     seed: int = 0
     pose_rate: float = 0.0
     pose_noise: float = 0.0
+    pose_latency: float = 0.0
+    pose_loss: float = 0.0
+    viscous: Mapping[str, float] = field(default_factory=dict)
+    friction: Mapping[str, float] = field(default_factory=dict)
+    faults: tuple[Mapping[str, Any], ...] = ()
+    control_port: int = 0
 
 
 @dataclass(frozen=True, eq=False)
