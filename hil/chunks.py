@@ -1,0 +1,260 @@
+"""The file of a record: chunks that are only ever appended, each with its own checksum.
+
+Imports nothing but the standard library: the process that writes is ready at once.
+
+A chunk is a header of 28 bytes, little-endian, and a payload: four bytes CCRW, kind (uint32; 0: the
+layout as JSON, which opens the file; 1: rows of float64), number of the first row (int64), length
+of the payload in bytes (uint64), and CRC-32 (uint32) of the header before it with the payload. A
+chunk that is torn or changed is recognised and left out; those before and after it stay readable.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+MAGIC = b"CCRW"
+LAYOUT, ROWS = 0, 1
+_HEADER = struct.Struct("<4sIqQI")
+_CHECKED = _HEADER.size - 4
+LARGEST = 1 << 20
+"""Largest payload that is written, bytes: on a disk that fills up the last small one still fits."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A chunk that is whole.
+
+    Parameters
+    ----------
+    kind : int
+        LAYOUT or ROWS.
+    first : int
+        Number of its first row, counted from the start of the run.
+    start, end : int
+        Place of its payload in the file, bytes.
+    """
+
+    kind: int
+    first: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A part of the file that is no whole chunk.
+
+    Parameters
+    ----------
+    start, end : int
+        Its place, bytes.
+    why : str
+        What is wrong with it.
+    """
+
+    start: int
+    end: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"bytes {self.start} to {self.end}: {self.why}"
+
+
+def pack(kind: int, first: int, payload: bytes | memoryview) -> list[bytes | memoryview]:
+    """Header and payload of a chunk.
+
+    Parameters
+    ----------
+    kind : int
+        LAYOUT or ROWS.
+    first : int
+        Number of its first row.
+    payload : bytes-like
+        What it holds.
+
+    Returns
+    -------
+    list of bytes-like
+        The two parts, to be written one after the other.
+    """
+    start = _HEADER.pack(MAGIC, kind, first, len(payload), 0)[:_CHECKED]
+    checksum = zlib.crc32(payload, zlib.crc32(start))
+    return [start + struct.pack("<I", checksum), payload]
+
+
+def layout_chunk(layout: Mapping[str, Any]) -> list[bytes | memoryview]:
+    """The chunk that opens a file.
+
+    Parameters
+    ----------
+    layout : mapping
+        `Layout.to_dict()`.
+
+    Returns
+    -------
+    list of bytes-like
+        As of `pack`.
+    """
+    return pack(LAYOUT, 0, json.dumps(dict(layout)).encode())
+
+
+def scan(data: bytes | memoryview) -> Iterator[Chunk | Damage]:
+    """Go through a file from its start to its end.
+
+    Parameters
+    ----------
+    data : bytes-like
+        The whole file.
+
+    Yields
+    ------
+    Chunk or Damage
+        In the order of the file; together they cover it.
+    """
+    view = memoryview(data)
+    place, size = 0, len(view)
+    while place < size:
+        chunk, why = _chunk_at(view, place)
+        if chunk is not None:
+            yield chunk
+            place = chunk.end
+            continue
+        start = place
+        while chunk is None:
+            place = _find(view, place + 1)
+            if place < 0:
+                yield Damage(start, size, why)
+                return
+            chunk, _ = _chunk_at(view, place)
+        yield Damage(start, place, why)
+
+
+def _find(view: memoryview, start: int) -> int:
+    """Place of the next magic number; -1 if there is none."""
+    for begin in range(start, len(view), LARGEST):
+        # Pieces overlap by three bytes, or a magic number on a border would be missed.
+        found = bytes(view[begin : begin + LARGEST + 3]).find(MAGIC)
+        if found >= 0:
+            return begin + found
+    return -1
+
+
+def _chunk_at(view: memoryview, place: int) -> tuple[Chunk | None, str]:
+    head = view[place : place + _HEADER.size]
+    if head[:4] != MAGIC[: len(head)]:
+        return None, "no chunk begins here"
+    if len(head) < _HEADER.size:
+        return None, f"a header of {_HEADER.size} bytes that ends after {len(head)}"
+    _, kind, first, length, checksum = _HEADER.unpack(head)
+    start = place + _HEADER.size
+    if length > len(view) - start:
+        return None, f"a chunk of {length} bytes that ends after {len(view) - start}"
+    if zlib.crc32(view[start : start + length], zlib.crc32(head[:_CHECKED])) != checksum:
+        return None, "a chunk whose checksum does not fit"
+    return Chunk(kind, first, start, start + length), ""
+
+
+class ChunkFile:
+    """The file while it is written: it ends with a whole chunk whatever happens.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        File to write; rows are appended to one that is there.
+    layout : mapping
+        `Layout.to_dict()`.
+    width : int
+        Numbers in a row.
+
+    Attributes
+    ----------
+    path : str or os.PathLike
+        The file.
+    next : int
+        Number of the first row that is not in the file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], layout: Mapping[str, Any], width: int) -> None:
+        self.next = 0
+        self._row_bytes = 8 * width
+        self.path = path
+        self._layout = layout
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        self._size = self._whole_size()
+        self._synced = False
+
+    def _whole_size(self) -> int:
+        """Where the last whole chunk ends."""
+        with open(self.path, "rb") as file:
+            data = file.read()
+        size = 0
+        for part in scan(data):
+            if isinstance(part, Chunk):
+                size = part.end
+                if part.kind == ROWS:
+                    self.next = part.first + (part.end - part.start) // self._row_bytes
+        return size
+
+    def write(self, first: int, rows: memoryview) -> None:
+        """Append rows; without an error they are in the hands of the operating system.
+
+        Parameters
+        ----------
+        first : int
+            Number of the first of them.
+        rows : memoryview
+            Their bytes.
+
+        Raises
+        ------
+        OSError
+            If they cannot be written. The file then ends with the last whole chunk, `next` tells
+            what is in it, and the call may be repeated with what is not.
+        """
+        if not self._size:
+            self._append(layout_chunk(self._layout))
+        step = max(LARGEST // self._row_bytes, 1) * self._row_bytes
+        for begin in range(0, len(rows), step):
+            part = rows[begin : begin + step]
+            self._append(pack(ROWS, first, part))
+            first += len(part) // self._row_bytes
+            self.next = first
+
+    def _append(self, parts: list[bytes | memoryview]) -> None:
+        place = self._size
+        try:
+            for part in parts:
+                view = memoryview(part)
+                while view:
+                    written = os.pwrite(self._descriptor, view, place)
+                    place += written
+                    view = view[written:]
+        except OSError:
+            os.ftruncate(self._descriptor, self._size)
+            raise
+        self._size = place
+        self._synced = False
+
+    def sync(self) -> None:
+        """Wait until everything is on the disk.
+
+        Raises
+        ------
+        OSError
+            If the disk says it is not.
+        """
+        if not self._synced:
+            os.fsync(self._descriptor)
+            self._synced = True
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
