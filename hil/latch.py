@@ -1,0 +1,440 @@
+"""The latched state of the rig: what it may do now, and why it stopped.
+
+DISARMED -> ARMED -> RUN -> STOP. A stop is left by an explicit reset only, which leads to
+DISARMED, and is refused while a cause of the stop is still there. The latch knows nothing of
+modes: a stop means the same with mock drives, in the shadow of another controller and on the rig.
+
+Stop categories are those of IEC 60204-1: 1, brake and remove power; 2, brake and hold under
+power. Category 0, the immediate removal of power, must be wired.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import TYPE_CHECKING
+
+from hil.errors import ArmError
+
+if TYPE_CHECKING:
+    from hil.rig import Policies, Rig
+
+REST = 0.02
+"""Share of the speed limits below which the joints count as at rest."""
+
+REST_CYCLES = 5
+"""Cycles in a row at rest after which braking is over."""
+
+WORSE = 0.25
+"""Share of the speed limits by which braking may speed a joint up before it is given up."""
+
+
+class _Sentences(IntEnum):
+    """Numbers that are recorded, each with the sentence that is shown."""
+
+    sentence: str
+
+    def __new__(cls, value: int, sentence: str) -> _Sentences:
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.sentence = sentence
+        return member
+
+
+class State(_Sentences):
+    """What the rig may do; the attribute `sentence` says it."""
+
+    DISARMED = 0, "the drives are without power, and no cycle asks for torque"
+    ARMED = 1, "the drives are under power and asked for zero torque"
+    RUN = 2, "the law's torques leave for the drives, once the guard has passed them"
+    STOP = 3, "the rig has stopped, and stays so until it is reset"
+
+
+class Phase(_Sentences):
+    """How far a stop has come; the attribute `sentence` says it."""
+
+    NONE = 0, "the rig has not stopped"
+    BRAKING = 1, "the joints are being damped"
+    HOLDING = 2, "the joints are held where they came to rest, under power"
+    OFF = 3, "no torque is asked for, and power is removed"
+
+
+class Action(_Sentences):
+    """What leaves for the drives in a cycle; the attribute `sentence` says it."""
+
+    OFF = 0, "no torque, output stage without power"
+    READY = 1, "zero torque, output stage under power"
+    LAW = 2, "the torque that the guard passed"
+    BRAKE = 3, "joint damping"
+    HOLD = 4, "joint stiffness and damping about the place of rest"
+
+
+class Event(_Sentences):
+    """What changes the state; the attribute `sentence` says it."""
+
+    ARM = 0, "arm"
+    RUN = 1, "run"
+    STOP = 2, "stop"
+    RESET = 3, "reset"
+
+
+class Reason(_Sentences):
+    """Why the rig stopped; the attribute `sentence` says it."""
+
+    NONE = 0, "nothing asks for a stop"
+    NOT_FINITE = 1, "a torque, position or speed is not a finite number"
+    WRONG_SHAPE = 2, "a vector does not have one number for each axis"
+    STALE = 3, "the last report of an axis is too old, or stamped in the future"
+    OVERSPEED = 4, "a joint is faster than its speed limit and margin"
+    OUT_OF_RANGE = 5, "a joint is outside its position limits and margin"
+    TICK_REFUSED = 6, "the law gave no torque"
+    DRIVE_FAULT = 7, "a drive reports a fault"
+    DRIVE_OFF = 8, "a drive no longer turns commands into torque"
+    LOST = 9, "reports of an axis stayed away for longer than the policy allows"
+    STUCK = 10, "an encoder reports the same position although the joint must move"
+    LATE = 11, "cycles were late for longer than the policy allows"
+    CLOCK = 12, "the clock stood still or went back"
+    OPERATOR = 13, "the operator asked for a stop"
+    DEADMAN = 14, "the operator's heartbeat stayed away"
+    POSE_LOST = 15, "the external pose that the rig file requires stayed away"
+    BUS_OFF = 16, "the bus no longer takes frames"
+    SIGNAL = 17, "the process was asked to end"
+    END = 18, "the task is done"
+    ERROR = 19, "the loop failed with an error"
+    RECORDER = 20, "the record can no longer be written"
+    START_ERROR = 21, "the robot is too far from the start of its task"
+
+
+BLIND = frozenset({Reason.CLOCK, Reason.BUS_OFF, Reason.ERROR})
+"""Reasons after which nothing that was measured is believed: power is removed at once."""
+
+NO_HOLDING = BLIND | {
+    Reason.NOT_FINITE,
+    Reason.WRONG_SHAPE,
+    Reason.STALE,
+    Reason.OVERSPEED,
+    Reason.OUT_OF_RANGE,
+    Reason.DRIVE_FAULT,
+    Reason.DRIVE_OFF,
+    Reason.LOST,
+    Reason.STUCK,
+}
+"""Reasons after which a stop of category 2 ends as one of category 1: holding needs trust in
+positions and drives."""
+
+_NEXT = {
+    (State.DISARMED, Event.ARM): State.ARMED,
+    (State.ARMED, Event.RUN): State.RUN,
+    (State.DISARMED, Event.STOP): State.STOP,
+    (State.ARMED, Event.STOP): State.STOP,
+    (State.RUN, Event.STOP): State.STOP,
+    (State.STOP, Event.STOP): State.STOP,
+    (State.STOP, Event.RESET): State.DISARMED,
+}
+
+_CURES = {
+    State.DISARMED: "Arm the rig first: DISARMED -> ARMED -> RUN.",
+    State.ARMED: "From here, run or stop.",
+    State.RUN: "Stop the rig first, then reset it.",
+    State.STOP: "Remove the cause, then reset the rig: it starts disarmed.",
+}
+
+
+def next_state(state: State, event: Event) -> State:
+    """State after an event.
+
+    Parameters
+    ----------
+    state : State
+        State before.
+    event : Event
+        What happens.
+
+    Returns
+    -------
+    State
+        State after it.
+
+    Raises
+    ------
+    ArmError
+        If the event is not allowed in this state. A stop always is.
+    """
+    try:
+        return _NEXT[state, event]
+    except KeyError:
+        allowed = [e.name.lower() for (s, e) in _NEXT if s is state]
+        raise ArmError(
+            f"state {state.name}",
+            expected="one of the events " + ", ".join(f"`{name}`" for name in allowed),
+            came=f"`{event.name.lower()}`",
+            cure=_CURES[state],
+            state=state,
+            event=event,
+        ) from None
+
+
+class Latch:
+    """State of the rig, its first reason to stop, and what leaves for the drives.
+
+    Call `step` once in every cycle, in every state and in every mode, then do what `action` says.
+
+    Parameters
+    ----------
+    policies : Policies
+        Stop category and time, cycles of prelude and postlude.
+    period : float
+        Length of a cycle, s, above zero.
+
+    Attributes
+    ----------
+    state : State
+        What the rig may do.
+    phase : Phase
+        How far a stop has come.
+    reason : Reason
+        First reason of the stop; later ones do not replace it.
+    present : frozenset of Reason
+        Reasons given since the step before: while there is one, the rig is neither armed nor
+        reset.
+    action : Action
+        What leaves for the drives in this cycle.
+    cycles : int
+        Cycles spent in this state, or in this phase of the stop.
+    """
+
+    def __init__(self, policies: Policies, period: float) -> None:
+        if not (period > 0.0 and math.isfinite(period)):
+            raise ArmError(
+                "period of the loop",
+                expected="a finite time above zero, s",
+                came=f"{period}",
+                cure="Give the period of the rig file: `rig.loop.period`.",
+            )
+        self.policies = policies
+        self.period = period
+        self.state = State.DISARMED
+        self.phase = Phase.NONE
+        self.reason = Reason.NONE
+        self.present: frozenset[Reason] = frozenset()
+        self.action = Action.OFF
+        self.cycles = 0
+        self._braking_cycles = max(1, math.ceil(policies.stop_time / period - 1e-9))
+        self._given: set[Reason] = set()  # since the last step
+        self._now: float | None = None
+        self._entered = math.nan
+        self._rest = 0
+        self._speed = math.nan  # when braking began
+        self._trusted = True  # whether nothing given since the stop forbids holding
+
+    @classmethod
+    def from_rig(cls, rig: Rig) -> Latch:
+        """Latch with the policies and the period of a rig.
+
+        Parameters
+        ----------
+        rig : Rig
+            The rig.
+
+        Returns
+        -------
+        Latch
+            A latch that is disarmed.
+        """
+        return cls(rig.policies, rig.loop.period)
+
+    @property
+    def may_run(self) -> bool:
+        """Whether the prelude, cycles of zero torque under power, is over."""
+        return self.state is State.ARMED and self.cycles >= self.policies.prelude
+
+    @property
+    def may_leave(self) -> bool:
+        """Whether the postlude, cycles of no torque before the loop is left, is over."""
+        off = self.state is State.DISARMED or self.phase is Phase.OFF
+        return off and self.cycles >= self.policies.postlude
+
+    def arm(self) -> None:
+        """Put the drives under power, with zero torque.
+
+        Raises
+        ------
+        ArmError
+            If the rig is not disarmed, or something asks for a stop.
+        """
+        state = next_state(self.state, Event.ARM)
+        if self._now is None:
+            raise ArmError(
+                "state DISARMED",
+                expected="a cycle in which nothing asked for a stop",
+                came="no cycle at all",
+                cure="Run the loop's cycles before arming: what is not known is not safe.",
+            )
+        self._refuse_while_present("arm")
+        self._enter(state, Phase.NONE, Action.READY)
+
+    def run(self) -> None:
+        """Let the law's torques leave.
+
+        Raises
+        ------
+        ArmError
+            If the rig is not armed, something asks for a stop, or the prelude is not over.
+        """
+        state = next_state(self.state, Event.RUN)
+        self._refuse_while_present("run")
+        if not self.may_run:
+            raise ArmError(
+                "state ARMED",
+                expected=f"{self.policies.prelude} cycles of zero torque before the run",
+                came=f"{self.cycles}",
+                cure="Run the loop's cycles until `may_run`.",
+            )
+        self._enter(state, Phase.NONE, Action.LAW)
+
+    def stop(self, reason: Reason) -> None:
+        """Stop, in whatever state; the first reason stays.
+
+        Only a rig that runs brakes: from the other states no torque has left.
+
+        Parameters
+        ----------
+        reason : Reason
+            Why; anything but NONE.
+        """
+        if reason is Reason.NONE:
+            return
+        self._given.add(reason)
+        if self.state is State.STOP:
+            self._trusted = self._trusted and reason not in NO_HOLDING
+            if reason in BLIND or (self.phase is Phase.HOLDING and not self._trusted):
+                self._end_of_power()
+            return
+        brakes = self.state is State.RUN and reason not in BLIND
+        state = next_state(self.state, Event.STOP)
+        self.reason = reason
+        self._trusted = reason not in NO_HOLDING
+        self._entered = self._speed = math.nan
+        self._rest = 0
+        if brakes:
+            self._enter(state, Phase.BRAKING, Action.BRAKE)
+        else:
+            self._enter(state, Phase.OFF, Action.OFF)
+
+    def remove_power(self) -> None:
+        """End the braking or holding of a stop; a stop that holds is left through this.
+
+        Raises
+        ------
+        ArmError
+            If the rig has not stopped.
+        """
+        if self.state is not State.STOP:
+            raise ArmError(
+                f"state {self.state.name}",
+                expected="a rig that has stopped",
+                came="power to be removed without a stop",
+                cure="Stop the rig first.",
+            )
+        self._end_of_power()
+
+    def reset(self) -> None:
+        """Leave a stop: the rig is disarmed.
+
+        Raises
+        ------
+        ArmError
+            If the rig has not stopped, still brakes, or a cause is still there. It is known to
+            be gone once a whole cycle has passed without a reason.
+        """
+        state = next_state(self.state, Event.RESET)
+        if self.phase is Phase.BRAKING:
+            raise ArmError(
+                "state STOP",
+                expected="joints that are at rest, or no longer under power",
+                came="a stop that still brakes",
+                cure=f"Wait for it: it takes {self.policies.stop_time:g} s at most.",
+            )
+        self._refuse_while_present("reset")
+        self.reason = Reason.NONE
+        self._enter(state, Phase.NONE, Action.OFF)
+
+    def step(self, now: float, reason: Reason, speed: float) -> State:
+        """Count a cycle, and stop if there is a reason.
+
+        A disarmed rig does not latch: it has no torque to stop, and may not be armed while there
+        is a reason. A clock that stands still or goes back is a reason of its own. Braking ends
+        by the clock or by the count of cycles, whichever comes first.
+
+        Parameters
+        ----------
+        now : float
+            Start of this cycle on the loop's clock, s.
+        reason : Reason
+            What asks for a stop in this cycle, NONE if nothing does.
+        speed : float
+            Largest joint speed as a share of its limit, as `largest_speed` gives it; NaN if it
+            is not known.
+
+        Returns
+        -------
+        State
+            State in this cycle.
+        """
+        advances = math.isfinite(now) and (self._now is None or now > self._now)
+        if math.isfinite(now):
+            self._now = now
+        self.cycles += 1
+        if self.state is State.DISARMED:
+            self._given.update(r for r in (reason, Reason.NONE if advances else Reason.CLOCK) if r)
+        else:
+            if not advances:
+                self.stop(Reason.CLOCK)
+            self.stop(reason)
+        if self.phase is Phase.BRAKING:
+            self._brake(now, speed)
+        self.present = frozenset(self._given)
+        self._given.clear()
+        return self.state
+
+    def _brake(self, now: float, speed: float) -> None:
+        """Go on from braking once it is over, or makes things worse."""
+        if math.isnan(self._entered):
+            self._entered = now
+        self._rest = self._rest + 1 if speed < REST else 0
+        if math.isnan(self._speed):
+            self._speed = speed
+        elif speed > self._speed + WORSE:
+            # A damping torque that speeds a joint up has the wrong sign: wrong encoder or gear.
+            self._end_of_power()
+            return
+        over = self.cycles >= self._braking_cycles or (
+            now - self._entered >= self.policies.stop_time
+        )
+        if over or self._rest >= REST_CYCLES:
+            if self.policies.stop_category == 2 and self._trusted:
+                self._enter(State.STOP, Phase.HOLDING, Action.HOLD)
+            else:
+                self._end_of_power()
+
+    def _end_of_power(self) -> None:
+        """No torque from now on."""
+        if self.phase is not Phase.OFF:
+            self._enter(State.STOP, Phase.OFF, Action.OFF)
+
+    def _enter(self, state: State, phase: Phase, action: Action) -> None:
+        self.state = state
+        self.phase = phase
+        self.action = action
+        self.cycles = 0
+
+    def _refuse_while_present(self, act: str) -> None:
+        causes = sorted(self.present | self._given)
+        if causes:
+            raise ArmError(
+                f"state {self.state.name}",
+                expected=f"no reason to stop when asked to {act}",
+                came="; ".join(f"{r.name}: {r.sentence}" for r in causes),
+                cure="Remove the cause; a cycle without it must pass.",
+                reasons=causes,
+            )
