@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from concur.formats import Task
+from concur.errors import DescriptionError
+from concur.formats import Task, load_task
+from concur.formats._robot import given
+from concur.formats._toml import Table, check, fault, missing_file, read_toml
+from hil._checks import check_kinds, check_rig, sorted_axes
+from hil._schema import AxisTable, RigTable
+from hil.busload import refuse_overload
+from hil.errors import ArmError, RigFileError
+from hil.mit_models import mit_ranges
 
 
 class Policy(Enum):
@@ -60,9 +70,12 @@ class Axis:
     power_limit : float
         Largest mechanical power, W; infinite if not given.
     damping : float
-        Joint damping of a braking stop, N m s/rad (N s/m).
+        Joint damping of a braking stop, N m s/rad (N s/m); from a file that does not give it
+        torque_limit / speed_limit, which brakes a joint at its largest speed with its largest
+        torque.
     stiffness : float
-        Joint stiffness of a holding stop, N m/rad (N/m).
+        Joint stiffness of a holding stop, N m/rad (N/m); from a file that does not give it
+        5 / s times the damping.
     watchdog : float
         Time without a command after which the drive itself removes torque, s.
     """
@@ -338,3 +351,163 @@ class Rig:
     emulator: EmulatorSettings = EmulatorSettings()
     pose: PoseSettings | None = None
     certificate: Path | None = None
+
+    def check_operator(self) -> None:
+        """Refuse to drive without a person at the stop button.
+
+        Raises
+        ------
+        ArmError
+            If the operator's heartbeat is not required.
+        """
+        if not self.operator.required:
+            raise ArmError(
+                f"{self.path}, [operator], field `required`",
+                expected="true for driving",
+                came="false",
+                cure="Set it to true, and keep `concur-rig operator` or the dashboard open beside "
+                "the rig. Without a person the modes mock, listen and shadow are left.",
+            )
+
+
+HOLDING = 5.0
+"""Stiffness of a holding stop over its damping where the file gives none, 1/s."""
+
+
+def load_rig(path: str | PathLike[str]) -> Rig:
+    """Read a rig from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+        The file. Its fields are ``name``; ``task``, a task file relative to this one;
+        ``certificate`` (optional, likewise); a table ``[[axes]]`` for each control of the task's
+        robot with the fields of `Axis`; ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``,
+        ``[pose]``, ``[estimator]``, ``[recorder]`` and ``[emulator]`` with those of the classes
+        named alike. What is left out takes the defaults of these classes; without ``[pose]``
+        there is no external pose.
+
+    Returns
+    -------
+    Rig
+        The rig, with its task loaded and its axes in the order of the robot's controls; axes of
+        MIT drives have their ranges.
+
+    Raises
+    ------
+    RigFileError
+        If the file cannot be read, a field is missing, unknown, of the wrong type or out of
+        range, or parts do not fit each other.
+    BusLoadError
+        If the frames of all axes do not fit on the bus.
+    DescriptionError
+        If the task cannot be read; names the task's file.
+    """
+    with _as_rig_errors(path):
+        data = read_toml(path)
+        if "outputs" in data and "axes" not in data:
+            raise fault(
+                path,
+                "",
+                "",
+                expected="a rig file",
+                came="a task file (it has `outputs`)",
+                cure="Name the rig file; it names this task in its field `task`.",
+            )
+        table = check(RigTable, data, path)
+        file = Path(path)
+        task = load_task(_beside(file, "task", table.task, "a task file"))
+        axes = sorted_axes(table, task, str(path))
+        check_kinds(axes, drive_kinds(), str(path))
+        rig = Rig(
+            name=table.name,
+            path=file,
+            task=task,
+            axes=tuple(map(_axis, axes)),
+            bus=BusSettings(**given(table.bus)),
+            certificate=None
+            if table.certificate is None
+            else _beside(file, "certificate", table.certificate, "a certificate"),
+            **_parts(table),
+        )
+        check_rig(rig)
+    refuse_overload(rig)
+    return rig
+
+
+def drive_kinds() -> tuple[str, ...]:
+    """Kinds of drives that a rig file may name.
+
+    Returns
+    -------
+    tuple of str
+        "cia402", "mit", and those that were registered.
+    """
+    import hil.drives as drives
+
+    registered: Mapping[str, Any] = getattr(drives, "DRIVES", {})
+    return tuple(dict.fromkeys(("cia402", "mit", *registered)))
+
+
+@contextmanager
+def _as_rig_errors(path: str | PathLike[str]) -> Iterator[None]:
+    """Make errors of the rig file of errors that name it; those of other files pass."""
+    try:
+        yield
+    except DescriptionError as error:
+        if error.data.get("file", str(path)) != str(path):
+            raise
+        raise RigFileError(
+            error.where,
+            expected=error.expected,
+            came=error.came,
+            cure=error.cure,
+            **error.data,
+        ) from None
+
+
+def _beside(file: Path, field: str, name: str, kind: str) -> Path:
+    found = file.parent / name
+    if not found.is_file():
+        raise missing_file(file, "", field, kind, found)
+    return found
+
+
+def _parts(table: RigTable) -> dict[str, Any]:
+    """Build the parts that have a table of their own in the file."""
+    kinds: dict[str, Any] = {
+        "loop": LoopSettings,
+        "policies": Policies,
+        "operator": OperatorSettings,
+        "pose": PoseSettings,
+        "estimator": EstimatorSettings,
+        "recorder": RecorderSettings,
+        "emulator": EmulatorSettings,
+    }
+    parts: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        part: Table | None = getattr(table, name)
+        if part is None:
+            continue
+        values = given(part)
+        for field_name in ("late", "lost"):
+            if field_name in values:
+                values[field_name] = Policy[values[field_name].upper()]
+        if "directory" in values:
+            values["directory"] = Path(values["directory"])
+        if "faults" in values:
+            values["faults"] = tuple(values["faults"])
+        parts[name] = kind(**values)
+    return parts
+
+
+def _axis(table: AxisTable) -> Axis:
+    values = given(table)
+    if "position_limits" in values:
+        values["position_limits"] = tuple(values["position_limits"])
+    if "ranges" in values:
+        values["ranges"] = {name: tuple(ends) for name, ends in values["ranges"].items()}
+    values.setdefault("damping", table.torque_limit / table.speed_limit)
+    values.setdefault("stiffness", HOLDING * values["damping"])
+    axis = Axis(**values)
+    return replace(axis, ranges=dict(mit_ranges(axis))) if axis.drive == "mit" else axis
