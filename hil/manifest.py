@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "FORMAT",
+    "ROWS_FILE",
     "columns",
     "end_manifest",
     "fingerprints",
