@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn
 
 from concur.formats._toml import fault, suggest, unknown
-from hil.mit_models import BITS, MIT_MODELS, Ranges
+from hil.mit_models import BITS, MIT_MODELS
+from hil.units import LARGEST, AxisScale, MitScale
 
 if TYPE_CHECKING:
     from concur.formats import Task
@@ -22,9 +23,6 @@ COARSEST = 0.05
 
 LONGEST_PATIENCE = 0.2
 """Longest time that failing cycles may be put up with, s."""
-
-PER_MILLE = 32767
-"""Largest number of a torque of CiA 402, which has 16 bits."""
 
 
 class Refusal:
@@ -357,20 +355,20 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
     if axis.drive == "cia402":
         _check_per_mille(axis, refuse)
     elif axis.drive == "mit":
-        _check_ranges(axis, rig, refuse)
+        _check_ranges(axis, refuse)
 
 
 def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
-    step = 1e-3 * axis.rated_torque * axis.gear
-    if axis.torque_limit > PER_MILLE * step:
+    scale = AxisScale(axis)
+    if axis.torque_limit > scale.largest_torque:
         refuse(
             "torque_limit",
-            f"at most {PER_MILLE * step:.4g} at the joint, which the drive can be told: "
-            f"{PER_MILLE} per mille of rated_torque {axis.rated_torque:g} N m, gear {axis.gear:g}",
+            f"at most {scale.largest_torque:.4g} at the joint, which the drive can be told: "
+            f"{LARGEST} per mille of rated_torque {axis.rated_torque:g} N m, gear {axis.gear:g}",
             f"{axis.torque_limit:g}",
             "Check `rated_torque` (N m, not mN m) and `gear`, or lower the limit.",
         )
-    _check_step(step, "1 per mille of `rated_torque`", axis, refuse)
+    _check_step(scale.step, "1 per mille of `rated_torque`", axis, refuse)
 
 
 def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:
@@ -385,46 +383,39 @@ def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:
         )
 
 
-def _check_ranges(axis: Axis, rig: Rig, refuse: Refusal) -> None:
-    ranges: Ranges = axis.ranges
-    lowest, highest = (end * axis.gear for end in ranges["torque"])
-    largest = min(-lowest, highest)
-    if axis.torque_limit > largest:
+def _check_ranges(axis: Axis, refuse: Refusal) -> None:
+    scale = MitScale(axis)
+    if axis.torque_limit > scale.largest_torque:
         refuse(
             "torque_limit",
-            f"at most {largest:g} at the joint, which the drive can be told",
+            f"at most {scale.largest_torque:g} at the joint, which the drive can be told",
             f"{axis.torque_limit:g}",
             "Check `model` and `gear`, or lower the limit.",
         )
-    step = (highest - lowest) / ((1 << BITS["torque"]) - 1)
-    _check_step(step, "one step of its range", axis, refuse)
-    fastest = min(-ranges["velocity"][0], ranges["velocity"][1]) / axis.gear
-    if axis.speed_limit > fastest:
+    _check_step(scale.step, "one step of its range", axis, refuse)
+    if axis.speed_limit > scale.fastest:
         refuse(
             "speed_limit",
-            f"at most {fastest:g} at the joint, which the drive can report",
+            f"at most {scale.fastest:g} at the joint, which the drive can report",
             f"{axis.speed_limit:g}",
             "Check `model` and `gear`, or lower the limit.",
         )
-    first, last = sorted(
-        axis.offset + axis.direction * end / axis.gear for end in ranges["position"]
-    )
+    first, last = scale.span
     lower, upper = axis.position_limits
-    for end in (lower, upper):
-        if math.isfinite(end) and not first <= end <= last:
-            refuse(
-                "position_limits",
-                f"within what the drive can report, [{first:.4g}, {last:.4g}]",
-                f"[{lower:g}, {upper:g}]",
-                "Set the drive's zero near the middle of the range and correct `offset`, or "
-                "narrow the limits.",
-            )
-    # A joint without ends leaves the range; its turns are counted from report to report.
-    travel = axis.speed_limit * axis.watchdog
-    if math.isinf(upper - lower) and travel > 0.25 * (last - first):
+    if any(math.isfinite(end) and not first <= end <= last for end in (lower, upper)):
+        refuse(
+            "position_limits",
+            f"limits that the drive can report, within [{first:.4g}, {last:.4g}]",
+            f"[{lower:g}, {upper:g}]",
+            "Set the drive's zero near the middle of its range and correct `offset`, or narrow "
+            "the limits.",
+        )
+    # A joint without ends leaves the range: its rounds are counted from report to report.
+    countable = 0.25 * (last - first) / axis.watchdog
+    if math.isinf(upper - lower) and axis.speed_limit > countable:
         refuse(
             "speed_limit",
-            f"at most {0.25 * (last - first) / axis.watchdog:.4g}, so that turns can be counted "
+            f"at most {countable:.4g}, so that the rounds of its position can be counted even "
             "when reports are lost for the time of the watchdog",
             f"{axis.speed_limit:g}",
             "Lower it, or shorten the watchdog.",
