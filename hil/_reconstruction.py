@@ -1,0 +1,294 @@
+"""Graphs of the estimator: the base from the lift, its correction, and accelerations.
+
+Encoders measure the driven joints; the base and all joints without a motor follow from the
+lift v = H(q) s + h(q). Over a cycle the measured joints move by an increment d, and everything
+moves by ``H(q') d + h(q') dt`` with q' half way, on the groups of the joints: a midpoint rule.
+The increments add up to what the encoders say, so noise of velocities does not become drift.
+
+The pose of the base is remembered relative to a frame that moves with the corrections by an
+external source (the anchor): the inertial frame as the lift alone would have it. So a pose that
+was measured some time ago is compared with what is now believed of that time, and a correction
+moves past and present alike.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, Evaluator, compiled
+from concur.groups import quaternion, se3
+from concur.reduction import ReducedModel
+from hil.errors import RigError
+
+WEAKEST = 1e-9
+"""Part of a motion of the base below which a pose source is said not to see it."""
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where the measured freedoms stand.
+
+    Parameters
+    ----------
+    q, v : tuple of int
+        Index in q and in v of each axis.
+    shape : tuple of int
+        Axis that measures each shape velocity.
+    reconstructed : tuple of str
+        Bodies whose joints follow from the lift.
+    """
+
+    q: tuple[int, ...]
+    v: tuple[int, ...]
+    shape: tuple[int, ...]
+    reconstructed: tuple[str, ...]
+
+
+def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
+    """Find out which coordinates are measured, and whether the others follow from them.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced model.
+    axes : sequence of str
+        Freedoms that have an encoder, by name.
+
+    Returns
+    -------
+    Places
+        Where they stand.
+
+    Raises
+    ------
+    RigError
+        If an axis is no freedom of a joint with one coordinate, or if a shape velocity has no
+        axis: then the motion of the robot does not follow from what is measured.
+    """
+    robot = model.robot
+    where = f"estimator of `{model.name}`"
+    of_freedom = {
+        robot.freedom_names[robot.v_slice(body.name).start]: robot.q_slice(body.name).start
+        for body in robot.bodies
+        if body.joint.nq == body.joint.nv == 1
+    }
+    for name in axes:
+        if name not in of_freedom:
+            raise RigError(
+                f"{where}, axis `{name}`",
+                expected=f"a joint with one coordinate ({', '.join(of_freedom)})",
+                came="a freedom of a joint with several, or none of this robot",
+                cure="Describe the joint as a chain of joints with one motor each.",
+            )
+    indices = tuple(robot.freedom_names.index(name) for name in axes)
+    missing = [n for n, i in zip(model.shape_names, model.shape, strict=True) if i not in indices]
+    if missing:
+        raise RigError(
+            where,
+            expected="an encoder for each shape velocity: all else follows from these",
+            came=f"none for {', '.join(f'`{name}`' for name in missing)}",
+            cure="Neither the wheels nor a momentum determine these velocities from the driven "
+            "joints. Drive these joints, or take a robot whose motion its motors determine.",
+        )
+    driven = {name.split("[")[0] for name in axes}
+    return Places(
+        tuple(of_freedom[name] for name in axes),
+        indices,
+        tuple(indices.index(i) for i in model.shape),
+        tuple(b.name for b in robot.bodies if b.joint.nv and b.name not in driven),
+    )
+
+
+@dataclass(frozen=True)
+class Graphs:
+    """Functions of one robot behind buffers.
+
+    Parameters
+    ----------
+    step : Evaluator
+        (q, y, w, dt, anchor) to (q, taken, v, anchored): configuration of the last cycle,
+        positions and velocities of the axes now (n,), time since then, anchor (7,); to the
+        configuration now, velocities that the law takes, all velocities, and the base's pose
+        (7,) seen from the anchor.
+    acceleration : Evaluator
+        (q, s, u) to the acceleration of the axes (n,) under control forces, s of shape (ns,).
+    correct : Evaluator or None
+        (q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance,
+        angle): two remembered poses and where between them the measurement belongs, what was
+        measured, and the part of the error to be taken off; to the corrected configuration and
+        anchor, and the error, m and rad. None without a pose source.
+    """
+
+    step: Evaluator
+    acceleration: Evaluator
+    correct: Evaluator | None
+
+    def compile(self) -> bool:
+        """Call machine code from now on, if there is a compiler.
+
+        Returns
+        -------
+        bool
+            Whether it is.
+        """
+        evaluators = [e for e in (self.step, self.acceleration, self.correct) if e is not None]
+        made = compiled([evaluator.function for evaluator in evaluators])
+        if made is None:
+            return False
+        for evaluator, function in zip(evaluators, made.functions, strict=True):
+            evaluator.replace(function)
+        return True
+
+
+def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str) -> Graphs:
+    """Make the functions of an estimator.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced model.
+    places : Places
+        What is measured.
+    measured : bool
+        Whether the law takes all velocities.
+    gives : str
+        What an external source measures: "pose", "position", "attitude", or "" without one.
+
+    Returns
+    -------
+    Graphs
+        The functions, interpreted.
+
+    Raises
+    ------
+    RigError
+        If the source sees nothing of the base's motion.
+    """
+    where = f"estimator of `{model.name}`"
+    n, nq, nv, ns = len(places.q), model.nq, model.nv, model.ns
+    step = _step(model, places, measured)
+    correct = None
+    if gives:
+        function = _correction(model, gives, where)
+        correct = Evaluator(function, [(nq,), (7,), (), ()], where, can_fail=False)
+    return Graphs(
+        Evaluator(step, [(nq,), (nv if measured else ns,), (nv,), (7,)], where, can_fail=False),
+        Evaluator(_acceleration(model, places), [(n,)], where, can_fail=False),
+        correct,
+    )
+
+
+def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
+    robot, n = model.robot, len(places.q)
+    q, y, w = ca.SX.sym("q", model.nq), ca.SX.sym("y", n), ca.SX.sym("w", n)
+    dt, anchor = ca.SX.sym("dt"), ca.SX.sym("anchor", 7)
+    shape = list(places.shape)
+    moved = (y - q[list(places.q)])[shape]
+
+    def displacement(at: Array) -> Array:
+        horizontal, drift = model.lift(at)
+        return horizontal @ moved + drift * dt
+
+    half = robot.integrate(q, displacement(q) / 2)
+    after = robot.integrate(q, displacement(half))
+    after[list(places.q)] = y
+    s = w[shape]
+    v = model.velocity(after, s)
+    position, attitude = _base(model, after)
+    anchored = ca.vertcat(
+        quaternion.rotate(quaternion.conjugate(anchor[3:]), position - anchor[:3]),
+        quaternion.multiply(quaternion.conjugate(anchor[3:]), attitude),
+    )
+    results = [after, v if measured else s, v, anchored]
+    return ca.Function(
+        "estimator_step",
+        [q, y, w, dt, anchor],
+        [ca.densify(part) for part in results],
+        ["q", "y", "w", "dt", "anchor"],
+        ["after", "taken", "v", "anchored"],
+        {"cse": True},
+    )
+
+
+def _acceleration(model: ReducedModel, places: Places) -> ca.Function:
+    q, s, u = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns), ca.SX.sym("u", model.nu)
+    rates = model.lift(q)[0] @ model.acceleration(q, s, u) + model.drift_acceleration(q, s)
+    return ca.Function(
+        "estimator_acceleration",
+        [q, s, u],
+        [ca.densify(rates[list(places.v)])],
+        ["q", "s", "u"],
+        ["acceleration"],
+        {"cse": True},
+    )
+
+
+def _base(model: ReducedModel, q: Array) -> tuple[Array, Array]:
+    """Position and unit quaternion of the base's frame."""
+    pose = model.robot.pose(q, model.robot.base.name)
+    return pose[:3, 3], quaternion.from_matrix(pose[:3, :3])
+
+
+def _correction(model: ReducedModel, gives: str, where: str) -> ca.Function:
+    robot, base = model.robot, model.robot.base
+    size = base.joint.nv
+    motions = robot.jacobian(robot.neutral(), base.name)[:, :size]
+    seen = {"pose": slice(0, 6), "position": slice(0, 3), "attitude": slice(3, 6)}[gives]
+    if not size or np.abs(motions[seen]).max() < WEAKEST:
+        raise RigError(
+            f"{where}, `[pose]`",
+            expected=f"a base of which the {gives} changes",
+            came=f"the joint {type(base.joint).__name__} of `{base.name}`",
+            cure="Remove the pose source, or say what else it `gives`.",
+        )
+    # From what is seen of an error to the motion of the base that takes it off.
+    onto = np.zeros((size, 6))
+    onto[:, seen] = np.linalg.pinv(motions[seen], rcond=WEAKEST)
+
+    q, anchor = ca.SX.sym("q", model.nq), ca.SX.sym("anchor", 7)
+    older, newer, share = ca.SX.sym("older", 7), ca.SX.sym("newer", 7), ca.SX.sym("share")
+    position, attitude = ca.SX.sym("position", 3), ca.SX.sym("attitude", 4)
+    gain = ca.SX.sym("gain")
+
+    near = ca.if_else(ca.dot(older[3:], newer[3:]) < 0, -1.0, 1.0)
+    then = (1 - share) * older + share * ca.vertcat(newer[:3], near * newer[3:])
+    turned = quaternion.normalize(quaternion.multiply(anchor[3:], then[3:]))
+    placed = anchor[:3] + quaternion.rotate(anchor[3:], then[:3])
+
+    error = ca.vertcat(
+        quaternion.rotate(quaternion.conjugate(turned), position - placed),
+        quaternion.log(quaternion.multiply(quaternion.conjugate(turned), attitude)),
+    )
+    error = ca.SX(ca.DM(motions @ onto)) @ error
+    shift = quaternion.rotate(turned, gain * error[:3])
+    turn = quaternion.exp(quaternion.rotate(turned, gain * error[3:]))
+
+    def move(point: Array) -> Array:
+        return placed + shift + quaternion.rotate(turn, point - placed)
+
+    pose = robot.pose(q, base.name)
+    matrix = quaternion.to_matrix(turn)
+    after = ca.vertcat(
+        ca.horzcat(matrix @ pose[:3, :3], move(pose[:3, 3])), ca.SX([[0.0, 0.0, 0.0, 1.0]])
+    )
+    twist = se3.log(se3.inverse(pose) @ after)
+    back = ca.SX(ca.DM(np.linalg.pinv(motions, rcond=WEAKEST))) @ twist
+    count = base.joint.nq
+    corrected = ca.vertcat(base.joint.integrate(q[:count], back), q[count:])
+    moved = ca.vertcat(
+        move(anchor[:3]), quaternion.normalize(quaternion.multiply(turn, anchor[3:]))
+    )
+    results = [corrected, moved, ca.norm_2(error[:3]), ca.norm_2(error[3:])]
+    inputs = [q, anchor, older, newer, share, position, attitude, gain]
+    return ca.Function(
+        "estimator_correction",
+        inputs,
+        [ca.densify(part) for part in results],
+        ["q", "anchor", "older", "newer", "share", "position", "attitude", "gain"],
+        ["corrected", "moved", "distance", "angle"],
+        {"cse": True},
+    )
