@@ -146,7 +146,7 @@ def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> N
 
 def _check_cia402(axis: AxisTable, refuse: Refusal) -> None:
     for field, value, what in (
-        ("rated_torque", axis.rated_torque, "the torque that 1000 per mille mean, N m"),
+        ("rated_torque", axis.rated_torque, "the rated torque of the motor, N m"),
         ("counts", axis.counts, "the encoder counts per motor turn"),
     ):
         if value is None:
@@ -359,16 +359,16 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
 
 
 def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
-    scale = AxisScale(axis)
-    if axis.torque_limit > scale.largest_torque:
+    largest = LARGEST * 1e-3 * axis.rated_torque * axis.gear
+    if axis.torque_limit > largest:
         refuse(
             "torque_limit",
-            f"at most {scale.largest_torque:.4g} at the joint, which the drive can be told: "
+            f"at most {largest:.4g} at the joint, which the drive can be told: "
             f"{LARGEST} per mille of rated_torque {axis.rated_torque:g} N m, gear {axis.gear:g}",
             f"{axis.torque_limit:g}",
             "Check `rated_torque` (N m, not mN m) and `gear`, or lower the limit.",
         )
-    _check_step(scale.step, "1 per mille of `rated_torque`", axis, refuse)
+    _check_step(AxisScale(axis).step, f"1 per mille of {axis.torque_unit} torque", axis, refuse)
 
 
 def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:

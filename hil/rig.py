@@ -42,13 +42,15 @@ class Axis:
     node : int
         Node number on the bus (CANopen), or identifier of the drive (MIT).
     gear : float
-        Motor turns per joint turn (motor radians per metre on a linear axis), above zero.
+        Motor turns per joint turn (motor radians per metre on a linear axis), above zero. What
+        counts is the shaft that the drive reports: that of the gearbox for a drive with its own.
     direction : int
         1 or -1: -1 if the joint moves against the motor.
     rated_torque : float
-        Torque of the motor that 1000 per mille mean, N m (CiA 402); 0 for other kinds.
+        Rated torque of the motor, N m (CiA 402, object 0x6076); 0 for other kinds.
     torque_unit : {"rated", "maximum"}
-        Whether the drive's per mille are of rated (0x6076) or of maximum torque (0x6072).
+        Whether the drive's per mille are of rated torque (0x6076) or of maximum torque (0x6072),
+        which is set to the torque limit before arming.
     torque_constant : float
         N m per A at the motor; 0 if not needed.
     model : str

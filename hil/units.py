@@ -14,7 +14,7 @@ means that units are wrong somewhere.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from hil.errors import UnitError
 from hil.mit_models import BITS, mit_ranges
@@ -32,7 +32,14 @@ class AxisScale:
     Parameters
     ----------
     axis : Axis
-        The axis: its `rated_torque`, `counts`, `gear`, `direction` and `offset` count.
+        The axis: its `rated_torque`, `torque_unit`, `counts`, `gear`, `direction` and `offset`
+        count.
+    rated_torque : float, optional
+        Rated torque that the drive reports (0x6076), N m of the motor; the axis' if not given.
+    maximum_torque : float, optional
+        Maximum torque in force in the drive (0x6072 of 0x6076), N m of the motor; if not given,
+        that of `limit_per_mille`, which is set before arming. It counts where `torque_unit` is
+        "maximum".
 
     Attributes
     ----------
@@ -53,10 +60,26 @@ class AxisScale:
         "step",
     )
 
-    def __init__(self, axis: Axis) -> None:
+    def __init__(
+        self, axis: Axis, rated_torque: float | None = None, maximum_torque: float | None = None
+    ) -> None:
+        rated = axis.rated_torque if rated_torque is None else rated_torque
+        if axis.torque_unit == "rated":
+            whole = rated
+        elif maximum_torque is None:
+            whole = rated * limit_per_mille(axis) * 1e-3
+        else:
+            whole = maximum_torque
+        if not whole > 0.0:
+            raise UnitError(
+                f"axis `{axis.name}`",
+                expected="a torque above zero that 1000 per mille mean",
+                came=f"{whole:g} N m",
+                cure="Check rated (0x6076) and maximum torque (0x6072) of the drive.",
+            )
         self._name = axis.name
         self._offset = axis.offset
-        self._torque = axis.direction * axis.gear * axis.rated_torque * 1e-3
+        self._torque = axis.direction * axis.gear * whole * 1e-3
         self._inverse_torque = 1.0 / self._torque
         self._counts = axis.direction * axis.gear * axis.counts / math.tau
         self._position = 1.0 / self._counts
@@ -410,34 +433,20 @@ def signed(number: int, bits: int) -> int:
     return ((number + half) & ((1 << bits) - 1)) - half
 
 
-def reported_torque(unit: Literal["rated", "maximum"], rated: int, maximum: int) -> float:
-    """Torque that 1000 per mille mean, from what a CiA 402 drive says of itself.
-
-    It is to be asked before 0x6072 is written: where per mille are of the maximum torque, writing
-    that changes what they mean.
+def limit_per_mille(axis: Axis) -> int:
+    """Torque limit of an axis as a CiA 402 drive is told it (0x6072).
 
     Parameters
     ----------
-    unit : {"rated", "maximum"}
-        Of what torque the per mille are.
-    rated : int
-        Rated torque of the motor, object 0x6076, mN m.
-    maximum : int
-        Maximum torque, object 0x6072, per mille of the rated one.
+    axis : Axis
+        The axis.
 
     Returns
     -------
-    float
-        Torque of the motor, N m; to be compared with `rated_torque` of the axis.
-
-    Examples
-    --------
-    >>> reported_torque("rated", 2500, 3000), reported_torque("maximum", 2500, 3000)
-    (2.5, 7.5)
+    int
+        `torque_limit` at the motor in per mille of its rated torque, rounded up.
     """
-    if unit == "rated":
-        return rated * 1e-3
-    return rated * maximum * 1e-6
+    return math.ceil(axis.torque_limit / (axis.gear * axis.rated_torque) * 1e3 - 1e-9)
 
 
 def _beyond(name: str, value: float, largest: float) -> UnitError:
