@@ -82,10 +82,10 @@ class Estimator:
     implausible, repeated : numpy.ndarray
         Reports refused since the estimator was made: jumps and numbers that are not finite;
         samples that were not newer. Shape (n,), int64.
-    ready : bool
+    started : bool
         Whether `start` was called and each axis has reported.
     valid : bool
-        Whether q and s may be used: ready, no axis lost, and all numbers finite. Where the lift
+        Whether q and s may be used: started, no axis lost, and all numbers finite. Where the lift
         gives no finite numbers the last ones stay in place.
     poses : int
         External poses that were taken.
@@ -141,33 +141,43 @@ class Estimator:
         self._history = np.zeros((REMEMBERED, 7))
         self.poses = 0
         self.poses_refused = dict.fromkeys(_REASONS, 0)
-        self._start_at(rig.task.q0)
+        self._forget(rig.task.q0)
 
     @property
     def reconstructed(self) -> tuple[str, ...]:
         """Bodies whose joints have no encoder and follow from the lift."""
         return self._places.reconstructed
 
-    def start(self, q0: ArrayLike) -> None:
+    def start(self, feedback: Feedback, now: float, q0: ArrayLike | None = None) -> bool:
         """Begin anew: of the past nothing counts, of the drives only their last reports.
-
-        Joints with an encoder are where these say, whatever `q0` says of them; the first
-        `update` for which all axes have reported takes them.
 
         Parameters
         ----------
-        q0 : array_like
-            Configuration, shape (nq,): the base's pose and that of joints without encoder.
+        feedback : Feedback
+            Last reports: the joints with an encoder are where these say. If some axis has not
+            reported yet, `update` starts with its first report.
+        now : float
+            The present, s of the loop's clock.
+        q0 : array_like, optional
+            Configuration, shape (nq,), of which the base and the joints without an encoder are
+            taken; default that at the start of the rig's task.
+
+        Returns
+        -------
+        bool
+            `started`.
 
         Raises
         ------
         ShapeError, NonFiniteError
-            If it is no configuration of the robot.
+            If `q0` is no configuration of the robot.
         """
-        self._start_at(q0)
+        self._forget(self.rig.task.q0 if q0 is None else q0)
         self._asked = True
+        self.update(feedback, now)
+        return self.started
 
-    def _start_at(self, q0: ArrayLike) -> None:
+    def _forget(self, q0: ArrayLike) -> None:
         self.q[:] = self._model.robot.check_configuration(q0, "`q0`")
         self.v.fill(0.0)
         self.s.fill(0.0)
@@ -178,7 +188,7 @@ class Estimator:
         self._pose_time, self.pose_age = -math.inf, math.nan
         self.pose_error = (math.nan, math.nan)
         self._jumps = 0
-        self._asked = self.ready = self.valid = False
+        self._asked = self.started = self.valid = False
 
     def update(
         self,
@@ -209,10 +219,10 @@ class Estimator:
         if not self._asked or not joints.ready:
             self._now, self.valid = now, False
             return False
-        if not self.ready:
+        if not self.started:
             # The first reports say where the joints are, not how they moved.
             self.q[self._measured_q] = joints.position
-            self.ready = True
+            self.started = True
         dt = now - self._now
         self._q_in[:] = self.q
         self._y_in[:] = joints.position
@@ -297,7 +307,7 @@ class Estimator:
             Whether it was taken.
         """
         settings, graph = self._pose, self._graphs.correct
-        if settings is None or graph is None or not self.ready or self._newest < 0:
+        if settings is None or graph is None or not self.started or self._newest < 0:
             return False
         time = measurement.time
         if not time > self._pose_time:
@@ -327,10 +337,10 @@ class Estimator:
         Returns
         -------
         bool
-            Whether it was taken: once `ready`, and with a source.
+            Whether it was taken: once started, and with a source.
         """
         graph = self._graphs.correct
-        if graph is None or not self.ready or self._newest < 0:
+        if graph is None or not self.started or self._newest < 0:
             return False
         if not self._fill(graph, measurement, self._now):
             return False

@@ -37,7 +37,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import msgpack
+import msgpack  # type: ignore[import-untyped]
 
 from hil.errors import RigError
 from hil.rig import PoseSettings
