@@ -26,7 +26,7 @@ from concur.codegen._compiler import (
     library,
     say_once,
 )
-from concur.codegen._evaluator import TOTAL, Evaluator, as_floats
+from concur.codegen._evaluator import UNSOUND, Evaluator, as_floats
 from concur.codegen._sources import Sources
 from concur.errors import ShapeError
 
@@ -74,7 +74,7 @@ class Batch(ABC):
             )
         self._made_of = function
         graph = function.function if isinstance(function, Evaluator) else function
-        self.function = self._taken(_without_total(graph))
+        self.function = self._taken(_results_only(graph))
         self._where = f"{type(self).__name__} of `{self.function.name()}`"
         self._alone = has_solver(self.function)
         own = [self.function.size_in(i) for i in range(self.function.n_in())]
@@ -326,10 +326,10 @@ def has_solver(function: ca.Function) -> bool:
     return not all(any(f.is_a(kind) for kind in graphs) for f in [function, *inner])
 
 
-def _without_total(function: ca.Function) -> ca.Function:
+def _results_only(function: ca.Function) -> ca.Function:
     """The function without the result that tells whether arguments are finite, and dense."""
     names_in, names_out = function.name_in(), function.name_out()
-    kept = [i for i, name in enumerate(names_out) if name != TOTAL]
+    kept = [i for i, name in enumerate(names_out) if name != UNSOUND]
     sparsities = [function.sparsity_in(i) for i in range(function.n_in())]
     sparsities += [function.sparsity_out(i) for i in kept]
     if len(kept) == len(names_out) and all(sparsity.is_dense() for sparsity in sparsities):

@@ -8,15 +8,16 @@ import re
 import time
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from types import MappingProxyType, MethodType
 from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 
 import casadi as ca
 import numpy as np
 
+from concur.codegen._direct import direct
 from concur.codegen._evaluator import (
     DRIFT,
-    TOTAL,
+    UNSOUND,
     Evaluator,
     as_floats,
     nonfinite_error,
@@ -112,9 +113,7 @@ class EvaluatedMethods:
         }
         found = list(dict.fromkeys(evaluators.values()))
         if not functions:
-            kept: dict[Any, _Entry] = self.__dict__.get("_evaluators", {})
-            called = [e.evaluator for e in kept.values() if e.evaluator is not None]
-            found = list(dict.fromkeys([*found, *called]))
+            found = list(dict.fromkeys([*found, *_numeric(self).values()]))
         if not found:
             raise _nothing_to_compile(self)
         graphs = [evaluator.function for evaluator in found]
@@ -123,10 +122,10 @@ class EvaluatedMethods:
         if made is not None:
             for evaluator, function in zip(found, made.functions, strict=True):
                 evaluator.replace(function)
-            kept = self.__dict__["_evaluators"]
-            keys = [key for key, entry in kept.items() if entry.evaluator in found]
+            keys = [key for key, evaluator in _numeric(self).items() if evaluator in found]
             before = self.__dict__.get("_compiled", ())
             self.__dict__["_compiled"] = tuple(dict.fromkeys((*before, *keys)))
+            self._install({name for name, _ in keys})
         return Build(
             tuple(f.name() for f in graphs),
             tuple(instructions(f) for f in graphs),
@@ -192,11 +191,34 @@ class EvaluatedMethods:
             ) from None
         return evaluator
 
+    def _install(self, names: set[str]) -> None:
+        """Let compiled methods be called with as little in between as possible."""
+        for qualified in names:
+            name = qualified.rpartition(".")[2]
+            method: Any = getattr(type(self), name, None)
+            # A method that is overridden is called through the one that overrides it.
+            if getattr(method, "__qualname__", None) == qualified:
+                function = method.direct_for(self)
+                if function is not None:
+                    self.__dict__[name] = MethodType(function, self)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {k: v for k, v in self.__dict__.items() if k != "_evaluators"}
+        return {
+            k: v
+            for k, v in self.__dict__.items()
+            if k != "_evaluators" and not (isinstance(v, MethodType) and v.__self__ is self)
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+
+
+def _numeric(owner: Any) -> dict[tuple[str, tuple[Any, ...]], Evaluator]:
+    """What is called with numbers behind the methods of an object, by name and arguments."""
+    # Other graphs are kept with the object too.
+    kept = list(owner.__dict__.get("_evaluators", {}).items())
+    entries = [(key, entry) for key, entry in kept if isinstance(entry, _Entry)]
+    return {key: entry.evaluator for key, entry in entries if entry.evaluator is not None}
 
 
 def _compile_again(owner: Any) -> None:
@@ -294,6 +316,15 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             bound.apply_defaults()
             return _entry(bound.args).numeric(*_labels(bound.args))
 
+        def direct_for(owner: Any) -> Callable[..., Any] | None:
+            """What calls machine code for an object; None where nothing is compiled."""
+            found = {
+                static: evaluator
+                for (name, static), evaluator in _numeric(owner).items()
+                if name == qualified and evaluator.compiled
+            }
+            return direct(call, last - first, found)
+
         def _where(args: Any) -> str:
             owner = getattr(args[0], "name", None) if first else None
             return function.__qualname__ + (f" of `{owner}`" if isinstance(owner, str) else "")
@@ -329,12 +360,13 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 q = symbols[names.index("q") - first]
                 off = ca.fabs(ca.sumsqr(q[start : start + 4]) - 1.0)
                 total += ca.if_else(off > DRIFT, ca.inf, 0.0)
+            unsound = ca.logic_not(ca.fabs(total) < ca.inf)
             return ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
                 symbols,
-                [*(ca.SX(r) for r in results), total],
+                [*(ca.SX(r) for r in results), unsound],
                 names[first:last],
-                [*(f"result{i}" for i in range(len(results))), TOTAL],
+                [*(f"result{i}" for i in range(len(results))), UNSOUND],
                 {"cse": True},
             )
 
@@ -348,6 +380,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             )
 
         call.evaluator_for = evaluator_for  # type: ignore[attr-defined]
+        call.direct_for = direct_for  # type: ignore[attr-defined]
         return call
 
     return decorate
@@ -383,8 +416,8 @@ class _Entry:
         return self.own([ca.sparsify(r) for r in self._graph.call(expressions)])
 
     def own(self, results: list[Any]) -> Any:
-        """Results without the total of the arguments."""
-        if self._graph.name_out()[-1] == TOTAL:
+        """Results without what is said of the arguments."""
+        if self._graph.name_out()[-1] == UNSOUND:
             results = results[:-1]
         return tuple(results) if len(results) != 1 else results[0]
 

@@ -8,7 +8,6 @@ only copies numbers in, triggers, and copies numbers out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import isfinite
 from threading import Lock
 from typing import Any
 
@@ -21,10 +20,10 @@ from concur.errors import ConcurError, NonFiniteError, ShapeError
 DRIFT = 0.1
 """Largest difference of a quaternion's squared norm from one that counts as drift."""
 
-TOTAL = "total"
-"""Name of a last result that is finite only if all arguments are and each quaternion is one."""
+UNSOUND = "unsound"
+"""Name of a last result that is zero if all arguments are finite and each quaternion is one."""
 
-_OTHER = (TypeError, ValueError, IndexError, NotImplementedError, BufferError)
+OTHER = (TypeError, ValueError, IndexError, NotImplementedError, BufferError)
 """What a memory raises at numbers that are not of its own kind; no memory, a matrix, raises too."""
 
 
@@ -37,8 +36,8 @@ class Evaluator:
     Parameters
     ----------
     function : casadi.Function
-        The function; sparse results are made dense. A last result named `TOTAL` is not given
-        out: it says in a glance whether the arguments are sound.
+        The function; sparse results are made dense. A last result named `UNSOUND` is not
+        given out: it says in a glance whether the arguments are sound.
     shapes : sequence of tuple of int
         Shape of each NumPy result: ``()`` for a float, ``(n,)`` or ``(m, n)``.
     where : str
@@ -83,9 +82,9 @@ class Evaluator:
         sizes_out = [self.function.size_out(i) for i in outputs]
         self._flat_in, self.inputs, self._parts_in = _views(sizes_in)
         self._flat_out, self.outputs, self._parts_out = _views(sizes_out)
-        self._total: Callable[[], float] | None = None
-        if self.function.name_out()[-1:] == [TOTAL]:
-            self._total, self.outputs = self._parts_out[-1].item, self.outputs[:-1]
+        self._unsound: Callable[[], float] | None = None
+        if self.function.name_out()[-1:] == [UNSOUND]:
+            self._unsound, self.outputs = self._parts_out[-1].item, self.outputs[:-1]
         # A memory takes a vector in a third of NumPy's time, and only one of its own kind.
         memories = [memoryview(part.data) for part in self._parts_in]
         self._vectors: tuple[Any, ...] = tuple(
@@ -105,6 +104,7 @@ class Evaluator:
 
     def _use(self, function: ca.Function) -> None:
         """Let a function with the same arguments and results work on the buffers."""
+        self._machine = function
         self._buffer, self.trigger = function.buffer()
         self._failed = False
         if self.can_fail:
@@ -115,17 +115,40 @@ class Evaluator:
         for index, part in enumerate(self._parts_out):
             self._buffer.set_res(index, memoryview(part.data))
 
-    def replace(self, function: ca.Function) -> None:
-        """Call machine code from now on.
+    def replace(self, function: ca.Function, compiled: bool = True) -> None:
+        """Call machine code from now on, or a graph in another order.
 
         Parameters
         ----------
         function : casadi.Function
-            The evaluator's `function`, compiled.
+            The evaluator's `function`, compiled or `ordered`.
+        compiled : bool
+            Whether it is machine code.
         """
         with self._lock:
             self._use(function)
-            self.compiled = True
+            self.compiled = compiled
+
+    def apart(self) -> Evaluator | None:
+        """Call the same function, or its machine code, through buffers of its own.
+
+        Returns
+        -------
+        Evaluator or None
+            One that has `parts`; None where an argument is a matrix or a call may fail.
+        """
+        if self.can_fail or self._unsound is None or None in self._vectors:
+            return None
+        return Evaluator(self._machine, self.shapes, self.where, self._quaternions, can_fail=False)
+
+    @property
+    def parts(self) -> tuple[Any, ...]:
+        """A memory for each argument, what evaluates, that of `UNSOUND`, what copies each result.
+
+        They serve as long as the evaluator is there.
+        """
+        unsound = memoryview(self._parts_out[-1].data)
+        return (*self._vectors, self.trigger, unsound, *self._readers)
 
     def compile(self, key: str | None = None) -> Compiled | None:
         """Compile the function and call machine code from now on.
@@ -204,13 +227,13 @@ class Evaluator:
             for argument in arguments:
                 vectors[index][:] = argument
                 index += 1  # counting by hand takes half the time of `enumerate` or `zip`
-        except _OTHER:
+        except OTHER:
             self._take(arguments)
         else:
             if index != len(vectors):
                 self._take(arguments)
         self.trigger()
-        if self._total is None or not isfinite(self._total()):
+        if self._unsound is None or self._unsound():
             self._look()
 
     def _take(self, arguments: Sequence[Any]) -> None:
