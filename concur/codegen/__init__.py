@@ -10,6 +10,7 @@ from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._lanes import Lanes
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._map import BatchMap
+from concur.codegen._ordering import ordered
 
 __all__ = [
     "DRIFT",
@@ -30,6 +31,7 @@ __all__ = [
     "fingerprint",
     "instructions",
     "nonfinite_error",
+    "ordered",
     "recalled",
     "shape_error",
     "write_fmu",

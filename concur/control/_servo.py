@@ -719,7 +719,8 @@ class Servo(EvaluatedMethods):
         Parameters
         ----------
         interpreted : bool
-            Whether to leave the graph to CasADi's interpreter: ready at once, ten times slower.
+            Whether to leave the graph to CasADi's interpreter: ready at once, five to ten times
+            slower.
 
         Returns
         -------
