@@ -1,0 +1,60 @@
+"""An emulated rig: drives as they behave on a bus, on the full-order plant of a robot.
+
+In one process with the controller (`World`), or as processes of their own on a multicast bus
+(`EmulatorProcesses`, `run_emulator`): the controller cannot tell them from a rig, and runs the
+same code.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hil.emulator._cia402 import EmulatedCia402
+    from hil.emulator._cia402_machine import PowerState
+    from hil.emulator._drive import DriveSettings, EmulatedDrive
+    from hil.emulator._faults import Fault, FaultKind, Faults
+    from hil.emulator._mit import EmulatedMit
+    from hil.emulator._motion_capture import MotionCapture
+    from hil.emulator._plant import RobotPlant
+    from hil.emulator._world import KINDS, World, emulated_drive
+
+_PLACES = {
+    "KINDS": "_world",
+    "DriveSettings": "_drive",
+    "EmulatedCia402": "_cia402",
+    "EmulatedDrive": "_drive",
+    "EmulatedMit": "_mit",
+    "Fault": "_faults",
+    "FaultKind": "_faults",
+    "Faults": "_faults",
+    "MotionCapture": "_motion_capture",
+    "PowerState": "_cia402_machine",
+    "RobotPlant": "_plant",
+    "World": "_world",
+    "emulated_drive": "_world",
+}
+
+__all__ = [
+    "KINDS",
+    "DriveSettings",
+    "EmulatedCia402",
+    "EmulatedDrive",
+    "EmulatedMit",
+    "Fault",
+    "FaultKind",
+    "Faults",
+    "MotionCapture",
+    "PowerState",
+    "RobotPlant",
+    "World",
+    "emulated_drive",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is asked for: the processes of drives need few of them, and soon."""
+    if name not in _PLACES:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

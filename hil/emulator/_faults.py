@@ -1,0 +1,366 @@
+"""Faults on command: what goes wrong with the frames and the drive of an axis, when, how often."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, fields
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal
+
+from hil.emulator._drive import EmulatedDrive, Outgoing, message
+
+if TYPE_CHECKING:
+    import can
+
+    from hil.errors import RigError
+
+EVERY = "*"
+"""Name that stands for all axes."""
+
+
+class FaultKind(Enum):
+    """What can go wrong; values are sentences."""
+
+    DROP = "frames are lost"
+    DELAY = "frames come later"
+    DUPLICATE = "frames come twice"
+    REORDER = "a frame is overtaken by the next"
+    CORRUPT = "one bit of a frame is turned, or its length is another"
+    NAN = "the payload of a frame is garbage: not a number where there are floats"
+    STALE = "the drive repeats an old report"
+    FREEZE = "the encoder does not move any more"
+    DRIVE_FAULT = "the drive has a fault of its own"
+    POWER_CYCLE = "the drive loses power and gets it back"
+    BUS_OFF = "no frame passes"
+
+
+_ONCE = (FaultKind.DRIVE_FAULT, FaultKind.POWER_CYCLE)
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Something that goes wrong for a while.
+
+    Parameters
+    ----------
+    kind : FaultKind
+        What goes wrong; a name such as "drop" is taken too.
+    axis : str
+        Axis that is hit; "*": all.
+    at : float
+        When it begins, s after the start of the emulator.
+    lasting : float
+        How long it lasts, s; faults and power cycles of a drive happen once.
+    probability : float
+        Share of the frames that are hit.
+    value : float
+        Delay, s (delay), code (drive_fault); 0: a usual one.
+    way : {"both", "to_drive", "to_host"}
+        Frames of which direction are hit.
+
+    Raises
+    ------
+    RigError
+        If a number is out of range, or there is no such kind.
+    """
+
+    kind: FaultKind
+    axis: str = EVERY
+    at: float = 0.0
+    lasting: float = math.inf
+    probability: float = 1.0
+    value: float = 0.0
+    way: Literal["both", "to_drive", "to_host"] = "both"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.kind, str):
+            object.__setattr__(self, "kind", _kind(self.kind))
+        if not isinstance(self.kind, FaultKind):
+            raise _wrong("kind", "one of " + ", ".join(_names()), self.kind)
+        if not isinstance(self.axis, str):
+            raise _wrong("axis", f'the name of an axis, or "{EVERY}"', self.axis)
+        for name, low, high in (
+            ("at", 0.0, math.inf),
+            ("lasting", 0.0, math.inf),
+            ("probability", 0.0, 1.0),
+            ("value", 0.0, 1e9),
+        ):
+            number = getattr(self, name)
+            if isinstance(number, bool) or not isinstance(number, (int, float)):
+                raise _wrong(name, "a number", number)
+            if not low <= number <= high:
+                raise _wrong(name, f"a number from {low:g} to {high:g}", number)
+        if self.way not in ("both", "to_drive", "to_host"):
+            raise _wrong("way", "both, to_drive or to_host", self.way)
+
+    @classmethod
+    def read(cls, text: str) -> Fault:
+        """Read a fault from a word of the command line.
+
+        Parameters
+        ----------
+        text : str
+            ``KIND,AXIS,AT,FOR`` with times in s; what is left out at the end is usual.
+
+        Returns
+        -------
+        Fault
+            The fault.
+
+        Raises
+        ------
+        RigError
+            If it cannot be read.
+
+        Examples
+        --------
+        >>> Fault.read("drop,turret,5,0.1").kind.name
+        'DROP'
+        """
+        parts = [part.strip() for part in text.split(",")]
+        if not 1 <= len(parts) <= 5:
+            raise _wrong("text", "KIND,AXIS,AT,FOR", text)
+        given: dict[str, Any] = {"kind": parts[0]}
+        if len(parts) > 1:
+            given["axis"] = parts[1] or EVERY
+        for name, part in zip(("at", "lasting", "probability"), parts[2:], strict=False):
+            try:
+                given[name] = float(part)
+            except ValueError as error:
+                raise _wrong(name, "a number", part) from error
+        return cls(**given)
+
+    @classmethod
+    def from_table(cls, table: Mapping[str, Any]) -> Fault:
+        """Make a fault of a table of a file or a datagram.
+
+        Parameters
+        ----------
+        table : mapping
+            Fields of a fault by name.
+
+        Returns
+        -------
+        Fault
+            The fault.
+
+        Raises
+        ------
+        RigError
+            If a field is unknown or wrong.
+        """
+        known = [field.name for field in fields(cls)]
+        for name in table:
+            if name not in known:
+                raise _wrong(str(name), "one of the fields " + ", ".join(known), table[name])
+        if "kind" not in table:
+            raise _wrong("kind", "one of " + ", ".join(_names()), None)
+        return cls(**table)
+
+    def to_table(self) -> dict[str, Any]:
+        """Fields by name, of plain types."""
+        return asdict(self) | {"kind": self.kind.name.lower()}
+
+
+def _names() -> list[str]:
+    return [kind.name.lower() for kind in FaultKind]
+
+
+def _kind(name: str) -> FaultKind:
+    try:
+        return FaultKind[name.strip().replace("-", "_").upper()]
+    except KeyError:
+        raise _wrong("kind", "one of " + ", ".join(_names()), name) from None
+
+
+def _wrong(field: str, expected: str, came: object) -> RigError:
+    from hil.errors import RigError  # takes long: not in the processes of the drives
+
+    return RigError(
+        f"fault, `{field}`", expected=expected, came=f"{came!r:.60}", cure="Correct the fault."
+    )
+
+
+class Faults:
+    """What goes wrong for one axis: works on its frames and on its drive.
+
+    Parameters
+    ----------
+    axis : str
+        Name of the axis.
+    faults : iterable of Fault
+        Those of other axes are left out.
+    seed : int
+        Of the random numbers.
+    loss : float
+        Share of frames that is lost all the time.
+    """
+
+    def __init__(
+        self, axis: str, faults: Iterable[Fault] = (), seed: int = 0, loss: float = 0.0
+    ) -> None:
+        self.axis = axis
+        self._random = random.Random(f"{seed} {axis}")
+        self._loss = loss
+        self._faults: list[Fault] = []
+        self._pending: list[Fault] = []
+        self._overtaken: dict[str, can.Message] = {}
+        self._old: dict[int, can.Message] = {}
+        for fault in faults:
+            self.add(fault)
+
+    def add(self, fault: Fault) -> None:
+        """Let one more thing go wrong.
+
+        Parameters
+        ----------
+        fault : Fault
+            What; if it is one of another axis, nothing happens.
+        """
+        if fault.axis not in (EVERY, self.axis):
+            return
+        (self._pending if fault.kind in _ONCE else self._faults).append(fault)
+
+    @property
+    def next_event(self) -> float:
+        """When `strike` has something to do, s after the start."""
+        return min((fault.at for fault in self._pending), default=math.inf)
+
+    def strike(self, drive: EmulatedDrive, time: float, now: float) -> Outgoing:
+        """Let faults and power cycles happen to the drive.
+
+        Parameters
+        ----------
+        drive : EmulatedDrive
+            The drive.
+        time : float
+            Time since the start of the emulator, s.
+        now : float
+            The same instant in the drive's time, s.
+
+        Returns
+        -------
+        list of (float, can.Message)
+            What it says to that.
+        """
+        if time < self.next_event:
+            return []
+        out: Outgoing = []
+        due = [fault for fault in self._pending if fault.at <= time]
+        self._pending = [fault for fault in self._pending if fault.at > time]
+        for fault in due:
+            if fault.kind is FaultKind.POWER_CYCLE:
+                drive.power_cycle(now)
+            else:
+                out += drive.fail(now, int(fault.value))
+        return out
+
+    def is_frozen(self, time: float) -> bool:
+        """Whether the encoder stands still.
+
+        Parameters
+        ----------
+        time : float
+            Time since the start of the emulator, s.
+
+        Returns
+        -------
+        bool
+            True: do not let the encoder see the joint.
+        """
+        return bool(self._faults) and self._active(FaultKind.FREEZE, time) is not None
+
+    def to_drive(self, frame: can.Message, due: float, time: float) -> Outgoing:
+        """What becomes of a frame on its way to the drive.
+
+        Parameters
+        ----------
+        frame : can.Message
+            The frame.
+        due : float
+            When it would arrive, s.
+        time : float
+            Time since the start of the emulator, s.
+
+        Returns
+        -------
+        list of (float, can.Message)
+            What arrives, and when.
+        """
+        return self._passed("to_drive", frame, due, time)
+
+    def to_host(self, frame: can.Message, due: float, time: float) -> Outgoing:
+        """What becomes of a frame on its way from the drive; like `to_drive`.
+
+        Parameters
+        ----------
+        frame : can.Message
+            The frame.
+        due : float
+            When it would arrive, s.
+        time : float
+            Time since the start of the emulator, s.
+
+        Returns
+        -------
+        list of (float, can.Message)
+            What arrives, and when.
+        """
+        return self._passed("to_host", frame, due, time)
+
+    def _active(self, kind: FaultKind, time: float, way: str | None = None) -> Fault | None:
+        for fault in self._faults:
+            if (
+                fault.kind is kind
+                and fault.at <= time < fault.at + fault.lasting
+                and (way is None or fault.way in ("both", way))
+                and (fault.probability >= 1.0 or self._random.random() < fault.probability)
+            ):
+                return fault
+        return None
+
+    def _passed(self, way: str, frame: can.Message, due: float, time: float) -> Outgoing:
+        if self._loss and self._random.random() < self._loss:
+            return []
+        if not self._faults:
+            return [(due, frame)]
+        if self._active(FaultKind.BUS_OFF, time) or self._active(FaultKind.DROP, time, way):
+            return []
+        if way == "to_host":
+            if self._active(FaultKind.STALE, time, way):
+                frame = self._old.get(frame.arbitration_id, frame)
+            else:
+                self._old[frame.arbitration_id] = frame
+        if self._active(FaultKind.CORRUPT, time, way):
+            frame = self._corrupted(frame)
+        if self._active(FaultKind.NAN, time, way):
+            frame = _garbage(frame)
+        delay = self._active(FaultKind.DELAY, time, way)
+        if delay is not None:
+            due += delay.value or 0.02
+        held = self._overtaken.pop(way, None)
+        if held is not None:
+            return [(due, frame), (due, held)]
+        if self._active(FaultKind.REORDER, time, way):
+            self._overtaken[way] = frame
+            return []
+        if self._active(FaultKind.DUPLICATE, time, way):
+            return [(due, frame), (due, frame)]
+        return [(due, frame)]
+
+    def _corrupted(self, frame: can.Message) -> can.Message:
+        data = bytearray(frame.data)
+        if data and self._random.random() < 0.5:
+            bit = self._random.randrange(8 * len(data))
+            data[bit // 8] ^= 1 << bit % 8
+        else:
+            lengths = [length for length in range(9) if length != len(data)]
+            data = (data + bytes(8))[: self._random.choice(lengths)]
+        return message(frame.arbitration_id, data)
+
+
+def _garbage(frame: can.Message) -> can.Message:
+    """Numbers all bits of which are set: a NaN as a float, an extreme as an integer."""
+    return message(frame.arbitration_id, b"\xff" * len(frame.data))

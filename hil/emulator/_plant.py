@@ -1,0 +1,212 @@
+"""The robot of an emulated rig: the full-order plant, moved by torques that are held."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
+
+from concur.codegen import Evaluator, fingerprint, recalled
+from concur.reduction import MomentumReduction
+from concur.simulation import Plant
+from concur.simulation._runge_kutta import runge_kutta
+from hil.errors import RigError
+
+if TYPE_CHECKING:
+    from concur.codegen import Array
+    from concur.multibody import Mechanism
+    from hil.rig import Rig
+
+COULOMB_SPEED = 1e-2
+"""Joint speed at which friction has nearly its full size, rad/s: below, it is smoothed."""
+
+
+class RobotPlant:
+    """The robot of a rig as it moves: Runge-Kutta steps of the full-order plant.
+
+    It has the velocities that a standing start gives: joints at rest, wheels without slip, a
+    floating robot moving with the momentum that it really has.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig; the task's plant is taken if it has one, else its robot.
+    q0 : array_like, optional
+        Configuration at the start, shape (nq,); that of the task if not given.
+
+    Attributes
+    ----------
+    q, v : numpy.ndarray
+        Configuration and velocity, shapes (nq,) and (nv,).
+    time : float
+        Instant reached, s since the start.
+    steps : int
+        Steps taken.
+    """
+
+    def __init__(self, rig: Rig, q0: ArrayLike | None = None) -> None:
+        task = rig.task
+        robot = task.plant or task.robot
+        self.robot = robot
+        self.dt = rig.emulator.dt
+        self._rows = list(robot.actuated_freedoms)
+        names = [robot.freedom_names[row] for row in self._rows]
+        if [axis.name for axis in rig.axes] != names:
+            raise RigError(
+                f"rig `{rig.name}`, axes",
+                expected=f"the controls of `{robot.name}` in order: {', '.join(names)}",
+                came=", ".join(axis.name for axis in rig.axes),
+                cure="Name each control once.",
+            )
+        self._places = _joint_places(robot, self._rows)
+        self._viscous = np.array([rig.emulator.viscous.get(name, 0.0) for name in names])
+        self._coulomb = np.array([rig.emulator.friction.get(name, 0.0) for name in names])
+        self._rubs = bool(self._viscous.any() or self._coulomb.any())
+        self._step = _step(Plant(robot))
+        self._q, self._v = self._step.inputs[0][:, 0], self._step.inputs[1][:, 0]
+        self._h, self._u = self._step.inputs[2], self._step.inputs[3][:, 0]
+        self._q_next, self._v_next = (view[:, 0] for view in self._step.outputs)
+        self.torque = np.zeros(len(names))
+        self.time = 0.0
+        self.steps = 0
+        self.restart(task.q0 if q0 is None else q0, rig)
+
+    def restart(self, q0: ArrayLike, rig: Rig) -> None:
+        """Start anew, with joints at rest.
+
+        Parameters
+        ----------
+        q0 : array_like
+            Configuration, shape (nq,).
+        rig : Rig
+            The rig.
+        """
+        task = rig.task
+        self._q[:] = self.robot.check_configuration(q0, "start of the emulator")
+        model = task.servo().model
+        if task.plant_momentum is not None and isinstance(model.first, MomentumReduction):
+            model = model.at_momentum(task.plant_momentum)
+        if self.robot is not task.robot:
+            model = model.on(self.robot)
+        self._v[:] = model.velocity(self._q, np.zeros(model.ns))
+        self.time = 0.0
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """Configuration, shape (nq,); a copy."""
+        return self._q.copy()
+
+    @property
+    def v(self) -> NDArray[np.float64]:
+        """Velocity, shape (nv,); a copy."""
+        return self._v.copy()
+
+    def positions(self) -> list[float]:
+        """Joint positions of the axes, rad (m)."""
+        return [float(self._q[k]) for k in self._places]
+
+    def velocities(self) -> list[float]:
+        """Joint velocities of the axes, rad/s (m/s)."""
+        return [float(self._v[k]) for k in self._rows]
+
+    def step(self, h: float) -> None:
+        """Move on, with `torque` held.
+
+        Parameters
+        ----------
+        h : float
+            Length of the step, s.
+
+        Raises
+        ------
+        RigError
+            If the motion diverges.
+        """
+        self._u[:] = self.torque
+        if self._rubs:
+            speed = self._v[self._rows]
+            self._u -= self._viscous * speed
+            self._u -= self._coulomb * np.tanh(speed / COULOMB_SPEED)
+        self._h[0, 0] = h
+        self._step.trigger()
+        total = float(self._q_next.sum() + self._v_next.sum())
+        if not math.isfinite(total):
+            raise RigError(
+                f"emulated robot `{self.robot.name}`",
+                expected="a motion that stays finite",
+                came=f"none after {self.time:.3f} s",
+                cure="Take a shorter `dt` in `[emulator]`, or less friction.",
+            )
+        self._q[:] = self._q_next
+        self._v[:] = self._v_next
+        self.time += h
+        self.steps += 1
+
+    def base_pose(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Position (m) and unit quaternion (x, y, z, w) of the base in the inertial frame."""
+        pose = np.asarray(self.robot.pose(self._q.copy(), self.robot.base.name))
+        turn = Rotation.from_matrix(pose[:3, :3]).as_quat()
+        return pose[:3, 3], np.asarray(turn, dtype=np.float64)
+
+
+def _joint_places(robot: Mechanism, rows: list[int]) -> list[int]:
+    """Where the position of each driven freedom stands in q."""
+    places = {}
+    for body in robot.bodies:
+        q, v = robot.q_slice(body.name), robot.v_slice(body.name)
+        if v.stop - v.start == 1 and q.stop - q.start == 1:
+            places[v.start] = q.start
+    missing = [robot.freedom_names[row] for row in rows if row not in places]
+    if missing:
+        raise RigError(
+            "emulated robot",
+            expected="motors that move joints of one freedom",
+            came=", ".join(missing),
+            cure="Describe the joint as several joints of one freedom.",
+        )
+    return [places[row] for row in rows]
+
+
+def _step(plant: Plant) -> Evaluator:
+    """One step with the torque held, as machine code where there is a compiler."""
+    code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
+    key = fingerprint(f"emulator {code}", plant)
+    shapes = [(plant.nq,), (plant.nv,)]
+    where = f"step of `{plant.name}`"
+    made = recalled(key)
+    if made is not None:
+        return Evaluator(made.functions[0], shapes, where)
+    evaluator = Evaluator(_graph(plant), shapes, where)
+    evaluator.compile(key)
+    return evaluator
+
+
+def _graph(plant: Plant) -> ca.Function:
+    robot = plant.robot
+
+    def function(name: str, act: Callable[..., Array], *sizes: int) -> ca.Function:
+        symbols = [ca.SX.sym(f"x{k}", size) for k, size in enumerate(sizes)]
+        return ca.Function(name, symbols, [ca.densify(act(*symbols))], {"cse": True})
+
+    rate = function("rate", robot.rate, robot.nq, robot.nv)
+    normalize = function("normalize", robot.normalize, robot.nq)
+    acceleration = function(
+        "acceleration", lambda q, v, u: plant.acceleration(q, v, u)[0], robot.nq, robot.nv, plant.nu
+    )
+    q, v = ca.MX.sym("q", robot.nq), ca.MX.sym("v", robot.nv)
+    h, u = ca.MX.sym("h"), ca.MX.sym("u", plant.nu)
+    end, faster = runge_kutta(lambda _, q, v: (rate(q, v), acceleration(q, v, u)), [q, v], h)
+    return ca.Function(
+        "emulator_step",
+        [q, v, h, u],
+        [normalize(end), faster],
+        ["q", "v", "h", "u"],
+        ["q_next", "v_next"],
+    )

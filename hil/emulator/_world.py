@@ -1,0 +1,396 @@
+"""A whole emulated rig in one process: plant, drives, faults, motion capture, in stepped time."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterable, Mapping
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import can
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from hil.clock import Clock, SteppedClock
+from hil.emulator._cia402 import EmulatedCia402
+from hil.emulator._drive import DriveSettings, EmulatedDrive, Outgoing
+from hil.emulator._faults import Fault, Faults
+from hil.emulator._mit import EmulatedMit
+from hil.emulator._motion_capture import MotionCapture
+from hil.emulator._plant import RobotPlant
+from hil.errors import RigError
+
+if TYPE_CHECKING:
+    from hil.rig import Axis, Rig
+
+KINDS: dict[str, Callable[[Axis, DriveSettings], EmulatedDrive]] = {
+    "cia402": EmulatedCia402,
+    "mit": EmulatedMit,
+}
+"""Emulated drives by kind; drives of a third kind are added here to be emulated."""
+
+_ROUNDING = 1e-9  # s: instants this near to each other are one
+
+
+def emulated_drive(axis: Axis, settings: DriveSettings | None = None) -> EmulatedDrive:
+    """Make the emulated drive of an axis.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+    settings : DriveSettings, optional
+        How its drive differs from what the rig file says.
+
+    Returns
+    -------
+    EmulatedDrive
+        The drive, with power, about to boot.
+
+    Raises
+    ------
+    RigError
+        If drives of this kind cannot be emulated.
+    """
+    kind = KINDS.get(axis.drive)
+    if kind is None:
+        raise RigError(
+            f"axis `{axis.name}`, `drive`",
+            expected=f"a kind that can be emulated: {', '.join(KINDS)}",
+            came=axis.drive,
+            cure="Add an emulated drive of this kind to `hil.emulator.KINDS`.",
+        )
+    return kind(axis, settings or DriveSettings())
+
+
+def scheduled_faults(rig: Rig, faults: Iterable[Fault] = ()) -> list[Fault]:
+    """Faults of the rig file and others, checked against the axes.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    faults : iterable of Fault
+        Further ones.
+
+    Returns
+    -------
+    list of Fault
+        All of them.
+
+    Raises
+    ------
+    RigError
+        If one names no axis of the rig.
+    """
+    found = [*(Fault.from_table(table) for table in rig.emulator.faults), *faults]
+    for fault in found:
+        check_axis(fault, [axis.name for axis in rig.axes])
+    return found
+
+
+def check_axis(fault: Fault, names: Iterable[str]) -> None:
+    """Refuse a fault of an axis that does not exist.
+
+    Parameters
+    ----------
+    fault : Fault
+        The fault.
+    names : iterable of str
+        Names of the axes.
+
+    Raises
+    ------
+    RigError
+        If it names none of them, and not all.
+    """
+    known = [*names, "*"]
+    if fault.axis not in known:
+        raise RigError(
+            f"fault `{fault.kind.name.lower()}`, `axis`",
+            expected=f"one of {', '.join(known)}",
+            came=fault.axis,
+            cure="Name an axis of the rig.",
+        )
+
+
+class World:
+    """The emulated counterpart of a controller in the same process.
+
+    The controller's clock moves it: frames that were sent since the last instant are on their way,
+    the plant moves with the torques held in between, reports arrive when they are due. With the
+    same seed it does the same each time. Plant steps end where torques change.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig; its bus must be "virtual" unless `bus` is given.
+    clock : Clock
+        The controller's clock. A `SteppedClock` that moves nothing yet will move this world.
+    faults : iterable of Fault
+        What goes wrong, beside what the rig file says; more can be added by `fault`.
+    settings : mapping of str to DriveSettings
+        How the drives of some axes differ from the rig file.
+    q0 : array_like, optional
+        Configuration at the start, shape (nq,); that of the task if not given.
+    send_pose : callable, optional
+        Takes the samples of the motion capture, see `MotionCapture`.
+    bus : can.BusABC, optional
+        Bus to use in place of opening that of the rig.
+
+    Attributes
+    ----------
+    drives : tuple of EmulatedDrive
+        In the order of the axes.
+    torque : numpy.ndarray
+        Torque of each axis on the plant now, shape (n,), N m.
+    torque_ended : numpy.ndarray
+        Instant at which the torque of each axis last became zero, shape (n,), s; NaN if it never
+        did.
+    delivered, ignored : int
+        Frames that reached a drive; frames on the bus that no drive listened to.
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        clock: Clock,
+        faults: Iterable[Fault] = (),
+        settings: Mapping[str, DriveSettings] | None = None,
+        q0: ArrayLike | None = None,
+        send_pose: Callable[[Mapping[str, Any]], object] | None = None,
+        bus: can.BusABC | None = None,
+    ) -> None:
+        self.rig = rig
+        self.clock = clock
+        emulator = rig.emulator
+        self._latency = emulator.latency
+        self.plant = RobotPlant(rig, q0)
+        own = settings or {}
+        self.drives = tuple(emulated_drive(axis, own.get(axis.name)) for axis in rig.axes)
+        scheduled = scheduled_faults(rig, faults)
+        self._faults = [
+            Faults(axis.name, scheduled, emulator.seed, emulator.loss) for axis in rig.axes
+        ]
+        self._start = self._now = clock.now()
+        self._capture: MotionCapture | None = None
+        if send_pose is not None and emulator.pose_rate > 0.0:
+            gives = rig.pose.gives if rig.pose is not None else "pose"
+            base = self.plant.robot.base.name
+            self._capture = MotionCapture(emulator, base, send_pose, self._start, gives)
+        self.torque = self.plant.torque
+        self.torque_ended = np.full(len(self.drives), math.nan)
+        self.delivered = 0
+        self.ignored = 0
+        self._order = count()
+        # (instant, order, drive or -1 for the host, frame)
+        self._queue: list[tuple[float, int, int, can.Message]] = []
+        self._moving = False
+        self.bus = bus if bus is not None else self._open()
+        self._wake = self._next_event()
+        if isinstance(clock, SteppedClock) and clock.advance is None:
+            clock.advance = self.advance
+
+    def _open(self) -> can.BusABC:
+        settings = self.rig.bus
+        if settings.interface != "virtual":
+            raise RigError(
+                f"rig `{self.rig.name}`, bus",
+                expected='interface = "virtual" for a world in the same process',
+                came=settings.interface,
+                cure="Run the emulator in processes of its own, or replace the rig's bus.",
+            )
+        return can.Bus(interface="virtual", channel=settings.channel)
+
+    # -- what a test may look at ---------------------------------------------------------------
+
+    @property
+    def time(self) -> float:
+        """Time since the start, s."""
+        return self._now - self._start
+
+    @property
+    def q(self) -> NDArray[np.float64]:
+        """True configuration now, shape (nq,)."""
+        self._move(self._now)
+        return self.plant.q
+
+    @property
+    def v(self) -> NDArray[np.float64]:
+        """True velocity now, shape (nv,)."""
+        self._move(self._now)
+        return self.plant.v
+
+    def drive(self, axis: str) -> EmulatedDrive:
+        """Drive of an axis.
+
+        Parameters
+        ----------
+        axis : str
+            Name of the axis.
+
+        Returns
+        -------
+        EmulatedDrive
+            Its drive.
+        """
+        return self.drives[[a.name for a in self.rig.axes].index(axis)]
+
+    def torque_free_after(self, axis: str) -> float:
+        """Time from the last valid command of an axis to the end of its torque.
+
+        Parameters
+        ----------
+        axis : str
+            Name of the axis.
+
+        Returns
+        -------
+        float
+            In s; zero if a command ended it, infinite while there is torque, NaN if there never
+            was any.
+        """
+        index = [a.name for a in self.rig.axes].index(axis)
+        if self.torque[index] != 0.0:
+            return math.inf
+        free = float(self.torque_ended[index] - self.drives[index].last_command)
+        return free if math.isnan(free) else max(free, 0.0)
+
+    def fault(self, fault: Fault) -> None:
+        """Let something go wrong, its time counted from now on.
+
+        Parameters
+        ----------
+        fault : Fault
+            What.
+        """
+        check_axis(fault, [axis.name for axis in self.rig.axes])
+        later = Fault(**(vars(fault) | {"at": self.time + fault.at}))
+        for faults in self._faults:
+            faults.add(later)
+        self._wake = self._next_event()
+
+    # -- time ----------------------------------------------------------------------------------
+
+    def advance(self, instant: float) -> None:
+        """Move on to an instant of the clock.
+
+        Parameters
+        ----------
+        instant : float
+            In s; a past one changes nothing but takes the frames that were sent.
+        """
+        if self._moving:
+            return
+        self._moving = True
+        try:
+            self._collect()
+            while self._wake <= instant:
+                self._happen(max(self._wake, self._now))
+            self._now = max(self._now, instant)
+        finally:
+            self._moving = False
+
+    def close(self) -> None:
+        """Leave the bus."""
+        self.bus.shutdown()
+
+    def __enter__(self) -> World:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _collect(self) -> None:
+        """Take what the controller has sent since; nothing passed in between, so it was now."""
+        frame = self.bus.recv(0)
+        if frame is None:
+            return
+        due, since = self._now + self._latency, self._now - self._start
+        while frame is not None:
+            heard = False
+            for index, drive in enumerate(self.drives):
+                if frame.arbitration_id in drive.heard:
+                    heard = True
+                    for when, passed in self._faults[index].to_drive(frame, due, since):
+                        self._push(when, index, passed)
+            self.ignored += not heard
+            frame = self.bus.recv(0)
+        self._wake = min(self._wake, self._queue[0][0]) if self._queue else self._wake
+
+    def _happen(self, instant: float) -> None:
+        """Do all that is due at an instant."""
+        limit = instant + _ROUNDING
+        since = instant - self._start
+        host: list[tuple[int, can.Message]] = []
+        drives: list[tuple[int, can.Message]] = []
+        while self._queue and self._queue[0][0] <= limit:
+            _, _, target, frame = heapq.heappop(self._queue)
+            (host if target < 0 else drives).append((target, frame))
+        self._now = instant
+        for _, frame in host:
+            self.bus.send(frame)
+        polled = [k for k, drive in enumerate(self.drives) if drive.next_event <= limit]
+        struck = [k for k, faults in enumerate(self._faults) if faults.next_event <= since]
+        captured = self._capture is not None and self._capture.next_event <= limit
+        if drives or polled or struck or captured:
+            self._move(instant)
+            self._sense(since)
+            for k in struck:
+                self._report(k, self._faults[k].strike(self.drives[k], since, instant))
+            for k in polled:
+                self._report(k, self.drives[k].poll(limit))
+            for k, frame in drives:
+                self.delivered += 1
+                self._report(k, self.drives[k].receive(frame, instant))
+            if captured and self._capture is not None:
+                self._capture.poll(limit, self.plant.base_pose)
+            self._load(instant)
+        self._wake = self._next_event()
+
+    def _report(self, index: int, frames: Outgoing) -> None:
+        faults, since = self._faults[index], self._now - self._start
+        for due, frame in frames:
+            for when, passed in faults.to_host(frame, due + self._latency, since):
+                self._push(when, -1, passed)
+
+    def _push(self, due: float, target: int, frame: can.Message) -> None:
+        heapq.heappush(self._queue, (due, next(self._order), target, frame))
+
+    def _next_event(self) -> float:
+        wake = self._queue[0][0] if self._queue else math.inf
+        for drive in self.drives:
+            wake = min(wake, drive.next_event)
+        for faults in self._faults:
+            wake = min(wake, faults.next_event + self._start)
+        if self._capture is not None:
+            wake = min(wake, self._capture.next_event)
+        return wake
+
+    # -- plant ---------------------------------------------------------------------------------
+
+    def _move(self, instant: float) -> None:
+        plant, target = self.plant, instant - self._start
+        springy = any(drive.springy for drive in self.drives)
+        while plant.time < target - _ROUNDING:
+            if springy:
+                self._sense(plant.time)
+                self._load(self._start + plant.time)
+            plant.step(min(plant.dt, target - plant.time))
+
+    def _sense(self, since: float) -> None:
+        states = zip(self.plant.positions(), self.plant.velocities(), strict=True)
+        for drive, faults, (position, velocity) in zip(
+            self.drives, self._faults, states, strict=True
+        ):
+            if not faults.is_frozen(since):
+                drive.sense(position, velocity)
+
+    def _load(self, instant: float) -> None:
+        """Let the drives act on the plant from now on."""
+        for k, drive in enumerate(self.drives):
+            torque = drive.torque(instant)
+            if torque == 0.0 and self.torque[k] != 0.0:
+                self.torque_ended[k] = instant
+            self.torque[k] = torque
