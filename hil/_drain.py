@@ -24,6 +24,8 @@ PERIOD = 0.05
 """Time between drains, s."""
 SYNC = 0.25
 """Time between waits for the disk, s."""
+UNWRITTEN = 3
+"""Exit status of the process if it could not write everything."""
 PATIENCE = 5.0
 """How long a full disk is waited for once no more rows come, s."""
 
@@ -177,7 +179,7 @@ def main(name: str, folder: str) -> int:
     Returns
     -------
     int
-        0 if all rows that were published are in the file.
+        0 if all rows that were published are in the file, else `UNWRITTEN`.
     """
     _step_back()
     asked = False
@@ -204,7 +206,7 @@ def main(name: str, folder: str) -> int:
     if complete and not asked:
         ring.report_done()
     ring.close()
-    return 0 if complete else 1
+    return 0 if complete else UNWRITTEN
 
 
 def _step_back() -> None:

@@ -187,6 +187,7 @@ class ChunkFile:
         self._layout = layout
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         self._size = self._whole_size()
+        os.ftruncate(self._descriptor, self._size)
         self._synced = False
 
     def _whole_size(self) -> int:

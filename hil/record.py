@@ -152,7 +152,9 @@ class Record:
     def complete(self) -> bool:
         """Whether the run was ended, and every row of it is here."""
         end = self.manifest.get("end")
-        return end is not None and not self.damage and int(end.get("rows", -1)) == len(self)
+        if end is None or self.damage or end.get("unwritten"):
+            return False
+        return int(end.get("rows", -1)) == len(self)
 
     def columns(self, name: str) -> list[tuple[str, str]]:
         """Name and unit of each column of a name.

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from hil._drain import PATIENCE, PERIOD, Drain, end_manifest
+from hil._drain import PATIENCE, PERIOD, UNWRITTEN, Drain, end_manifest
 from hil.errors import RecordError
 from hil.manifest import make_manifest, write_manifest
 from hil.ring import Ring
@@ -170,8 +170,8 @@ class Recorder:
         try:
             if ring.recorder_done:
                 self.complete = True
-            elif not ring.recorder_error:
-                end["recorder"] = "died; the rest was drained by the controller"
+            elif self._process.returncode != UNWRITTEN:
+                end["recorder"] = "left early; the controller drained the rest"
                 self.complete = Drain(ring, self.folder).finish("closed")
             end_manifest(self.folder, end)
         except OSError as error:

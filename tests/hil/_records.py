@@ -1,0 +1,45 @@
+"""A rig without hardware, its layout, and records of it."""
+
+import functools
+from pathlib import Path
+
+import numpy as np
+
+from concur.formats import load_task
+from hil.rig import Axis, BusSettings, RecorderSettings, Rig
+from hil.rows import Layout
+
+ROOT = Path(__file__).parent.parent.parent
+TASK = ROOT / "examples" / "rover_arm.toml"
+SMALL = Layout(("wheel", "arm"), nq=3, ns=2, pose_size=2, size=2)
+
+
+@functools.cache
+def task_and_servo():
+    task = load_task(TASK)
+    return task, task.servo()
+
+
+def make_rig(folder, seconds=20.0, **axis):
+    """A rig whose file is in the folder, with the axes of the rover."""
+    task, servo = task_and_servo()
+    path = Path(folder) / "rig.toml"
+    path.write_text('name = "rover"\n')
+    limits = {"torque_limit": 20.0, "torque_rate_limit": 2e3, "speed_limit": 15.0, **axis}
+    axes = tuple(
+        Axis(name, "cia402", node, **limits)
+        for node, name in enumerate(servo.model.control_names, 1)
+    )
+    settings = RecorderSettings(Path(folder) / "records", seconds)
+    return Rig("rover", path, task, axes, BusSettings("virtual", "x"), recorder=settings)
+
+
+def layout_of_rig(rig):
+    servo = task_and_servo()[1]
+    names = tuple(axis.name for axis in rig.axes)
+    return Layout(names, servo.nq, servo.nw, servo.pose_size, servo.size)
+
+
+def numbered(layout, first, count):
+    """Rows that tell their number in every entry."""
+    return np.arange(first, first + count, dtype=float)[:, None] + np.arange(layout.width) / 1024
