@@ -74,8 +74,10 @@ class Estimator:
     age : numpy.ndarray
         Time since the sample that each axis rests on, s, shape (n,); infinite before the first.
     stuck : numpy.ndarray
-        Axes whose reports come while their position stays the same to the bit although they
-        should have moved, shape (n,), bool.
+        Axes whose reports cannot be true, shape (n,), bool: the position stays the same to the
+        bit although the axis should have coasted on; or all of the report does, although the
+        torque given to `acceleration` changes. An encoder that fails while its axis creeps
+        cannot be told from an axis that rests.
     lost : numpy.ndarray
         Axes that reported implausible positions several times in a row, shape (n,), bool;
         until `start` nothing they report is taken.
@@ -182,6 +184,7 @@ class Estimator:
         self.v.fill(0.0)
         self.s.fill(0.0)
         self._joints.reset()
+        self._torque: list[float] | None = None
         self._anchor[:] = _LEFT
         self._times.fill(-math.inf)
         self._newest, self._now = -1, math.nan
@@ -215,7 +218,7 @@ class Estimator:
             `valid`.
         """
         joints = self._joints
-        joints.update(feedback, now, acceleration)
+        joints.update(feedback, now, acceleration, self._torque)
         if not self._asked or not joints.ready:
             self._now, self.valid = now, False
             return False
@@ -255,7 +258,8 @@ class Estimator:
         Parameters
         ----------
         torque : array_like
-            Torque of the axes, as sent or as reported, shape (n,), N m (N).
+            Torque of the axes, as sent or as reported, shape (n,), N m (N); remembered for
+            `stuck`.
 
         Returns
         -------
@@ -265,6 +269,7 @@ class Estimator:
         """
         q, s, u = self._graphs.acceleration.inputs
         q[:, 0], u[:, 0] = self.q, torque
+        self._torque = u[:, 0].tolist()
         s[:, 0] = self.velocity[self._shape_axes]
         self._graphs.acceleration.trigger()
         result: NDArray[np.float64] = self._graphs.acceleration.outputs[0][:, 0]
