@@ -133,13 +133,13 @@ class OperatorChannel:
             ) from error
         self.port: int = self._socket.getsockname()[1]
 
-    def poll(self, now: float) -> Reason:
+    def poll(self, now: float | None = None) -> Reason:
         """Read what has arrived, and say whether the operator wants or forces a stop.
 
         Parameters
         ----------
-        now : float
-            Instant of the loop's clock, s.
+        now : float, optional
+            Instant of the loop's clock, s; asked of the clock if not given.
 
         Returns
         -------
@@ -147,6 +147,8 @@ class OperatorChannel:
             OPERATOR while a stop asked for has not been reset, else DEADMAN while the heartbeat
             stays away, else NONE. Where no heartbeat is required, one that began must go on.
         """
+        if now is None:
+            now = self.clock.now()
         self._polls += 1
         for _ in range(PER_POLL):
             try:
