@@ -1,0 +1,28 @@
+"""What the rig needs beside the package: the extra `rig`."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from hil.errors import RigError
+
+NEEDED = ("can", "canopen", "zmq", "msgpack", "viser", "mcap")
+"""Modules that the extra brings."""
+
+
+def require_extra() -> None:
+    """Refuse to go on without the libraries of the rig.
+
+    Raises
+    ------
+    RigError
+        Names what is missing, and the command that brings it.
+    """
+    missing = [name for name in NEEDED if find_spec(name) is None]
+    if missing:
+        raise RigError(
+            "concur-rig",
+            expected="the libraries of the extra `rig`",
+            came=f"an installation without {', '.join(missing)}",
+            cure="Run `pip install concur[rig]`.",
+        )

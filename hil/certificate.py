@@ -1,0 +1,105 @@
+"""The bound on the torque that a certificate of the law promises, beside the limits of the rig."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hil.errors import RigFileError
+
+if TYPE_CHECKING:
+    from hil.rig import Rig
+
+
+@dataclass(frozen=True)
+class TorqueBound:
+    """What an operating certificate says of the torques.
+
+    Parameters
+    ----------
+    path : Path
+        File of the certificate, as `concur certify` leaves it (operating.json).
+    status : str
+        PROVED, REFUTED or UNDECIDED.
+    ranges : dict of str to (float, float)
+        Box of configurations in which it holds, rad and m.
+    torque : dict of str to float
+        Largest size of each control, N m (N); infinite where none is proved.
+    """
+
+    path: Path
+    status: str
+    ranges: dict[str, tuple[float, float]]
+    torque: dict[str, float]
+
+    def exceeded(self, rig: Rig) -> list[str]:
+        """Axes whose limit is below what the certificate says the law may need.
+
+        Parameters
+        ----------
+        rig : Rig
+            The rig.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        return [a.name for a in rig.axes if not self.torque[a.name] <= a.torque_limit]
+
+
+def load_bound(rig: Rig) -> TorqueBound | None:
+    """Read the certificate that a rig file names.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+
+    Returns
+    -------
+    TorqueBound or None
+        None if the rig file names none.
+
+    Raises
+    ------
+    RigFileError
+        If the file is no operating certificate, or is about another robot.
+    """
+    path = rig.certificate
+    if path is None:
+        return None
+
+    def refusal(expected: str, came: str) -> RigFileError:
+        return RigFileError(
+            f"{rig.path}, `certificate`",
+            expected=expected,
+            came=came,
+            cure="Give the operating.json that `concur certify` writes for the rig's task, whose "
+            "[operating] states ranges and speeds.",
+        )
+
+    try:
+        document: Any = json.loads(path.read_text(encoding="utf-8"))
+        robot, status = document["robot"], document["status"]
+        names, lower, upper = document["controls"], document["lower"], document["upper"]
+        ranges = {k: (float(v[0]), float(v[1])) for k, v in document["ranges"].items()}
+        sizes = [
+            math.inf if low is None or high is None else max(abs(float(low)), abs(float(high)))
+            for low, high in zip(
+                lower or [None] * len(names), upper or [None] * len(names), strict=True
+            )
+        ]
+    except OSError as error:
+        raise refusal("a file that can be read", f"{path}: {error.strerror}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        raise refusal("an operating certificate", f"{path}, which is none ({error})") from error
+    if robot != rig.task.robot.name:
+        raise refusal(f"a certificate of `{rig.task.robot.name}`", f"one of `{robot}`")
+    torque = dict(zip(names, sizes, strict=True))
+    return TorqueBound(
+        path, str(status), ranges, {a.name: torque.get(a.name, math.inf) for a in rig.axes}
+    )

@@ -1,0 +1,260 @@
+"""Commands of `concur-rig`: one line per error, exit status 0, 1 or 2."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from concur.codegen import CompilerWarning
+from concur.errors import ConcurError
+
+main = typer.Typer(
+    add_completion=False,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    help="Torques of a servo to the drives of wheels and joints. A program can stop a rig in "
+    "categories 1 (brake, then remove power) and 2 (hold) of IEC 60204-1 only: category 0, the "
+    "emergency stop that removes power at once, must be wired.",
+)
+
+STATUS = "Exit status: 0 yes, 1 no, 2 bad input."
+
+RigFile = Annotated[Path, typer.Argument(help="Rig file (.toml).")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+Duration = Annotated[
+    float | None, typer.Option(help="Length of the run in s; default that of the task.")
+]
+Folder = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder of the record; default rig-records/<rig and time>."),
+]
+Dashboard = Annotated[
+    int | None, typer.Option(help="Port of a page of this machine that shows the run.")
+]
+FaultOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--fault",
+        metavar="KIND,AXIS,AT,FOR",
+        help="A fault of an emulated rig: its kind, an axis or *, when it begins and how long it "
+        "lasts, in s. May be given several times.",
+    ),
+]
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"concur {version('concur')}")
+        raise typer.Exit
+
+
+@main.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
+    ] = False,
+) -> None:
+    """Hold the commands together."""
+
+
+@main.command(epilog=f"Example: concur-rig check examples/rover_rig/rig.toml\n\n{STATUS}")
+def check(
+    rig: RigFile,
+    mock: Annotated[
+        bool, typer.Option("--mock", help="Ask emulated drives within this process.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask every drive who it is and in which units it counts; show the load of the bus.
+
+    Nothing is armed and no torque leaves.
+    """
+    with _errors():
+        from hil.cli._check import check_rig
+
+        _finish(check_rig(rig, mock), as_json)
+
+
+@main.command(
+    epilog="Example: concur-rig emulate examples/rover_rig/rig.toml --fault drop,turret,5,0.1"
+    "\n\nExit status: 0 ended, 2 bad input."
+)
+def emulate(
+    rig: RigFile,
+    duration: Annotated[
+        float | None, typer.Option(help="How long, in s; default until interrupted.")
+    ] = None,
+    fault: FaultOption = None,
+) -> None:
+    """Stand in for a rig: its drives as processes on the bus, moving the robot's full plant."""
+    with _errors():
+        from hil.cli._emulate import emulate_rig
+
+        emulate_rig(rig, duration, fault or [])
+
+
+@main.command(epilog=f"Example: concur-rig listen examples/rover_rig/rig.toml\n\n{STATUS}")
+def listen(
+    rig: RigFile,
+    duration: Duration = None,
+    out: Folder = None,
+    dashboard: Dashboard = None,
+    as_json: AsJson = False,
+) -> None:
+    """Record what others do on the bus, and let the guard judge it; send nothing."""
+    with _errors():
+        from hil.cli._run import run_rig
+
+        _finish(run_rig(rig, "listen", duration, out, dashboard, as_json), as_json)
+
+
+@main.command(epilog=f"Example: concur-rig shadow examples/rover_rig/rig.toml\n\n{STATUS}")
+def shadow(
+    rig: RigFile,
+    duration: Duration = None,
+    out: Folder = None,
+    dashboard: Dashboard = None,
+    as_json: AsJson = False,
+) -> None:
+    """Compute in every cycle what would be sent, beside another controller; send nothing."""
+    with _errors():
+        from hil.cli._run import run_rig
+
+        _finish(run_rig(rig, "shadow", duration, out, dashboard, as_json), as_json)
+
+
+@main.command(
+    epilog="Example: concur-rig drive examples/rover_rig/rig.toml --emulate --yes\n\n"
+    "Without --emulate and --mock, hold the space bar to keep the rig running. " + STATUS
+)
+def drive(
+    rig: RigFile,
+    duration: Duration = None,
+    out: Folder = None,
+    dashboard: Dashboard = None,
+    emulate: Annotated[
+        bool,
+        typer.Option(
+            "--emulate", help="Start an emulated rig too, in processes of its own, on its bus."
+        ),
+    ] = False,
+    mock: Annotated[
+        bool,
+        typer.Option(
+            "--mock", help="Emulated drives within this process, in simulated time, on no bus."
+        ),
+    ] = False,
+    heartbeat: Annotated[
+        str | None,
+        typer.Option(
+            help="Who keeps the rig running: keys, the space bar held in this terminal (default); "
+            "port, a pendant; auto, nobody, for emulated rigs only (default with --emulate)."
+        ),
+    ] = None,
+    token: Annotated[
+        str, typer.Option(help="Secret of the pendant, with --heartbeat port; default random.")
+    ] = "",
+    reset: Annotated[
+        bool, typer.Option("--reset", help="Clear faults that drives have from before.")
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Do not ask whether the bounds of the torque are right.")
+    ] = False,
+    fault: FaultOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run the task on the rig: arm, track, stop, record.
+
+    Shows the torque that the certificate proves beside the limits of the rig, and asks. Leaves a
+    record, figures and a report behind. The exit status is 0 only if the task was run to its end.
+    """
+    with _errors():
+        from hil.cli._run import run_rig
+
+        result = run_rig(
+            rig,
+            "mock" if mock else "drive",
+            duration,
+            out,
+            dashboard,
+            as_json,
+            emulate=emulate,
+            heartbeat=heartbeat,
+            token=token,
+            reset=reset,
+            yes=yes,
+            faults=fault or [],
+        )
+        _finish(result, as_json)
+
+
+@main.command(epilog=f"Example: concur-rig replay rig-records/rover-20260101-120000\n\n{STATUS}")
+def replay(
+    record: Annotated[Path, typer.Argument(help="Folder of a record.")],
+    rig: Annotated[
+        Path | None, typer.Option(help="Rig file; default the one that the record names.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder of figures and report; default that of the record.")
+    ] = None,
+    mcap: Annotated[
+        bool, typer.Option("--mcap", help="Write the record as MCAP too, for log viewers.")
+    ] = False,
+    hdf5: Annotated[bool, typer.Option("--hdf5", help="Write the record as HDF5 too.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Compute again although rig, robot or law differ.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compute every cycle of a record again, through the same code, and compare."""
+    with _errors():
+        from hil.cli._replay import replay_record
+
+        _finish(replay_record(record, rig, out, mcap, hdf5, force, as_json), as_json)
+
+
+def _finish(result: Any, as_json: bool) -> None:
+    """Show a result and leave with its verdict."""
+    from rich.console import Console
+
+    if as_json:
+        typer.echo(json.dumps(result.as_dict(), indent=2))
+    else:
+        result.show(Console())
+    raise typer.Exit(0 if result.passed else 1)
+
+
+@contextmanager
+def _errors() -> Iterator[None]:
+    """Tell errors, and warnings about compilers, in one line each and without a place in code."""
+    from hil._extras import require_extra
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", CompilerWarning)
+        others = warnings.showwarning
+
+        def shown(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
+            if issubclass(category, CompilerWarning):
+                _tell(f"note: {message}")
+            else:
+                others(message, category, *rest, **more)
+
+        warnings.showwarning = shown
+        try:
+            require_extra()
+            yield
+        except ConcurError as error:
+            _tell(str(error))
+            raise typer.Exit(2) from None
+
+
+def _tell(message: str) -> None:
+    typer.echo(f"concur-rig: {' '.join(message.split())}", err=True)

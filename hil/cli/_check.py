@@ -1,0 +1,181 @@
+"""`concur-rig check`: what is on the bus, in which units it counts, and what the bus carries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from hil.bus import open_bus
+from hil.busload import BusLoad, bus_load
+from hil.certificate import TorqueBound, load_bound
+from hil.clock import MonotonicClock, SteppedClock
+from hil.drives import AxisCheck, Finding, make_drives
+from hil.emulator import World
+from hil.rig import Rig, load_rig
+from hil.session import mocked
+
+MARKS = {
+    Finding.FOUND: "[green]found[/]",
+    Finding.MISSING: "[bold red]missing[/]",
+    Finding.WRONG: "[bold red]wrong[/]",
+    Finding.UNKNOWN: "[yellow]unknown[/]",
+}
+
+
+@dataclass(frozen=True, eq=False)
+class CheckResult:
+    """Verdict on a rig before it is armed.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    load : BusLoad
+        What its frames take of the bus.
+    checks : tuple of AxisCheck
+        What its drives say.
+    bound : TorqueBound or None
+        What the certificate says of the torque.
+    """
+
+    rig: Rig
+    load: BusLoad
+    checks: tuple[AxisCheck, ...]
+    bound: TorqueBound | None
+
+    @property
+    def passed(self) -> bool:
+        """Whether the frames fit and every drive is as the rig file says."""
+        bad = (Finding.MISSING, Finding.WRONG)
+        return self.load.fits and not any(check.finding in bad for check in self.checks)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON.
+
+        Returns
+        -------
+        dict
+            Verdict, load of the bus, checks.
+        """
+        return {
+            "rig": self.rig.name,
+            "passed": self.passed,
+            "bus": {"share": self.load.share, "largest_rate": self.load.largest_rate},
+            "checks": [
+                {
+                    "axis": check.axis,
+                    "what": check.what,
+                    "finding": check.finding.name.lower(),
+                    "expected": check.expected,
+                    "came": check.came,
+                    "cure": check.cure,
+                }
+                for check in self.checks
+            ],
+            "torque_bound": None if self.bound is None else self.bound.torque,
+        }
+
+    def show(self, console: Console) -> None:
+        """Print tables.
+
+        Parameters
+        ----------
+        console : rich.console.Console
+            Where to.
+        """
+        console.print(escape(str(self.load)))
+        console.print(limits_table(self.rig, self.bound))
+        console.print(checks_table(self.checks))
+        verdict = "the rig may be armed" if self.passed else "the rig may not be armed"
+        console.print(f"[bold {'green' if self.passed else 'red'}]{verdict}[/]")
+
+
+def checks_table(checks: tuple[AxisCheck, ...]) -> Table:
+    """What the drives said.
+
+    Parameters
+    ----------
+    checks : tuple of AxisCheck
+        In the order in which it was asked.
+    """
+    table = Table(title="Drives", title_justify="left")
+    for title in ("axis", "property", "", "rig file", "drive", "cure"):
+        table.add_column(title)
+    for check in checks:
+        texts = (check.expected, check.came, check.cure)
+        table.add_row(
+            check.axis, escape(check.what), MARKS[check.finding], *(escape(text) for text in texts)
+        )
+    return table
+
+
+def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
+    """Limits of the axes, and what the certificate proves the law to need.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    bound : TorqueBound or None
+        What the certificate says.
+    """
+    table = Table(title="Limits at the joints", title_justify="left")
+    for title in (
+        "axis",
+        "drive",
+        "torque (N m)",
+        "proved need (N m)",
+        "rate (N m/s)",
+        "speed (rad/s)",
+        "power (W)",
+        "watchdog (ms)",
+    ):
+        table.add_column(title, justify="left" if title in ("axis", "drive") else "right")
+    for axis in rig.axes:
+        need = "no certificate" if bound is None else f"{bound.torque[axis.name]:.3g}"
+        if bound is not None and axis.name in bound.exceeded(rig):
+            need = f"[bold red]{need}[/]"
+        table.add_row(
+            axis.name,
+            f"{axis.drive} {axis.node}",
+            f"{axis.torque_limit:g}",
+            need,
+            f"{axis.torque_rate_limit:g}",
+            f"{axis.speed_limit:g}",
+            f"{axis.power_limit:g}",
+            f"{axis.watchdog * 1e3:g}",
+        )
+    return table
+
+
+def check_rig(path: Path, mock: bool) -> CheckResult:
+    """Ask every drive of a rig.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Rig file.
+    mock : bool
+        Whether to ask emulated drives within this process.
+
+    Returns
+    -------
+    CheckResult
+        Load of the bus and what the drives said.
+    """
+    rig = load_rig(path)
+    clock = SteppedClock() if mock else MonotonicClock()
+    if mock:
+        rig = mocked(rig)
+        World(rig, clock)
+    drives = make_drives(rig)
+    checks: list[AxisCheck] = []
+    with open_bus(rig.bus, clock) as bus:
+        for drive in drives:
+            checks += drive.inspect(bus)
+    return CheckResult(rig, bus_load(rig, drives), tuple(checks), load_bound(rig))

@@ -1,0 +1,277 @@
+"""`concur-rig drive`, `shadow`, `listen`: a session, and what it leaves behind."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.prompt import Confirm
+from rich.table import Table
+
+from hil.certificate import load_bound
+from hil.cli._check import checks_table, limits_table
+from hil.controller import Mode
+from hil.emulator import EmulatorProcesses, Fault
+from hil.errors import ArmError
+from hil.figures import write_report
+from hil.rig import Rig, load_rig
+from hil.session import Result, Wishes, run_session
+
+
+@dataclass(frozen=True, eq=False)
+class RunResult:
+    """Verdict on a run at the rig.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    result : Result
+        How the session ended.
+    files : tuple of pathlib.Path
+        Figures and report.
+    """
+
+    rig: Rig
+    result: Result
+    files: tuple[Path, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether the task was run to its end."""
+        return self.result.outcome.done
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON.
+
+        Returns
+        -------
+        dict
+            Verdict, reason, errors, quality of service and files.
+        """
+        outcome = self.result.outcome
+        return {
+            "rig": self.rig.name,
+            "mode": outcome.mode.name.lower(),
+            "passed": self.passed,
+            "reason": outcome.reason.name,
+            "sentence": outcome.reason.sentence,
+            "elapsed": outcome.elapsed,
+            "error": self._errors(),
+            "quality": outcome.quality.to_dict(),
+            "priority": outcome.granted.priority,
+            "notes": list(outcome.granted.notes),
+            "record": str(self.result.folder),
+            "recorded": self.result.recorded,
+            "complete": self.result.complete,
+            "files": [str(path) for path in self.files],
+        }
+
+    def show(self, console: Console) -> None:
+        """Print tables.
+
+        Parameters
+        ----------
+        console : rich.console.Console
+            Where to.
+        """
+        outcome = self.result.outcome
+        for note in outcome.granted.notes:
+            console.print(f"[yellow]note:[/] {escape(note)}")
+        table = Table(title="Quality of service", title_justify="left", show_header=False)
+        for name, value in outcome.quality.rows():
+            table.add_row(name, value)
+        console.print(table)
+        table = Table(title="Tracking errors at the end", title_justify="left")
+        for title in ("output", "position (m)", "rotation (rad)"):
+            table.add_column(title, justify="right" if title != "output" else "left")
+        for name, parts in self._errors().items():
+            table.add_row(name, *(f"{p:.3g}" if p is not None else "" for p in parts.values()))
+        console.print(table)
+        whole = "every cycle" if self.result.complete else f"{self.result.recorded} cycles"
+        console.print(f"record: {self.result.folder} ({whole})")
+        for path in self.files:
+            console.print(f"written: {path}")
+        color = "green" if self.passed else "red"
+        console.print(
+            f"[bold {color}]{outcome.reason.name}[/]: {outcome.reason.sentence} "
+            f"(after {outcome.elapsed:.1f} s)"
+        )
+
+    def _errors(self) -> dict[str, dict[str, float | None]]:
+        found, start = {}, 0
+        error = self.result.outcome.error
+        for output in self.rig.task.outputs:
+            part = error[start : start + output.dim]
+            start += output.dim
+            turns = {"SO3": output.dim, "SO2": output.dim, "SE3": 3, "R3xSO3": 3, "SE2": 1}
+            angular = turns.get(output.group, 0)
+            linear = output.dim - angular
+            found[output.name] = {
+                "position": float(np.linalg.norm(part[:linear])) if linear else None,
+                "rotation": float(np.linalg.norm(part[linear:])) if angular else None,
+            }
+        return found
+
+
+def run_rig(
+    path: Path,
+    mode: str,
+    duration: float | None,
+    out: Path | None,
+    dashboard: int | None,
+    as_json: bool,
+    *,
+    emulate: bool = False,
+    heartbeat: str | None = None,
+    token: str = "",
+    reset: bool = False,
+    yes: bool = False,
+    faults: Sequence[str] = (),
+) -> RunResult:
+    """Run a session and write its figures.
+
+    Parameters
+    ----------
+    path : pathlib.Path
+        Rig file.
+    mode : str
+        Name of a `Mode`.
+    duration : float or None
+        Length of the run, s.
+    out : pathlib.Path or None
+        Folder of the record.
+    dashboard : int or None
+        Port of the dashboard.
+    as_json : bool
+        Whether standard output is for machines.
+    emulate : bool
+        Whether to start an emulated rig on the bus.
+    heartbeat : str or None
+        Who keeps the rig running; None: the keyboard, or nobody where the rig is emulated.
+    token : str
+        Secret of a pendant.
+    reset : bool
+        Whether to clear faults of the drives.
+    yes : bool
+        Whether not to ask.
+    faults : sequence of str
+        Faults of an emulated rig, as KIND,AXIS,AT,FOR.
+
+    Returns
+    -------
+    RunResult
+        How it ended.
+
+    Raises
+    ------
+    ArmError
+        If options do not fit together, or the answer is no.
+    """
+    rig, kind = load_rig(path), Mode[mode.upper()]
+    mock = kind is Mode.MOCK
+    by = heartbeat or ("auto" if emulate or mock else "keys")
+    wrongs = tuple(Fault.read(text) for text in faults)
+    if by not in ("keys", "auto", "port"):
+        raise _option("--heartbeat", "keys, port or auto", by)
+    if mock and emulate:
+        raise _option("--mock", "--mock or --emulate", "both")
+    if wrongs and not (mock or emulate):
+        raise _option("--fault", "a rig that is emulated: --mock or --emulate", "a real one")
+    console = Console(stderr=as_json)
+    if kind is Mode.DRIVE:
+        _ask(rig, console, yes or emulate)
+    with contextlib.ExitStack() as stack:
+        if emulate:
+            stack.enter_context(EmulatorProcesses(rig, wrongs))
+        say = stack.enter_context(_progress(console))
+        live = console.is_terminal and not as_json and kind is not Mode.MOCK
+        wishes = Wishes(
+            kind,
+            duration,
+            out,
+            by,
+            token,
+            live,
+            dashboard,
+            reset,
+            emulate,
+            wrongs if mock else (),
+        )
+        result = run_session(rig, wishes, progress=say)
+    files = write_report(result.folder)
+    return RunResult(rig, result, tuple(files))
+
+
+def _option(name: str, expected: str, came: str) -> ArmError:
+    return ArmError(
+        f"option {name}", expected=expected, came=came, cure="See `concur-rig drive --help`."
+    )
+
+
+def _ask(rig: Rig, console: Console, yes: bool) -> None:
+    """Show the limits beside the certificate's bound, and ask for a yes."""
+    bound = load_bound(rig)
+    console.print(limits_table(rig, bound))
+    if bound is None:
+        console.print("[yellow]No certificate: nothing proves how much torque the law needs.[/]")
+    else:
+        box = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in bound.ranges.items())
+        console.print(escape(f"{bound.path.name}: {bound.status} for {box}"))
+        over = bound.exceeded(rig)
+        if over:
+            console.print(
+                f"[yellow]The limits of {', '.join(over)} are below what the law may need: the "
+                "guard will clip there, and tracking is not what was proved.[/]"
+            )
+    console.print(
+        "[bold]Category 0, the emergency stop that removes power at once, must be wired.[/]"
+    )
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise ArmError(
+            f"rig `{rig.name}`",
+            expected="a yes to these limits",
+            came="no terminal to ask",
+            cure="Read them, then give `--yes`.",
+        )
+    if not Confirm.ask("Drive with these limits?", console=console, default=False):
+        raise ArmError(
+            f"rig `{rig.name}`",
+            expected="a yes to these limits",
+            came="a no",
+            cure="Correct the rig file; nothing was armed.",
+        )
+
+
+@contextlib.contextmanager
+def _progress(console: Console) -> Iterator[Any]:
+    """Bars of what is done before a run; they go when the loop begins."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    known: dict[str, Any] = {}
+
+    def say(what: str, share: float) -> None:
+        if what not in known:
+            known[what] = bars.add_task(what, total=1.0)
+        bars.update(known[what], completed=share)
+        if what == "law" and share >= 1.0:
+            bars.stop()
+
+    bars.start()
+    try:
+        yield say
+    finally:
+        bars.stop()
+
+
+__all__ = ["RunResult", "checks_table", "run_rig"]

@@ -1,0 +1,273 @@
+"""The terminal view of a running loop, and the keys that keep it running or stop it.
+
+Runs in a process of its own: it reads the ring and sends the operator's datagrams. Should it hang
+or die, the heartbeat stays away and the rig stops.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hil.latch import Reason, State
+from hil.operator import OperatorSender
+from hil.ring import Ring
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from rich.console import RenderableType
+
+    from hil.rig import Rig
+
+RATE = 10.0
+"""Updates of the view in a second."""
+
+GRIP = 0.7
+"""Time for which one key press counts as holding, s: keyboards repeat only after half a second."""
+
+BEAT = 0.05
+"""Time between heartbeats, s."""
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """Where heartbeats go, and what they rest on.
+
+    Parameters
+    ----------
+    host, port, token : str, int, str
+        The loop's operator channel.
+    by : {"keys", "auto", "none"}
+        The space bar held in this terminal; by itself, for emulated rigs only; or another
+        program's.
+    """
+
+    host: str
+    port: int
+    token: str
+    by: str = "keys"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the view knows beside the ring.
+
+    Parameters
+    ----------
+    title : str
+        Name of the rig and the mode.
+    axes : tuple of str
+        Names of the axes.
+    torque_limits : tuple of float
+        Their torque limits, N m.
+    outputs : tuple of (str, int)
+        Names of the outputs, and how many error coordinates each has.
+    duration : float
+        Length of the run, s.
+    """
+
+    title: str
+    axes: tuple[str, ...]
+    torque_limits: tuple[float, ...]
+    outputs: tuple[tuple[str, int], ...]
+    duration: float
+
+
+def facts_of(rig: Rig, outputs: tuple[tuple[str, int], ...], mode: str, duration: float) -> Facts:
+    """What the view has to know of a rig.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    outputs : tuple of (str, int)
+        Names of the outputs, and how many error coordinates each has.
+    mode : str
+        Name of the mode.
+    duration : float
+        Length of the run, s.
+    """
+    return Facts(
+        f"{rig.name}, {mode}",
+        tuple(axis.name for axis in rig.axes),
+        tuple(axis.torque_limit for axis in rig.axes),
+        outputs,
+        duration,
+    )
+
+
+def start_console(facts: Facts, ring: str, heartbeat: Heartbeat, live: bool) -> BaseProcess:
+    """Show a loop in this terminal, from a process of its own.
+
+    Parameters
+    ----------
+    facts : Facts
+        What is shown.
+    ring : str
+        Name of the loop's ring.
+    heartbeat : Heartbeat
+        Where the operator's word goes.
+    live : bool
+        Whether to draw; without it only heartbeats are sent.
+
+    Returns
+    -------
+    multiprocessing.Process
+        The process; terminate it once the loop has ended.
+    """
+    process = multiprocessing.get_context("spawn").Process(
+        target=_serve, args=(facts, ring, heartbeat, live), name="console", daemon=True
+    )
+    process.start()
+    return process
+
+
+def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -> RenderableType:
+    """One picture of the loop's state.
+
+    Parameters
+    ----------
+    facts : Facts
+        What does not change.
+    row : dict of str to numpy.ndarray
+        The last row by names, as `Layout.views` gives it.
+    hint : str
+        What the person may do.
+    """
+    from rich.console import Group
+    from rich.panel import Panel
+    from rich.table import Table
+    from rich.text import Text
+
+    def number(name: str) -> float:
+        return float(row[name][0])
+
+    state, reason = tuple(State)[int(number("state"))], tuple(Reason)[int(number("reason"))]
+    style = {State.RUN: "bold green", State.STOP: "bold red"}.get(state, "bold yellow")
+    head = Text(f"{state.name}: {state.sentence}", style=style)
+    if reason:
+        head.append(f"\n{reason.name}: {reason.sentence}", style="red")
+    axes = Table(expand=False)
+    for name in ("axis", "position (rad)", "torque sent (N m)", "of limit", "drive"):
+        axes.add_column(name, justify="left" if name in ("axis", "drive") else "right")
+    for k, name in enumerate(facts.axes):
+        torque, fault = float(row["torque"][k]), int(row["fault"][k])
+        share = abs(torque) / facts.torque_limits[k]
+        axes.add_row(
+            name,
+            f"{row['position'][k]:.4f}",
+            f"{torque:.3f}",
+            Text(f"{share:.0%}", style="red" if share > 0.95 else ""),
+            f"fault 0x{fault:X}" if fault else ("on" if row["enabled"][k] else "off"),
+        )
+    errors, start = [], 0
+    for name, size in facts.outputs:
+        part = row["error"][start : start + size]
+        errors.append(f"{name} {float(np.linalg.norm(part)):.3g}")
+        start += size
+    elapsed = number("elapsed")
+    done = f"{elapsed:.1f} of {facts.duration:.1f} s" if np.isfinite(elapsed) else "not running"
+    lines = Text(
+        f"{done}; tracking error (m, rad): {', '.join(errors)}\n"
+        f"cycles {int(number('cycle'))}, late {int(number('late'))}, lost {int(number('lost'))}, "
+        f"stale {int(number('stale'))}, clipped {int(number('clipped'))}; "
+        f"last cycle began {(number('time') - number('deadline')) * 1e6:.0f} us after its "
+        f"deadline and computed for {number('compute') * 1e6:.0f} us"
+    )
+    if hint:
+        lines.append(f"\n{hint}", style="bold")
+    return Panel(Group(head, axes, lines), title=facts.title)
+
+
+def _serve(facts: Facts, name: str, heartbeat: Heartbeat, live: bool) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop decides what an interrupt means
+    ring = Ring.attach(name)
+    with (
+        OperatorSender(heartbeat.host, heartbeat.port, heartbeat.token, "console") as sender,
+        _keys() as keys,
+    ):
+        _show(facts, ring, heartbeat, sender, keys, live)
+    ring.close()
+
+
+def _show(
+    facts: Facts,
+    ring: Ring,
+    heartbeat: Heartbeat,
+    sender: OperatorSender,
+    keys: int | None,
+    live: bool,
+) -> None:
+    from rich.live import Live
+
+    parent, layout = os.getppid(), ring.layout
+    hint = {
+        "keys": "hold SPACE: go on    any other key: stop",
+        "auto": "any key: stop (the heartbeat goes by itself: this rig is emulated)",
+    }.get(heartbeat.by, "any key: stop")
+    gripped = next_picture = 0.0
+    shown: Any = Live(refresh_per_second=RATE, transient=True) if live else contextlib.nullcontext()
+    with shown as view:
+        while os.getppid() == parent and not ring.closed:
+            for key in _pressed(keys, BEAT):
+                if key == " " and heartbeat.by == "keys":
+                    gripped = time.monotonic()
+                else:
+                    sender.stop()
+            now = time.monotonic()
+            if heartbeat.by == "auto" or (heartbeat.by == "keys" and now - gripped < GRIP):
+                sender.heartbeat()
+            if view is not None and now >= next_picture:
+                next_picture = now + 1.0 / RATE
+                last = ring.last()
+                if last is not None:
+                    view.update(picture(facts, layout.views(last), hint))
+
+
+@contextlib.contextmanager
+def _keys() -> Iterator[int | None]:
+    """The keyboard of this terminal, key by key; None where there is no terminal."""
+    try:
+        import termios
+        import tty
+
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except (ImportError, OSError):
+        yield None
+        return
+    before = termios.tcgetattr(terminal)
+    try:
+        tty.setcbreak(terminal)
+        yield terminal
+    finally:
+        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        os.close(terminal)
+
+
+def _pressed(keys: int | None, wait: float) -> str:
+    """Keys that were pressed meanwhile."""
+    if keys is None:
+        time.sleep(wait)
+        return ""
+    ready, _, _ = select.select([keys], [], [], wait)
+    if not ready:
+        return ""
+    with contextlib.suppress(OSError):
+        return os.read(keys, 64).decode("latin-1")
+    return ""
+
+
+def terminal_is_there() -> bool:
+    """Whether somebody looks at this program's output."""
+    return sys.stdout.isatty()

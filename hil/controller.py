@@ -1,0 +1,613 @@
+"""The loop: reports in, torques out, one row for the record, in every cycle the same.
+
+One process, one thread. What waits, allocates much or talks to people runs elsewhere: the
+recorder, the terminal view and the dashboard read the ring, and nobody can hold the loop up.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from concur.control import Tick, TickStatus
+from hil.drives import Wanted
+from hil.errors import ArmError
+from hil.estimator import Estimator
+from hil.feedback import Feedback
+from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
+from hil.latch import Action, Latch, Reason, State
+from hil.quality import Quality
+from hil.realtime import Granted, realtime
+from hil.rig import Policy
+from hil.rows import Layout
+
+if TYPE_CHECKING:
+    import can
+
+    from concur.control import Servo
+    from hil.bus import Bus
+    from hil.drives import AxisCheck, Drive
+    from hil.operator import OperatorChannel
+    from hil.plan import Plan
+    from hil.pose_source import PoseReceiver
+    from hil.rig import Rig
+    from hil.ring import Ring
+
+PATIENCE = 3.0
+"""Time that drives may take from arming until all report and are under power, s."""
+
+RESET_CYCLES = 50
+"""Cycles for which a fault reset is asked of the drives, where it is wanted."""
+
+CLIPPED = (
+    Flag.CLIPPED_TORQUE
+    | Flag.CLIPPED_RATE
+    | Flag.CLIPPED_POWER
+    | Flag.CLIPPED_SPEED
+    | Flag.NEAR_END
+)
+"""Flags of a torque that was bounded."""
+
+
+class Mode(Enum):
+    """What a loop may do to the bus; values are sentences. The guard is the same in all."""
+
+    MOCK = "emulated drives in this process, in simulated time"
+    LISTEN = "judge what others command; send nothing"
+    SHADOW = "compute what would be sent; send nothing"
+    DRIVE = "drive the motors"
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How a run ended.
+
+    Parameters
+    ----------
+    mode : Mode
+        What the loop was allowed to do.
+    reason : Reason
+        Why it stopped; `Reason.END`: the task was done.
+    elapsed : float
+        Time in RUN, s.
+    error : numpy.ndarray
+        Last tracking error in RUN, in error coordinates (m, rad), shape (size,); NaN if none.
+    quality : Quality
+        What came late, was lost, was stale, was clipped.
+    granted : Granted
+        What the operating system gave.
+    checks : tuple of AxisCheck
+        What the drives said before arming.
+    """
+
+    mode: Mode
+    reason: Reason
+    elapsed: float
+    error: np.ndarray
+    quality: Quality
+    granted: Granted
+    checks: tuple[AxisCheck, ...] = ()
+
+    @property
+    def done(self) -> bool:
+        """Whether the task was run to its end."""
+        return self.reason is Reason.END
+
+
+class _Failing:
+    """Failing cycles in a row, of one kind."""
+
+    __slots__ = ("cycles", "policy", "reason")
+
+    def __init__(self, reason: Reason, policy: Policy) -> None:
+        self.reason, self.policy, self.cycles = reason, policy, 0
+
+
+class Controller:
+    """One loop on one rig; `run` arms, runs the task and leaves.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    servo : Servo
+        The law's servo.
+    tick : Tick
+        The compiled law.
+    plan : Plan
+        The reference, sampled at the loop's period.
+    drives : sequence of Drive
+        One for each axis, in order.
+    bus : Bus
+        The open bus.
+    ring : Ring
+        Where each cycle is written.
+    mode : Mode
+        What it may do.
+    operator : OperatorChannel, optional
+        Heartbeat and stop button. Needed in mode DRIVE.
+    pose : PoseReceiver, optional
+        External pose of the base.
+    recording : callable, optional
+        Tells whether the record can still be written.
+    resets : bool
+        Whether to clear faults that drives have when they are armed. Without it a rig whose drive
+        has a fault is not armed: nobody has looked at it yet.
+
+    Raises
+    ------
+    ArmError
+        If there is no operator in mode DRIVE, or the plan has another period.
+    """
+
+    def __init__(
+        self,
+        rig: Rig,
+        servo: Servo,
+        tick: Tick,
+        plan: Plan,
+        drives: Sequence[Drive],
+        bus: Bus,
+        ring: Ring,
+        *,
+        mode: Mode,
+        operator: OperatorChannel | None = None,
+        pose: PoseReceiver | None = None,
+        recording: Callable[[], bool] | None = None,
+        resets: bool = False,
+    ) -> None:
+        if mode is Mode.DRIVE and operator is None:
+            raise ArmError(
+                f"rig `{rig.name}`, mode DRIVE",
+                expected="an operator's heartbeat",
+                came="none",
+                cure="Give the controller an OperatorChannel.",
+            )
+        if abs(plan.period - rig.loop.period) > 1e-12:
+            raise ArmError(
+                f"rig `{rig.name}`, plan",
+                expected=f"the loop's period of {rig.loop.period:g} s",
+                came=f"{plan.period:g} s",
+                cure="Sample the plan with `rig.loop.period`.",
+            )
+        self.rig, self.servo, self.tick, self.plan = rig, servo, tick, plan
+        self.drives, self.bus, self.ring, self.mode = tuple(drives), bus, ring, mode
+        self.operator, self.pose, self.recording = operator, pose, recording
+        self.resets = resets
+        self.clock = bus.clock
+        self.quality = Quality()
+        self.latch = Latch.from_rig(rig)
+        self.checks: tuple[AxisCheck, ...] = ()
+        n = len(rig.axes)
+        self.limits = Limits.from_rig(rig)
+        self.feedback = Feedback(n)
+        self.estimator = Estimator(rig, servo)
+        self.layout: Layout = ring.layout
+        self._row = self.layout.views(ring.row)
+        self._talks = mode in (Mode.MOCK, Mode.DRIVE)
+        bus.silent = not self._talks
+        self._takes: dict[int, list[Drive]] = {}
+        for drive in self.drives:
+            for identifier in drive.identifiers:
+                self._takes.setdefault(identifier, []).append(drive)
+        kinds = dict.fromkeys(type(drive) for drive in self.drives)
+        self._opening: tuple[can.Message, ...] = tuple(
+            frame for kind in kinds for frame in kind.opening_frames(rig)
+        )
+        self._errors = servo.buffered("errors")
+        self._demand = np.zeros(n)
+        self._torque = np.zeros(n)
+        self._passed = np.zeros(n)
+        self._held = np.zeros(n)
+        self._still = np.zeros(n)
+        self._anchor = np.zeros(n)
+        self._ages = np.full(n, np.inf)
+        self._seen = np.zeros(n, dtype=np.int64)
+        self._error = np.full(servo.size, np.nan)
+        self._lost = _Failing(Reason.LOST, rig.policies.lost)
+        self._late = _Failing(Reason.LATE, rig.policies.late)
+        self._signal = 0
+        self._armed = self._elapsed = float("nan")
+        self._tick_status, self._flags = TickStatus.OK, Flag.NONE
+        self._index = 0
+
+    # -- the whole run -------------------------------------------------------------------------
+
+    def run(self) -> Outcome:
+        """Arm, run the task, stop, leave.
+
+        Returns
+        -------
+        Outcome
+            Why it ended, and what it was like.
+
+        Raises
+        ------
+        ArmError, DriveError, UnitError
+            If the rig may not be armed; no torque has left.
+        """
+        rig = self.rig
+        with realtime(rig.loop.priority, rig.loop.lock_memory) as granted, self._signals():
+            try:
+                self._prepare()
+                self._loop()
+            except BaseException:
+                self.latch.stop(Reason.ERROR)
+                raise
+            finally:
+                self._leave()
+        return Outcome(
+            self.mode,
+            self.latch.reason,
+            self._elapsed,
+            self._error.copy(),
+            self.quality,
+            granted,
+            self.checks,
+        )
+
+    def _prepare(self) -> None:
+        """Everything that is asked before any drive is put under power."""
+        self._await_operator()
+        if not self._talks:
+            return
+        checks: list[AxisCheck] = []
+        for drive in self.drives:
+            checks += drive.prepare(self.bus)
+        self.checks = tuple(checks)
+
+    def _await_operator(self) -> None:
+        if self.operator is None or not self._talks:
+            return
+        clock, settings = self.clock, self.rig.operator
+        until = clock.now() + max(PATIENCE, 2.0 * settings.timeout)
+        while True:
+            if self.operator.poll(clock.now()) is not Reason.DEADMAN:
+                return
+            if clock.now() >= until or self._signal:
+                raise ArmError(
+                    f"rig `{self.rig.name}`, operator",
+                    expected=f"a heartbeat at {settings.host}:{settings.port}",
+                    came="none",
+                    cure="Hold the deadman: a key in the terminal view, or a pendant. Nothing was "
+                    "armed.",
+                )
+            clock.sleep_until(clock.now() + 0.02)
+
+    def _loop(self) -> None:
+        period, clock = self.rig.loop.period, self.clock
+        self.latch.arm()
+        self._armed = clock.now()
+        deadline = clock.now() + period
+        while True:
+            clock.sleep_until(deadline)
+            self._cycle(deadline)
+            if self.latch.may_leave and self.latch.state is State.STOP:
+                return
+            deadline += period
+            behind = clock.now() - deadline
+            if behind > period:
+                missed = int(behind / period)
+                self.quality.skipped += missed
+                self._index += missed
+                deadline += missed * period
+
+    def _leave(self) -> None:
+        """Cycles without torque, then each drive out of the loop, whatever happened before."""
+        if not self._talks:
+            return
+        clock, period = self.clock, self.rig.loop.period
+        for _ in range(self.rig.policies.postlude):
+            with suppress(Exception):
+                self._send(Wanted.OFF, self._still)
+            with suppress(Exception):
+                clock.sleep_until(clock.now() + period)
+        for drive in self.drives:
+            with suppress(Exception):
+                drive.release(self.bus)
+
+    # -- one cycle -----------------------------------------------------------------------------
+
+    def _cycle(self, deadline: float) -> None:
+        clock, quality, row = self.clock, self.quality, self._row
+        start = clock.now()
+        started = time.perf_counter()
+        lateness = start - deadline
+        quality.cycles += 1
+        quality.lateness.add(lateness)
+        waited = self._take_reports(start)
+        now = clock.now()
+        lost = self._count_reports(now)
+        late = lateness > 0.5 * self.rig.loop.period
+        quality.late += late
+        reason = self._reason_outside(now)
+        reason = reason or self._estimate(now)
+        self._count_failures(late, lost)
+        self._law()
+        reason = reason or self._advance(now, lost)
+        self._judge_and_act(start, reason)
+        quality.refused = self.bus.refused
+        compute = time.perf_counter() - started - waited
+        quality.compute.add(compute)
+        row["cycle"][0] = quality.cycles
+        row["time"][0] = start
+        row["deadline"][0] = deadline
+        row["elapsed"][0] = self._elapsed if self.latch.state is State.RUN else np.nan
+        row["compute"][0] = compute
+        self._fill_row(now)
+        self.ring.publish()
+
+    def _take_reports(self, start: float) -> float:
+        """Open the cycle and take frames; returns the time spent in waiting for them, s."""
+        bus, feedback, takes, clock = self.bus, self.feedback, self._takes, self.clock
+        for frame in self._opening:
+            bus.send(frame)
+        until = start + self.rig.loop.window
+        missing = len(self.drives)
+        fresh = [False] * missing
+        waited = 0.0
+        while True:
+            received = bus.receive()
+            if received is None:
+                now = clock.now()
+                if not missing or now >= until:
+                    return waited
+                before = time.perf_counter()
+                received = bus.receive(until)
+                waited += time.perf_counter() - before
+                if received is None:
+                    return waited
+            if received.is_error_frame or received.is_remote_frame or received.is_extended_id:
+                continue
+            now = clock.now()
+            for drive in takes.get(received.arbitration_id, ()):
+                if drive.receive(received, now, feedback) and not fresh[drive.index]:
+                    fresh[drive.index] = True
+                    missing -= 1
+
+    def _count_reports(self, now: float) -> int:
+        """Ages of the reports, and how many axes sent none since the cycle before."""
+        feedback = self.feedback
+        np.subtract(now, feedback.time, out=self._ages)
+        lost = 0
+        for k in range(len(self.drives)):
+            if feedback.count[k] == self._seen[k]:
+                lost += 1
+            self._seen[k] = feedback.count[k]
+        self.quality.invalid = int(feedback.invalid.sum())
+        return lost
+
+    def _reason_outside(self, now: float) -> Reason:
+        """What people, the operating system, the bus and the drives say."""
+        if self._signal:
+            return Reason.SIGNAL
+        if self.operator is not None:
+            reason = self.operator.poll(now)
+            if reason is Reason.OPERATOR or (self._talks and reason is Reason.DEADMAN):
+                return reason
+        if self.recording is not None and not self.recording():
+            return Reason.RECORDER
+        if self._talks and self.bus.is_off:
+            return Reason.BUS_OFF
+        if self.latch.state is State.RUN and self._talks:
+            feedback = self.feedback
+            if feedback.fault.any():
+                return Reason.DRIVE_FAULT
+            if not feedback.enabled.all():
+                return Reason.DRIVE_OFF
+        return Reason.NONE
+
+    def _estimate(self, now: float) -> Reason:
+        estimator, feedback = self.estimator, self.feedback
+        running = self.latch.state is State.RUN
+        known = None
+        if running:
+            # Of the torque that acted since the cycle before, as well as it is known.
+            acted = self._torque if self._talks else feedback.torque
+            known = estimator.acceleration(acted)
+        if estimator.started:
+            estimator.update(feedback, now, known)
+        elif (feedback.count > 0).all():
+            estimator.start(feedback, now)
+        if self.pose is not None:
+            for measurement in self.pose.poll(now):
+                if running:
+                    estimator.correct(measurement)
+                else:
+                    estimator.adopt(measurement)
+        if not running:
+            return Reason.NONE
+        settings = self.rig.pose
+        needed = settings is not None and settings.required
+        if needed and (estimator.disagrees or estimator.source.startswith("lift (")):
+            return Reason.POSE_LOST
+        if estimator.stuck.any():
+            self.quality.stale += int(estimator.stuck.sum())
+            return Reason.STUCK
+        if not estimator.valid:
+            return Reason.LOST if estimator.lost.any() else Reason.NOT_FINITE
+        return Reason.NONE
+
+    def _count_failures(self, late: bool, lost: int) -> None:
+        """Count failing cycles in a row; only a run has any."""
+        running = self.latch.state is State.RUN
+        if running:
+            self.quality.lost += lost
+        self._lost.cycles = self._lost.cycles + 1 if running and lost else 0
+        self._late.cycles = self._late.cycles + 1 if running and late else 0
+
+    def _law(self) -> None:
+        """Evaluate the law at the reference of this cycle."""
+        buffers, plan, estimator = self.tick.buffers, self.plan, self.estimator
+        running = self.latch.state is State.RUN
+        k = min(self._index if running else 0, len(plan) - 1)
+        buffers.pose[:] = plan.pose[k]
+        buffers.twist[:] = plan.twist[k]
+        buffers.acceleration[:] = plan.acceleration[k]
+        if not estimator.started:
+            return
+        buffers.q[:] = estimator.q
+        buffers.s[:] = estimator.s
+        self._tick_status = TickStatus(self.tick.run())
+        self._demand[:] = buffers.u
+        x, _ = self._errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
+        self._error[:] = x
+        if running:
+            self._index += 1
+
+    def _advance(self, now: float, lost: int) -> Reason:
+        """From ARMED to RUN when all is ready, and from RUN to the end of the task."""
+        latch = self.latch
+        if latch.state is State.RUN:
+            self._elapsed = (self._index - 1) * self.plan.period
+            if self._tick_status is not TickStatus.OK and self.mode is not Mode.LISTEN:
+                return Reason.TICK_REFUSED
+            return Reason.END if self._index >= len(self.plan) else Reason.NONE
+        if latch.state is not State.ARMED:
+            return Reason.NONE
+        ready = self.estimator.started and not lost
+        if self._talks:
+            ready = ready and bool(self.feedback.enabled.all())
+            grace = RESET_CYCLES * self.plan.period if self.resets else 0.0
+            if self.feedback.fault.any() and now - self._armed > grace:
+                return Reason.DRIVE_FAULT
+        if ready and latch.may_run:
+            if self._tick_status is not TickStatus.OK:
+                return Reason.TICK_REFUSED
+            if not np.abs(self._error).max() <= self.rig.policies.start_error:
+                return Reason.START_ERROR
+            with suppress(ArmError):  # something asks for a stop: the latch will say what
+                latch.run()
+                self._index = 0
+        elif now - self._armed > PATIENCE and self._talks:
+            return Reason.DRIVE_OFF if self.estimator.started else Reason.LOST
+        return Reason.NONE
+
+    def _judge_and_act(self, start: float, reason: Reason) -> None:
+        """Let the guard judge, the latch decide, and send what it decides."""
+        feedback, latch, limits = self.feedback, self.latch, self.limits
+        estimator, ages = self.estimator, self._ages
+        velocity = estimator.velocity if estimator.started else self._still
+        position = estimator.position if estimator.started else feedback.position
+        verdict = self._judge(position, velocity)
+        self._flags |= verdict.flags
+        if latch.state is State.RUN:
+            self.quality.clipped += bool(verdict.flags & CLIPPED)
+            reason = reason or verdict.reason
+        elif latch.state is State.ARMED and estimator.started:
+            reason = reason or verdict.reason
+        before = latch.action
+        latch.step(start, reason, largest_speed(velocity, ages, limits))
+        action, wanted = latch.action, Wanted.TORQUE
+        if action is Action.LAW:
+            self._torque[:] = self._passed
+        elif action is Action.BRAKE:
+            brake(velocity, ages, limits, self._torque)
+        elif action is Action.HOLD:
+            if before is not Action.HOLD:
+                self._anchor[:] = position
+            hold(position, self._anchor, velocity, ages, limits, self._torque)
+        else:
+            self._torque[:] = 0.0
+            wanted = Wanted.READY if action is Action.READY else Wanted.OFF
+        if wanted is Wanted.READY and self.resets and feedback.fault.any():
+            wanted = Wanted.RESET
+        self._send(wanted, self._torque)
+
+    def _judge(self, position: np.ndarray, velocity: np.ndarray) -> Verdict:
+        """Verdict of the guard on what this mode and this state would send."""
+        limits, period = self.limits, self.rig.loop.period
+        demand, self._flags = self._demand, Flag.NONE
+        if self.latch.state is not State.RUN:
+            demand = self._still
+        elif self.mode is Mode.LISTEN:
+            demand = self.feedback.torque
+        for failing in (self._lost, self._late):
+            if failing.cycles:
+                held = policy_torque(
+                    failing.policy,
+                    failing.reason,
+                    failing.cycles,
+                    self.rig.policies.patience,
+                    self._torque,
+                    velocity,
+                    self._ages,
+                    limits,
+                    period,
+                    self._held,
+                )
+                if held.stops:
+                    self._passed.fill(0.0)
+                    return held
+                demand, self._flags = self._held, self._flags | held.flags
+                break
+        return judge(
+            demand, self._torque, position, velocity, self._ages, limits, period, self._passed
+        )
+
+    def _send(self, wanted: Wanted, torque: np.ndarray) -> None:
+        """Make the frames of all axes, then send them: all, or none."""
+        values = torque.tolist()
+        frames = [
+            drive.command(wanted, value) for drive, value in zip(self.drives, values, strict=True)
+        ]
+        send = self.bus.send
+        for frame in frames:
+            send(frame)
+
+    def _fill_row(self, now: float) -> None:
+        row, quality, feedback, estimator = self._row, self.quality, self.feedback, self.estimator
+        buffers = self.tick.buffers
+        row["state"][0] = self.latch.state
+        row["reason"][0] = self.latch.reason
+        row["tick"][0] = self._tick_status
+        row["flags"][0] = int(self._flags)
+        row["late"][0] = quality.late
+        row["lost"][0] = quality.lost
+        row["stale"][0] = quality.stale
+        row["clipped"][0] = quality.clipped
+        row["pose_age"][0] = estimator.pose_age
+        row["q"][:] = estimator.q
+        row["s"][:] = estimator.s
+        row["pose"][:] = buffers.pose
+        row["twist"][:] = buffers.twist
+        row["acceleration"][:] = buffers.acceleration
+        row["error"][:] = self._error
+        row["demand"][:] = self._demand
+        row["torque"][:] = self._torque
+        row["position"][:] = feedback.position
+        row["velocity"][:] = feedback.velocity
+        row["measured"][:] = feedback.torque
+        row["report_time"][:] = feedback.time
+        row["reports"][:] = feedback.count
+        row["invalid"][:] = feedback.invalid
+        row["enabled"][:] = feedback.enabled
+        row["fault"][:] = feedback.fault
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        """Turn signals into stops, for as long as the loop runs."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def note(number: int, _: FrameType | None) -> None:
+            self._signal = number
+
+        wanted = [signal.SIGINT, signal.SIGTERM]
+        wanted += [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
+        before = {number: signal.signal(number, note) for number in wanted}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)

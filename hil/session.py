@@ -1,0 +1,273 @@
+"""A session at the rig: everything that a run needs, opened in order and closed in any case."""
+
+from __future__ import annotations
+
+import dataclasses
+import secrets
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgpack
+
+from concur.control import Servo
+from hil.bus import open_bus
+from hil.busload import refuse_overload
+from hil.clock import MonotonicClock, SteppedClock
+from hil.console import Heartbeat, facts_of, start_console
+from hil.controller import Controller, Mode, Outcome
+from hil.dashboard import start_dashboard
+from hil.drives import make_drives
+from hil.emulator import Fault, World
+from hil.errors import ArmError
+from hil.operator import OperatorChannel
+from hil.plan import sample_plan
+from hil.pose_source import PoseReceiver, PoseSender
+from hil.recorder import Recorder
+from hil.rig import BusSettings, Rig
+from hil.rows import Layout
+
+SHARE = 0.5
+"""Share of the ring that may wait for the disk before the rig stops."""
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """How a session is to be run.
+
+    Parameters
+    ----------
+    mode : Mode
+        What the loop may do.
+    duration : float or None
+        Length of the run, s; the task's if None.
+    folder : Path or None
+        Folder of the record; named after rig and time if None.
+    heartbeat : {"keys", "auto", "port"}
+        What the operator's heartbeat comes from: the space bar held in this terminal; by itself,
+        for emulated rigs only; another program that sends to the operator's port.
+    token : str
+        The operator's secret, for programs that send heartbeats; "" for a random one.
+    live : bool
+        Whether to show the loop in this terminal.
+    dashboard : int or None
+        Port of the dashboard; None: no dashboard.
+    resets : bool
+        Whether to clear faults that the drives have.
+    emulated : bool
+        Whether the rig is known to be emulated.
+    faults : tuple of Fault
+        What goes wrong in mode MOCK.
+    """
+
+    mode: Mode
+    duration: float | None = None
+    folder: Path | None = None
+    heartbeat: str = "keys"
+    token: str = ""
+    live: bool = False
+    dashboard: int | None = None
+    resets: bool = False
+    emulated: bool = False
+    faults: tuple[Fault, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """What a session left behind.
+
+    Parameters
+    ----------
+    outcome : Outcome
+        How the run ended.
+    folder : Path
+        Folder of its record.
+    recorded : int
+        Cycles in the record.
+    complete : bool
+        Whether every cycle is in it.
+    """
+
+    outcome: Outcome
+    folder: Path
+    recorded: int
+    complete: bool
+
+
+def run_session(
+    rig: Rig,
+    wishes: Wishes,
+    servo: Servo | None = None,
+    progress: Callable[[str, float], Any] | None = None,
+) -> Result:
+    """Run a rig, from opening the bus to closing the record.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    wishes : Wishes
+        How.
+    servo : Servo, optional
+        Servo of the rig's task, if it has been built already.
+    progress : callable, optional
+        Called with what is being done before the run, and the share of it that is done.
+
+    Returns
+    -------
+    Result
+        How it ended, and where the record is.
+
+    Raises
+    ------
+    RigError
+        If the rig may not be run so; no torque has left then.
+    """
+    if wishes.heartbeat == "auto" and not (wishes.emulated or wishes.mode is Mode.MOCK):
+        raise ArmError(
+            f"rig `{rig.name}`, operator",
+            expected="a person who keeps the rig running",
+            came="a heartbeat that goes by itself",
+            cure="Hold the space bar, or send heartbeats from a pendant; `auto` is for rigs that "
+            "are emulated.",
+        )
+    say = progress or (lambda _, __: None)
+    mock = wishes.mode is Mode.MOCK
+    if mock:
+        rig = mocked(rig)
+    servo = rig.task.servo() if servo is None else servo
+    drives = make_drives(rig)
+    refuse_overload(rig, drives)
+    say("reference", 0.0)
+    plan = sample_plan(
+        rig.task, servo, rig.loop.period, wishes.duration, lambda share: say("reference", share)
+    )
+    say("law", 0.0)
+    tick = servo.compile()
+    servo.compile_functions("errors")
+    say("law", 1.0)
+    clock = SteppedClock() if mock else MonotonicClock(rig.loop.spin)
+    layout = Layout(
+        tuple(a.name for a in rig.axes), servo.nq, servo.nw, servo.pose_size, servo.size
+    )
+    with ExitStack() as stack:
+        pose = None
+        if rig.pose is not None:
+            pose = stack.enter_context(PoseReceiver(rig.pose, servo.model.robot.base.name))
+        if mock:
+            _emulate(stack, rig, clock, pose, wishes.faults)
+        bus = stack.enter_context(open_bus(rig.bus, clock))
+        operator = None
+        if not mock:
+            operator = stack.enter_context(
+                OperatorChannel(rig.operator, clock, rig.loop.period, wishes.token or None)
+            )
+        recorder = stack.enter_context(
+            Recorder(
+                rig, layout, wishes.folder, servo=servo, clock=clock, mode=wishes.mode.name.lower()
+            )
+        )
+        _show(stack, rig, wishes, servo, recorder, operator, plan.duration)
+        controller = Controller(
+            rig,
+            servo,
+            tick,
+            plan,
+            drives,
+            bus,
+            recorder.ring,
+            mode=wishes.mode,
+            operator=operator,
+            pose=pose,
+            recording=_keeping(recorder, mock),
+            resets=wishes.resets,
+        )
+        outcome = controller.run()
+        outcome.quality.unrecorded = recorder.lost
+        recorder.stop(outcome.reason.name, outcome.quality.to_dict())
+    return Result(outcome, recorder.folder, recorder.recorded, recorder.complete)
+
+
+def mocked(rig: Rig) -> Rig:
+    """The rig on a bus within this process, without asking the system for anything.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+
+    Returns
+    -------
+    Rig
+        The same one on a virtual bus of its own, without real-time priority.
+    """
+    pose = None if rig.pose is None else dataclasses.replace(rig.pose, host="127.0.0.1", port=0)
+    return dataclasses.replace(
+        rig,
+        bus=BusSettings("virtual", f"mock-{secrets.token_hex(4)}", rig.bus.bitrate),
+        loop=dataclasses.replace(rig.loop, priority=0, lock_memory=False),
+        pose=pose,
+    )
+
+
+def _emulate(
+    stack: ExitStack,
+    rig: Rig,
+    clock: SteppedClock | MonotonicClock,
+    pose: PoseReceiver | None,
+    faults: tuple[Fault, ...],
+) -> World:
+    send = None
+    if pose is not None and rig.pose is not None:
+        sender = stack.enter_context(PoseSender(rig.pose.kind, rig.pose.host, pose.port))
+
+        def send(sample: Any) -> None:
+            sender.send_bytes(msgpack.packb(dict(sample)))
+
+    return stack.enter_context(World(rig, clock, faults, send_pose=send))
+
+
+def _show(
+    stack: ExitStack,
+    rig: Rig,
+    wishes: Wishes,
+    servo: Servo,
+    recorder: Recorder,
+    operator: OperatorChannel | None,
+    duration: float,
+) -> None:
+    """Start the terminal view and the dashboard."""
+    token, port = ("", 0) if operator is None else (operator.token, operator.port)
+    beats = operator is not None and wishes.mode is Mode.DRIVE
+    by = wishes.heartbeat if beats else "none"
+    if wishes.live or by in ("keys", "auto"):
+        outputs = tuple((output.name, output.dim) for output in servo.outputs)
+        facts = facts_of(rig, outputs, wishes.mode.name, duration)
+        heartbeat = Heartbeat(rig.operator.host, port, token, by)
+        console = start_console(facts, recorder.ring.name, heartbeat, wishes.live)
+        stack.callback(_end, console)
+    if wishes.dashboard is not None:
+        page = start_dashboard(rig.path, recorder.ring.name, token, port, port=wishes.dashboard)
+        stack.callback(_end, page)
+
+
+def _end(process: Any) -> None:
+    process.terminate()
+    process.join(2.0)
+    if process.is_alive():
+        process.kill()
+
+
+def _keeping(recorder: Recorder, mock: bool) -> Callable[[], bool]:
+    """Whether each cycle still reaches the record, or will once the disk takes it."""
+    ring = recorder.ring
+
+    def keeping() -> bool:
+        if mock:
+            recorder.relieve()
+        waiting = ring.written - recorder.recorded
+        return not (recorder.failed and waiting > SHARE * ring.rows) and not recorder.lost
+
+    return keeping
