@@ -118,9 +118,10 @@ NO_HOLDING = BLIND | {
     Reason.DRIVE_OFF,
     Reason.LOST,
     Reason.STUCK,
+    Reason.SIGNAL,
 }
 """Reasons after which a stop of category 2 ends as one of category 1: holding needs trust in
-positions and drives."""
+positions and drives, and a process that goes on."""
 
 _NEXT = {
     (State.DISARMED, Event.ARM): State.ARMED,
@@ -219,6 +220,7 @@ class Latch:
         self.present: frozenset[Reason] = frozenset()
         self.action = Action.OFF
         self.cycles = 0
+        self._prelude = max(1, policies.prelude)  # nothing is known before the first cycle
         self._braking_cycles = max(1, math.ceil(policies.stop_time / period - 1e-9))
         self._given: set[Reason] = set()  # since the last step
         self._now: float | None = None
@@ -246,7 +248,7 @@ class Latch:
     @property
     def may_run(self) -> bool:
         """Whether the prelude, cycles of zero torque under power, is over."""
-        return self.state is State.ARMED and self.cycles >= self.policies.prelude
+        return self.state is State.ARMED and self.cycles >= self._prelude
 
     @property
     def may_leave(self) -> bool:
@@ -263,13 +265,6 @@ class Latch:
             If the rig is not disarmed, or something asks for a stop.
         """
         state = next_state(self.state, Event.ARM)
-        if self._now is None:
-            raise ArmError(
-                "state DISARMED",
-                expected="a cycle in which nothing asked for a stop",
-                came="no cycle at all",
-                cure="Run the loop's cycles before arming: what is not known is not safe.",
-            )
         self._refuse_while_present("arm")
         self._enter(state, Phase.NONE, Action.READY)
 
@@ -286,7 +281,7 @@ class Latch:
         if not self.may_run:
             raise ArmError(
                 "state ARMED",
-                expected=f"{self.policies.prelude} cycles of zero torque before the run",
+                expected=f"{self._prelude} cycles of zero torque before the run",
                 came=f"{self.cycles}",
                 cure="Run the loop's cycles until `may_run`.",
             )

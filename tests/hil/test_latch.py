@@ -107,9 +107,14 @@ def test_the_whole_way():
     assert latch.action is Action.OFF
 
 
-def test_a_rig_whose_cycles_have_not_begun_is_not_armed():
-    with pytest.raises(ArmError, match="no cycle at all"):
-        Latch(POLICIES, PERIOD).arm()
+def test_even_without_a_prelude_one_cycle_passes_before_the_run():
+    cycles = Cycles(Policies(prelude=0))
+    cycles.latch.arm()
+    with pytest.raises(ArmError, match="1 cycles of zero torque"):
+        cycles.latch.run()
+    cycles.step()
+    cycles.latch.run()
+    assert cycles.latch.state is State.RUN
 
 
 @pytest.mark.parametrize("reason", REASONS)
