@@ -339,6 +339,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.latch = self.cycles.latch
         self.first = None  # reason of the present stop, as this machine saw it
         self.armed = 0  # cycles of zero torque since arming
+        self.begun = False  # at the first cycle nobody knows whether the clock moves
 
     @rule(
         reason=st.one_of(st.just(Reason.NONE), st.sampled_from(REASONS)),
@@ -350,7 +351,8 @@ class AnyOrder(RuleBasedStateMachine):
         self.cycles.step(reason, speed, by=by)
         self.armed += 1
         if before is not State.DISARMED and self.first is None:
-            self.first = Reason.CLOCK if by == 0.0 else reason or None
+            self.first = Reason.CLOCK if by == 0.0 and self.begun else reason or None
+        self.begun = True
 
     @rule(reason=st.sampled_from(REASONS))
     def stop(self, reason):
