@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 
 STEP = 100e-6
 """How far a stepped clock moves while a frame is waited for, s."""
+REFUSED_IN_ROW = 32
+"""Frames in a row that the interface did not take after which the bus counts as off."""
+PASSED_OVER = 256
+"""Frames of no use that are passed over in one call; a babbling node cannot hold the loop."""
+
+_BUS_OFF, _RESTARTED = 0x40, 0x100  # classes of Linux' error frames (linux/can/error.h)
 
 
 def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
@@ -59,17 +65,26 @@ def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
 class Bus:
     """A bus of python-can with the loop's clock.
 
+    Waiting is done by the loop's clock alone: python-can's own `recv` measures it by the wall
+    clock, and would hang for as long as that is set back.
+
     Parameters
     ----------
     bus : can.BusABC
         An open bus.
     clock : Clock
         Time in which waiting is meant.
+    silent : bool
+        Whether nothing is sent.
 
     Attributes
     ----------
     refused : int
         Frames the interface did not take.
+    errors : int
+        Error frames of the bus.
+    foreign : int
+        Frames that were passed over: extended identifiers, remote frames, CAN FD, garbage.
     silent : bool
         While true, nothing is sent: the listening modes set it, once and for all.
     """
@@ -78,8 +93,23 @@ class Bus:
         self.bus = bus
         self.clock = clock
         self.silent = silent
-        self.refused = 0
+        self.refused = self.errors = self.foreign = 0
+        self._refused_in_row = 0
+        self._off_since_error_frame = False
         self._stepped = not isinstance(clock, MonotonicClock)
+        self._tells_by_error_frames = type(bus).__module__.startswith("can.interfaces.socketcan")
+
+    @property
+    def is_off(self) -> bool:
+        """Whether the bus is dead: off after too many errors, or it takes no frame any more."""
+        if self._off_since_error_frame or self._refused_in_row >= REFUSED_IN_ROW:
+            return True
+        try:
+            return self.bus.state is can.BusState.ERROR
+        except NotImplementedError:
+            return False
+        except (can.CanError, OSError):
+            return True
 
     def send(self, frame: can.Message) -> bool:
         """Send one frame, without waiting for the bus.
@@ -92,15 +122,18 @@ class Bus:
         Returns
         -------
         bool
-            Whether the interface took it.
+            Whether the interface took it. One that it did not take is counted and forgotten:
+            the next cycle has a newer one.
         """
         if self.silent:
             return False
         try:
-            self.bus.send(frame)
+            self.bus.send(frame, timeout=0.0)
         except (can.CanError, OSError):
             self.refused += 1
+            self._refused_in_row += 1
             return False
+        self._refused_in_row = 0
         return True
 
     def receive(self, until: float = 0.0) -> can.Message | None:
@@ -114,23 +147,44 @@ class Bus:
         Returns
         -------
         can.Message or None
-            A data frame with a standard identifier; None if none came in time. Error frames
-            and remote frames are returned too: who asks decides.
+            A classic data frame with a standard identifier; None if none came in time. Others
+            are counted and passed over.
         """
-        clock = self.clock
-        while True:
+        clock, passed = self.clock, 0
+        while passed < PASSED_OVER:
             wait = 0.0 if self._stepped else max(until - clock.now(), 0.0)
             try:
-                frame = self.bus.recv(wait)
+                frame, filtered = self.bus._recv_internal(wait)
             except (can.CanError, OSError):
-                self.refused += 1
-                return None
-            if frame is not None or not self._stepped:
-                return frame
+                frame = None
+                self.foreign += 1
+                passed += 1
+            if frame is not None:
+                if self._is_plain(frame) and (filtered or self.bus._matches_filters(frame)):
+                    return frame
+                passed += 1
+                continue
             now = clock.now()
             if now >= until:
                 return None
-            clock.sleep_until(min(now + STEP, until))
+            if self._stepped:
+                clock.sleep_until(min(now + STEP, until))
+        return None
+
+    def _is_plain(self, frame: can.Message) -> bool:
+        """Whether it is a classic data frame with a standard identifier; count it if not."""
+        if frame.is_error_frame:
+            self.errors += 1
+            if self._tells_by_error_frames:
+                if frame.arbitration_id & _BUS_OFF:
+                    self._off_since_error_frame = True
+                elif frame.arbitration_id & _RESTARTED:
+                    self._off_since_error_frame = False
+            return False
+        if frame.is_extended_id or frame.is_remote_frame or frame.is_fd:
+            self.foreign += 1
+            return False
+        return True
 
     def close(self) -> None:
         """Close the bus."""

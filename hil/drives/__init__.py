@@ -2,6 +2,25 @@
 
 from __future__ import annotations
 
-from hil.drives._drive import AxisCheck, CycleFrame, Drive, Finding, Wanted
+from hil.drives._cia402 import Cia402Drive
+from hil.drives._cia402_state import DriveState, next_controlword, state_of
+from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.drives._mit import MitDrive
+from hil.drives._registry import drive_kinds, make_drives, register_drive
 
-__all__ = ["AxisCheck", "CycleFrame", "Drive", "Finding", "Wanted"]
+__all__ = [
+    "AxisCheck",
+    "Cia402Drive",
+    "CycleFrame",
+    "Drive",
+    "DriveState",
+    "FaultCode",
+    "Finding",
+    "MitDrive",
+    "Wanted",
+    "drive_kinds",
+    "make_drives",
+    "next_controlword",
+    "register_drive",
+    "state_of",
+]

@@ -1,4 +1,71 @@
-"""What the loop asks of a drive, whatever its protocol."""
+"""What the loop asks of a drive, whatever its protocol.
+
+A third kind of drive
+---------------------
+A class for another protocol derives from `Drive`, fills in the methods below and is registered
+under the name that the rig file gives in `drive`:
+
+1. `identifiers`: identifiers of the frames that the drive sends; `sent_identifiers`: those of the
+   frames that it is sent. `make_drives` refuses rigs in which two drives meet on one.
+2. `cycle_frames`: what crosses the bus in each cycle, for the bus load.
+3. `inspect` asks the drive who it is and returns a list of `AxisCheck`; it writes nothing.
+   On a silent bus (`bus.silent`) nothing can be asked: the finding is UNKNOWN.
+4. `prepare` inspects, sets the drive's own watchdog to `axis.watchdog` seconds and its limits,
+   reads them back, and raises `ArmError` if there is no watchdog. It leaves the drive without
+   torque. Frames are sent by `bus.send` and awaited by `bus.receive(until)`, where `until` is an
+   instant of `bus.clock`: no other clock, no threads, so that the drive runs emulated too.
+5. `command` packs the command of a cycle into one message that is reused. Torque is asked for
+   with `Wanted.TORQUE` alone. A drive that was switched off by itself, or lost power, must not be
+   switched on again before the next `prepare`.
+6. `receive` reads a frame into the arrays of `Feedback` at `index`, joint side, SI units. A frame
+   of the wrong length, or with numbers out of range, changes nothing but `invalid`.
+7. `release` takes the torque away and never raises.
+
+>>> class SilentDrive(Drive):
+...     '''A drive that reports a position in microradians and takes microNewtonmetres.'''
+...
+...     def __init__(self, axis, index, rig):
+...         super().__init__(axis, index, rig)
+...         self._message = can.Message(
+...             arbitration_id=0x400 + axis.node, data=bytearray(4), is_extended_id=False
+...         )
+...
+...     @property
+...     def identifiers(self):
+...         return (0x500 + self.axis.node,)
+...
+...     @property
+...     def sent_identifiers(self):
+...         return (0x400 + self.axis.node,)
+...
+...     def cycle_frames(self):
+...         return CycleFrame("report", 4, False), CycleFrame("command", 4, True)
+...
+...     def inspect(self, bus):
+...         return [AxisCheck(self.axis.name, "drive", Finding.UNKNOWN)]
+...
+...     def prepare(self, bus):
+...         return self.inspect(bus)  # and set the drive's watchdog, or raise ArmError
+...
+...     def command(self, wanted, torque):
+...         value = round(1e6 * torque) if wanted is Wanted.TORQUE else 0
+...         struct.pack_into("<i", self._message.data, 0, value)
+...         return self._message
+...
+...     def receive(self, frame, now, feedback):
+...         if len(frame.data) != 4:
+...             feedback.invalid[self.index] += 1
+...             return False
+...         feedback.position[self.index] = 1e-6 * struct.unpack("<i", frame.data)[0]
+...         feedback.time[self.index] = now
+...         feedback.enabled[self.index] = True
+...         feedback.count[self.index] += 1
+...         return True
+...
+...     def release(self, bus):
+...         bus.send(self.command(Wanted.OFF, 0.0))
+>>> register_drive("silent", SilentDrive)
+"""
 
 from __future__ import annotations
 
@@ -26,6 +93,19 @@ class Wanted(IntEnum):
     """The torque that is given."""
     RESET = 3
     """Clear a fault; no torque."""
+
+
+class FaultCode(IntEnum):
+    """Faults that a drive does not name itself, beside its own codes of 16 bits."""
+
+    RESTARTED = 0x10000
+    """It was without power: what was written to it is lost."""
+    NOT_OPERATIONAL = 0x10001
+    """It has left the operational state and ignores commands."""
+    FELL = 0x10002
+    """It switched itself off without a fault."""
+    UNNAMED = 0x10003
+    """It has a fault and has not said which."""
 
 
 class Finding(Enum):
@@ -111,6 +191,16 @@ class Drive(ABC):
     def identifiers(self) -> tuple[int, ...]:
         """Identifiers of the frames that this drive sends in the loop."""
 
+    @property
+    def sent_identifiers(self) -> tuple[int, ...]:
+        """Identifiers of the frames that the host sends to this drive alone."""
+        return ()
+
+    @property
+    def shares_identifiers(self) -> bool:
+        """Whether drives of this kind may send on one identifier, told apart by their data."""
+        return False
+
     @abstractmethod
     def cycle_frames(self) -> tuple[CycleFrame, ...]:
         """Frames that cross the bus in every cycle for this axis."""
@@ -130,8 +220,10 @@ class Drive(ABC):
 
         Raises
         ------
+        ArmError
+            If the drive has no watchdog, or a limit is not in force. No torque has left.
         DriveError
-            If the drive does not answer, refuses, or has no watchdog. No torque has left.
+            If the drive does not answer, or refuses.
         UnitError
             If its units are not those of the rig file.
         """

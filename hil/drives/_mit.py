@@ -1,0 +1,485 @@
+"""Drives of the MIT mini-cheetah protocol: mini-cheetah, T-Motor (CubeMars) AK, Damiao, and kin.
+
+A command of 8 bytes on the drive's identifier holds position, velocity, stiffness, damping and
+torque as fixed-point numbers; it is answered by a report that holds position, velocity and torque.
+Here position and velocity are commanded as zero with neither stiffness nor damping, so torque alone
+acts: damping is the guard's. Three frames are not commands: enter motor mode, leave it, and call
+the present position zero, which is never sent.
+
+All drives of a bus usually report on one identifier (0x000), and the first byte says whose the
+report is. The manual of the AK series gives the drive's own identifier instead; both are
+understood. A report has 6 bytes, or 8 with temperature and error code.
+
+What the drives do when commands cease differs, and none can be asked:
+
+- The firmware of the mini-cheetah (`CAN_TIMEOUT`) sets torque to zero and stays in motor mode; its
+  reports of 6 bytes do not tell. The next command acts at once.
+- T-Motor AK drives have the same time in their serial configuration; the codes of their manual
+  (1 motor too hot, 2 current, 3 voltage high, 4 low, 5 encoder, 6 power stage too hot, 7 blocked)
+  do not have it, and most do not tell.
+- Damiao drives put their state into the upper half of the first byte: 0 off, 1 on, 8 and more
+  faults, of which 13 is "communication lost", after which they stay off until they are cleared.
+
+A watchdog is therefore proved by trial before a rig is armed: the drive enters motor mode at zero
+torque, hears nothing for one and a half times `watchdog`, and must then say by error code or state
+that it is off. A drive that does not say so is refused, even if its watchdog works: nobody could
+know. It needs firmware that tells, or a watchdog outside of it and a drive class of one's own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import can
+
+from hil.bus import Bus
+from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.errors import ArmError, DriveError, UnitError
+from hil.units import MitScale, Turns
+
+if TYPE_CHECKING:
+    from hil.feedback import Feedback
+    from hil.rig import Axis, Rig
+
+ENTER = b"\xff" * 7 + b"\xfc"
+"""Enter motor mode."""
+LEAVE = b"\xff" * 7 + b"\xfd"
+"""Leave motor mode."""
+CLEAR = b"\xff" * 7 + b"\xfb"
+"""Clear faults; Damiao drives only, which need it after communication was lost."""
+
+MASTER = 0x000
+"""Identifier on which drives report to their master."""
+
+COMMUNICATION_LOST = 0x0D
+"""Error code, or Damiao state, of a drive that has not been commanded for too long."""
+
+TIMEOUT = 0.05
+"""Time that a report is waited for while a drive is prepared, s."""
+ATTEMPTS = 3
+"""Times that a command without a report is sent."""
+SILENCE = 1.5
+"""Silence by which a watchdog is proved, as a multiple of its time."""
+AT_REST = 0.05
+"""Share of the ranges of torque and velocity below which a drive counts as at rest."""
+
+# Position and velocity in the middle of their ranges; stiffness, damping and torque are zero codes.
+_COMMAND = bytes((0x7F, 0xFF, 0x7F, 0xF0, 0x00, 0x00, 0x00, 0x00))
+_ENTRIES = 8  # frames by which motor mode is entered, in case some are lost
+_SURE = 2  # reports without error after the first of them
+_ON = 1  # state of a Damiao drive that is on
+
+
+class Report(NamedTuple):
+    """A report, as codes.
+
+    Parameters
+    ----------
+    position, velocity, torque : int
+        Codes of 16, 12 and 12 bits.
+    error : int or None
+        Error code, or state of a Damiao drive that is neither on nor off; None if the report
+        cannot tell.
+    off : bool
+        Whether the report says that the drive is off.
+    status : int
+        The last two bytes, or the state of a Damiao drive.
+    """
+
+    position: int
+    velocity: int
+    torque: int
+    error: int | None
+    off: bool
+    status: int
+
+
+def unpack_report(data: bytes | bytearray, node: int, has_state: bool = False) -> Report | None:
+    """Read a report.
+
+    Parameters
+    ----------
+    data : bytes
+        Data of a frame.
+    node : int
+        Number of the drive, which must be in the first byte.
+    has_state : bool
+        Whether the upper half of the first byte is the drive's state (Damiao).
+
+    Returns
+    -------
+    Report or None
+        None if the length is neither 6 nor 8, or the report is another drive's.
+    """
+    length = len(data)
+    if length not in (6, 8) or (data[0] & 0x0F if has_state else data[0]) != node:
+        return None
+    error: int | None
+    if has_state:
+        status = data[0] >> 4
+        error, off = (status if status > _ON else 0), status != _ON
+    elif length == 8:
+        status, error, off = data[6] << 8 | data[7], data[7], data[7] != 0
+    else:
+        status, error, off = 0, None, False
+    return Report(
+        data[1] << 8 | data[2],
+        data[3] << 4 | data[4] >> 4,
+        (data[4] & 0x0F) << 8 | data[5],
+        error,
+        off,
+        status,
+    )
+
+
+def pack_torque(data: bytearray, code: int) -> None:
+    """Make a command out of a torque: zero position and velocity, no stiffness, no damping.
+
+    Parameters
+    ----------
+    data : bytearray
+        Its 8 bytes are overwritten.
+    code : int
+        Torque, 12 bits.
+    """
+    data[:] = _COMMAND
+    data[6] = code >> 8
+    data[7] = code & 0xFF
+
+
+class MitDrive(Drive):
+    """A drive of the MIT protocol.
+
+    Parameters
+    ----------
+    axis, index, rig
+        See `Drive`.
+
+    Attributes
+    ----------
+    scale : MitScale
+        Between the drive's codes and the joint.
+    """
+
+    def __init__(self, axis: Axis, index: int, rig: Rig) -> None:
+        super().__init__(axis, index, rig)
+        self.scale = MitScale(axis)
+        self._zero = self.scale.torque_code(0.0)
+        self._message = can.Message(
+            arbitration_id=axis.node, data=bytearray(8), is_extended_id=False
+        )
+        low, high = axis.position_limits
+        # A joint that turns on and on passes the ends of the drive's range; others never do, and
+        # a corrupted report cannot set their count of rounds wrong.
+        self._turns = Turns(16, has_sign=False) if high - low == float("inf") else None
+        self._answers_on: int | None = None
+        self._has_state = False
+        self._prepared = False
+        self._fault_before = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self._entered = False
+        self._entries = self._sure = self._phase = 0
+        self._last_position: int | None = None
+        self._last_time = 0.0
+        if self._turns is not None:
+            self._turns.forget()
+
+    @property
+    def identifiers(self) -> tuple[int, ...]:
+        return MASTER, self.axis.node
+
+    @property
+    def sent_identifiers(self) -> tuple[int, ...]:
+        return (self.axis.node,)
+
+    @property
+    def shares_identifiers(self) -> bool:
+        return True
+
+    def cycle_frames(self) -> tuple[CycleFrame, ...]:
+        return CycleFrame("report", 8, to_drive=False), CycleFrame("command", 8, to_drive=True)
+
+    # -- in the loop ---------------------------------------------------------------------------
+
+    def command(self, wanted: Wanted, torque: float) -> can.Message:
+        """See `Drive.command`.
+
+        Motor mode is entered while READY is wanted, never while torque is: a drive that has left
+        it stays off. Drives keep the torque of their last command, so commands without any
+        stand before and between the frames that enter and leave.
+        """
+        data = self._message.data
+        if wanted is Wanted.TORQUE:
+            self._phase = 0
+            code = self.scale.torque_code(torque) if self._entered else self._zero
+            pack_torque(data, code)
+            return self._message
+        self._phase += 1
+        if wanted is Wanted.READY:
+            enters = self._prepared and self._entries < _ENTRIES and self._phase % 2 == 0
+            if enters:
+                self._entries += 1
+                data[:] = ENTER
+            else:
+                pack_torque(data, self._zero)
+            return self._message
+        if wanted is Wanted.RESET:
+            self._fault_before = 0
+        self._entered = False
+        self._entries = self._sure = 0
+        if self._has_state and wanted is Wanted.RESET and self._phase % 4 == 0:
+            data[:] = CLEAR
+        elif self._phase % 2 == 0:
+            data[:] = LEAVE
+        else:
+            pack_torque(data, self._zero)
+        return self._message
+
+    def receive(self, frame: can.Message, now: float, feedback: Feedback) -> bool:
+        data, index, axis = frame.data, self.index, self.axis
+        if self._answers_on is not None and frame.arbitration_id != self._answers_on:
+            return False
+        report = unpack_report(data, axis.node, self._has_state)
+        if report is None:
+            if not data or (data[0] & 0x0F if self._has_state else data[0]) == axis.node:
+                feedback.invalid[index] += 1
+            return False
+        if not self._follows(report.position, now):
+            feedback.invalid[index] += 1
+            return False
+        position = report.position
+        if self._turns is not None:
+            position = self._turns.take(position)
+        scale = self.scale
+        feedback.position[index] = scale.position(position)
+        feedback.velocity[index] = scale.velocity(report.velocity)
+        feedback.torque[index] = scale.torque(report.torque)
+        feedback.status[index] = report.status
+        fault = report.error or self._fault_before
+        if self._entries and not self._entered and not report.off:
+            self._sure += 1
+            self._entered = self._sure >= _SURE
+        elif report.off and self._entered:
+            # off without having been asked: it stays so until it is prepared again
+            self._entered = self._prepared = False
+            self._fault_before = fault = fault or FaultCode.FELL
+        feedback.fault[index] = fault
+        feedback.enabled[index] = self._entered and not fault
+        feedback.time[index] = now
+        feedback.count[index] += 1
+        return True
+
+    def _follows(self, position: int, now: float) -> bool:
+        """Whether a position can follow the last one: a quarter of the range takes its time."""
+        last, self_time = self._last_position, now - self._last_time
+        if last is not None:
+            step = (position - last + 0x8000 & 0xFFFF) - 0x8000
+            low, high = self.scale.span
+            quarter = 0.25 * (high - low)
+            if abs(step) > 0x4000 and self_time * self.axis.speed_limit < quarter:
+                return False
+        self._last_position, self._last_time = position, now
+        return True
+
+    # -- before and after the loop -------------------------------------------------------------
+
+    def inspect(self, bus: Bus) -> list[AxisCheck]:
+        if bus.silent:
+            return [self._check("drive", Finding.UNKNOWN, cure="Nothing is sent in this mode.")]
+        report = self._exchange(bus, self._torque_free())
+        if report is None:
+            return [
+                self._check(
+                    "drive",
+                    Finding.MISSING,
+                    "a report",
+                    "none",
+                    "Check power, cable, termination, bit rate, that the drive is in MIT mode, "
+                    "and `node`.",
+                )
+            ]
+        unknown = Finding.UNKNOWN
+        checks = [
+            self._check(
+                "drive", Finding.FOUND, "a report", f"one on identifier 0x{self._answers_on:03X}"
+            ),
+            self._check(
+                "ranges of its numbers",
+                unknown,
+                f"those of model {self.axis.model}" if self.axis.model else "those of `ranges`",
+                "not told",
+                "Compare the model and its ranges with the manual of the drive's firmware: with "
+                "others all torques and positions are wrong by the ratio.",
+            ),
+            self._check(
+                "watchdog of the drive",
+                unknown,
+                f"{self.axis.watchdog:g} s",
+                "not told",
+                "Proved by trial when the rig is armed. It is set over the drive's serial port.",
+            ),
+        ]
+        return checks + self._plausible(report)
+
+    def prepare(self, bus: Bus) -> list[AxisCheck]:
+        """Inspect, then prove the watchdog by silence at zero torque.
+
+        Raises
+        ------
+        ArmError
+            If the drive does not say that it switched off when commands ceased.
+        DriveError, UnitError
+            See `Drive.prepare`.
+        """
+        axis = self.axis
+        where = f"axis `{axis.name}`, node {axis.node}"
+        if bus.silent:
+            raise ArmError(
+                where,
+                expected="a mode in which frames are sent",
+                came="one that only listens",
+                cure="Use `concur-rig drive`.",
+            )
+        self._prepared = self._has_state = False
+        self._answers_on = None
+        checks = self.inspect(bus)
+        for check in checks:
+            if check.finding in (Finding.MISSING, Finding.WRONG):
+                kind = UnitError if check.finding is Finding.WRONG else DriveError
+                raise kind(
+                    f"{where}, {check.what}",
+                    expected=check.expected,
+                    came=check.came,
+                    cure=check.cure,
+                )
+        checks = [check for check in checks if not check.what.startswith("watchdog")]
+        self._forget()
+        before = self._exchange(bus, self._torque_free())
+        # a fault is shown by the loop until a reset is asked for
+        self._fault_before = before.error or 0 if before else 0
+        if self._fault_before == COMMUNICATION_LOST:
+            self._fault_before = 0
+        checks.append(self._prove_watchdog(bus, where))
+        self._prepared = True
+        return checks
+
+    def release(self, bus: Bus) -> None:
+        if bus.silent:
+            return
+        self._entered = False
+        for data in (self._torque_free(), LEAVE, LEAVE):
+            self._exchange(bus, data, attempts=1, timeout=0.01)
+
+    def _prove_watchdog(self, bus: Bus, where: str) -> AxisCheck:
+        axis, clock = self.axis, bus.clock
+        self._exchange(bus, LEAVE)
+        entered = self._exchange(bus, ENTER)
+        if entered is not None and entered.off and self._has_state:
+            self._exchange(bus, CLEAR)
+            entered = self._exchange(bus, ENTER)
+        working = self._exchange(bus, self._torque_free())
+        if entered is None or working is None or working.off:
+            self._exchange(bus, LEAVE)
+            raise DriveError(
+                where,
+                expected="a drive that enters motor mode",
+                came=f"error {working.error}" if working and working.error else "none",
+                cure="Look the error up in the drive's manual and remove its cause.",
+            )
+        until = clock.now() + SILENCE * axis.watchdog
+        while clock.now() < until:
+            bus.receive(until)
+        after = self._exchange(bus, self._torque_free())
+        self._exchange(bus, LEAVE)
+        if self._has_state:
+            self._exchange(bus, CLEAR)
+        if after is None or not after.off:
+            raise ArmError(
+                f"{where}, watchdog of the drive",
+                expected=f"a drive that is off, and says so, {SILENCE * axis.watchdog:g} s after "
+                "the last command",
+                came="no report"
+                if after is None
+                else "reports that have no error code"
+                if after.error is None
+                else "one that is still on",
+                cure=f"Set its CAN timeout to {axis.watchdog:g} s over its serial port. If it "
+                "has one and does not report it, its watchdog cannot be proved: use firmware that "
+                "does, or wire a watchdog and register a drive class of your own.",
+            )
+        return self._check(
+            "watchdog in force, s",
+            Finding.FOUND,
+            f"{axis.watchdog:g}",
+            f"off after {SILENCE * axis.watchdog:g} of silence, code {after.error}",
+        )
+
+    def _check(
+        self, what: str, finding: Finding, expected: str = "", came: str = "", cure: str = ""
+    ) -> AxisCheck:
+        return AxisCheck(self.axis.name, what, finding, expected, came, cure)
+
+    def _plausible(self, report: Report) -> list[AxisCheck]:
+        """Whether numbers of a drive at rest make sense in the units of the rig file."""
+        axis, scale = self.axis, self.scale
+        low, high = axis.position_limits
+        position = scale.position(report.position)
+        torque, speed = scale.torque(report.torque), scale.velocity(report.velocity)
+        numbers = (
+            ("position, rad (m)", position, low, high),
+            ("torque without command, N m (N)", torque, -scale.largest_torque, 0.0),
+            ("speed at rest, rad/s (m/s)", speed, -scale.fastest, 0.0),
+        )
+        checks = []
+        for what, value, least, most in numbers:
+            if what.startswith("position"):
+                right, expected = least <= value <= most, f"{least:g} to {most:g}"
+            else:
+                right, expected = abs(value) <= AT_REST * -least, f"at most {AT_REST * -least:g}"
+            checks.append(
+                self._check(
+                    what,
+                    Finding.FOUND if right else Finding.WRONG,
+                    expected,
+                    f"{value:.4g}",
+                    "Bring the joint to rest within its limits, or correct `model`, `ranges`, "
+                    "`offset`, `gear` or `direction`.",
+                )
+            )
+        return checks
+
+    def _torque_free(self) -> bytes:
+        data = bytearray(8)
+        pack_torque(data, self._zero)
+        return bytes(data)
+
+    def _exchange(
+        self, bus: Bus, data: bytes, attempts: int = ATTEMPTS, timeout: float = TIMEOUT
+    ) -> Report | None:
+        """Send a frame and wait for the report that answers it."""
+        node = self.axis.node
+        message = can.Message(arbitration_id=node, data=data, is_extended_id=False)
+        for _ in range(attempts):
+            while bus.receive() is not None:
+                pass  # what came before is no answer
+            bus.send(message)
+            until = bus.clock.now() + timeout
+            while (frame := bus.receive(until)) is not None:
+                if frame.arbitration_id not in self.identifiers or not frame.data:
+                    continue
+                if frame.arbitration_id == node and bytes(frame.data) == data:
+                    continue  # some buses give back what was sent
+                if frame.data[0] == node | _ON << 4 and node <= 0x0F and not self._has_state:
+                    self._has_state = self._may_have_state()
+                report = unpack_report(frame.data, node, self._has_state)
+                if report is not None:
+                    self._answers_on = frame.arbitration_id
+                    return report
+        return None
+
+    def _may_have_state(self) -> bool:
+        """Whether no other drive of the bus has the number that this one's with a state is."""
+        others = (axis.node for axis in self.rig.axes if axis.drive == self.axis.drive)
+        return not any(o != self.axis.node and o & 0x0F == self.axis.node for o in others)

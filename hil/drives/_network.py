@@ -1,0 +1,371 @@
+"""CANopen set-up services without threads: SDO and NMT on the loop's own bus and clock.
+
+The library's client waits for an answer in a thread of its own. Here the wait takes frames off the
+bus and feeds them to the library, so that set-up runs in one thread and on a stepped clock too.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+from enum import IntEnum
+from typing import Any
+
+import can
+import canopen
+from canopen.objectdictionary import ObjectDictionary
+from canopen.sdo.client import SdoClient, WritableStream
+from canopen.sdo.exceptions import SdoAbortedError, SdoCommunicationError, SdoError
+
+from hil.bus import Bus
+from hil.errors import DriveError
+
+TIMEOUT = 0.1
+"""Time that an answer to an SDO request is waited for, s."""
+ATTEMPTS = 3
+"""Times that a request without an answer is sent."""
+
+_ABSENT = (
+    0x06020000,  # object does not exist
+    0x06090011,  # sub-index does not exist
+)
+_UPLOADED, _DOWNLOADED, _RESPONSE_ABORTED = 0x40, 0x60, 0x80
+
+# without a handler the library's warnings would be printed beside our errors
+logging.getLogger("canopen").addHandler(logging.NullHandler())
+
+
+class Nmt(IntEnum):
+    """Commands of network management."""
+
+    START = 0x01
+    STOP = 0x02
+    PRE_OPERATIONAL = 0x80
+    RESET_NODE = 0x81
+    RESET_COMMUNICATION = 0x82
+
+
+class SetupNetwork(canopen.Network):
+    """A CANopen network on the loop's bus.
+
+    Parameters
+    ----------
+    bus : Bus
+        The loop's bus.
+    """
+
+    def __init__(self, bus: Bus) -> None:
+        super().__init__()
+        self.link = bus
+
+    def send_message(self, can_id: int, data: bytes, remote: bool = False) -> None:
+        """Send one frame on the loop's bus.
+
+        Raises
+        ------
+        can.CanOperationError
+            If the bus does not take it.
+        """
+        frame = can.Message(
+            arbitration_id=can_id, data=data, is_extended_id=False, is_remote_frame=remote
+        )
+        if not self.link.send(frame):
+            raise can.CanOperationError("the bus took no frame")
+
+    def pump(self, until: float) -> bool:
+        """Take one frame off the bus and tell the subscribers.
+
+        Parameters
+        ----------
+        until : float
+            Instant up to which to wait for it, s of the bus' clock.
+
+        Returns
+        -------
+        bool
+            Whether one came.
+        """
+        frame = self.link.receive(until)
+        if frame is None:
+            return False
+        self.notify(frame.arbitration_id, frame.data, frame.timestamp)
+        return True
+
+    def idle(self, seconds: float) -> None:
+        """Let time pass and drop what comes meanwhile.
+
+        Parameters
+        ----------
+        seconds : float
+            How long, s of the bus' clock.
+        """
+        until = self.link.clock.now() + seconds
+        while self.link.clock.now() < until:
+            self.pump(until)
+
+
+class _Client(SdoClient):
+    """The library's SDO client, waiting by taking frames off the bus."""
+
+    RETRY_DELAY = 0.0
+    network: SetupNetwork
+    wanted = (0, 0, 0)
+
+    def __init__(self, node: int, timeout: float, attempts: int) -> None:
+        objects = ObjectDictionary()  # type: ignore[no-untyped-call]
+        super().__init__(0x600 + node, 0x580 + node, objects)  # type: ignore[no-untyped-call]
+        self.timeout = timeout
+        self.MAX_RETRIES = attempts
+
+    def on_response(self, can_id: int, data: bytearray, timestamp: float) -> None:
+        # answers of other lengths are not SDO; a late answer to an earlier attempt tells
+        # another object or another service
+        if len(data) != 8:
+            return
+        service, index, subindex = struct.unpack_from("<BHB", data)
+        if service == _RESPONSE_ABORTED:
+            service = self.wanted[0]
+        if service & 0xE0 in (_UPLOADED, _DOWNLOADED) and (
+            (service & 0xE0, index, subindex) != self.wanted
+        ):
+            return
+        self.responses.put(bytes(data))
+
+    def read_response(self) -> bytes:
+        clock = self.network.link.clock
+        until = clock.now() + self.timeout
+        while self.responses.empty():
+            if not self.network.pump(until) and clock.now() >= until:
+                raise SdoCommunicationError("No SDO response received")
+        response: bytes = self.responses.get_nowait()
+        if response[0] == _RESPONSE_ABORTED:
+            raise SdoAbortedError(struct.unpack_from("<L", response, 4)[0])
+        return response
+
+
+class SdoSession:
+    """Object dictionary of one node, read and written over the bus.
+
+    Parameters
+    ----------
+    bus : Bus
+        The loop's bus.
+    axis : str
+        Name of the axis, for errors.
+    node : int
+        Node number.
+    timeout : float
+        Time that each answer is waited for, s.
+    attempts : int
+        Times that a request without an answer is sent.
+    """
+
+    def __init__(
+        self,
+        bus: Bus,
+        axis: str,
+        node: int,
+        timeout: float = TIMEOUT,
+        attempts: int = ATTEMPTS,
+    ) -> None:
+        self.network = SetupNetwork(bus)
+        self.axis = axis
+        self.node = node
+        self._client = _Client(node, timeout, attempts)
+        self._client.network = self.network
+        self.network.subscribe(0x580 + node, self._client.on_response)
+
+    def where(self, index: int, subindex: int = 0) -> str:
+        """Place of an object, for errors."""
+        return f"axis `{self.axis}`, node {self.node}, object 0x{index:04X}:{subindex:02X}"
+
+    def find(self, index: int, subindex: int, form: str) -> int | None:
+        """Value of an object, or None if the drive does not have it.
+
+        Parameters
+        ----------
+        index, subindex : int
+            The object.
+        form : str
+            Letter of `struct` for its type.
+
+        Returns
+        -------
+        int or None
+            The value.
+
+        Raises
+        ------
+        DriveError
+            If the drive does not answer or refuses for another reason.
+        """
+        self._client.wanted = (_UPLOADED, index, subindex)
+        try:
+            data = self._client.upload(index, subindex)
+        except SdoAbortedError as error:
+            if error.code in _ABSENT:
+                return None
+            raise self._refused(index, subindex, error) from None
+        except (SdoError, can.CanError, struct.error) as error:
+            raise self._silent(index, subindex, error) from None
+        size = struct.calcsize("<" + form)
+        if len(data) < size:
+            # small numbers may come in fewer bytes than the type has: keep the sign
+            fill = b"\xff" if form.islower() and data and data[-1] & 0x80 else b"\x00"
+            data = data.ljust(size, fill)
+        value: int = struct.unpack_from("<" + form, data)[0]
+        return value
+
+    def read(self, index: int, subindex: int, form: str) -> int:
+        """Value of an object that the drive must have.
+
+        Parameters
+        ----------
+        index, subindex : int
+            The object.
+        form : str
+            Letter of `struct` for its type.
+
+        Returns
+        -------
+        int
+            The value.
+
+        Raises
+        ------
+        DriveError
+            If the drive does not answer, refuses, or does not have it.
+        """
+        value = self.find(index, subindex, form)
+        if value is None:
+            raise DriveError(
+                self.where(index, subindex),
+                expected="a drive that has this object",
+                came="an answer that it does not exist",
+                cure="The drive cannot run cyclic synchronous torque over CANopen as this rig "
+                "needs it; look for newer firmware or register a drive class of your own.",
+            )
+        return value
+
+    def write(self, index: int, subindex: int, form: str, value: int) -> None:
+        """Write an object and read it back.
+
+        Parameters
+        ----------
+        index, subindex : int
+            The object.
+        form : str
+            Letter of `struct` for its type.
+        value : int
+            The value.
+
+        Raises
+        ------
+        DriveError
+            If the drive does not answer, refuses, or gives back another value.
+        """
+        self.put(index, subindex, form, value)
+        came = self.read(index, subindex, form)
+        if came != value:
+            raise DriveError(
+                self.where(index, subindex),
+                expected=f"the value that was written, {value}",
+                came=f"{came}",
+                cure="The drive keeps a value of its own: look for a limit or a lock in its "
+                "configuration, or for firmware that ignores this object.",
+            )
+
+    def put(self, index: int, subindex: int, form: str, value: int) -> None:
+        """Write an object without reading it back.
+
+        Parameters
+        ----------
+        index, subindex : int
+            The object.
+        form : str
+            Letter of `struct` for its type.
+        value : int
+            The value.
+
+        Raises
+        ------
+        DriveError
+            If the drive does not answer or refuses.
+        """
+        self._client.wanted = (_DOWNLOADED, index, subindex)
+        data = struct.pack("<" + form, value)
+        try:
+            # without the library's buffer, which would write once more when it is thrown away
+            stream: Any = WritableStream(self._client, index, subindex, len(data))  # type: ignore[no-untyped-call]
+            stream.write(data)
+            stream.close()
+        except SdoAbortedError as error:
+            raise self._refused(index, subindex, error) from None
+        except (SdoError, can.CanError, struct.error) as error:
+            raise self._silent(index, subindex, error) from None
+
+    def offer(self, index: int, subindex: int, form: str, value: int) -> bool:
+        """Write an object that the drive may lack or keep to itself, and read it back.
+
+        Parameters
+        ----------
+        index, subindex : int
+            The object.
+        form : str
+            Letter of `struct` for its type.
+        value : int
+            The value.
+
+        Returns
+        -------
+        bool
+            Whether the drive now has this value.
+
+        Raises
+        ------
+        DriveError
+            If the drive does not answer.
+        """
+        try:
+            self.put(index, subindex, form, value)
+        except DriveError as error:
+            if error.data.get("abort") is None:
+                raise
+            return False
+        return self.find(index, subindex, form) == value
+
+    def command(self, command: Nmt) -> None:
+        """Send a command of network management to this node.
+
+        Parameters
+        ----------
+        command : Nmt
+            The command.
+
+        Raises
+        ------
+        DriveError
+            If the bus does not take it.
+        """
+        try:
+            self.network.send_message(0x000, bytes((command, self.node)))
+        except can.CanError as error:
+            raise self._silent(0, 0, error) from None
+
+    def _refused(self, index: int, subindex: int, error: SdoAbortedError) -> DriveError:
+        return DriveError(
+            self.where(index, subindex),
+            expected="a drive that allows this",
+            came=f"SDO abort {str(error)[0].lower()}{str(error)[1:]}",
+            cure="Look the object up in the drive's manual: it may be locked, out of range, or "
+            "not to be changed in its present state.",
+            abort=error.code,
+        )
+
+    def _silent(self, index: int, subindex: int, error: Exception) -> DriveError:
+        return DriveError(
+            self.where(index, subindex),
+            expected=f"an answer within {self._client.timeout:g} s",
+            came=f"none after {self._client.MAX_RETRIES} requests ({error})",
+            cure="Check power, cable, termination, bit rate and the node number in the rig file.",
+        )

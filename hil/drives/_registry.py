@@ -1,0 +1,137 @@
+"""Kinds of drives by name, and the drives of a rig."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from hil.drives._cia402 import HOST_NODE, SYNC_IDENTIFIER, Cia402Drive
+from hil.drives._drive import Drive
+from hil.drives._mit import MitDrive
+from hil.errors import RigFileError
+
+if TYPE_CHECKING:
+    from hil.rig import Axis, Rig
+
+_KINDS: dict[str, type[Drive]] = {"cia402": Cia402Drive, "mit": MitDrive}
+
+_LARGEST_IDENTIFIER = 0x7FF
+_LARGEST_CANOPEN_NODE = 0x7F
+_LARGEST_MIT_NODE = 0x7E
+_NMT_IDENTIFIER = 0x000
+
+
+def register_drive(kind: str, drive: type[Drive]) -> None:
+    """Make a kind of drive known to rig files.
+
+    Parameters
+    ----------
+    kind : str
+        What the rig file says in `drive`.
+    drive : type of Drive
+        The class.
+
+    Raises
+    ------
+    RigFileError
+        If another class has this name.
+    """
+    known = _KINDS.setdefault(kind, drive)
+    if known is not drive:
+        raise RigFileError(
+            f"drive kind `{kind}`",
+            expected="a name that is free",
+            came=f"that of {known.__name__}",
+            cure="Register the class under another name.",
+        )
+
+
+def drive_kinds() -> tuple[str, ...]:
+    """Names that a rig file may give in `drive`.
+
+    Returns
+    -------
+    tuple of str
+        The kinds that are registered.
+    """
+    return tuple(_KINDS)
+
+
+def make_drives(rig: Rig) -> list[Drive]:
+    """Drives of a rig, in the order of its axes. Nothing is sent.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+
+    Returns
+    -------
+    list of Drive
+        One for each axis.
+
+    Raises
+    ------
+    RigFileError
+        If a kind is not known, a node number is not possible, or two drives meet on an
+        identifier.
+    """
+    drives = []
+    for index, axis in enumerate(rig.axes):
+        kind = _KINDS.get(axis.drive)
+        if kind is None:
+            near = difflib.get_close_matches(axis.drive, _KINDS, 1)
+            raise RigFileError(
+                f"{rig.path}, axis `{axis.name}`, `drive`",
+                expected=f"one of {', '.join(_KINDS)}",
+                came=f"`{axis.drive}`",
+                cure=f"Did you mean `{near[0]}`?" if near else "Register it: `register_drive`.",
+            )
+        _check_node(rig, axis, kind)
+        drives.append(kind(axis, index, rig))
+    _check_identifiers(rig, drives)
+    return drives
+
+
+def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
+    if issubclass(kind, Cia402Drive):
+        largest, why = _LARGEST_CANOPEN_NODE - 1, f"{HOST_NODE} is the host's own"
+    elif issubclass(kind, MitDrive):
+        largest, why = _LARGEST_MIT_NODE, "127 is the first byte of every command"
+    else:
+        return
+    if not 1 <= axis.node <= largest:
+        raise RigFileError(
+            f"{rig.path}, axis `{axis.name}`, `node`",
+            expected=f"1 to {largest} ({why})",
+            came=f"{axis.node}",
+            cure="Give the drive another number, in its configuration and in the rig file.",
+        )
+
+
+def _check_identifiers(rig: Rig, drives: list[Drive]) -> None:
+    """Refuse drives that would take each other's frames for their own."""
+    owners: dict[int, str] = {SYNC_IDENTIFIER: "SYNC", _NMT_IDENTIFIER: "network management"}
+    if not any(isinstance(drive, Cia402Drive) for drive in drives):
+        owners.clear()
+    shared: dict[int, type[Drive]] = {}
+    for drive in drives:
+        name = f"axis `{drive.axis.name}`"
+        for identifier in sorted({*drive.identifiers, *drive.sent_identifiers}):
+            may_share = drive.shares_identifiers and identifier not in drive.sent_identifiers
+            if may_share and shared.get(identifier) is type(drive):
+                continue
+            if not 0 <= identifier <= _LARGEST_IDENTIFIER or identifier in owners:
+                raise RigFileError(
+                    f"{rig.path}, {name}, `node`",
+                    expected="identifiers of its own on the bus",
+                    came=f"0x{identifier:03X}, which is that of {owners[identifier]}"
+                    if identifier in owners
+                    else f"0x{identifier:03X}, which has more than 11 bits",
+                    cure="Give the drives other numbers. Drives of the MIT protocol report on "
+                    "0x000, which CANopen drives take for network management: the two kinds "
+                    "need a bus each.",
+                )
+            owners[identifier] = name
+            if may_share:
+                shared[identifier] = type(drive)
