@@ -1,0 +1,459 @@
+"""Replay: every cycle of a record computed again, through the code that ran on the rig.
+
+The law is evaluated at the recorded state and reference; the guard judges the recorded demand with
+the recorded reports. On the machine that made the record both must come out as they were, to the
+last bit; elsewhere the law may differ by rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.control import Tick, TickStatus
+from hil.errors import RecordError
+from hil.guard import Flag, Limits, brake, hold, judge, policy_torque
+from hil.latch import Reason, State
+from hil.manifest import fingerprints, machine
+from hil.record import Record
+
+if TYPE_CHECKING:
+    from concur.control import Servo
+    from hil.rig import Rig
+
+TOLERANCE = 1e-9
+"""How far the law's results may be from the recorded ones on another machine: N m and N, m, rad,
+relative where they are above one."""
+
+JUDGED = "rig", "task", "robot", "law"
+"""Fingerprints that must be those of the record."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first cycle in which something came out otherwise.
+
+    Parameters
+    ----------
+    what : str
+        What it is: "law: torque", "law: status", "law: error", "guard: torque", "guard: flags",
+        "guard: verdict", or "stop: torque".
+    cycle : int
+        Number of the cycle, counted from the start of the run.
+    time : float
+        When it began, s since the first.
+    column : str
+        Name of the axis or coordinate; "" if it has none.
+    recorded, replayed : float
+        The two numbers.
+    cycles : int
+        How many cycles differ so.
+    """
+
+    what: str
+    cycle: int
+    time: float
+    column: str
+    recorded: float
+    replayed: float
+    cycles: int
+
+    def __str__(self) -> str:
+        where = f" of `{self.column}`" if self.column else ""
+        return (
+            f"{self.what}{where}: {self.replayed!r} in place of {self.recorded!r} in cycle "
+            f"{self.cycle}, at {self.time:.6g} s; {self.cycles} cycles differ"
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class ReplayReport:
+    """What a replay found.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    exact : bool
+        Whether the law's results had to agree to the last bit: on the machine that made the record,
+        with the same packages.
+    evaluated : int
+        Cycles in which the law was evaluated again.
+    judged : int
+        Cycles in which the guard's verdict and the torque that left were computed again.
+    stopped : int
+        Cycles of a stop whose torque was computed again.
+    left_out : int
+        Cycles of a run or a stop that could not be: rows before them are missing, or reports were
+        so old that the row does not tell what was known.
+    largest : float
+        Largest difference between the law's torques, N m (N).
+    differences : tuple of Difference
+        The first of each kind.
+    forced : tuple of str
+        Fingerprints that differ, where that was put up with.
+    """
+
+    record: Record
+    exact: bool
+    evaluated: int
+    judged: int
+    stopped: int
+    left_out: int
+    largest: float
+    differences: tuple[Difference, ...] = ()
+    forced: tuple[str, ...] = ()
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was computed again, and all of it came out as recorded."""
+        return not self.differences and self.evaluated > 0
+
+    @property
+    def first(self) -> Difference | None:
+        """The earliest difference; None if there is none."""
+        return min(self.differences, key=lambda d: d.cycle, default=None)
+
+    def rows(self) -> list[tuple[str, str]]:
+        """What was found as words, for a table.
+
+        Returns
+        -------
+        list of (str, str)
+            What, and how much.
+        """
+        measure = "to the last bit" if self.exact else f"within {TOLERANCE:g}"
+        rows = [
+            ("cycles recorded", str(len(self.record))),
+            ("law evaluated again", f"{self.evaluated} cycles, compared {measure}"),
+            ("largest difference", f"{self.largest:.3g}"),
+            ("guard judged again", f"{self.judged} cycles, compared to the last bit"),
+            ("torques of stops", f"{self.stopped} cycles"),
+            ("left out", f"{self.left_out} cycles"),
+        ]
+        if self.forced:
+            rows.append(("not those of the record", ", ".join(self.forced)))
+        rows += [("note", note) for note in self.record.notes]
+        rows += [("differs", str(difference)) for difference in self.differences]
+        rows.append(("verdict", "as recorded" if self.passed else "not as recorded"))
+        return rows
+
+    def as_dict(self) -> dict[str, Any]:
+        """What was found, as JSON types.
+
+        Returns
+        -------
+        dict
+            For machines.
+        """
+        return {
+            "record": str(self.record.folder),
+            "passed": self.passed,
+            "exact": self.exact,
+            "cycles": len(self.record),
+            "evaluated": self.evaluated,
+            "judged": self.judged,
+            "stopped": self.stopped,
+            "left_out": self.left_out,
+            "largest_difference": self.largest,
+            "not_those_of_the_record": list(self.forced),
+            "notes": list(self.record.notes),
+            "differences": [
+                {name: _json(value) for name, value in vars(difference).items()}
+                for difference in self.differences
+            ],
+        }
+
+
+def replay(
+    folder: str | PathLike[str] | Record,
+    rig: Rig,
+    force: bool = False,
+    *,
+    servo: Servo | None = None,
+    progress: Callable[[float], Any] | None = None,
+) -> ReplayReport:
+    """Compute every cycle of a record again.
+
+    Parameters
+    ----------
+    folder : str, os.PathLike or Record
+        Folder of one run, or what was read from it.
+    rig : Rig
+        The rig, read from the file that was used.
+    force : bool
+        Whether to go on where rig, task, robot or law are not those of the record.
+    servo : Servo, optional
+        Servo of the rig's task, if it has been built already.
+    progress : callable, optional
+        Called with the share that is done.
+
+    Returns
+    -------
+    ReplayReport
+        What came out as recorded, and what did not.
+
+    Raises
+    ------
+    RecordError
+        If there is no record, it is of another layout than the rig's, or its fingerprints are
+        others.
+    """
+    record = folder if isinstance(folder, Record) else Record.load(folder)
+    servo = rig.task.servo() if servo is None else servo
+    _check_layout(record, rig, servo)
+    forced = _check_fingerprints(record, rig, servo, force)
+    tick = servo.compile()
+    found = _Comparison(record)
+    exact = not forced and _same_machine(record, tick)
+    evaluated, largest = _replay_law(
+        record, servo, tick, exact, found, progress or (lambda share: None)
+    )
+    judged, stopped, left_out = _replay_guard(record, rig, found)
+    return ReplayReport(
+        record, exact, evaluated, judged, stopped, left_out, largest, found.differences(), forced
+    )
+
+
+class _Comparison:
+    """Differences as they are found: the first of each kind, and how many."""
+
+    def __init__(self, record: Record) -> None:
+        self._record, self._time = record, record.time
+        self._first: dict[str, tuple[int, str, float, float]] = {}
+        self._cycles: dict[str, int] = {}
+
+    def add(
+        self,
+        what: str,
+        k: int,
+        recorded: NDArray[np.float64],
+        replayed: NDArray[np.float64],
+        tolerance: float = 0.0,
+        name: str = "",
+    ) -> None:
+        """Compare the numbers of row `k`; those of the layout's `name`, if they have one."""
+        if tolerance == 0.0:
+            # Bits: zeros have signs, and NaN is itself.
+            same = recorded.view(np.int64) == replayed.view(np.int64)
+        else:
+            near = tolerance * np.maximum(1.0, np.abs(recorded))
+            with np.errstate(invalid="ignore"):
+                same = np.abs(replayed - recorded) <= near
+            same |= np.isnan(recorded) & np.isnan(replayed)
+        if same.all():
+            return
+        self._cycles[what] = self._cycles.get(what, 0) + 1
+        if what not in self._first:
+            i = int(np.argmin(same))
+            column = self._record.columns(name)[i][0] if name else ""
+            self._first[what] = (k, column, float(recorded[i]), float(replayed[i]))
+
+    def differences(self) -> tuple[Difference, ...]:
+        found = [
+            Difference(
+                what,
+                int(self._record.index[k]),
+                float(self._time[k]),
+                column,
+                recorded,
+                replayed,
+                self._cycles[what],
+            )
+            for what, (k, column, recorded, replayed) in self._first.items()
+        ]
+        return tuple(sorted(found, key=lambda difference: difference.cycle))
+
+
+def _replay_law(
+    record: Record,
+    servo: Servo,
+    tick: Tick,
+    exact: bool,
+    found: _Comparison,
+    progress: Callable[[float], Any],
+) -> tuple[int, float]:
+    """Evaluate the law in all cycles in which it was; returns how many, and how far it is off."""
+    tolerance = 0.0 if exact else TOLERANCE
+    names = ("q", "s", "pose", "twist", "acceleration")
+    inputs = [np.ascontiguousarray(record[name]) for name in names]
+    buffers = tick.buffers
+    targets = [getattr(buffers, name) for name in names]
+    errors = servo.buffered("errors")
+    demand, status, error = record["demand"], record["tick"], record["error"]
+    # Before all axes have reported nothing is evaluated, and the error is not known.
+    ran = np.flatnonzero(np.isfinite(error).any(axis=1))
+    largest = 0.0
+    for number, k in enumerate(ran.tolist()):
+        for target, values in zip(targets, inputs, strict=True):
+            target[:] = values[k]
+        outcome = np.array([float(tick.run())])
+        found.add("law: status", k, status[k : k + 1], outcome)
+        if outcome[0] == TickStatus.OK == status[k]:
+            largest = max(largest, float(np.abs(buffers.u - demand[k]).max()))
+        found.add("law: torque", k, demand[k], buffers.u, tolerance, "demand")
+        x, _ = errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
+        found.add("law: error", k, error[k], np.array(x), tolerance, "error")
+        if number % 256 == 0:
+            progress(number / len(ran))
+    return len(ran), largest
+
+
+def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, int, int]:
+    """Judge all cycles again; returns how many of a run, of a stop, and of neither.
+
+    A row tells when its cycle began and not when it was judged, which is later by the window at
+    most. Of a cycle that passed, reports were fresh at the later instant, so they are at this one;
+    in a stop only cycles are taken whose reports are fresh at both.
+    """
+    limits, period, policies = Limits.from_rig(rig), rig.loop.period, rig.policies
+    n = limits.size
+    state, flags, index = record["state"], record["flags"].astype(np.int64), record.index
+    sent, reason = record["torque"], record["reason"]
+    listening = record.manifest.get("mode") == "listen"
+    demands = np.ascontiguousarray(record["measured" if listening else "demand"])
+    ages = record["time"][:, None] - record["report_time"]
+    position, velocity = _joints(record)
+    late = record["time"] - record["deadline"] > 0.5 * period
+    lost = np.diff(record["lost"], prepend=0.0) > 0.0
+    oldest = limits.largest_age - rig.loop.window - period
+    out, held, anchor = np.zeros(n), np.zeros(n), np.zeros(n)
+    failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}
+    judged = stopped = left_out = 0
+    action = "brake"
+    for k in range(len(record)):
+        follows = k > 0 and index[k] == index[k - 1] + 1
+        ran = follows and state[k - 1] == State.RUN
+        for kind, failed in ((Reason.LOST, lost[k]), (Reason.LATE, late[k])):
+            count = failing[kind]
+            if not failed or k == 0 or (follows and not ran):
+                failing[kind] = 0
+            else:
+                # After a gap it is not known for how long something has failed.
+                failing[kind] = count + 1 if follows and count is not None else None
+        if state[k] == State.RUN:
+            action = "brake"
+            if not follows or None in failing.values():
+                left_out += 1
+                continue
+            judged += 1
+            previous, demand, said = np.ascontiguousarray(sent[k - 1]), demands[k], Flag.NONE
+            arguments = (np.ascontiguousarray(velocity[k]), np.ascontiguousarray(ages[k]))
+            stops = Reason.NONE
+            for kind, policy in ((Reason.LOST, policies.lost), (Reason.LATE, policies.late)):
+                count = failing[kind]
+                if count:
+                    verdict = policy_torque(
+                        policy,
+                        kind,
+                        count,
+                        policies.patience,
+                        previous,
+                        *arguments,
+                        limits,
+                        period,
+                        held,
+                    )
+                    demand, said, stops = held, verdict.flags, verdict.reason
+                    break
+            if stops is Reason.NONE:
+                place = np.ascontiguousarray(position[k])
+                verdict = judge(demand, previous, place, *arguments, limits, period, out)
+                said, stops = said | verdict.flags, verdict.reason
+            found.add("guard: verdict", k, np.array([0.0]), np.array([float(stops)]))
+            if stops is Reason.NONE:
+                found.add("guard: torque", k, np.ascontiguousarray(sent[k]), out, 0.0, "torque")
+                both = np.array([[flags[k]], [int(said)]], dtype=np.float64)
+                found.add("guard: flags", k, both[0], both[1])
+        elif state[k] == State.STOP:
+            fresh = bool((np.abs(ages[k]) <= oldest).all() and np.isfinite(velocity[k]).all())
+            if not fresh or reason[k] == Reason.NOT_FINITE:
+                left_out += 1
+                continue
+            stopped += 1
+            age, speed = np.ascontiguousarray(ages[k]), np.ascontiguousarray(velocity[k])
+            place, torque = np.ascontiguousarray(position[k]), np.ascontiguousarray(sent[k])
+            if action == "brake":
+                brake(speed, age, limits, out)
+                if not np.array_equal(out, torque):
+                    # Braking is over: held where it came to rest, or without power.
+                    action, anchor = "off" if not torque.any() else "hold", place
+            if action == "hold":
+                hold(place, anchor, speed, age, limits, out)
+                if not torque.any():
+                    action = "off"
+            if action == "off":
+                out.fill(0.0)
+            found.add("stop: torque", k, torque + 0.0, out + 0.0, 0.0, "torque")
+    return judged, stopped, left_out
+
+
+def _joints(record: Record) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions and velocities of the axes, as they stand in the state: shapes (rows, n)."""
+    places = {name: i for i, (name, _) in enumerate(record.columns("q"))}
+    rates = {name: i for i, (name, _) in enumerate(record.columns("s"))}
+    q, s = [], []
+    for axis in record.axes:
+        # A joint with one freedom, as that of an axis is, has one coordinate: body.coordinate.
+        mine = [i for name, i in places.items() if name.rpartition(".")[0] == axis]
+        if len(mine) != 1 or axis not in rates:
+            raise RecordError(
+                f"record {record.folder}",
+                expected=f"position and velocity of `{axis}` in the state",
+                came=f"{len(mine)} positions, velocities of {', '.join(rates)}",
+                cure="Only records of rigs whose axes move joints with one freedom are replayed.",
+            )
+        q.append(mine[0])
+        s.append(rates[axis])
+    return record["q"][:, q], record["s"][:, s]
+
+
+def _check_layout(record: Record, rig: Rig, servo: Servo) -> None:
+    names = tuple(axis.name for axis in rig.axes)
+    layout = record.layout
+    own = (layout.axes, layout.nq, layout.ns, layout.pose_size, layout.size)
+    asked = (names, servo.nq, servo.nw, servo.pose_size, servo.size)
+    if own != asked:
+        raise RecordError(
+            f"record {record.folder}",
+            expected=f"axes, nq, ns and sizes as of rig `{rig.name}`: {asked}",
+            came=str(own),
+            cure="Name the rig file that was used; its text stands in the manifest.",
+        )
+
+
+def _check_fingerprints(record: Record, rig: Rig, servo: Servo, force: bool) -> tuple[str, ...]:
+    recorded, now = dict(record.manifest.get("fingerprints", {})), fingerprints(rig, servo)
+    names = [name for name in JUDGED if recorded.get(name) != now[name]]
+    if not names or force:
+        return tuple(names)
+    code = recorded.get("code") != now["code"]
+    why = " (the code of concur or a library differs: robot and law may be the same)" * code
+    raise RecordError(
+        f"record {record.folder}",
+        expected="rig, task, robot and law as they were when it was made",
+        came=f"another {', another '.join(names)}{why}",
+        cure="Name the rig file that was used, with the version of concur in the manifest; or go "
+        "on with `--force`.",
+        names=tuple(names),
+    )
+
+
+def _same_machine(record: Record, tick: Tick) -> bool:
+    """Whether the law must come out to the last bit."""
+    manifest = record.manifest
+    told = manifest.get("machine", {})
+    here = machine()
+    same = all(told.get(name) == here[name] for name in ("node", "machine", "processor"))
+    compiled = manifest.get("facts", {}).get("compiled", tick.compiled)
+    return same and compiled == tick.compiled
+
+
+def _json(value: Any) -> Any:
+    # JSON has no NaN.
+    return None if isinstance(value, float) and not np.isfinite(value) else value
