@@ -1,0 +1,187 @@
+"""Pieces of a loop as it is often written, each with the fault that led to an accident.
+
+None of this is used by the rig. Every accident is a test in which these pieces do harm and those
+of the rig do not.
+"""
+
+import math
+import struct
+import time
+import zlib
+
+import numpy as np
+
+FULL_SCALE = 10.0
+END = 2.0
+
+
+class Joint:
+    """A joint with a hard end, and a drive that reads what is no number as full scale."""
+
+    def __init__(self, dt=0.004, inertia=0.5):
+        self.q = self.v = 0.0
+        self.dt, self.inertia = dt, inertia
+        self.hit = False
+
+    def apply(self, torque):
+        if math.isnan(torque):
+            torque = FULL_SCALE
+        torque = min(FULL_SCALE, max(-FULL_SCALE, torque))
+        self.v += self.dt * torque / self.inertia
+        self.q += self.dt * self.v
+        if abs(self.q) > END:
+            self.q, self.v, self.hit = math.copysign(END, self.q), 0.0, True
+
+
+class WatchedDrive:
+    """A drive that removes torque after 0.1 s without a command, and resumes with the next."""
+
+    def __init__(self, watchdog=0.1):
+        self.watchdog, self.age, self.torque = watchdog, math.inf, 0.0
+        self.trips = 0
+        self.powered = True
+
+    def command(self, torque):
+        self.age, self.torque = 0.0, torque
+
+    def pass_time(self, dt):
+        tripped = self.age > self.watchdog
+        self.age += dt
+        self.trips += not tripped and self.age > self.watchdog
+
+    @property
+    def acting(self):
+        return self.torque if self.powered and self.age <= self.watchdog else 0.0
+
+
+def clip_guard(demand, limit):
+    """Accident 1: NaN passes `np.clip`."""
+    return np.clip(demand, -limit, limit)
+
+
+def minmax_guard(demand, limit):
+    """Accident 2: a comparison with NaN is false, so full scale is left."""
+    return [max(-limit, min(limit, torque)) for torque in demand]
+
+
+def send_each(demand, limit, send):
+    """Accident 3: the check stands within the loop that sends."""
+    for axis, torque in enumerate(demand):
+        if not math.isfinite(torque):
+            raise ValueError(f"axis {axis}: torque {torque}")
+        send(axis, max(-limit, min(limit, torque)))
+
+
+def packed(values):
+    data = struct.pack(f"<{len(values)}d", *values)
+    return data + struct.pack("<I", zlib.crc32(data))
+
+
+def run_setpoints(frames, send):
+    """Accident 4: the checksum says that the bytes arrived, and nothing about the numbers."""
+    for frame in frames:
+        data, (checksum,) = frame[:-4], struct.unpack("<I", frame[-4:])
+        if zlib.crc32(data) != checksum:
+            return "checksum"
+        send(struct.unpack(f"<{len(data) // 8}d", data))
+    return "success"
+
+
+class PacketWatchdog:
+    """Accident 5: whatever arrives is a sign of life. Accident 7: on any clock."""
+
+    def __init__(self, timeout, clock=time.time):
+        self.timeout, self.clock, self.fed = timeout, clock, clock()
+
+    def feed(self, data):
+        self.fed = self.clock()
+        return data
+
+    @property
+    def expired(self):
+        return self.clock() - self.fed > self.timeout
+
+
+class UnlatchedStop:
+    """Accident 6: stopped for as long as there is a fault, and not longer."""
+
+    def torque(self, demand, fault):
+        return 0.0 if fault else demand
+
+
+class SendOnChange:
+    """Accident 8: what has not changed is not sent again."""
+
+    def __init__(self, send):
+        self.send, self.last = send, None
+
+    def cycle(self, torque):
+        if torque != self.last:
+            self.send(torque)
+            self.last = torque
+
+
+def stop_torque(mode, last, velocity):
+    """Accident 9: every mode has its own idea of a stop."""
+    return {"drive": 0.0, "shadow": last, "listen": last, "mock": -velocity}[mode]
+
+
+class Resuming:
+    """Accident 10: the command outlives the drive it was meant for."""
+
+    def __init__(self):
+        self.command = 0.0
+
+    def cycle(self, demand, enabled):
+        if enabled:
+            self.command = demand
+        return self.command
+
+
+class GainsSetOnce:
+    """Accident 11: the drive is asked to hold a position with gains it was given at its start."""
+
+    def __init__(self, drive):
+        self.drive = drive
+        drive["gain"] = 1.0
+
+    def torque(self, wished):
+        """Torque by way of a position error, as the drive turns it into torque."""
+        return self.drive["gain"] * (wished / 1.0)
+
+
+def guard_unless_mock(demand, limit, mode):
+    """Accident 12: no hardware, no guard; so the guard is never tested."""
+    return demand if mode == "mock" else max(-limit, min(limit, demand))
+
+
+def blocking_limiter(demand, velocity, speed_limit):
+    """Accident 13: too fast, so no torque at all, not even the one that brakes."""
+    return 0.0 if abs(velocity) > speed_limit else demand
+
+
+class HoldLast:
+    """Accident 14: no new set-point, so the old one stays."""
+
+    def __init__(self):
+        self.last = 0.0
+
+    def cycle(self, setpoint):
+        if setpoint is not None:
+            self.last = setpoint
+        return self.last
+
+
+class MisreadLimit:
+    """Accident 15: the file says `torque_limit`, the program asks for another word."""
+
+    def __init__(self, settings):
+        self.limit = settings.get("max_torque", 1e3)
+
+    def torque(self, demand):
+        return max(-self.limit, min(self.limit, demand))
+
+
+def per_mille(torque, rated):
+    """Accident 16: per mille of rated torque, whatever the drive counts in."""
+    return round(1000.0 * torque / rated)
