@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 HORIZON = 0.1
 """Longest time that a position is carried forward without a report, s."""
 
-SHARE = 0.5
+SHARE = 0.4
 """Bandwidth for axes whose drives report velocities, as a share of that without.
 
 Of positions and velocities as MIT drives round them, this leaves less noise than either alone.
@@ -129,8 +129,8 @@ class Differentiator:
         Whether several reports in a row were implausible, shape (n,), bool. Until `reset` no
         further one is taken: who knows where the axis is now.
     implausible : numpy.ndarray
-        Reports refused: not finite, further from the prediction than the speed limit allows,
-        or of an axis that is lost. Shape (n,), int64.
+        Reports refused: not finite, of an axis that is lost, or further than the speed limit
+        allows from both the prediction and the last position. Shape (n,), int64.
     repeated : numpy.ndarray
         Reports without a later sample than the one before, shape (n,), int64.
     """
@@ -259,8 +259,8 @@ class Differentiator:
         else:
             known = a * dt
         ahead = x + (w + 0.5 * known) * dt
-        rest = y - ahead
-        if abs(rest) > self._fastest[i] * dt + SLACK * self._steps[i]:
+        rest, reach = y - ahead, self._fastest[i] * dt + SLACK * self._steps[i]
+        if abs(rest) > reach < abs(y - self._raw[i]):
             return self._refuse(i)
         self._streak[i] = 0
         theta = math.exp(-gain * dt)

@@ -16,8 +16,8 @@ PERIOD, LATENCY, COUNTS = 4e-3, 1e-3, 4096
 
 
 def axis(name, **others):
-    facts = dict(torque_limit=10.0, torque_rate_limit=500.0, speed_limit=10.0, counts=COUNTS)
-    return Axis(name, "cia402", 1, **(facts | others))
+    facts = {"torque_limit": 10.0, "torque_rate_limit": 500.0, "speed_limit": 10.0}
+    return Axis(name, "cia402", 1, **(facts | {"counts": COUNTS} | others))
 
 
 def rig_of(robot, q0=None, axes=None, pose=None, **settings):
