@@ -213,6 +213,7 @@ class Controller:
         self._ages = np.full(n, np.inf)
         self._seen = np.zeros(n, dtype=np.int64)
         self._error = np.full(servo.size, np.nan)
+        self._last_error = np.full(servo.size, np.nan)
         self._lost = _Failing(Reason.LOST, rig.policies.lost)
         self._late = _Failing(Reason.LATE, rig.policies.late)
         self._signal = 0
@@ -249,7 +250,7 @@ class Controller:
             self.mode,
             self.latch.reason,
             self._elapsed,
-            self._error.copy(),
+            self._last_error,
             self.quality,
             granted,
             self.checks,
@@ -449,7 +450,7 @@ class Controller:
         """Evaluate the law at the reference of this cycle."""
         buffers, plan, estimator = self.tick.buffers, self.plan, self.estimator
         running = self.latch.state is State.RUN
-        k = min(self._index if running else 0, len(plan) - 1)
+        k = min(self._index, len(plan) - 1)
         buffers.pose[:] = plan.pose[k]
         buffers.twist[:] = plan.twist[k]
         buffers.acceleration[:] = plan.acceleration[k]
@@ -462,6 +463,7 @@ class Controller:
         x, _ = self._errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
         self._error[:] = x
         if running:
+            self._last_error[:] = x
             self._index += 1
 
     def _advance(self, now: float, lost: int) -> Reason:
