@@ -18,10 +18,22 @@ if TYPE_CHECKING:
     from hil.emulator._mit import EmulatedMit
     from hil.emulator._motion_capture import MotionCapture
     from hil.emulator._plant import RobotPlant
+    from hil.emulator._processes import (
+        DriveReport,
+        EmulatorProcesses,
+        PlantReport,
+        command_fault,
+        run_emulator,
+    )
     from hil.emulator._world import KINDS, World, emulated_drive
 
 _PLACES = {
     "KINDS": "_world",
+    "run_emulator": "_processes",
+    "command_fault": "_processes",
+    "PlantReport": "_processes",
+    "EmulatorProcesses": "_processes",
+    "DriveReport": "_processes",
     "DriveSettings": "_drive",
     "EmulatedCia402": "_cia402",
     "EmulatedDrive": "_drive",
@@ -38,18 +50,23 @@ _PLACES = {
 
 __all__ = [
     "KINDS",
+    "DriveReport",
     "DriveSettings",
     "EmulatedCia402",
     "EmulatedDrive",
     "EmulatedMit",
+    "EmulatorProcesses",
     "Fault",
     "FaultKind",
     "Faults",
     "MotionCapture",
+    "PlantReport",
     "PowerState",
     "RobotPlant",
     "World",
+    "command_fault",
     "emulated_drive",
+    "run_emulator",
 ]
 
 

@@ -284,6 +284,7 @@ class EmulatedCia402(EmulatedDrive):
         self._sent = [self._pdo(0x1800 + k, 0x1A00 + k) for k in range(2)]
         self._consumed = self._stored(0x1016, 1)
         self._sync = self._stored(0x1005) & 0x7FF
+        self._abort_option = self._stored(0x6007)
         host = self._consumed >> 16 & 0x7F
         node = self.axis.node
         heard = {0x000, self._sync, 0x600 + node}
@@ -328,6 +329,10 @@ class EmulatedCia402(EmulatedDrive):
         if self.state in (PowerState.SWITCH_ON_DISABLED, PowerState.FAULT):
             word |= 1 << 5  # no quick stop
         return word
+
+    @property
+    def torque_until(self) -> float:
+        return min(self._host_late, self._command_late) if self._abort_option else NEVER
 
     @property
     def next_event(self) -> float:
@@ -392,10 +397,8 @@ class EmulatedCia402(EmulatedDrive):
         return self._flush(now)
 
     def torque(self, now: float) -> float:
-        if not self.enabled:
-            return 0.0
-        if now >= min(self._host_late, self._command_late) and self._stored(0x6007):
-            return 0.0  # the watchdog has run out, and will be polled in a moment
+        if not self.enabled or now >= self.torque_until:
+            return 0.0  # a watchdog that has run out counts before it is polled
         return self._at_joint(self._applied() * 1e-3 * self._unit_torque())
 
     def power_cycle(self, now: float) -> None:
@@ -555,7 +558,7 @@ class EmulatedCia402(EmulatedDrive):
 
     def _abort_connection(self, code: int, now: float) -> None:
         """React to the loss of the host as object 0x6007 says."""
-        option = self._stored(0x6007)
+        option = self._abort_option
         if option == 1:
             self._fault(code, now)
             return

@@ -134,6 +134,11 @@ class EmulatedDrive(ABC):
 
     @property
     @abstractmethod
+    def torque_until(self) -> float:
+        """Instant at which the torque ends by itself unless a command comes, s."""
+
+    @property
+    @abstractmethod
     def next_event(self) -> float:
         """Instant at which `poll` has something to do, s; infinite if never."""
 

@@ -80,6 +80,10 @@ class EmulatedMit(EmulatedDrive):
         return self._motor_mode
 
     @property
+    def torque_until(self) -> float:
+        return self._late
+
+    @property
     def next_event(self) -> float:
         return min(self._late, self._boot_at)
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from hil.rig import EmulatorSettings
+    from hil.rig import EmulatorSettings, Rig
 
 PoseOf = Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
 """Gives position (m) and quaternion (x, y, z, w) of the base as they are now."""
@@ -111,3 +111,34 @@ def _turned(quaternion: NDArray[np.float64], angle: NDArray[np.float64]) -> list
     )
     size = math.sqrt(sum(part * part for part in turned))
     return [part / size for part in turned]
+
+
+def pose_sender(
+    rig: Rig, body: str
+) -> tuple[Callable[[Mapping[str, Any]], object], Callable[[], object]]:
+    """Where the samples of a rig's motion capture go: to the rig's pose source.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    body : str
+        Name of the base.
+
+    Returns
+    -------
+    send : callable
+        Takes a sample.
+    close : callable
+        To be called at the end.
+    """
+    if rig.pose is None or rig.emulator.pose_rate <= 0.0:
+        return (lambda sample: None), (lambda: None)
+    from hil.pose_source import PoseSender
+
+    sender = PoseSender(rig.pose.kind, rig.pose.host, rig.pose.port, body)
+
+    def send(sample: Mapping[str, Any]) -> None:
+        sender.send(sample["time"], sample.get("position"), sample.get("quaternion"))
+
+    return send, sender.close

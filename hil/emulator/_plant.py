@@ -31,8 +31,8 @@ COULOMB_SPEED = 1e-2
 class RobotPlant:
     """The robot of a rig as it moves: Runge-Kutta steps of the full-order plant.
 
-    It has the velocities that a standing start gives: joints at rest, wheels without slip, a
-    floating robot moving with the momentum that it really has.
+    Until the first torque the joints are held, as by brakes or a stand: arms do not fall while
+    the drives are set up, wheels do not slip, and a floating robot drifts with its momentum.
 
     Parameters
     ----------
@@ -40,9 +40,15 @@ class RobotPlant:
         The rig; the task's plant is taken if it has one, else its robot.
     q0 : array_like, optional
         Configuration at the start, shape (nq,); that of the task if not given.
+    held : bool
+        Whether the joints are held until the first torque.
 
     Attributes
     ----------
+    held : bool
+        Whether the joints are still held.
+    torque : numpy.ndarray
+        Torque of each axis, shape (n,), N m; to be written.
     q, v : numpy.ndarray
         Configuration and velocity, shapes (nq,) and (nv,).
     time : float
@@ -51,7 +57,7 @@ class RobotPlant:
         Steps taken.
     """
 
-    def __init__(self, rig: Rig, q0: ArrayLike | None = None) -> None:
+    def __init__(self, rig: Rig, q0: ArrayLike | None = None, held: bool = True) -> None:
         task = rig.task
         robot = task.plant or task.robot
         self.robot = robot
@@ -76,27 +82,15 @@ class RobotPlant:
         self.torque = np.zeros(len(names))
         self.time = 0.0
         self.steps = 0
-        self.restart(task.q0 if q0 is None else q0, rig)
-
-    def restart(self, q0: ArrayLike, rig: Rig) -> None:
-        """Start anew, with joints at rest.
-
-        Parameters
-        ----------
-        q0 : array_like
-            Configuration, shape (nq,).
-        rig : Rig
-            The rig.
-        """
-        task = rig.task
-        self._q[:] = self.robot.check_configuration(q0, "start of the emulator")
+        self._q[:] = robot.check_configuration(task.q0 if q0 is None else q0, "emulator, `q0`")
         model = task.servo().model
         if task.plant_momentum is not None and isinstance(model.first, MomentumReduction):
             model = model.at_momentum(task.plant_momentum)
-        if self.robot is not task.robot:
-            model = model.on(self.robot)
-        self._v[:] = model.velocity(self._q, np.zeros(model.ns))
-        self.time = 0.0
+        self._model = model if robot is task.robot else model.on(robot)
+        self._drifts = isinstance(model.first, MomentumReduction)
+        self._still = np.zeros(model.ns)
+        self._v[:] = self._model.velocity(self._q, self._still)
+        self.held = held
 
     @property
     def q(self) -> NDArray[np.float64]:
@@ -129,6 +123,10 @@ class RobotPlant:
         RigError
             If the motion diverges.
         """
+        if self.held and not self.torque.any():
+            self._drift(h)
+            return
+        self.held = False
         self._u[:] = self.torque
         if self._rubs:
             speed = self._v[self._rows]
@@ -148,6 +146,15 @@ class RobotPlant:
         self._v[:] = self._v_next
         self.time += h
         self.steps += 1
+
+    def _drift(self, h: float) -> None:
+        """Move on with all joints held."""
+        self.time += h
+        if self._drifts:
+            half = self.robot.integrate(self._q, 0.5 * h * self._v)
+            between = self._model.velocity(half, self._still)
+            self._q[:] = self.robot.integrate(self._q, h * between)
+            self._v[:] = self._model.velocity(self._q, self._still)
 
     def base_pose(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Position (m) and unit quaternion (x, y, z, w) of the base in the inertial frame."""

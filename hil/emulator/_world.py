@@ -17,7 +17,7 @@ from hil.emulator._cia402 import EmulatedCia402
 from hil.emulator._drive import DriveSettings, EmulatedDrive, Outgoing
 from hil.emulator._faults import Fault, Faults
 from hil.emulator._mit import EmulatedMit
-from hil.emulator._motion_capture import MotionCapture
+from hil.emulator._motion_capture import MotionCapture, pose_sender
 from hil.emulator._plant import RobotPlant
 from hil.errors import RigError
 
@@ -135,9 +135,12 @@ class World:
     q0 : array_like, optional
         Configuration at the start, shape (nq,); that of the task if not given.
     send_pose : callable, optional
-        Takes the samples of the motion capture, see `MotionCapture`.
+        Takes the samples of the motion capture, see `MotionCapture`; they go to the rig's pose
+        source if not given.
     bus : can.BusABC, optional
         Bus to use in place of opening that of the rig.
+    held : bool
+        Whether the joints are held until the first torque.
 
     Attributes
     ----------
@@ -161,12 +164,13 @@ class World:
         q0: ArrayLike | None = None,
         send_pose: Callable[[Mapping[str, Any]], object] | None = None,
         bus: can.BusABC | None = None,
+        held: bool = True,
     ) -> None:
         self.rig = rig
         self.clock = clock
         emulator = rig.emulator
         self._latency = emulator.latency
-        self.plant = RobotPlant(rig, q0)
+        self.plant = RobotPlant(rig, q0, held)
         own = settings or {}
         self.drives = tuple(emulated_drive(axis, own.get(axis.name)) for axis in rig.axes)
         scheduled = scheduled_faults(rig, faults)
@@ -174,11 +178,10 @@ class World:
             Faults(axis.name, scheduled, emulator.seed, emulator.loss) for axis in rig.axes
         ]
         self._start = self._now = clock.now()
-        self._capture: MotionCapture | None = None
-        if send_pose is not None and emulator.pose_rate > 0.0:
-            gives = rig.pose.gives if rig.pose is not None else "pose"
-            base = self.plant.robot.base.name
-            self._capture = MotionCapture(emulator, base, send_pose, self._start, gives)
+        gives = "pose" if rig.pose is None else rig.pose.gives
+        base = self.plant.robot.base.name
+        send, self._close_sender = pose_sender(rig, base)
+        self._capture = MotionCapture(emulator, base, send_pose or send, self._start, gives)
         self.torque = self.plant.torque
         self.torque_ended = np.full(len(self.drives), math.nan)
         self.delivered = 0
@@ -294,6 +297,7 @@ class World:
 
     def close(self) -> None:
         """Leave the bus."""
+        self._close_sender()
         self.bus.shutdown()
 
     def __enter__(self) -> World:
@@ -333,7 +337,7 @@ class World:
             self.bus.send(frame)
         polled = [k for k, drive in enumerate(self.drives) if drive.next_event <= limit]
         struck = [k for k, faults in enumerate(self._faults) if faults.next_event <= since]
-        captured = self._capture is not None and self._capture.next_event <= limit
+        captured = self._capture.next_event <= limit
         if drives or polled or struck or captured:
             self._move(instant)
             self._sense(since)
@@ -344,7 +348,7 @@ class World:
             for k, frame in drives:
                 self.delivered += 1
                 self._report(k, self.drives[k].receive(frame, instant))
-            if captured and self._capture is not None:
+            if captured:
                 self._capture.poll(limit, self.plant.base_pose)
             self._load(instant)
         self._wake = self._next_event()
@@ -364,9 +368,7 @@ class World:
             wake = min(wake, drive.next_event)
         for faults in self._faults:
             wake = min(wake, faults.next_event + self._start)
-        if self._capture is not None:
-            wake = min(wake, self._capture.next_event)
-        return wake
+        return min(wake, self._capture.next_event)
 
     # -- plant ---------------------------------------------------------------------------------
 

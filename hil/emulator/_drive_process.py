@@ -1,0 +1,280 @@
+"""The process of one emulated drive: its own bus, its own clock readings, nothing of the robot."""
+
+from __future__ import annotations
+
+import contextlib
+import heapq
+import os
+import select
+import socket
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from multiprocessing.connection import Connection
+from types import SimpleNamespace
+from typing import Any
+
+import can
+import msgpack
+from can.interfaces.udp_multicast.utils import unpack_message
+
+from hil.emulator._drive import DriveSettings, EmulatedDrive, Outgoing
+from hil.emulator._faults import Fault, Faults
+from hil.emulator._shared import ORPHAN_CHECK, Block, Stopped, hurry
+
+FARTHEST = 0.02
+"""Longest time over which a position is carried on by its velocity, s."""
+
+ORDERS = 0.01
+"""Time between two looks for commanded faults, s."""
+
+LONGEST = 4096
+"""Bytes of a datagram, at most."""
+
+GREED = 64
+"""Frames taken before anything else is looked at."""
+
+
+@dataclass(frozen=True)
+class DriveJob:
+    """What the process of a drive is given.
+
+    Parameters
+    ----------
+    index : int
+        Place of the axis.
+    kind : str
+        "cia402" or "mit".
+    axis : mapping
+        Fields of the axis; not the class, the import of which takes long.
+    settings : DriveSettings
+        How the drive differs from that.
+    bus : mapping
+        Arguments of `can.Bus`.
+    latency, loss : float
+        Delay of every frame, s; share of frames that are lost.
+    seed : int
+        Of the random numbers.
+    faults : tuple of Fault
+        What goes wrong, in time since `start`.
+    start : float
+        Start of the emulator, s of the monotonic clock.
+    parent : int
+        Process whose death ends this one.
+    priority : int
+        Of SCHED_FIFO, taken where it is permitted; 0: none.
+    """
+
+    index: int
+    kind: str
+    axis: Mapping[str, Any]
+    settings: DriveSettings
+    bus: Mapping[str, Any]
+    latency: float
+    loss: float
+    seed: int
+    start: float
+    parent: int
+    priority: int = 0
+    faults: tuple[Fault, ...] = field(default_factory=tuple)
+
+
+def run_drive(job: DriveJob, plant: Block, block: Block, orders: Connection) -> None:
+    """Be a drive until asked to end.
+
+    Parameters
+    ----------
+    job : DriveJob
+        Which one.
+    plant : Block
+        What the plant's process says.
+    block : Block
+        What this process says.
+    orders : multiprocessing.connection.Connection
+        Where faults are commanded.
+    """
+    stopped = Stopped(job.parent)
+    hurry(job.priority)
+    bus = can.Bus(**job.bus)
+    try:
+        runner = _Runner(job, plant, block, bus, orders)
+        try:
+            runner.run(stopped)
+        finally:
+            runner.inbox.close()
+    finally:
+        bus.shutdown()
+
+
+class _Inbox:
+    """Frames of a bus, read no further than to the identifier if they are for others.
+
+    Each process gets all frames of a multicast bus, most of which are for others.
+
+    Parameters
+    ----------
+    bus : can.BusABC
+        The bus.
+    interface : str
+        Its name for python-can.
+    """
+
+    def __init__(self, bus: can.BusABC, interface: str) -> None:
+        self.bus = bus
+        self.socket: socket.socket | None = None
+        if interface == "udp_multicast":
+            self.socket = socket.socket(fileno=os.dup(bus.fileno()))
+            self.socket.setblocking(False)
+
+    def take(self, wait: float, heard: frozenset[int]) -> can.Message | bool:
+        """Take the next frame.
+
+        Parameters
+        ----------
+        wait : float
+            Time to wait for it, s.
+        heard : frozenset of int
+            Identifiers that are asked for.
+
+        Returns
+        -------
+        can.Message or bool
+            The frame; true if it was for others, or none at all; false if nothing came.
+        """
+        try:
+            if self.socket is None:
+                frame = self.bus.recv(wait)
+                if frame is None:
+                    return False
+                return frame if frame.arbitration_id in heard else True
+            if not select.select([self.socket], [], [], wait)[0]:
+                return False
+            data = self.socket.recv(LONGEST)
+            if msgpack.unpackb(data).get("arbitration_id") not in heard:
+                return True
+            return unpack_message(data, check=True)
+        except BlockingIOError:
+            return False
+        except Exception:  # what python-can and msgpack raise over a datagram that is no frame
+            return True
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        if self.socket is not None:
+            self.socket.close()
+
+
+class _Runner:
+    def __init__(
+        self, job: DriveJob, plant: Block, block: Block, bus: can.BusABC, orders: Connection
+    ) -> None:
+        self.job, self.plant, self.block, self.bus, self.orders = job, plant, block, bus, orders
+        axis: Any = SimpleNamespace(**job.axis)
+        self.inbox = _Inbox(bus, job.bus["interface"])
+        self.drive: EmulatedDrive
+        if job.kind == "mit":
+            from hil.emulator._mit import EmulatedMit
+
+            self.drive = EmulatedMit(axis, job.settings)
+        else:
+            from hil.emulator._cia402 import EmulatedCia402
+
+            self.drive = EmulatedCia402(axis, job.settings)
+        self.faults = Faults(axis.name, job.faults, job.seed, job.loss)
+        self._queue: list[tuple[float, int, bool, can.Message]] = []
+        self._order = count()
+        self._look_at = 0.0
+        self._delivered = self._ignored = self._sent = 0
+        self._instant = plant.place("instant")
+        self._position = plant.place("position") + job.index
+        self._velocity = plant.place("velocity") + job.index
+        self._draft = {name: block.draft(name) for name, _ in block.names}
+
+    def run(self, stopped: Stopped) -> None:
+        """Take frames and send frames until asked to end."""
+        drive, faults, job = self.drive, self.faults, self.job
+        self._publish(time.monotonic())
+        while not stopped:
+            now = time.monotonic()
+            due = min(drive.next_event, faults.next_event + job.start, now + ORPHAN_CHECK)
+            if self._queue:
+                due = min(due, self._queue[0][0])
+            if drive.springy:
+                due = min(due, now + 1e-3)
+            self._listen(due)
+            now = time.monotonic()
+            if now >= self._look_at and self.orders.poll(0):  # looking is not cheap
+                fault: Fault = self.orders.recv()
+                at = now - job.start + fault.at
+                faults.add(Fault(**(vars(fault) | {"at": at})))
+            elif now >= self._look_at:
+                self._look_at = now + ORDERS
+            since = now - job.start
+            if faults.next_event <= since:
+                self._answer(faults.strike(drive, since, now), now)
+            while self._queue and self._queue[0][0] <= now:
+                _, _, to_host, frame = heapq.heappop(self._queue)
+                if to_host:
+                    self._send(frame)
+                else:
+                    self._sense(now)
+                    self._answer(drive.receive(frame, now), now)
+            if drive.next_event <= now:
+                self._sense(now)
+                self._answer(drive.poll(now), now)
+            if drive.springy:
+                self._sense(now)
+            self._publish(now)
+
+    def _listen(self, until: float) -> None:
+        """Wait for frames for this drive; those of others are dropped by their identifier."""
+        heard, taken = self.drive.heard, 0
+        now = time.monotonic()
+        while taken < GREED:
+            wait = 0.0 if taken else max(until - now, 0.0)
+            frame = self.inbox.take(wait, heard)
+            now = time.monotonic()
+            if isinstance(frame, can.Message):
+                taken += 1
+                since = now - self.job.start
+                for due, passed in self.faults.to_drive(frame, now + self.job.latency, since):
+                    heapq.heappush(self._queue, (due, next(self._order), False, passed))
+            elif frame or (not taken and now < until):
+                self._ignored += frame is True
+            else:
+                break
+        self._delivered += taken
+
+    def _answer(self, frames: Outgoing, now: float) -> None:
+        since = now - self.job.start
+        for due, frame in frames:
+            for when, passed in self.faults.to_host(frame, due + self.job.latency, since):
+                heapq.heappush(self._queue, (when, next(self._order), True, passed))
+
+    def _send(self, frame: can.Message) -> None:
+        with contextlib.suppress(can.CanError, OSError):
+            self.bus.send(frame)
+            self._sent += 1
+
+    def _sense(self, now: float) -> None:
+        if self.faults.is_frozen(now - self.job.start):
+            return
+        numbers = self.plant.snapshot()
+        position, velocity = float(numbers[self._position]), float(numbers[self._velocity])
+        age = min(max(now - float(numbers[self._instant]), 0.0), FARTHEST)
+        self.drive.sense(position + velocity * age, velocity)
+
+    def _publish(self, now: float) -> None:
+        draft, drive = self._draft, self.drive
+        draft["torque"][0] = drive.torque(now)
+        draft["until"][0] = drive.torque_until
+        draft["command"][0] = drive.last_command
+        draft["enabled"][0] = drive.enabled
+        draft["alive"][0] = now
+        draft["delivered"][0] = self._delivered
+        draft["ignored"][0] = self._ignored
+        draft["sent"][0] = self._sent
+        draft["cpu"][0] = time.process_time()
+        draft["ready"][0] = 1.0
+        self.block.publish()

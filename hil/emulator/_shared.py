@@ -1,0 +1,208 @@
+"""Memory that the processes of an emulated rig share: one writer for each block, no locks.
+
+A block is written between two steps of a counter: a reader that sees the counter odd, or changed,
+reads again. Numbers of 8 bytes are written whole by all processors that this runs on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import ctypes.util
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from multiprocessing.sharedctypes import RawArray
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+TRIES = 1000
+"""Readings after which a writer that stopped halfway is no longer waited for."""
+
+ORPHAN_CHECK = 0.05
+"""Longest time between two looks whether the parent still lives, s."""
+
+
+class Block:
+    """Numbers with one writer.
+
+    Parameters
+    ----------
+    names : sequence of (str, int)
+        Quantities and their lengths, in order.
+    raw : RawArray, optional
+        Memory of a block that exists; new memory if not given.
+    """
+
+    def __init__(self, names: Sequence[tuple[str, int]], raw: Any = None) -> None:
+        self.names = tuple(names)
+        width = sum(length for _, length in self.names)
+        self.raw = RawArray(ctypes.c_double, 1 + width) if raw is None else raw
+        self._memory = np.frombuffer(memoryview(self.raw), dtype=np.float64)
+        self._numbers = self._memory[1:]
+        self._draft = np.zeros(width)
+        self._spans: dict[str, slice] = {}
+        start = 0
+        for name, length in self.names:
+            self._spans[name] = slice(start, start + length)
+            start += length
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Block, (self.names, self.raw)
+
+    def draft(self, name: str) -> NDArray[np.float64]:
+        """Place where the writer puts a quantity before `publish`.
+
+        Parameters
+        ----------
+        name : str
+            The quantity.
+
+        Returns
+        -------
+        numpy.ndarray
+            A view.
+        """
+        return self._draft[self._spans[name]]
+
+    def place(self, name: str) -> int:
+        """Where a quantity begins in a snapshot.
+
+        Parameters
+        ----------
+        name : str
+            The quantity.
+
+        Returns
+        -------
+        int
+            Its index.
+        """
+        return int(self._spans[name].start)
+
+    def publish(self) -> None:
+        """Let readers see the draft."""
+        self._memory[0] += 1.0
+        self._numbers[:] = self._draft
+        self._memory[0] += 1.0
+
+    def read(self) -> dict[str, NDArray[np.float64]]:
+        """All quantities as they were at one instant; copies."""
+        numbers = self.snapshot()
+        return {name: numbers[span] for name, span in self._spans.items()}
+
+    def snapshot(self) -> NDArray[np.float64]:
+        """All numbers as they were at one instant; a copy."""
+        for _ in range(TRIES):
+            before = self._memory[0]
+            numbers = self._numbers.copy()
+            if before % 2.0 == 0.0 and self._memory[0] == before:
+                break
+        return numbers
+
+
+DRIVE = (
+    ("torque", 1),  # N m at the joint
+    ("until", 1),  # instant at which it ends by itself: the watchdog's
+    ("command", 1),  # instant of the last valid command; NaN before
+    ("enabled", 1),
+    ("alive", 1),  # instant of the last look round
+    ("delivered", 1),  # frames that the drive took, or refused
+    ("ignored", 1),  # frames of others
+    ("sent", 1),
+    ("cpu", 1),  # time of the processor, s
+    ("ready", 1),
+)
+"""What the process of a drive says."""
+
+LIFELESS = 0.25
+"""Time without a look round after which a drive's process is dead, s: no torque."""
+
+
+def plant_block(axes: int, nq: int, nv: int) -> Block:
+    """Block of the plant's process.
+
+    Parameters
+    ----------
+    axes : int
+        Number of axes.
+    nq, nv : int
+        Lengths of configuration and velocity.
+
+    Returns
+    -------
+    Block
+        New memory.
+    """
+    return Block(
+        (
+            ("instant", 1),  # of the state, s of the monotonic clock
+            ("position", axes),
+            ("velocity", axes),
+            ("applied", axes),  # torque that acts
+            ("acted", axes),  # instant up to which each torque last acted; NaN: never
+            ("q", nq),
+            ("v", nv),
+            ("steps", 1),
+            ("late", 1),  # steps that began more than a step late
+            ("lag", 1),  # longest delay of a step, s
+            ("skipped", 1),  # time given up after a long halt, s
+            ("samples", 1),  # of the motion capture
+            ("cpu", 1),
+            ("ready", 1),
+        )
+    )
+
+
+class Stopped:
+    """Whether the process was asked to end: by a signal, or by the death of its parent.
+
+    Parameters
+    ----------
+    parent : int
+        Process whose death ends this one.
+    """
+
+    def __init__(self, parent: int) -> None:
+        self._parent = parent
+        self._asked = False
+        signal.signal(signal.SIGTERM, self._ask)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to handle
+        if sys.platform == "linux":
+            _die_with_parent()
+
+    def _ask(self, *_: object) -> None:
+        self._asked = True
+
+    def __bool__(self) -> bool:
+        return self._asked or os.getppid() != self._parent
+
+
+def _die_with_parent() -> None:
+    """Ask Linux to send SIGTERM when the parent dies, however it does."""
+    library = ctypes.CDLL(ctypes.util.find_library("c") or None, use_errno=True)
+    library.prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
+
+
+def hurry(priority: int) -> bool:
+    """Ask for a place before other processes, where that is permitted.
+
+    Parameters
+    ----------
+    priority : int
+        Of SCHED_FIFO, 1 to 99; 0: do not ask.
+
+    Returns
+    -------
+    bool
+        Whether it was granted.
+    """
+    if not priority or not hasattr(os, "sched_setscheduler"):
+        return False
+    try:
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+    except OSError:
+        return False
+    return True
