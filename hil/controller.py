@@ -211,7 +211,7 @@ class Controller:
         self._still = np.zeros(n)
         self._anchor = np.zeros(n)
         self._ages = np.full(n, np.inf)
-        self._seen = np.zeros(n, dtype=np.int64)
+        self._seen = [0] * n
         self._error = np.full(servo.size, np.nan)
         self._last_error = np.full(servo.size, np.nan)
         self._lost = _Failing(Reason.LOST, rig.policies.lost)
@@ -379,11 +379,9 @@ class Controller:
         """Ages of the reports, and how many axes sent none since the cycle before."""
         feedback = self.feedback
         np.subtract(now, feedback.time, out=self._ages)
-        lost = 0
-        for k in range(len(self.drives)):
-            if feedback.count[k] == self._seen[k]:
-                lost += 1
-            self._seen[k] = feedback.count[k]
+        counts = feedback.count.tolist()
+        lost = sum(count == before for count, before in zip(counts, self._seen, strict=True))
+        self._seen = counts
         self.quality.invalid = int(feedback.invalid.sum())
         return lost
 
