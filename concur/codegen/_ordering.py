@@ -112,7 +112,8 @@ def _read(function: ca.Function) -> _Programme | None:
 
 def _without_differences(old: _Programme) -> _Programme:
     """Sums in place of differences."""
-    negated, turned = _to_negate(old)
+    turned = _turned(old)
+    negated = _negated(old, turned)
     new, place = _Programme(), dict[int, int]()
     constants, negatives = dict[str, int](), dict[int, int]()
 
@@ -122,71 +123,87 @@ def _without_differences(old: _Programme) -> _Programme:
             constants[name] = new.add(_CONSTANT, (), value)
         return constants[name]
 
-    def now(index: int) -> int:
-        """Where a value is; constants come when they are asked for."""
-        if old.operations[index] != _CONSTANT:
-            return place[index]
-        return constant(old.details[index][0])
-
-    def negative(index: int) -> int:
+    def signed(index: int, negative: bool) -> int:
+        """Where a value is, or its negative; constants come when they are asked for."""
         if old.operations[index] == _CONSTANT:
-            return constant(-old.details[index][0])
+            value = old.details[index][0]
+            return constant(-value if negative else value)
+        if turned[index] == negative:
+            return place[index]
         if index not in negatives:
             negatives[index] = new.add(_PRODUCT, (place[index], constant(-1.0)))
         return negatives[index]
 
-    for index, operation in enumerate(old.operations):
-        operands = old.operands[index]
-        if operation == _CONSTANT:
-            continue
-        if operation == _DIFFERENCE:
-            left, right = operands
-            taken = place[right] if right in turned else negative(right)
-            place[index] = new.add(_SUM, (now(left), taken))
-        elif index in turned:
-            # One of the factors is negated anyway, or a constant.
-            one, other = operands
-            if other in negated or old.operations[other] == _CONSTANT:
-                one, other = other, one
-            place[index] = new.add(_PRODUCT, (negative(one), now(other)))
-        else:
-            place[index] = new.add(operation, tuple(map(now, operands)), *old.details[index])
+    for k, (operation, taken) in enumerate(zip(old.operations, old.operands, strict=True)):
+        signs = [False] * len(taken)
+        if operation in (_SUM, _DIFFERENCE):
+            signs = [turned[k], turned[k] != (operation == _DIFFERENCE)]
+            operation = _SUM
+        elif operation == _PRODUCT:
+            signs = [turned[i] for i in taken]
+            if _unmatched(k, taken, turned):
+                at = next((n for n, i in enumerate(taken) if i in negated), 0)
+                signs[at] = not signs[at]
+        if operation != _CONSTANT:
+            operands = tuple(map(signed, taken, signs))
+            place[k] = new.add(operation, operands, *old.details[k])
     return new
 
 
-def _to_negate(programme: _Programme) -> tuple[set[int], set[int]]:
-    """Values of which the negative is needed, and products that only ever are subtracted."""
-    operations, operands = programme.operations, programme.operands
-    subtracted: dict[int, int] = defaultdict(int)
-    uses: dict[int, int] = defaultdict(int)
-    for operation, taken in zip(operations, operands, strict=True):
-        for index in taken:
-            uses[index] += 1
-        if operation == _DIFFERENCE:
-            subtracted[taken[1]] += 1
-    turned = {k for k, n in subtracted.items() if operations[k] == _PRODUCT and n == uses[k]}
-    negated = {k for k in subtracted if k not in turned and operations[k] != _CONSTANT}
-    # Each of these products needs one factor negated: those first that serve most of them.
-    open_products: dict[int, set[int]] = defaultdict(set)
-    for k in sorted(turned):
-        if not any(i in negated or operations[i] == _CONSTANT for i in operands[k]):
-            for i in operands[k]:
-                open_products[i].add(k)
-    heap = [(-len(served), i) for i, served in open_products.items()]
+def _turned(programme: _Programme) -> list[bool]:
+    """Of which values sums and differences want the negative only: these are computed so."""
+    operations = programme.operations
+    turned = [False] * len(operations)
+    wanted: list[set[bool]] = [set() for _ in operations]
+    for k in reversed(range(len(operations))):
+        operation, taken = operations[k], programme.operands[k]
+        if operation in (_SUM, _DIFFERENCE, _PRODUCT):
+            turned[k] = wanted[k] == {True}
+        if operation in (_SUM, _DIFFERENCE):
+            wanted[taken[0]].add(turned[k])
+            wanted[taken[1]].add(turned[k] != (operation == _DIFFERENCE))
+        elif operation != _PRODUCT:  # of a product one factor can be negated or the other
+            for i in taken:
+                wanted[i].add(False)
+    return turned
+
+
+def _unmatched(product: int, factors: tuple[int, ...], turned: Sequence[bool]) -> bool:
+    """Whether the factors of a product make it with the other sign than is wanted."""
+    return (turned[factors[0]] != turned[factors[1]]) != turned[product]
+
+
+def _negated(programme: _Programme, turned: Sequence[bool]) -> set[int]:
+    """Values that are needed with both signs, few of them for the products."""
+    operations = programme.operations
+    negated: set[int] = set()
+    products: dict[int, set[int]] = defaultdict(set)
+    for k, taken in enumerate(programme.operands):
+        if operations[k] in (_SUM, _DIFFERENCE):
+            signs = (turned[k], turned[k] != (operations[k] == _DIFFERENCE))
+            negated.update(i for i, sign in zip(taken, signs, strict=True) if turned[i] != sign)
+        elif operations[k] == _PRODUCT and _unmatched(k, taken, turned):
+            for i in taken:
+                products[i].add(k)
+    there = {details[0] for details in programme.details if len(details) == 1}
+
+    def rank(i: int) -> tuple[bool, int, int]:
+        """What is negated anyway first, then what serves most products."""
+        free = i in negated or (operations[i] == _CONSTANT and -programme.details[i][0] in there)
+        return not free, -len(products[i]), i
+
+    heap = [rank(i) for i in products]
     heapq.heapify(heap)
     while heap:
-        count, i = heapq.heappop(heap)
-        served = open_products[i]
-        if len(served) != -count:
-            heapq.heappush(heap, (-len(served), i))
-        elif served:
+        *_, i = before = heapq.heappop(heap)
+        if before != rank(i):
+            heapq.heappush(heap, rank(i))
+        elif products[i]:
             negated.add(i)
-            for k in list(served):
-                for j in operands[k]:
-                    open_products[j].discard(k)
-        else:
-            break
-    return negated, turned
+            for k in list(products[i]):
+                for j in programme.operands[k]:
+                    products[j].discard(k)
+    return negated
 
 
 def _order(programme: _Programme) -> list[int]:
@@ -277,14 +294,16 @@ def _with_records(function: ca.Function, records: np.ndarray, registers: int) ->
     names = function.name(), function.name_in(), function.name_out()
     results = function.call(symbols)
     missing = len(records) - ca.Function(names[0], symbols, results, options).n_instructions()
-    first = next((k for k, result in enumerate(results) if result.nnz()), None)
-    if first is None or missing < 0:
+    entries = ((result, k) for result in results for k in range(result.nnz()))
+    varying = next(((r, k) for r, k in entries if not r.nz[k].is_constant()), None)
+    if varying is None or missing < 0:
         return None
     # Room for what comes on top.
-    entry = results[first].nz[0]
+    result, k = varying
+    entry = result.nz[k]
     for _ in range(missing):
         entry = ca.sin(entry)
-    results[first].nz[0] = entry
+    result.nz[k] = entry
     room = ca.Function(names[0], symbols, results, *names[1:], options)
     if room.n_instructions() != len(records) or registers > room.sz_w():
         return None
@@ -292,13 +311,12 @@ def _with_records(function: ca.Function, records: np.ndarray, registers: int) ->
     start = _found(code, *_told(room))
     if start is None:
         return None
-    end = start + records.nbytes
+    text = _text(code[:start] + records.tobytes() + code[start + records.nbytes :])
     try:
-        made = ca.Function.deserialize(_text(code[:start] + records.tobytes() + code[end:]))
+        made = ca.Function.deserialize(text)
+        return made if made.serialize() == text else None
     except RuntimeError:
         return None
-    told, known = _told(made)
-    return made if np.array_equal(told[known], records[known]) else None
 
 
 def _told(function: ca.Function) -> tuple[np.ndarray, np.ndarray]:

@@ -114,12 +114,14 @@ def test_interpreted_ticks_are_in_that_order() -> None:
 def test_arguments_and_results_keep_their_names_and_shapes() -> None:
     y = ca.SX.sym("y", 2, 2)
     function = ca.Function(
-        "f", [x, y], [y @ y - y, ca.SX(0, 1), x[0] - x[1]], ["x", "y"], list("abc")
+        "f", [x, y], [ca.SX(0, 1), ca.SX(2, 2) + 3, y @ y - y * x[0]], ["x", "y"], list("abc")
     )
     quick = ordered(function)
     assert quick is not None
     assert str(quick) == str(function)
-    assert quick.size_out(1) == (0, 1)
+    assert quick.size_out(0) == (0, 1)
+    given = [np.arange(4.0), np.array([[1.0, 2.0], [3.0, 5.0]])]
+    np.testing.assert_array_equal(quick.call(given)[2], given[1] @ given[1])
 
 
 @pytest.mark.parametrize(
