@@ -371,6 +371,11 @@ class EmulatorProcesses:
         """Processes: that of the robot, then those of the drives."""
         return [process.pid or 0 for process in self._processes]
 
+    @property
+    def alive(self) -> bool:
+        """Whether all processes run."""
+        return bool(self._processes) and not self.dead()
+
     def dead(self) -> list[str]:
         """Names of the processes that have ended."""
         return [process.name for process in self._processes if not process.is_alive()]

@@ -180,8 +180,10 @@ class World:
         self._start = self._now = clock.now()
         gives = "pose" if rig.pose is None else rig.pose.gives
         base = self.plant.robot.base.name
-        send, self._close_sender = pose_sender(rig, base)
-        self._capture = MotionCapture(emulator, base, send_pose or send, self._start, gives)
+        self._close_sender: Callable[[], object] = lambda: None
+        if send_pose is None:
+            send_pose, self._close_sender = pose_sender(rig, base)
+        self._capture = MotionCapture(emulator, base, send_pose, self._start, gives)
         self.torque = self.plant.torque
         self.torque_ended = np.full(len(self.drives), math.nan)
         self.delivered = 0
