@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, NoReturn
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from concur.formats._toml import fault, suggest, unknown
+from hil.errors import RigError
 from hil.mit_models import BITS, MIT_MODELS
 from hil.units import LARGEST, AxisScale, MitScale
 
@@ -483,9 +485,18 @@ def _check_emulator(rig: Rig) -> None:
             if name not in names:
                 raise unknown(rig.path, f"[emulator.{field}]", name, "an axis", name, names)
     for number, entry in enumerate(emulator.faults, start=1):
-        table = f"[[emulator.faults]] number {number}"
-        if not isinstance(entry.get("kind"), str):
-            _refusal(rig, table)("kind", "the name of a fault", entry.get("kind"), "Name it.")
-        name = entry.get("axis")
-        if name is not None and name not in names:
-            raise unknown(rig.path, table, "axis", "an axis", str(name), names)
+        _check_fault(entry, number, names, rig)
+
+
+def _check_fault(entry: Mapping[str, Any], number: int, names: list[str], rig: Rig) -> None:
+    from hil.emulator import Fault  # only here: it brings the whole emulator
+
+    table = f"[[emulator.faults]] number {number}"
+    name = entry.get("axis", "*")
+    if name not in ("*", *names):
+        raise unknown(rig.path, table, "axis", 'an axis, or "*" for all', str(name), names)
+    try:
+        Fault.from_table(entry)
+    except RigError as error:
+        field = re.search(r"`(\w+)`", error.where)
+        _refusal(rig, table)(field[1] if field else "", error.expected, error.came, error.cure)

@@ -9,9 +9,27 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from concur.formats._toml import Number, Positive, Table, Text
+
+
+def _one_of(*known: int) -> AfterValidator:
+    """Refuse other whole numbers; a `Literal` would take `true` for 1."""
+
+    def check(value: int) -> int:
+        if value not in known:
+            raise ValueError(f"one of {known}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _tables(value: Any) -> Any:
+    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+        return value
+    raise ValueError("a list of tables")
+
 
 NotNegative = Annotated[float, Field(ge=0.0, description="a number not below zero")]
 Share = Annotated[float, Field(ge=0.0, lt=1.0, description="a number from 0 to below 1")]
@@ -57,7 +75,7 @@ class AxisTable(Table):
     torque_rate_limit: Positive
     speed_limit: Positive
     gear: Positive | None = None
-    direction: Annotated[Literal[1, -1], Field(description="1 or -1")] | None = None
+    direction: Annotated[int, _one_of(1, -1), Field(description="1 or -1")] | None = None
     rated_torque: Positive | None = None
     torque_unit: (
         Annotated[Literal["rated", "maximum"], Field(description='"rated" or "maximum"')] | None
@@ -116,7 +134,8 @@ class PoliciesTable(Table):
     patience: Natural | None = None
     stop_category: (
         Annotated[
-            Literal[1, 2],
+            int,
+            _one_of(1, 2),
             Field(description="1 or 2 (category 0, removing power at once, must be wired)"),
         ]
         | None
@@ -182,7 +201,7 @@ class EmulatorTable(Table):
     pose_loss: Share | None = None
     viscous: ByAxis | None = None
     friction: ByAxis | None = None
-    faults: Annotated[list[dict[str, Any]], Field(description="a list of tables")] | None = None
+    faults: Annotated[Any, AfterValidator(_tables), Field(description="a list of tables")] = None
     control_port: (
         Annotated[int, Field(ge=0, le=65535, description="a port from 1 to 65535, or 0 for none")]
         | None

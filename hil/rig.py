@@ -405,6 +405,9 @@ def load_rig(path: str | PathLike[str]) -> Rig:
     DescriptionError
         If the task cannot be read; names the task's file.
     """
+    # Here, since drives know rigs and bring their protocols' libraries.
+    from hil.drives import drive_kinds
+
     with _as_rig_errors(path):
         data = read_toml(path)
         if "outputs" in data and "axes" not in data:
@@ -435,20 +438,6 @@ def load_rig(path: str | PathLike[str]) -> Rig:
         check_rig(rig)
     refuse_overload(rig)
     return rig
-
-
-def drive_kinds() -> tuple[str, ...]:
-    """Kinds of drives that a rig file may name.
-
-    Returns
-    -------
-    tuple of str
-        "cia402", "mit", and those that were registered.
-    """
-    import hil.drives as drives
-
-    registered: Mapping[str, Any] = getattr(drives, "DRIVES", {})
-    return tuple(dict.fromkeys(("cia402", "mit", *registered)))
 
 
 @contextmanager
