@@ -58,7 +58,7 @@ class EmulatedMit(EmulatedDrive):
         self._ranges = dict(_usual_ranges(axis) if own.ranges is None else own.ranges)
         self._timeout = axis.watchdog if own.timeout is None else own.timeout
         self._zero = 0.0  # survives the loss of power: it is kept in the drive's flash
-        self._boot_at = -NEVER
+        self._deaf_until = -NEVER
         self._switch_on()
 
     def _switch_on(self) -> None:
@@ -85,11 +85,11 @@ class EmulatedMit(EmulatedDrive):
 
     @property
     def next_event(self) -> float:
-        return min(self._late, self._boot_at)
+        return self._late
 
     def receive(self, frame: can.Message, now: float) -> Outgoing:
         self.poll(now)
-        if frame.arbitration_id != self.axis.node or not is_plain(frame) or now < self._boot_at:
+        if frame.arbitration_id != self.axis.node or not is_plain(frame) or now < self._deaf_until:
             return []
         data = bytes(frame.data)
         if len(data) != 8:
@@ -111,8 +111,6 @@ class EmulatedMit(EmulatedDrive):
         return [(now + self.settings.response_time, self._report(now))]
 
     def poll(self, now: float) -> Outgoing:
-        if now >= self._boot_at:
-            self._boot_at = NEVER
         if now >= self._late:
             self._late = NEVER
             if self._motor_mode:
@@ -133,7 +131,7 @@ class EmulatedMit(EmulatedDrive):
 
     def power_cycle(self, now: float) -> None:
         self._switch_on()
-        self._boot_at = now + self.settings.boot_time
+        self._deaf_until = now + self.settings.boot_time
 
     def fail(self, now: float, code: int = 0) -> Outgoing:
         self._motor_mode = False

@@ -27,12 +27,16 @@ if TYPE_CHECKING:
 COULOMB_SPEED = 1e-2
 """Joint speed at which friction has nearly its full size, rad/s: below, it is smoothed."""
 
+RELEASE = 0.01
+"""Share of an axis' largest torque beyond which the joints are held no more: what MIT drives can
+call zero torque is half a unit of their 12 bits."""
+
 
 class RobotPlant:
     """The robot of a rig as it moves: Runge-Kutta steps of the full-order plant.
 
-    Until the first torque the joints are held, as by brakes or a stand: arms do not fall while
-    the drives are set up, wheels do not slip, and a floating robot drifts with its momentum.
+    Until the first torque to speak of, the joints are held, as by brakes or a stand: arms do not
+    fall while the drives are set up, and a floating robot drifts with its momentum.
 
     Parameters
     ----------
@@ -91,6 +95,7 @@ class RobotPlant:
         self._still = np.zeros(model.ns)
         self._v[:] = self._model.velocity(self._q, self._still)
         self.held = held
+        self._slight = np.array([RELEASE * axis.torque_limit for axis in rig.axes])
 
     @property
     def q(self) -> NDArray[np.float64]:
@@ -123,7 +128,7 @@ class RobotPlant:
         RigError
             If the motion diverges.
         """
-        if self.held and not self.torque.any():
+        if self.held and bool((np.abs(self.torque) <= self._slight).all()):
             self._drift(h)
             return
         self.held = False
