@@ -26,6 +26,9 @@ COARSEST = 0.05
 LONGEST_PATIENCE = 0.2
 """Longest time that failing cycles may be put up with, s."""
 
+LARGEST_NODE = 126
+"""Largest CANopen node number of a drive: 127 is the host's."""
+
 
 class Refusal:
     """Builds the errors of one table of one file.
@@ -160,8 +163,13 @@ def _check_cia402(axis: AxisTable, refuse: Refusal) -> None:
             refuse(
                 field, "no such field on a CiA 402 drive", "one", 'Remove it, or set drive = "mit".'
             )
-    if axis.node > 127:
-        refuse("node", "a CANopen node number from 1 to 127", axis.node, "Read it off the drive.")
+    if axis.node > LARGEST_NODE:
+        refuse(
+            "node",
+            f"a CANopen node number from 1 to {LARGEST_NODE}",
+            axis.node,
+            f"Give the drive a lower one; {LARGEST_NODE + 1} is the host's.",
+        )
 
 
 def _check_mit(axis: AxisTable, refuse: Refusal) -> None:

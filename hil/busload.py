@@ -129,7 +129,9 @@ class BusLoad:
         if rest:
             text += f", with {rest:.0f} bit/s of heartbeats"
         total = sum(row.per_second * row.bits for row in self.rows)
-        return f"{text}: {total:.0f} bit/s, {100 * self.share:.3g} % of {self.bitrate} bit/s"
+        percent = 100.0 * self.share
+        shown = f"{percent:.0f}" if percent >= 100.0 else f"{percent:.3g}"
+        return f"{text}: {total:.0f} bit/s, {shown} % of {self.bitrate} bit/s"
 
 
 def frames_load(
@@ -211,7 +213,7 @@ def bus_load(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
             for name, length in _usual_frames(axis):
                 counted[name, length] = counted.get((name, length), 0) + 1
         if any(axis.drive == "cia402" for axis in rig.axes):
-            counted["SYNC", 0] = 1
+            counted |= {("SYNC", 0): 1, ("heartbeat of the host", 1): 1}
     else:
         for drive in drives:
             for frame in drive.cycle_frames():
@@ -239,14 +241,9 @@ def _usual_frames(axis: Axis) -> tuple[tuple[str, int], ...]:
 
 
 def _heartbeats(axes: Iterable[Axis]) -> list[tuple[str, int, float]]:
-    """Heartbeats of the nodes and of the host, twice within each watchdog."""
-    nodes = [axis for axis in axes if axis.drive == "cia402"]
-    if not nodes:
-        return []
-    return [
-        ("heartbeat of a drive", 1, sum(2.0 / axis.watchdog for axis in nodes)),
-        ("heartbeat of the host", 1, max(2.0 / axis.watchdog for axis in nodes)),
-    ]
+    """Heartbeats of drives that may have them on, twice within each watchdog."""
+    often = sum(2.0 / axis.watchdog for axis in axes if axis.drive == "cia402")
+    return [("heartbeat of a drive", 1, often)]
 
 
 def refuse_overload(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:

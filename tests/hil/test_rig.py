@@ -364,7 +364,7 @@ def drop(axis: int) -> Edit:
         (put("axes.2.name", "left_wheel"), r"`left_wheel` twice"),
         (drop(3), r"field `axes`: .*got none for `upper_arm`"),
         (put("axes.2.node", 1), r"got 1, which `left_wheel` has too"),
-        (put("axes.2.node", 128), r"from 1 to 127, got 128"),
+        (put("axes.2.node", 127), r"from 1 to 126, got 127. .* 127 is the host's"),
         (put("axes.2.drive", "cia401"), r"a kind of drive .*Did you mean `cia402`\?"),
         (put("axes.2.rated_torque", None), r"the rated torque.* got nothing"),
         (put("axes.2.counts", None), r"the encoder counts.* got nothing"),
@@ -487,8 +487,8 @@ def test_a_watchdog_bridges_more_than_two_periods(tmp_path: Path) -> None:
 
 def test_an_impossible_rate_is_refused_with_the_arithmetic(tmp_path: Path) -> None:
     error = refused(put("bus.bitrate", 250_000), tmp_path, error=BusLoadError)
-    assert "5 x 135 bit + 5 x 95 bit + 1 x 55 bit = 1205 bit per cycle at 250 Hz" in str(error)
-    assert "Write rate = 159 or less" in str(error)
+    assert "5 x 135 bit + 5 x 95 bit + 1 x 55 bit + 1 x 65 bit = 1270 bit per cycle" in str(error)
+    assert "Write rate = 152 or less" in str(error)
     assert error.load.share > 0.8
 
 
