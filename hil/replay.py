@@ -304,92 +304,137 @@ def _replay_law(
     return len(ran), largest
 
 
-def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, int, int]:
-    """Judge all cycles again; returns how many of a run, of a stop, and of neither.
+OWN = (Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.LATE)
+"""Reasons that only the guard gives: a stop with one of them is judged again too."""
+
+
+class _Guard:
+    """The guard of a record, and the torque of its stops.
 
     A row tells when its cycle began and not when it was judged, which is later by the window at
     most. Of a cycle that passed, reports were fresh at the later instant, so they are at this one;
-    in a stop only cycles are taken whose reports are fresh at both.
+    in a stop those cycles are left out in between which a report became too old.
     """
-    limits, period, policies = Limits.from_rig(rig), rig.loop.period, rig.policies
-    n = limits.size
-    state, flags, index = record["state"], record["flags"].astype(np.int64), record.index
-    sent, reason = record["torque"], record["reason"]
-    listening = record.manifest.get("mode") == "listen"
-    demands = np.ascontiguousarray(record["measured" if listening else "demand"])
-    ages = record["time"][:, None] - record["report_time"]
-    position, velocity = _joints(record)
-    late = record["time"] - record["deadline"] > 0.5 * period
-    lost = np.diff(record["lost"], prepend=0.0) > 0.0
-    oldest = limits.largest_age - rig.loop.window - period
-    out, held, anchor = np.zeros(n), np.zeros(n), np.zeros(n)
-    failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}
-    judged = stopped = left_out = 0
-    action = "brake"
-    for k in range(len(record)):
-        follows = k > 0 and index[k] == index[k - 1] + 1
-        ran = follows and state[k - 1] == State.RUN
-        for kind, failed in ((Reason.LOST, lost[k]), (Reason.LATE, late[k])):
-            count = failing[kind]
+
+    def __init__(self, record: Record, rig: Rig) -> None:
+        limits = self._limits = Limits.from_rig(rig)
+        self._policies, self._period = rig.policies, rig.loop.period
+        listening = record.manifest.get("mode") == "listen"
+        self._demand = np.ascontiguousarray(record["measured" if listening else "demand"])
+        self._sent = np.ascontiguousarray(record["torque"])
+        self._position, self._velocity = _joints(record)
+        self._ages = np.ascontiguousarray(record["time"][:, None] - record["report_time"])
+        self._late = record["time"] - record["deadline"] > 0.5 * self._period
+        self._lost = np.diff(record["lost"], prepend=0.0) > 0.0
+        fresh = limits.largest_age - rig.loop.window - self._period
+        old = (self._ages > fresh) & (self._ages <= limits.largest_age)
+        self._doubtful = old.any(axis=1) | (record["reason"] == Reason.NOT_FINITE)
+        self._state, self._index = record["state"], record.index
+        self._failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}
+        self._action = "brake"
+        self._anchor, self._held = np.zeros(limits.size), np.zeros(limits.size)
+        self.out = np.zeros(limits.size)
+
+    def follows(self, k: int) -> bool:
+        """Whether the row before is of the cycle before."""
+        return k > 0 and bool(self._index[k] == self._index[k - 1] + 1)
+
+    def count(self, k: int) -> bool:
+        """Count failing cycles in a row, as the loop does; false if their number is not known."""
+        follows = self.follows(k)
+        ran = follows and self._state[k - 1] == State.RUN
+        for kind, failed in ((Reason.LOST, self._lost[k]), (Reason.LATE, self._late[k])):
+            count = self._failing[kind]
             if not failed or k == 0 or (follows and not ran):
-                failing[kind] = 0
+                self._failing[kind] = 0
             else:
                 # After a gap it is not known for how long something has failed.
-                failing[kind] = count + 1 if follows and count is not None else None
-        if state[k] == State.RUN:
-            action = "brake"
-            if not follows or None in failing.values():
+                self._failing[kind] = count + 1 if follows and count is not None else None
+        return follows and None not in self._failing.values()
+
+    def judge(self, k: int) -> tuple[Reason, Flag]:
+        """Judge a cycle of a run; the torque that may leave is in `out`."""
+        self._action = "brake"
+        limits, policies, period = self._limits, self._policies, self._period
+        demand, previous, flags = self._demand[k], self._sent[k - 1], Flag.NONE
+        velocity, ages = self._velocity[k], self._ages[k]
+        for kind, policy in ((Reason.LOST, policies.lost), (Reason.LATE, policies.late)):
+            count = self._failing[kind]
+            if count:
+                verdict = policy_torque(
+                    policy,
+                    kind,
+                    count,
+                    policies.patience,
+                    previous,
+                    velocity,
+                    ages,
+                    limits,
+                    period,
+                    self._held,
+                )
+                if verdict.stops:
+                    return verdict.reason, verdict.flags
+                demand, flags = self._held, verdict.flags
+                break
+        verdict = judge(
+            demand, previous, self._position[k], velocity, ages, limits, period, self.out
+        )
+        return verdict.reason, flags | verdict.flags
+
+    def stop(self, k: int) -> bool:
+        """Torque of a cycle of a stop, in `out`: brake, then hold or nothing; false: not known."""
+        if self._doubtful[k]:
+            return False
+        position, velocity, ages = self._position[k], self._velocity[k], self._ages[k]
+        limits, powered = self._limits, bool(self._sent[k].any())
+        if self._action == "brake":
+            brake(velocity, ages, limits, self.out)
+            if not np.array_equal(self.out, self._sent[k]):
+                # Braking is over: held where it came to rest, or without power.
+                self._action, self._anchor = "hold" if powered else "off", position
+        if self._action == "hold":
+            hold(position, self._anchor, velocity, ages, limits, self.out)
+            if not powered:
+                self._action = "off"
+        if self._action == "off":
+            self.out.fill(0.0)
+        return True
+
+
+def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, int, int]:
+    """Judge all cycles again; returns how many of a run, of a stop, and of neither."""
+    guard = _Guard(record, rig)
+    state, reason, flags = record["state"], record["reason"], record["flags"]
+    sent = np.ascontiguousarray(record["torque"])
+    judged = stopped = left_out = 0
+    for k in range(len(record)):
+        known = guard.count(k)
+        runs = state[k] == State.RUN
+        ended = state[k] == State.STOP and guard.follows(k) and state[k - 1] == State.RUN
+        if runs or (ended and reason[k] in OWN):
+            if not known:
                 left_out += 1
                 continue
             judged += 1
-            previous, demand, said = np.ascontiguousarray(sent[k - 1]), demands[k], Flag.NONE
-            arguments = (np.ascontiguousarray(velocity[k]), np.ascontiguousarray(ages[k]))
-            stops = Reason.NONE
-            for kind, policy in ((Reason.LOST, policies.lost), (Reason.LATE, policies.late)):
-                count = failing[kind]
-                if count:
-                    verdict = policy_torque(
-                        policy,
-                        kind,
-                        count,
-                        policies.patience,
-                        previous,
-                        *arguments,
-                        limits,
-                        period,
-                        held,
-                    )
-                    demand, said, stops = held, verdict.flags, verdict.reason
-                    break
-            if stops is Reason.NONE:
-                place = np.ascontiguousarray(position[k])
-                verdict = judge(demand, previous, place, *arguments, limits, period, out)
-                said, stops = said | verdict.flags, verdict.reason
-            found.add("guard: verdict", k, np.array([0.0]), np.array([float(stops)]))
-            if stops is Reason.NONE:
-                found.add("guard: torque", k, np.ascontiguousarray(sent[k]), out, 0.0, "torque")
-                both = np.array([[flags[k]], [int(said)]], dtype=np.float64)
-                found.add("guard: flags", k, both[0], both[1])
-        elif state[k] == State.STOP:
-            fresh = bool((np.abs(ages[k]) <= oldest).all() and np.isfinite(velocity[k]).all())
-            if not fresh or reason[k] == Reason.NOT_FINITE:
+            why, changed = guard.judge(k)
+            verdict = np.array([0.0 if runs else reason[k]])
+            found.add("guard: verdict", k, verdict, np.array([float(why)]))
+            if runs and why is Reason.NONE:
+                found.add("guard: torque", k, sent[k], guard.out, 0.0, "torque")
+                found.add(
+                    "guard: flags",
+                    k,
+                    np.ascontiguousarray(flags[k : k + 1]),
+                    np.array([float(changed)]),
+                )
+        if state[k] == State.STOP:
+            if guard.stop(k):
+                stopped += 1
+                # Zeros of either sign are no torque.
+                found.add("stop: torque", k, sent[k] + 0.0, guard.out + 0.0, 0.0, "torque")
+            else:
                 left_out += 1
-                continue
-            stopped += 1
-            age, speed = np.ascontiguousarray(ages[k]), np.ascontiguousarray(velocity[k])
-            place, torque = np.ascontiguousarray(position[k]), np.ascontiguousarray(sent[k])
-            if action == "brake":
-                brake(speed, age, limits, out)
-                if not np.array_equal(out, torque):
-                    # Braking is over: held where it came to rest, or without power.
-                    action, anchor = "off" if not torque.any() else "hold", place
-            if action == "hold":
-                hold(place, anchor, speed, age, limits, out)
-                if not torque.any():
-                    action = "off"
-            if action == "off":
-                out.fill(0.0)
-            found.add("stop: torque", k, torque + 0.0, out + 0.0, 0.0, "torque")
     return judged, stopped, left_out
 
 
@@ -410,7 +455,7 @@ def _joints(record: Record) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
             )
         q.append(mine[0])
         s.append(rates[axis])
-    return record["q"][:, q], record["s"][:, s]
+    return np.ascontiguousarray(record["q"][:, q]), np.ascontiguousarray(record["s"][:, s])
 
 
 def _check_layout(record: Record, rig: Rig, servo: Servo) -> None:
