@@ -210,6 +210,7 @@ def _show(
     live: bool,
 ) -> None:
     from rich.live import Live
+    from rich.panel import Panel
 
     parent, layout = os.getppid(), ring.layout
     hint = {
@@ -231,7 +232,9 @@ def _show(
             if view is not None and now >= next_picture:
                 next_picture = now + 1.0 / RATE
                 last = ring.last()
-                if last is not None:
+                if last is None:
+                    view.update(Panel(hint, title=f"{facts.title}: not armed yet"))
+                else:
                     view.update(picture(facts, layout.views(last), hint))
 
 

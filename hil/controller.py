@@ -45,6 +45,9 @@ if TYPE_CHECKING:
 PATIENCE = 3.0
 """Time that drives may take from arming until all report and are under power, s."""
 
+OPERATOR_PATIENCE = 30.0
+"""Time that a person may take to hold the deadman, s."""
+
 RESET_CYCLES = 50
 """Cycles for which a fault reset is asked of the drives, where it is wanted."""
 
@@ -270,7 +273,7 @@ class Controller:
         if self.operator is None or not self._talks:
             return
         clock, settings = self.clock, self.rig.operator
-        until = clock.now() + max(PATIENCE, 2.0 * settings.timeout)
+        until = clock.now() + OPERATOR_PATIENCE
         while True:
             if self.operator.poll(clock.now()) is not Reason.DEADMAN:
                 return

@@ -189,6 +189,9 @@ def _die_with_parent() -> None:
 def hurry(priority: int) -> bool:
     """Ask for a place before other processes, where that is permitted.
 
+    With it goes the first processor, which is left to the controller where there are others: what
+    stands for hardware must not take its time.
+
     Parameters
     ----------
     priority : int
@@ -203,6 +206,8 @@ def hurry(priority: int) -> bool:
         return False
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(priority))
+        processors = sorted(os.sched_getaffinity(0))
+        os.sched_setaffinity(0, processors[1:] or processors)
     except OSError:
         return False
     return True
