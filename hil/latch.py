@@ -274,10 +274,9 @@ class Latch:
         Raises
         ------
         ArmError
-            If the rig is not armed, something asks for a stop, or the prelude is not over.
+            If the rig is not armed, or the prelude is not over.
         """
         state = next_state(self.state, Event.RUN)
-        self._refuse_while_present("run")
         if not self.may_run:
             raise ArmError(
                 "state ARMED",

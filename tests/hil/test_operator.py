@@ -222,6 +222,14 @@ def test_polls_do_not_shorten_the_timeout():
     assert sum(verdict is Reason.NONE for verdict in verdicts) in (75, 76)
 
 
+def test_a_heartbeat_that_goes_on_keeps_the_deadman_quiet_for_any_number_of_polls():
+    with Desk(period=PERIOD) as desk, desk.sender() as sender:
+        for cycle in range(600):
+            if cycle % 25 == 0:
+                sender.heartbeat()
+            assert desk.after(PERIOD) is Reason.NONE
+
+
 @pytest.mark.parametrize("now", [math.nan, math.inf, -math.inf, 0.0])
 def test_a_clock_that_goes_wrong_is_no_heartbeat(desk, now):
     desk.message(seq=1)
