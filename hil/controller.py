@@ -221,6 +221,7 @@ class Controller:
         self._late = _Failing(Reason.LATE, rig.policies.late)
         self._signal = 0
         self._armed = self._elapsed = float("nan")
+        self._transfer = self._waited = 0.0
         self._tick_status, self._flags = TickStatus.OK, Flag.NONE
         self._index = 0
 
@@ -261,6 +262,7 @@ class Controller:
 
     def _prepare(self) -> None:
         """Everything that is asked before any drive is put under power."""
+        self._warm_up()
         self._await_operator()
         if not self._talks:
             return
@@ -268,6 +270,18 @@ class Controller:
         for drive in self.drives:
             checks += drive.prepare(self.bus)
         self.checks = tuple(checks)
+
+    def _warm_up(self) -> None:
+        """Call once what is slow when it is called first; nothing of it is kept."""
+        buffers, plan, still = self.tick.buffers, self.plan, self._still
+        buffers.q[:] = self.rig.task.q0
+        buffers.s[:] = 0.0
+        buffers.pose[:], buffers.twist[:] = plan.pose[0], plan.twist[0]
+        buffers.acceleration[:] = plan.acceleration[0]
+        self.tick.run()
+        self._errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
+        self.estimator.acceleration(still)
+        judge(still, still, still, still, still, self.limits, self.rig.loop.period, self._passed)
 
     def _await_operator(self) -> None:
         if self.operator is None or not self._talks:
@@ -328,7 +342,8 @@ class Controller:
         lateness = start - deadline
         quality.cycles += 1
         quality.lateness.add(lateness)
-        waited = self._take_reports(start)
+        self._transfer = self._waited = 0.0
+        self._take_reports(start)
         now = clock.now()
         lost = self._count_reports(now)
         late = lateness > 0.5 * self.rig.loop.period
@@ -340,8 +355,9 @@ class Controller:
         reason = reason or self._advance(now, lost)
         self._judge_and_act(start, reason)
         quality.refused = self.bus.refused
-        compute = time.perf_counter() - started - waited
+        compute = time.perf_counter() - started - self._waited - self._transfer
         quality.compute.add(compute)
+        quality.transfer.add(self._transfer)
         row["cycle"][0] = quality.cycles
         row["time"][0] = start
         row["deadline"][0] = deadline
@@ -350,26 +366,29 @@ class Controller:
         self._fill_row(now)
         self.ring.publish()
 
-    def _take_reports(self, start: float) -> float:
-        """Open the cycle and take frames; returns the time spent in waiting for them, s."""
+    def _take_reports(self, start: float) -> None:
+        """Open the cycle and take frames, until every axis has reported or the window is over."""
         bus, feedback, takes, clock = self.bus, self.feedback, self._takes, self.clock
+        clocked = time.perf_counter
+        before = clocked()
         for frame in self._opening:
             bus.send(frame)
+        self._transfer += clocked() - before
         until = start + self.rig.loop.window
         missing = len(self.drives)
         fresh = [False] * missing
-        waited = 0.0
         while True:
+            before = clocked()
             received = bus.receive()
+            self._transfer += clocked() - before
             if received is None:
-                now = clock.now()
-                if not missing or now >= until:
-                    return waited
-                before = time.perf_counter()
+                if not missing or clock.now() >= until:
+                    return
+                before = clocked()
                 received = bus.receive(until)
-                waited += time.perf_counter() - before
+                self._waited += clocked() - before
                 if received is None:
-                    return waited
+                    return
             if received.is_error_frame or received.is_remote_frame or received.is_extended_id:
                 continue
             now = clock.now()
@@ -563,9 +582,10 @@ class Controller:
         frames = [
             drive.command(wanted, value) for drive, value in zip(self.drives, values, strict=True)
         ]
-        send = self.bus.send
+        send, before = self.bus.send, time.perf_counter()
         for frame in frames:
             send(frame)
+        self._transfer += time.perf_counter() - before
 
     def _fill_row(self, now: float) -> None:
         row, quality, feedback, estimator = self._row, self.quality, self.feedback, self.estimator

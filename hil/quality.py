@@ -73,8 +73,12 @@ class Quality:
         Frames that the bus did not take.
     unrecorded : int
         Cycles that are in no record: the ring was overwritten before it was drained.
-    lateness, compute : Histogram
-        From deadline to start of a cycle; decode, state, tick, guard and encode together.
+    lateness : Histogram
+        From the deadline to the start of a cycle.
+    compute : Histogram
+        Decode, state, tick, guard, encode and record of a cycle together.
+    transfer : Histogram
+        What the library of the bus takes for sending and receiving, without waiting.
     """
 
     cycles: int = 0
@@ -88,6 +92,7 @@ class Quality:
     unrecorded: int = 0
     lateness: Histogram = field(default_factory=Histogram)
     compute: Histogram = field(default_factory=Histogram)
+    transfer: Histogram = field(default_factory=Histogram)
 
     def rows(self) -> list[tuple[str, str]]:
         """Counters and durations as words, for a table.
@@ -109,6 +114,7 @@ class Quality:
             *((name, str(getattr(self, name))) for name in (*counters, "unrecorded")),
             ("lateness", durations(self.lateness)),
             ("compute", durations(self.compute)),
+            ("transfer", durations(self.transfer)),
         ]
 
     def to_dict(self) -> dict[str, float]:
@@ -116,7 +122,11 @@ class Quality:
         counts = {
             name: float(value) for name, value in vars(self).items() if isinstance(value, int)
         }
-        for name, histogram in (("lateness", self.lateness), ("compute", self.compute)):
+        for name, histogram in (
+            ("lateness", self.lateness),
+            ("compute", self.compute),
+            ("transfer", self.transfer),
+        ):
             counts[f"{name}_median"] = histogram.quantile(0.5)
             counts[f"{name}_999"] = histogram.quantile(0.999)
             counts[f"{name}_largest"] = histogram.largest

@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
 
-from hil.emulator import EmulatorProcesses, Fault
+from hil.emulator import Fault, run_emulator
 from hil.rig import load_rig
+
+
+@dataclass(frozen=True)
+class _Until:
+    """An event that happens at an instant of the monotonic clock, s."""
+
+    instant: float
+
+    def is_set(self) -> bool:
+        """Whether it has."""
+        return time.monotonic() >= self.instant
 
 
 def emulate_rig(path: Path, duration: float | None, faults: Sequence[str]) -> None:
@@ -26,17 +38,11 @@ def emulate_rig(path: Path, duration: float | None, faults: Sequence[str]) -> No
     """
     rig, console = load_rig(path), Console()
     wrongs = tuple(Fault.read(text) for text in faults)
-    with EmulatorProcesses(rig, wrongs) as emulator:
-        console.print(
-            f"{rig.name}: {len(rig.axes)} drives on {rig.bus.interface} {rig.bus.channel}; "
-            "interrupt to end"
-        )
-        until = float("inf") if duration is None else time.monotonic() + duration
-        try:
-            with console.status("") as status:
-                while time.monotonic() < until and emulator.alive:
-                    status.update(emulator.status())
-                    time.sleep(0.2)
-        except KeyboardInterrupt:
-            pass
-        console.print(emulator.status())
+    stop = _Until(float("inf") if duration is None else time.monotonic() + duration)
+    console.print(
+        f"{rig.name}: {len(rig.axes)} drives on {rig.bus.interface} {rig.bus.channel}; "
+        "interrupt to end"
+    )
+    with console.status("starting") as status:
+        run_emulator(rig, stop, wrongs, report=status.update)
+    console.print("ended")

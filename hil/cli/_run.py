@@ -22,6 +22,7 @@ from hil.controller import Mode
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError
 from hil.figures import write_report
+from hil.record import Record
 from hil.rig import Rig, load_rig
 from hil.session import Result, Wishes, run_session
 
@@ -207,8 +208,8 @@ def run_rig(
             wrongs if mock else (),
         )
         result = run_session(rig, wishes, progress=say)
-    files = write_report(result.folder)
-    return RunResult(rig, result, tuple(files))
+    files = (write_report(Record.load(result.folder), result.folder),)
+    return RunResult(rig, result, files)
 
 
 def _option(name: str, expected: str, came: str) -> ArmError:
