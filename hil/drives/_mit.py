@@ -67,6 +67,9 @@ AT_REST = 0.05
 _COMMAND = bytes((0x7F, 0xFF, 0x7F, 0xF0, 0x00, 0x00, 0x00, 0x00))
 _ENTRIES = 8  # frames by which motor mode is entered, in case some are lost
 _SURE = 2  # reports without error after the first of them
+_HALF = 2047.5  # code of no torque in a symmetric range
+_MUCH = 205.0  # tenth of the range of torque, as codes
+_LONG = 20  # reports
 _ON = 1  # state of a Damiao drive that is on
 
 
@@ -180,7 +183,8 @@ class MitDrive(Drive):
 
     def _forget(self) -> None:
         self._entered = False
-        self._entries = self._sure = self._phase = 0
+        self._entries = self._sure = self._phase = self._deaf = 0
+        self._asked = self._zero
         self._last_position: int | None = None
         self._last_time = 0.0
         if self._turns is not None:
@@ -214,9 +218,11 @@ class MitDrive(Drive):
         if wanted is Wanted.TORQUE:
             self._phase = 0
             code = self.scale.torque_code(torque) if self._entered else self._zero
+            self._asked = code
             pack_torque(data, code)
             return self._message
         self._phase += 1
+        self._asked = self._zero
         if wanted is Wanted.READY:
             enters = self._prepared and self._entries < _ENTRIES and self._phase % 2 == 0
             if enters:
@@ -246,10 +252,12 @@ class MitDrive(Drive):
             if not data or (data[0] & 0x0F if self._has_state else data[0]) == axis.node:
                 feedback.invalid[index] += 1
             return False
-        if not self._follows(report.position, now):
+        gap = now - self._last_time
+        if not self._follows(report.position, gap):
             feedback.invalid[index] += 1
             return False
-        position = report.position
+        position = self._last_position = report.position
+        self._last_time = now
         if self._turns is not None:
             position = self._turns.take(position)
         scale = self.scale
@@ -258,30 +266,40 @@ class MitDrive(Drive):
         feedback.torque[index] = scale.torque(report.torque)
         feedback.status[index] = report.status
         fault = report.error or self._fault_before
-        if self._entries and not self._entered and not report.off:
+        if self._entered:
+            if report.off or gap > axis.watchdog or self._is_deaf(report.torque):
+                # off without having been asked: it stays so until it is prepared again
+                self._entered = self._prepared = False
+                self._fault_before = fault = fault or FaultCode.FELL
+        elif self._entries and not report.off:
             self._sure += 1
             self._entered = self._sure >= _SURE
-        elif report.off and self._entered:
-            # off without having been asked: it stays so until it is prepared again
-            self._entered = self._prepared = False
-            self._fault_before = fault = fault or FaultCode.FELL
         feedback.fault[index] = fault
         feedback.enabled[index] = self._entered and not fault
         feedback.time[index] = now
         feedback.count[index] += 1
         return True
 
-    def _follows(self, position: int, now: float) -> bool:
+    def _follows(self, position: int, gap: float) -> bool:
         """Whether a position can follow the last one: a quarter of the range takes its time."""
-        last, self_time = self._last_position, now - self._last_time
-        if last is not None:
-            step = (position - last + 0x8000 & 0xFFFF) - 0x8000
-            low, high = self.scale.span
-            quarter = 0.25 * (high - low)
-            if abs(step) > 0x4000 and self_time * self.axis.speed_limit < quarter:
-                return False
-        self._last_position, self._last_time = position, now
-        return True
+        if self._last_position is None:
+            return True
+        low, high = self.scale.span
+        step = (position - self._last_position + 0x8000 & 0xFFFF) - 0x8000
+        return abs(step) <= 0x4000 or gap * self.axis.speed_limit >= 0.25 * (high - low)
+
+    def _is_deaf(self, torque: int) -> bool:
+        """Whether the drive has long reported next to no torque where much was asked for.
+
+        That is how one that restarted shows, if its reports have no state: it answers, but is
+        not in motor mode.
+        """
+        asked = abs(self._asked - _HALF)
+        if asked > _MUCH and abs(torque - _HALF) < 0.1 * asked:
+            self._deaf += 1
+        else:
+            self._deaf = 0
+        return self._deaf >= _LONG
 
     # -- before and after the loop -------------------------------------------------------------
 
