@@ -27,7 +27,7 @@ LONGEST_PATIENCE = 0.2
 """Longest time that failing cycles may be put up with, s."""
 
 LARGEST_NODE = 126
-"""Largest CANopen node number of a drive: 127 is the host's."""
+"""Largest node number: 127 is the host's (CANopen), or begins a command of zero torque (MIT)."""
 
 
 class Refusal:
@@ -191,6 +191,13 @@ def _check_mit(axis: AxisTable, refuse: Refusal) -> None:
             "either a model or `ranges`",
             "nothing" if axis.model is None else "both",
             f"Name one of {', '.join(MIT_MODELS)}, or write the ranges of the drive's manual.",
+        )
+    if axis.node > LARGEST_NODE:
+        refuse(
+            "node",
+            f"a number from 1 to {LARGEST_NODE}",
+            axis.node,
+            "Give the drive a lower one: the first byte of a report must tell it from a command.",
         )
     if axis.model is not None and axis.model not in MIT_MODELS:
         refuse(

@@ -422,6 +422,7 @@ def test_parts_that_do_not_fit_are_refused(edit: Edit, message: str, tmp_path: P
         (put("axes.2.position_limits", [-13.0, 1.0]), r"within \[-12.5, 12.5\], got \[-13, 1\]"),
         (put("axes.2.offset", 12.0), r"within \[-0.5, 24.5\]"),
         (put("axes.2.node", 2), r"which `right_wheel` has too"),
+        (put("axes.2.node", 127), r"from 1 to 126, got 127"),
         (
             both(put("axes.0.gear", 10.0), put("axes.0.torque_limit", 100.0),
                  put("axes.0.speed_limit", 4.4), put("axes.0.watchdog", 0.2)),
