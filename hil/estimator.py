@@ -39,9 +39,13 @@ JUMPS = 10
 AHEAD = 5e-3
 """Time by which a pose may seem to come from the future, s: clocks are not quite one."""
 
-_UPRIGHT = (0.0, 0.0, 0.0, 1.0)
-_LEFT = (0.0, 0.0, 0.0, *_UPRIGHT)
-_REASONS = ("old", "disordered", "incomplete", "jump")
+UNEVEN = 1e-2
+"""Difference of a quaternion's length from one that still is an attitude."""
+
+_ORIGIN: tuple[float, ...] = (0.0, 0.0, 0.0)
+_UPRIGHT: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
+_LEFT = (*_ORIGIN, *_UPRIGHT)
+_REASONS = ("old", "disordered", "invalid", "jump")
 
 
 class Estimator:
@@ -93,8 +97,8 @@ class Estimator:
         External poses that were taken.
     poses_refused : dict of str to int
         External poses that were not, by reason: "old" (than the timeout or the memory), not
-        after the one before ("disordered"), "incomplete", or further off than `largest_jump`
-        ("jump").
+        after the one before ("disordered"), incomplete or of wrong numbers ("invalid"), or
+        further off than `largest_jump` ("jump").
     pose_error : tuple of float
         Distance (m) and angle (rad) between the last external pose and the estimate at its
         instant, as far as the base can move so; NaN without one.
@@ -359,10 +363,14 @@ class Estimator:
     def _fill(self, graph: Evaluator, measurement: PoseMeasurement, time: float) -> bool:
         """Give a measurement to the graph, with the two remembered poses round its instant."""
         assert self._pose is not None
-        gives, position = self._pose.gives, measurement.position
-        attitude = measurement.quaternion
-        if (position is None and gives != "attitude") or (attitude is None and gives != "position"):
-            return self._refuse("incomplete")
+        gives = self._pose.gives
+        position = _ORIGIN if gives == "attitude" else measurement.position
+        attitude = _UPRIGHT if gives == "position" else measurement.quaternion
+        if position is None or attitude is None or (len(position), len(attitude)) != (3, 4):
+            return self._refuse("invalid")
+        length = math.hypot(*attitude)
+        if not (math.isfinite(sum(position)) and abs(length - 1.0) < UNEVEN):
+            return self._refuse("invalid")
         newer = place = self._newest
         times, share = self._times, 1.0
         for back in range(REMEMBERED):
@@ -381,8 +389,8 @@ class Estimator:
         graph.inputs[2][:, 0] = self._history[place]
         graph.inputs[3][:, 0] = self._history[newer]
         graph.inputs[4][0, 0] = share
-        graph.inputs[5][:, 0] = (0.0, 0.0, 0.0) if position is None else position
-        graph.inputs[6][:, 0] = _UPRIGHT if attitude is None else attitude
+        graph.inputs[5][:, 0] = position
+        graph.inputs[6][:, 0] = attitude
         return True
 
     def _found(self, graph: Evaluator) -> tuple[float, float]:

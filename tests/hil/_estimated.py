@@ -86,23 +86,22 @@ class Encoders:
         return [np.array(column) for column in zip(*found, strict=True)]
 
 
-def motion_of(model, q0, duration, amplitude=0.5, seed=3, offset=None):
-    """A smooth motion of the joints and what the lift makes of it: every millisecond.
+def motion_of(model, q0, duration, amplitude=0.5, seed=3, step=1e-3):
+    """A smooth motion of the joints and what the lift makes of it, in steps of time.
 
     Integrated to 1e-10 by a method of eighth order, which has nothing of the estimator.
     """
     rng = np.random.default_rng(seed)
     rates, phases = rng.uniform(1.0, 3.0, model.ns), rng.uniform(0.0, 6.0, model.ns)
-    steady = np.zeros(model.ns) if offset is None else np.array(offset)
 
     def speeds(t):
-        return steady + amplitude * np.sin(rates * t + phases)
+        return amplitude * np.sin(rates * t + phases)
 
-    times = np.arange(0.0, duration + 5e-4, 1e-3)
+    times = np.arange(0.0, duration + step / 2, step)
     q = cc.reconstruct(model, q0, times, speeds, rtol=1e-10, atol=1e-12, compiled=False)
     return times, q, speeds
 
 
 def at(times, values, instants):
-    """Values between samples a millisecond apart."""
+    """Values between samples."""
     return np.array([np.interp(instants, times, column) for column in values.T]).T
