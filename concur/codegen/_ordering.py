@@ -29,6 +29,7 @@ import numpy as np
 
 _SUM, _DIFFERENCE, _PRODUCT = ca.OP_ADD, ca.OP_SUB, ca.OP_MUL
 _CONSTANT, _INPUT, _OUTPUT = ca.OP_CONST, ca.OP_INPUT, ca.OP_OUTPUT
+_COMMON = (_SUM, _PRODUCT)
 _TWO_OF_ONE = {ca.OP_SQ: _PRODUCT, ca.OP_TWICE: _SUM}
 _LAST_PLAIN = ca.OP_ATAN2
 """Operations of one or two numbers are numbered from zero up to this one."""
@@ -219,26 +220,30 @@ def _order(programme: _Programme) -> list[int]:
     for k in reversed(_by_need(missing, users)):
         height[k] = max((height[u] + 1 for u in users[k]), default=0)
     ready: dict[int, list[tuple[int, int]]] = defaultdict(list)
-    for k in range(count):
-        if not missing[k]:
-            heapq.heappush(ready[operations[k]], (-height[k], k))
     order: list[int] = []
-    follower: dict[int, int] = {}
-    last = _INPUT
-    while len(order) < count:
-        chosen = follower.get(last, last)
-        if not ready[chosen]:
-            open_ones = [o for o, waiting in ready.items() if waiting]
-            # Results are handed out at the end; else what has most before it goes first.
-            chosen = min(open_ones, key=lambda o: (o == _OUTPUT, ready[o][0][0], -len(ready[o])))
-            follower[last] = chosen
-        k = heapq.heappop(ready[chosen])[1]
+
+    def take(k: int) -> None:
         order.append(k)
-        last = chosen
         for u in users[k]:
             missing[u] -= 1
             if not missing[u]:
                 heapq.heappush(ready[operations[u]], (-height[u], u))
+
+    for source in (_INPUT, _CONSTANT):
+        for k in range(count):
+            if operations[k] == source:
+                take(k)
+    follower: dict[int, int] = {}
+    last = _PRODUCT
+    while len(order) < count:
+        chosen = follower.get(last, last)
+        if not ready[chosen]:
+            # What is rare comes in between, and others wait for it; results are handed out last.
+            waiting = [o for o, those in ready.items() if those]
+            chosen = min(waiting, key=lambda o: (o == _OUTPUT, o in _COMMON, ready[o][0]))
+        if chosen in _COMMON:
+            follower[last] = last = chosen
+        take(heapq.heappop(ready[chosen])[1])
     return order
 
 
