@@ -25,7 +25,7 @@ from hil._differentiation import Differentiator, velocity_delay
 from hil._reconstruction import find_places, make_graphs
 from hil.feedback import Feedback
 from hil.pose_source import PoseMeasurement
-from hil.rig import Rig
+from hil.rig import PoseSettings, Rig
 
 REMEMBERED = 512
 """Cycles for which poses of the base are kept, to compare old measurements with."""
@@ -319,11 +319,7 @@ class Estimator:
         if settings is None or graph is None or not self.started or self._newest < 0:
             return False
         time = measurement.time
-        if not time > self._pose_time:
-            return self._refuse("disordered")
-        if not -AHEAD <= self._now - time <= settings.timeout:
-            return self._refuse("old")
-        if not self._fill(graph, measurement, time):
+        if not (self._is_news(time, settings) and self._fill(graph, measurement, time)):
             return False
         gap = min(time - self._pose_time, LONGEST_GAP)
         graph.inputs[7][0, 0] = 1.0 - math.exp(-self.rig.estimator.pose_gain * gap)
@@ -336,28 +332,37 @@ class Estimator:
         return True
 
     def adopt(self, measurement: PoseMeasurement) -> bool:
-        """Put the base where an external pose says, as far as it says: before a run, at rest.
+        """Put the base where an external pose says, near or far: before a run.
 
         Parameters
         ----------
         measurement : PoseMeasurement
-            What the source says of the present, near or far.
+            What the source says; compared, as by `correct`, with the estimate at its instant.
 
         Returns
         -------
         bool
             Whether it was taken: once started, and with a source.
         """
-        graph = self._graphs.correct
-        if graph is None or not self.started or self._newest < 0:
+        settings, graph = self._pose, self._graphs.correct
+        if settings is None or graph is None or not self.started or self._newest < 0:
             return False
-        if not self._fill(graph, measurement, self._now):
+        time = measurement.time
+        if not (self._is_news(time, settings) and self._fill(graph, measurement, time)):
             return False
         graph.inputs[7][0, 0] = 1.0
         graph.trigger()
         if not math.isfinite(sum(self._found(graph))):
-            return self._refuse("jump")
-        self._take(graph, measurement.time)
+            return self._refuse("invalid")
+        self._take(graph, time)
+        return True
+
+    def _is_news(self, time: float, settings: PoseSettings) -> bool:
+        """Whether a pose of an instant is newer than the last one, and not too old."""
+        if not time > self._pose_time:
+            return self._refuse("disordered")
+        if not -AHEAD <= self._now - time <= settings.timeout:
+            return self._refuse("old")
         return True
 
     def _fill(self, graph: Evaluator, measurement: PoseMeasurement, time: float) -> bool:

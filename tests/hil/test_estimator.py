@@ -353,9 +353,8 @@ def test_a_pose_is_compared_with_the_estimate_of_its_instant(floater, age):
     encoders.follow(run.q[:200], run.t[:200])
     before = estimator.q.copy()
     back = round(age / PERIOD)
-    assert estimator.correct(measured(servo.model.robot, run.q[199 - back], run.t[199 - back])) == (
-        age > 0.0 or True
-    )
+    old = measured(servo.model.robot, run.q[199 - back], run.t[199 - back])
+    assert estimator.correct(old)
     assert max(estimator.pose_error) < 1e-3
     assert servo.model.robot.difference(before, estimator.q) == pytest.approx(0.0, abs=5e-4)
 
@@ -555,6 +554,14 @@ def test_a_pose_may_be_adopted_from_afar():
     now = rested(estimator, encoders, now)
     assert estimator.correct(PoseMeasurement(now, far, turned))
     assert max(estimator.pose_error) < 1e-9
+
+
+def test_an_adopted_pose_has_to_be_of_now():
+    estimator, _encoders, now = resting(cycles=100)
+    for time in (now - 0.3, now + 0.3, math.nan, math.inf):
+        assert not estimator.adopt(PoseMeasurement(time, HERE, LEVEL))
+    assert estimator.adopt(PoseMeasurement(now, HERE, LEVEL))
+    assert estimator.q[:3] == pytest.approx([*HERE[:2], 0.1], abs=1e-9)
 
 
 def test_no_pose_is_taken_before_the_start_or_without_a_source():
