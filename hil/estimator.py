@@ -104,6 +104,9 @@ class Estimator:
         instant, as far as the base can move so; NaN without one.
     pose_age : float
         Time since the instant of the last external pose that was taken, s; NaN without one.
+    velocity_delay : float
+        Time by which velocities are late where nothing is known of the acceleration, s; counted
+        from the sample, `age` before now.
     compiled : bool
         Whether machine code is used.
 
@@ -128,7 +131,6 @@ class Estimator:
         self.compiled = compiled and self._graphs.compile()
         self._joints = Differentiator(rig.axes, settings.bandwidth, settings.latency, use_reported)
         self.velocity_delay = velocity_delay(settings.bandwidth, rig.loop.period)
-        """Time by which velocities are late where no acceleration is given, s."""
 
         joints, step = self._joints, self._graphs.step
         self.position, self.velocity, self.age = joints.position, joints.velocity, joints.age

@@ -2,8 +2,10 @@
 
 import math
 import socket
+import textwrap
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import msgpack
 import numpy as np
@@ -12,6 +14,7 @@ import zmq
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import hil.pose_source
 from hil.errors import RigError
 from hil.pose_source import MOST, PoseReceiver, PoseSender
 from hil.rig import PoseSettings
@@ -301,3 +304,24 @@ def test_a_closed_port_is_free_again(kind):
 def test_a_bad_address_is_told():
     with pytest.raises(RigError, match="address"):
         PoseReceiver(PoseSettings(host="203.0.113.7", port=0))
+
+
+def test_the_bridge_in_the_manual_works(receiver):
+    text = hil.pose_source.__doc__.split("a loop like this one::")[1].split("On the machine")[0]
+
+    class Capture:
+        latency, frames = 0.02, 3
+
+        def wait_for_frame(self):
+            self.frames -= 1
+            if self.frames < 0:
+                raise StopIteration
+            return SimpleNamespace(position=POSITION, quaternion=TURN)
+
+    code = textwrap.dedent(text).replace("47111", str(receiver.port))
+    with pytest.raises(StopIteration):
+        exec(code, {"capture": Capture()})
+    now = time.monotonic()
+    found = arrived(receiver, now, 3)
+    assert [m.position for m in found] == [POSITION] * 3
+    assert 0.02 <= now - found[-1].time < 5.0
