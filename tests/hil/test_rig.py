@@ -7,6 +7,7 @@ import json
 import math
 import pickle
 import re
+import tempfile
 import tomllib
 from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass, replace
@@ -15,8 +16,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from concur.errors import DescriptionError
+from concur.formats import Task, load_task
 from hil import _schema
 from hil import rig as rig_module
 from hil.errors import ArmError, BusLoadError, RigFileError
@@ -27,6 +31,8 @@ ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
 FILES = ["rover_rig/rig.toml", "rover_rig/rig_mit.toml", "floater_rig/rig.toml"]
 PAGE = (ROOT / "docs" / "rig_files.md").read_text(encoding="utf-8")
+
+TASKS: dict[str, Task] = {}
 
 Edit = Callable[[dict[str, Any]], None]
 
@@ -70,6 +76,19 @@ def put(place: str, value: Any) -> Edit:
             inner[last] = value
 
     return edit
+
+
+@pytest.fixture(autouse=True)
+def tasks_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the same task once only; what is tested here is the file around it."""
+
+    def load(path: Path) -> Task:
+        text = path.read_text(encoding="utf-8")
+        if text not in TASKS:
+            TASKS[text] = load_task(path)
+        return replace(TASKS[text], path=path)
+
+    monkeypatch.setattr(rig_module, "load_task", load)
 
 
 def both(*edits: Edit) -> Edit:
@@ -236,23 +255,23 @@ NOT_NEGATIVE += ["emulator.pose_latency", "emulator.pose_loss"]
 FINITE = ["axes.2.offset", "bus.largest_load"]
 
 
-@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, "1.0", True, [1.0], {}])
+NO_NUMBERS = [math.nan, math.inf, -math.inf, "1.0", True, [1.0], {}]
+
+
 @pytest.mark.parametrize("place", POSITIVE + NOT_NEGATIVE + FINITE)
-def test_a_number_is_a_finite_number(place: str, value: Any, tmp_path: Path) -> None:
-    error = refused(put(place, value), tmp_path)
-    assert error.field == place.split(".")[-1]
-    assert error.cure
+def test_a_number_is_a_finite_number(place: str, tmp_path: Path) -> None:
+    for value in NO_NUMBERS:
+        error = refused(put(place, value), tmp_path)
+        assert error.field == place.split(".")[-1], value
+        assert error.cure, value
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [(place, value) for place in POSITIVE for value in (0.0, -1.0)]
-    + [(place, -1e-9) for place in NOT_NEGATIVE],
-)
-def test_a_number_has_the_right_sign(place: str, value: float, tmp_path: Path) -> None:
-    error = refused(put(place, value), tmp_path)
-    assert error.field == place.split(".")[-1]
-    assert f"{value:g}" in str(error)
+@pytest.mark.parametrize("place", POSITIVE + NOT_NEGATIVE)
+def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
+    for value in [0.0, -1.0] if place in POSITIVE else [-1e-9]:
+        error = refused(put(place, value), tmp_path)
+        assert error.field == place.split(".")[-1]
+        assert f"{value:g}" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -554,6 +573,54 @@ def test_a_fault_of_the_task_names_the_task(tmp_path: Path) -> None:
         load_rig(path)
     assert str(task) in caught.value.where
     assert not isinstance(caught.value, RigFileError)
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**40), 2**40),
+    st.floats(),
+    st.sampled_from(["", "x", "cia402", "mit", "hold", "AK80-9"]),
+    st.lists(st.one_of(st.floats(), st.text("ab", max_size=2)), max_size=3),
+    st.dictionaries(st.sampled_from(["kind", "x", "torque"]), st.floats(), max_size=2),
+)
+
+
+def leaves(value: Any, place: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Give the places of all entries and tables of a file."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    found = [place] if place else []
+    for key, entry in inner:
+        below = leaves(entry, (*place, key)) if isinstance(entry, (dict, list)) else []
+        found += below or [(*place, key)]
+    return found
+
+
+PLACES = [(name, place) for name in ("rig.toml", "rig_mit.toml") for place in leaves(whole(name))]
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(PLACES), JUNK)
+def test_whatever_stands_in_a_file_it_is_read_or_refused(
+    at: tuple[str, tuple[str | int, ...]], junk: Any
+) -> None:
+    name, place = at
+    table = copy.deepcopy(whole(name))
+    inner: Any = table
+    for key in place[:-1]:
+        inner = inner[key]
+    if junk is None:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = junk
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(table, Path(folder))
+        try:
+            said = f"{path}: {len(load_rig(path).axes)} axes"
+        except (RigFileError, BusLoadError) as error:
+            said = str(error)
+    assert str(path) in said
+    assert "None" not in said
 
 
 # --- the page -----------------------------------------------------------------------------------
