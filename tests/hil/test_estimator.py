@@ -593,3 +593,26 @@ def test_a_source_that_sees_nothing_of_the_base_is_refused():
 
     with pytest.raises(RigError, match="a base of which the position changes"):
         Estimator(rig, law_of(model), compiled=False)
+
+
+def test_a_fixed_arm_has_nothing_to_reconstruct():
+    link = cc.Inertia(1.0, com=(0.2, 0, 0), moments=(0.1, 0.1, 0.1))
+    robot = cc.Mechanism(
+        "arm",
+        [
+            cc.Body("wall", cc.joints.Fixed()),
+            cc.Body("upper", cc.joints.Revolute((0, 1, 0)), parent="wall", inertia=link),
+            cc.Body("slide", cc.joints.Prismatic((1, 0, 0)), parent="upper", inertia=link),
+        ],
+        gravity=(0.0, 0.0, -9.81),
+    )
+    model = cc.reduce(robot)
+    estimator = estimator_of(model)
+    times = PERIOD * np.arange(200)
+    q = np.array([0.5 * np.sin(2.0 * times), 0.1 * np.cos(times)]).T
+    now, found, s, _ = Encoders(estimator, step=0.0).follow(q, times)
+    assert estimator.reconstructed == ()
+    assert found[100:, 0] == pytest.approx(0.5 * np.sin(2.0 * now[100:]), abs=1e-4)
+    assert s[100:, 1] == pytest.approx(-0.1 * np.sin(now[100:]), abs=3e-3)
+    with pytest.raises(RigError, match="joint Fixed of `wall`"):
+        estimator_of(model, pose=pose_settings())
