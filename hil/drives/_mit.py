@@ -71,6 +71,7 @@ _HALF = 2047.5  # code of no torque in a symmetric range
 _MUCH = 205.0  # tenth of the range of torque, as codes
 _LONG = 20  # reports
 _ON = 1  # state of a Damiao drive that is on
+_STATES = (1, 5, 6, *range(8, 15))  # those but 0, which does not show in the first byte
 
 
 class Report(NamedTuple):
@@ -179,6 +180,7 @@ class MitDrive(Drive):
         self._has_state = False
         self._prepared = False
         self._fault_before = 0
+        self._raw = b""
         self._forget()
 
     def _forget(self) -> None:
@@ -374,12 +376,13 @@ class MitDrive(Drive):
                 )
         checks = [check for check in checks if not check.what.startswith("watchdog")]
         self._forget()
-        before = self._exchange(bus, self._torque_free())
-        # a fault is shown by the loop until a reset is asked for
-        self._fault_before = before.error or 0 if before else 0
-        if self._fault_before == COMMUNICATION_LOST:
-            self._fault_before = 0
+        first = self._raw
         checks.append(self._prove_watchdog(bus, where))
+        # A fault from before is shown by the loop until a reset is asked for. Only now it is known
+        # where in a report it stands.
+        before = unpack_report(first, axis.node, self._has_state)
+        fault = before.error if before is not None else None
+        self._fault_before = 0 if fault in (None, COMMUNICATION_LOST) else fault or 0
         self._prepared = True
         return checks
 
@@ -489,10 +492,12 @@ class MitDrive(Drive):
                     continue
                 if frame.arbitration_id == node and bytes(frame.data) == data:
                     continue  # some buses give back what was sent
-                if frame.data[0] == node | _ON << 4 and node <= 0x0F and not self._has_state:
+                first = frame.data[0]
+                if first != node and first & 0x0F == node and first >> 4 in _STATES:
                     self._has_state = self._may_have_state()
                 report = unpack_report(frame.data, node, self._has_state)
                 if report is not None:
+                    self._raw = bytes(frame.data)
                     self._answers_on = frame.arbitration_id
                     return report
         return None

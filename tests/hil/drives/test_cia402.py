@@ -1,0 +1,589 @@
+"""CiA 402 drives: set-up against the library's node, frames of the loop, accidents."""
+
+from __future__ import annotations
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hil.clock import SteppedClock
+from hil.drives import Cia402Drive, DriveState, FaultCode, Finding, Wanted
+from hil.drives._cia402 import HOST_NODE
+from hil.errors import ArmError, DriveError, UnitError
+from hil.feedback import Feedback
+from tests.hil.drives._stations import (
+    NODE,
+    frame,
+    make_axis,
+    make_rig,
+    report,
+    station,
+    take_all,
+    virtual_pair,
+)
+
+ENABLED, SWITCHED_ON, READY, DISABLED, FAULT = 0x0237, 0x0233, 0x0231, 0x0250, 0x0218
+
+
+def make_drive(**changes):
+    axis = make_axis(**changes)
+    return Cia402Drive(axis, 0, make_rig(axis))
+
+
+def findings(checks):
+    return {check.what.split(" (0x")[0]: check.finding for check in checks}
+
+
+def snapshot(feedback):
+    return {name: getattr(feedback, name).copy() for name in Feedback.__slots__}
+
+
+def same(before, feedback, but=()):
+    for name, values in before.items():
+        if name not in but:
+            np.testing.assert_array_equal(values, getattr(feedback, name), err_msg=name)
+
+
+# -- set-up against the library ----------------------------------------------------------------
+
+
+def test_inspect_finds_the_drive_and_writes_nothing():
+    with station() as (bus, drive):
+        checks = make_drive().inspect(bus)
+        assert {check.finding for check in checks} == {Finding.FOUND}
+        assert findings(checks).keys() >= {
+            "profile of the device",
+            "cyclic synchronous torque",
+            "rated torque",
+            "watchdog of the drive",
+        }
+        assert drive.written == []
+
+
+def test_inspect_of_an_absent_drive_says_so():
+    with virtual_pair(SteppedClock()) as (bus, _):
+        (check,) = make_drive().inspect(bus)
+        assert check.finding is Finding.MISSING
+        assert "node number" in check.cure
+        with pytest.raises(DriveError, match="expected an answer to SDO"):
+            make_drive().prepare(bus)
+
+
+def test_nothing_is_asked_on_a_silent_bus():
+    with virtual_pair(SteppedClock()) as (bus, far):
+        bus.silent = True
+        drive = make_drive()
+        before = bus.clock.now()
+        (check,) = drive.inspect(bus)
+        assert check.finding is Finding.UNKNOWN
+        with pytest.raises(ArmError, match="only listens"):
+            drive.prepare(bus)
+        drive.release(bus)
+        assert far.recv(0) is None
+        assert bus.clock.now() == before
+
+
+def test_prepare_makes_the_librarys_node_speak_our_process_data():
+    with station() as (bus, drive):
+        host = make_drive()
+        drive.set(0x6041, DISABLED)
+        drive.set(0x6064, -1024)
+        checks = host.prepare(bus)
+        assert all(check.finding is Finding.FOUND for check in checks)
+        assert drive.node.nmt.state == "OPERATIONAL"
+
+        # what we send, as the library reads it by the mapping that we wrote
+        host.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
+        message = host.command(Wanted.TORQUE, -5.0)
+        assert drive.decode_command(message) == {0x6040: 0x0F, 0x6071: 250}
+
+        # what the library sends, as we read it
+        drive.set(0x6041, ENABLED)
+        drive.set(0x6064, -4096)
+        drive.set(0x6077, -500)
+        bus.send(host.opening_frames(host.rig)[0])
+        feedback = Feedback(1)
+        answer = bus.receive(bus.clock.now() + 1.0)
+        assert answer.arbitration_id in host.identifiers
+        assert host.receive(answer, 7.5, feedback)
+        assert feedback.position[0] == pytest.approx(0.25 + 2 * np.pi / 10)
+        assert feedback.torque[0] == pytest.approx(10.0)
+        assert feedback.enabled[0]
+        assert feedback.status[0] == ENABLED
+        assert (feedback.time[0], feedback.count[0], feedback.fault[0]) == (7.5, 1, 0)
+        assert np.isnan(feedback.velocity[0])
+
+
+def test_prepare_writes_all_that_the_loop_relies_on():
+    with station() as (bus, drive):
+        make_drive().prepare(bus)
+        assert drive.value(0x6060) == 10
+        assert drive.value(0x6071) == 0
+        assert drive.value(0x6072) == 1500  # 30 N m / 10 / 2 N m
+        assert drive.value(0x1400, 5) == 50
+        assert drive.value(0x1016, 1) == HOST_NODE << 16 | 50
+        assert drive.value(0x6007) == 2
+        assert drive.value(0x1029, 1) == 0
+        assert drive.value(0x1400, 2) == 255
+        assert drive.value(0x1800, 2) == 1
+        assert drive.value(0x1800, 1) == 0x40000180 + NODE
+        assert drive.value(0x1401, 1) >> 31 == 1  # out of use
+
+
+def test_the_watchdog_is_set_before_the_node_is_started_and_no_torque_is_ever_written():
+    with station() as (bus, drive):
+        started = []
+        drive.network.subscribe(0, lambda i, data, t: started.append((data[0], len(drive.written))))
+        make_drive().prepare(bus)
+        watchdogs = [k for k, (index, *_) in enumerate(drive.written) if index in (0x1016, 0x1400)]
+        start = next(count for command, count in started if command == 1)
+        assert max(watchdogs) < start
+        assert all(value == 0 for index, _, value in drive.written if index == 0x6071)
+        assert all(value & 0x0F != 0x0F for index, _, value in drive.written if index == 0x6040)
+
+
+def test_a_mapping_is_changed_only_while_out_of_use():
+    with station() as (bus, drive):
+        make_drive().prepare(bus)
+        for communication, mapping in ((0x1400, 0x1600), (0x1800, 0x1A00)):
+            valid, entries = True, 1
+            for index, sub, value in drive.written:
+                if (index, sub) == (communication, 1):
+                    valid = not value >> 31
+                elif index == mapping:
+                    assert not valid
+                    if sub == 0:
+                        entries = value
+                    else:
+                        assert entries == 0
+            assert valid
+
+
+@pytest.mark.parametrize(
+    ("values", "without", "kind", "words"),
+    [
+        ({"x6076": 2500}, (), UnitError, "rated torque"),
+        ({"x6076": 1000, "x6072": 2000}, (), UnitError, "maximum torque as `rated_torque`"),
+        ({"x6502": 0x1FF}, (), DriveError, "mode 10"),
+        ({}, (0x1016, (0x1400, 5)), ArmError, "dead host"),
+        ({}, (0x6007,), ArmError, "0x6007"),
+    ],
+)
+def test_drives_that_are_not_as_the_rig_file_says_are_refused(values, without, kind, words):
+    with station(without=without, **values) as (bus, drive):
+        host = make_drive()
+        with pytest.raises(kind, match=words) as caught:
+            host.prepare(bus)
+        assert "elbow" in caught.value.where
+        assert len(caught.value.cure) > 30
+        assert drive.node.nmt.state != "OPERATIONAL"
+        host.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
+
+
+def test_another_profile_or_encoder_is_refused():
+    with station(without=(0x608F,)) as (bus, drive):
+        checks = {c.what.split(" (")[0]: c for c in make_drive().inspect(bus)}
+        assert checks["position units per motor turn"].finding is Finding.UNKNOWN
+    with station() as (bus, drive):
+        with pytest.raises(UnitError, match="position units per motor turn"):
+            make_drive(counts=8192).prepare(bus)
+        assert drive.written == []
+
+
+@pytest.mark.parametrize("kept", [(0x1016,), ((0x1400, 5),)])
+def test_one_watchdog_is_enough(kept):
+    missing = ((0x1400, 5),) if kept == (0x1016,) else (0x1016,)
+    with station(without=missing) as (bus, drive):
+        checks = make_drive().prepare(bus)
+        came = next(c.came for c in checks if c.what.startswith("watchdog in force"))
+        assert came.startswith("50 in 0x1016" if kept == (0x1016,) else "50 in 0x1400:5")
+        assert drive.value(0x6007) == 2
+
+
+def test_a_watchdog_that_does_not_keep_its_time_is_none():
+    with station(without=((0x1400, 5),)) as (bus, drive):
+        drive.refuses[0x1016, 1] = 0x06090030
+        with pytest.raises(ArmError, match="keeps neither"):
+            make_drive().prepare(bus)
+        assert drive.node.nmt.state != "OPERATIONAL"
+
+
+def test_the_next_best_reaction_to_a_lost_host_is_taken():
+    with station() as (bus, drive):
+        accepted = drive.node.set_data
+
+        def only_quick_stop(index, subindex, data, check_writable=False):
+            if index == 0x6007 and struct.unpack("<h", data)[0] != 3:
+                drive.refuses[0x6007, 0] = 0x06090030
+            else:
+                drive.refuses.pop((0x6007, 0), None)
+            accepted(index, subindex, data, check_writable)
+
+        drive.node.set_data = only_quick_stop
+        checks = make_drive().prepare(bus)
+        assert drive.value(0x6007) == 3
+        assert any("quick stop" in check.came for check in checks)
+
+
+def test_a_drive_that_keeps_its_mode_is_refused():
+    with station() as (bus, drive):
+        drive.ignores.add(0x6060)
+        drive.node._read_callbacks.insert(0, lambda index, **_: 3 if index == 0x6061 else None)
+        with pytest.raises(DriveError, match="mode 3"):
+            make_drive().prepare(bus)
+
+
+def test_a_drive_that_stays_switched_on_is_refused_and_one_with_a_fault_is_left_to_the_loop():
+    with station(x6041=ENABLED) as (bus, _), pytest.raises(DriveError, match="operation enabled"):
+        make_drive().prepare(bus)
+    with station(x6041=FAULT) as (bus, drive):
+        host = make_drive()
+        host.prepare(bus)
+        assert not any(value & 0x80 for index, _, value in drive.written if index == 0x6040)
+        assert host.state is DriveState.FAULT
+
+
+def test_a_position_out_of_range_is_refused():
+    with station(x6064=4096) as (bus, _), pytest.raises(UnitError, match=r"got -0\.378"):
+        make_drive(position_limits=(-0.3, 2.0)).prepare(bus)
+
+
+def test_release_takes_the_torque_away_and_never_raises():
+    with station() as (bus, drive):
+        host = make_drive()
+        host.prepare(bus)
+        drive.written.clear()
+        drive.network.subscribe(0x200 + NODE, lambda i, data, t: commands.append(bytes(data)))
+        commands = []
+        host.release(bus)
+        assert commands == [bytes(4)]
+        assert drive.value(0x6040) == 0
+        assert drive.value(0x6071) == 0
+        assert drive.value(0x1016, 1) == 0
+        assert drive.node.nmt.state == "PRE-OPERATIONAL"
+    with virtual_pair(SteppedClock()) as (bus, far):
+        before = bus.clock.now()
+        make_drive().release(bus)
+        assert bus.clock.now() - before < 0.1
+        sent = [(m.arbitration_id, bytes(m.data)) for m in take_all(far)]
+        assert (0x200 + NODE, bytes(4)) in sent
+        assert (0x000, bytes((0x80, NODE))) in sent
+
+
+# -- frames of the loop ------------------------------------------------------------------------
+
+
+def command_of(drive, wanted, torque=0.0):
+    message = drive.command(wanted, torque)
+    assert message.arbitration_id == 0x200 + NODE
+    assert len(message.data) == 4
+    return struct.unpack("<Hh", message.data)
+
+
+def test_way_up_and_torque_only_when_enabled():
+    drive, feedback = make_drive(), Feedback(1)
+    words = []
+    for status in (DISABLED, READY, SWITCHED_ON, ENABLED):
+        drive.receive(report(status, 0, 0), 0.0, feedback)
+        word, target = command_of(drive, Wanted.TORQUE, 20.0)
+        words.append(word)
+        assert target == (-1000 if status == ENABLED else 0)
+    assert words == [0x06, 0x07, 0x0F, 0x0F]
+    assert command_of(drive, Wanted.READY, 20.0) == (0x0F, 0)
+    assert command_of(drive, Wanted.OFF, 20.0) == (0x00, 0)
+
+
+def test_one_message_is_reused():
+    drive = make_drive()
+    first = drive.command(Wanted.OFF, 0.0)
+    data = first.data
+    drive.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
+    assert drive.command(Wanted.TORQUE, 3.0) is first
+    assert first.data is data
+
+
+def test_opening_frames_and_load():
+    drive = make_drive()
+    sync, heartbeat = drive.opening_frames(drive.rig)
+    assert (sync.arbitration_id, len(sync.data)) == (0x80, 0)
+    assert (heartbeat.arbitration_id, bytes(heartbeat.data)) == (0x77F, b"\x05")
+    assert [(f.length, f.to_drive) for f in drive.cycle_frames()] == [(8, False), (4, True)]
+
+
+@pytest.mark.parametrize(
+    ("status", "enabled"),
+    [
+        (ENABLED, True),
+        (ENABLED & ~(1 << 9), False),  # the controlword is not taken from the bus
+        (ENABLED & ~(1 << 4), False),  # no supply
+        (SWITCHED_ON, False),
+        (FAULT, False),
+        (0x0217, False),
+    ],
+)
+def test_enabled_needs_state_remote_and_voltage(status, enabled):
+    drive, feedback = make_drive(), Feedback(1)
+    assert drive.receive(report(status, 0, 0), 0.0, feedback)
+    assert feedback.enabled[0] == enabled
+
+
+@pytest.mark.parametrize(
+    ("identifier", "length"),
+    [
+        (identifier, length)
+        for identifier, right in ((0x180 + NODE, 8), (0x080 + NODE, 8), (0x700 + NODE, 1))
+        for length in range(9)
+        if length != right
+    ],
+)
+def test_malformed_frames_of_every_length_leave_the_feedback(identifier, length):
+    drive, feedback = make_drive(), Feedback(1)
+    drive.receive(report(ENABLED, 100, 5), 1.0, feedback)
+    before, state = snapshot(feedback), drive.state
+    assert not drive.receive(frame(identifier, b"\x00" * length), 2.0, feedback)
+    same(before, feedback, but=("invalid",))
+    assert feedback.invalid[0] == 1
+    assert drive.state is state
+
+
+@given(
+    status=st.integers(0, 0xFFFF),
+    counts=st.integers(-(2**31), 2**31 - 1),
+    per_mille=st.integers(-32768, 32767),
+)
+def test_any_report_is_read_as_it_was_packed(status, counts, per_mille):
+    drive, feedback = make_drive(), Feedback(1)
+    assert drive.receive(report(status, counts, per_mille), 3.0, feedback)
+    axis = drive.axis
+    assert feedback.status[0] == status
+    motor = (feedback.position[0] - axis.offset) * axis.direction * axis.gear
+    assert motor / (2 * np.pi) * 4096 == pytest.approx(counts, abs=1e-3, rel=1e-9)
+    assert feedback.torque[0] == pytest.approx(-per_mille * 1e-3 * 2.0 * 10)
+
+
+@given(torque=st.floats(-30.0, 30.0))
+def test_torque_arrives_within_half_a_step(torque):
+    drive = make_drive()
+    drive.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
+    _, target = command_of(drive, Wanted.TORQUE, torque)
+    assert -target * 1e-3 * 2.0 * 10 == pytest.approx(torque, abs=0.01 + 1e-9)
+
+
+def test_wheels_turn_on_past_the_end_of_the_counter():
+    drive, feedback = make_drive(gear=1.0, direction=1, offset=0.0), Feedback(1)
+    drive.receive(report(ENABLED, 2**31 - 10, 0), 0.0, feedback)
+    first = feedback.position[0]
+    drive.receive(report(ENABLED, -(2**31) + 6, 0), 0.004, feedback)
+    assert feedback.position[0] - first == pytest.approx(16 * 2 * np.pi / 4096, rel=1e-3)
+
+
+def test_faults_and_emergencies_reach_the_feedback():
+    drive, feedback = make_drive(), Feedback(1)
+    drive.receive(report(FAULT, 0, 0), 0.0, feedback)
+    assert feedback.fault[0] == FaultCode.UNNAMED
+    emergency = struct.pack("<HB5x", 0x2310, 1)
+    assert not drive.receive(frame(0x80 + NODE, emergency), 0.0, feedback)
+    assert feedback.fault[0] == 0x2310
+    drive.receive(report(FAULT, 0, 0), 0.0, feedback)
+    assert feedback.fault[0] == 0x2310
+    drive.receive(frame(0x80 + NODE, bytes(8)), 0.0, feedback)  # error reset
+    drive.receive(report(DISABLED, 0, 0), 0.0, feedback)
+    assert feedback.fault[0] == 0
+
+
+def test_a_fault_is_reset_by_an_edge_only_when_asked_for():
+    drive, feedback = make_drive(), Feedback(1)
+    drive.receive(report(FAULT, 0, 0), 0.0, feedback)
+    drive.receive(frame(0x80 + NODE, struct.pack("<HB5x", 0x2310, 1)), 0.0, feedback)
+    for wanted in (Wanted.OFF, Wanted.READY, Wanted.TORQUE):
+        assert command_of(drive, wanted, 5.0) == (0, 0)
+    words = [command_of(drive, Wanted.RESET)[0] for _ in range(6)]
+    assert words == [0x80, 0, 0x80, 0, 0x80, 0]
+    # its end is known even if the frame that tells it was lost
+    drive.receive(report(DISABLED, 0, 0), 0.0, feedback)
+    assert feedback.fault[0] == 0x2310
+    assert command_of(drive, Wanted.RESET) == (0, 0)
+    drive.receive(report(DISABLED, 0, 0), 0.0, feedback)
+    assert feedback.fault[0] == 0
+
+
+# -- accidents ---------------------------------------------------------------------------------
+
+
+class NaiveDrive:
+    """What a first attempt looks like: it takes whatever comes, and always goes up."""
+
+    def __init__(self):
+        self.last_heard = -np.inf
+        self.state = 0
+
+    def receive(self, message, now):
+        self.last_heard = now  # 5: any frame counts as a sign of life
+        if len(message.data) >= 2:
+            self.state = struct.unpack_from("<H", message.data)[0] & 0x6F
+
+    def command(self, torque):
+        word = {0x40: 6, 0x21: 7, 0x23: 15, 0x27: 15}.get(self.state, 0x80)
+        return word, round(-torque / 20 * 1000)  # 10: the last torque, whatever became of the drive
+
+    def set_limit(self, station, limit):
+        station.node.set_data(0x6072, 0, struct.pack("<H", limit))  # 15: written, not read
+        self.limit = limit
+
+
+def prepared(bus):
+    drive, feedback = make_drive(), Feedback(1)
+    drive.prepare(bus)
+    return drive, feedback
+
+
+def test_accident_5_invalid_frames_are_no_sign_of_life():
+    naive, drive, feedback = NaiveDrive(), make_drive(), Feedback(1)
+    good = report(ENABLED, 0, 0)
+    naive.receive(good, 1.0)
+    drive.receive(good, 1.0, feedback)
+    for k, data in enumerate((b"", b"\x37\x02", bytes(7))):
+        naive.receive(frame(0x180 + NODE, data), 2.0 + k)
+        drive.receive(frame(0x180 + NODE, data), 2.0 + k, feedback)
+    assert naive.last_heard == 4.0
+    assert (feedback.time[0], feedback.count[0], feedback.invalid[0]) == (1.0, 1, 3)
+
+
+def test_accident_10_after_power_cycling_nothing_resumes():
+    with station() as (bus, _):
+        drive, feedback = prepared(bus)
+        naive = NaiveDrive()
+
+        def exchange(status, cycles=1):
+            for _ in range(cycles):
+                drive.receive(report(status, 0, 0), 0.0, feedback)
+                naive.receive(report(status, 0, 0), 0.0)
+                ours, theirs = command_of(drive, Wanted.TORQUE, 5.0), naive.command(5.0)
+            return ours, theirs
+
+        for status in (DISABLED, READY, SWITCHED_ON):
+            exchange(status)
+        assert exchange(ENABLED, 5) == ((0x0F, -250), (0x0F, -250))
+
+        drive.receive(frame(0x700 + NODE, b"\x00"), 1.0, feedback)  # boot-up
+        assert feedback.fault[0] == FaultCode.RESTARTED
+        assert not feedback.enabled[0]
+        assert exchange(DISABLED) == ((0, 0), (0x06, -250))
+        assert exchange(READY) == ((0, 0), (0x07, -250))
+        assert exchange(ENABLED) == ((0, 0), (0x0F, -250))
+        assert feedback.fault[0] == FaultCode.RESTARTED
+        assert not feedback.enabled[0]
+        assert command_of(drive, Wanted.RESET) == (0, 0)
+
+        drive.prepare(bus)
+        exchange(ENABLED)
+        assert feedback.fault[0] == 0
+        assert command_of(drive, Wanted.TORQUE, 5.0) == (0x0F, -250)
+
+
+def test_accident_10_also_when_the_boot_up_frame_was_lost():
+    with station() as (bus, _):
+        drive, feedback = prepared(bus)
+        for status in (DISABLED, READY, SWITCHED_ON, *[ENABLED] * 5):
+            drive.receive(report(status, 0, 0), 0.0, feedback)
+            command_of(drive, Wanted.TORQUE, 5.0)
+        drive.receive(report(DISABLED, 0, 0), 0.0, feedback)
+        assert feedback.fault[0] == FaultCode.FELL
+        for status in (DISABLED, READY, SWITCHED_ON, ENABLED):
+            drive.receive(report(status, 0, 0), 0.0, feedback)
+            assert command_of(drive, Wanted.TORQUE, 5.0) == (0, 0)
+            assert not feedback.enabled[0]
+
+
+def test_a_drive_that_was_switched_off_on_purpose_has_not_fallen():
+    with station() as (bus, _):
+        drive, feedback = prepared(bus)
+        for status in (DISABLED, READY, SWITCHED_ON, *[ENABLED] * 5):
+            drive.receive(report(status, 0, 0), 0.0, feedback)
+            command_of(drive, Wanted.READY)
+        command_of(drive, Wanted.OFF)
+        drive.receive(report(ENABLED, 0, 0), 0.0, feedback)  # the report is a cycle behind
+        command_of(drive, Wanted.OFF)
+        drive.receive(report(DISABLED, 0, 0), 0.0, feedback)
+        assert feedback.fault[0] == 0
+        assert command_of(drive, Wanted.READY) == (0x06, 0)
+
+
+def test_a_node_that_leaves_the_operational_state_is_told():
+    with station() as (bus, _):
+        drive, feedback = prepared(bus)
+        drive.receive(frame(0x700 + NODE, b"\x05"), 0.0, feedback)
+        assert feedback.fault[0] == 0
+        drive.receive(frame(0x700 + NODE, b"\x7f"), 0.0, feedback)
+        assert feedback.fault[0] == FaultCode.NOT_OPERATIONAL
+        drive.receive(frame(0x700 + NODE, b"\x00"), 0.0, feedback)
+        drive.receive(frame(0x700 + NODE, b"\x7f"), 0.0, feedback)
+        assert feedback.fault[0] == FaultCode.RESTARTED
+
+
+def test_listening_does_not_latch_what_others_do():
+    drive, feedback = make_drive(), Feedback(1)
+    drive.receive(frame(0x700 + NODE, b"\x00"), 0.0, feedback)
+    for status in (*[ENABLED] * 5, DISABLED, ENABLED):
+        drive.receive(report(status, 0, 0), 0.0, feedback)
+        command_of(drive, Wanted.TORQUE, 1.0)
+    assert feedback.fault[0] == 0
+    assert feedback.enabled[0]
+
+
+def test_accident_11_values_of_an_earlier_arming_are_not_believed():
+    """A drive that restarted has its defaults; a host that remembers having set it is wrong."""
+    with station() as (bus, other):
+        drive, _ = prepared(bus)
+        naive_knows = {0x6072: other.value(0x6072), 0x6060: other.value(0x6060)}
+        other.node.data_store.clear()  # power-cycled
+        assert naive_knows != {0x6072: other.value(0x6072), 0x6060: other.value(0x6060)}
+        drive.prepare(bus)
+        assert naive_knows == {0x6072: other.value(0x6072), 0x6060: other.value(0x6060)}
+        assert other.value(0x1400, 5) == 50
+
+        # gains that the drive now has otherwise, and will not change, forbid to arm
+        other.ignores.add(0x6072)
+        with pytest.raises(ArmError, match="1500 per mille in force"):
+            drive.prepare(bus)
+
+
+def test_accident_15_a_limit_that_is_not_in_force_forbids_to_arm():
+    with station(x6072=3000) as (bus, other):
+        other.ignores.add(0x6072)
+        naive = NaiveDrive()
+        naive.set_limit(other, 1500)
+        assert other.value(0x6072) == 2 * naive.limit  # twice what it believes in force
+        with pytest.raises(ArmError, match="0x6072:00: expected the torque limit of 1500"):
+            make_drive().prepare(bus)
+        assert other.node.nmt.state != "OPERATIONAL"
+
+
+def test_accident_16_units_are_the_drives():
+    with station(x6076=4000) as (bus, _):
+        _, target = NaiveDrive().command(10.0)
+        assert -target * 1e-3 * 4.0 * 10 == pytest.approx(20.0)  # twice what was asked for
+        with pytest.raises(UnitError, match="rated torque") as caught:
+            make_drive().prepare(bus)
+        assert caught.value.came == "4000"
+        # with what the drive says in the rig file, torque is torque
+        drive = make_drive(rated_torque=4.0)
+        drive.prepare(bus)
+        drive.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
+        _, target = command_of(drive, Wanted.TORQUE, 10.0)
+        assert -target * 1e-3 * 4.0 * 10 == pytest.approx(10.0)
+
+
+def test_per_mille_of_the_maximum_torque_follow_the_limit_that_was_set():
+    """On such a drive 1000 per mille mean 0x6072 of 0x6076: 1.5 x 2 N m once the limit is set."""
+    with station() as (bus, other):
+        drive = make_drive(torque_unit="maximum")
+        drive.prepare(bus)
+        assert other.value(0x6072) == 1500
+        feedback = Feedback(1)
+        drive.receive(report(ENABLED, 0, 1000), 0.0, feedback)
+        assert feedback.torque[0] == pytest.approx(-30.0)
+        assert command_of(drive, Wanted.TORQUE, 30.0)[1] == -1000
