@@ -105,9 +105,13 @@ def make_manifest(
         "limits": {
             axis.name: {"torque": axis.torque_limit, "speed": axis.speed_limit} for axis in rig.axes
         },
-        "rig": {"file": str(rig.path), "text": _text(rig.path), "sha256": file_hash(rig.path)},
+        "rig": {
+            "file": str(rig.path.resolve()),
+            "text": _text(rig.path),
+            "sha256": file_hash(rig.path),
+        },
         "task": {
-            "file": str(rig.task.path),
+            "file": str(rig.task.path.resolve()),
             "text": _text(rig.task.path),
             "sha256": file_hash(rig.task.path),
         },
@@ -338,7 +342,11 @@ def _packages() -> dict[str, str]:
 def _certificate(path: Path | None) -> dict[str, Any] | None:
     if path is None:
         return None
-    found: dict[str, Any] = {"file": str(path), "sha256": file_hash(path), "status": "missing"}
+    found: dict[str, Any] = {
+        "file": str(path.resolve()),
+        "sha256": file_hash(path),
+        "status": "missing",
+    }
     text = _text(path)
     if text is not None:
         try:

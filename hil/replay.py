@@ -391,8 +391,10 @@ class _Guard:
         if self._action == "brake":
             brake(velocity, ages, limits, self.out)
             if not np.array_equal(self.out, self._sent[k]):
-                # Braking is over: held where it came to rest, or without power.
-                self._action, self._anchor = "hold" if powered else "off", position
+                # Braking is over. The first cycle that holds asks for the same torque as one more
+                # that brakes: the place that is held is that of the cycle before.
+                self._action = "hold" if powered else "off"
+                self._anchor = self._position[k - 1]
         if self._action == "hold":
             hold(position, self._anchor, velocity, ages, limits, self.out)
             if not powered:
