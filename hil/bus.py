@@ -156,9 +156,9 @@ class Bus:
             try:
                 frame, filtered = self.bus._recv_internal(wait)
             except (can.CanError, OSError):
-                frame = None
                 self.foreign += 1
                 passed += 1
+                continue
             if frame is not None:
                 if self._is_plain(frame) and (filtered or self.bus._matches_filters(frame)):
                     return frame
@@ -169,6 +169,8 @@ class Bus:
                 return None
             if self._stepped:
                 clock.sleep_until(min(now + STEP, until))
+        if self._stepped and until > clock.now():  # who waits for an instant must get there
+            clock.sleep_until(min(clock.now() + STEP, until))
         return None
 
     def _is_plain(self, frame: can.Message) -> bool:

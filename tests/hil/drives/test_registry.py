@@ -1,0 +1,144 @@
+"""Kinds of drives, identifiers that may not meet, and a third kind by the documented recipe."""
+
+from __future__ import annotations
+
+import doctest
+import struct
+
+import can
+import pytest
+
+from hil.busload import bus_load
+from hil.clock import SteppedClock
+from hil.drives import (
+    AxisCheck,
+    Cia402Drive,
+    CycleFrame,
+    Drive,
+    Finding,
+    MitDrive,
+    Wanted,
+    _drive,
+    _registry,
+    drive_kinds,
+    make_drives,
+    register_drive,
+)
+from hil.errors import RigFileError
+from hil.feedback import Feedback
+from tests.hil.drives._stations import (
+    frame,
+    make_axis,
+    make_mit_axis,
+    make_rig,
+    take_all,
+    virtual_pair,
+)
+
+
+@pytest.fixture
+def kinds(monkeypatch):
+    """The registry, as it was afterwards."""
+    monkeypatch.setattr(_registry, "_KINDS", dict(_registry._KINDS))
+
+
+def test_drives_stand_in_the_order_of_the_axes():
+    rig = make_rig(*(make_axis(name=f"joint {k}", node=9 - k) for k in range(4)))
+    drives = make_drives(rig)
+    assert [drive.axis.name for drive in drives] == [f"joint {k}" for k in range(4)]
+    assert [drive.index for drive in drives] == [0, 1, 2, 3]
+    assert all(type(drive) is Cia402Drive for drive in drives)
+    assert type(make_drives(make_rig(make_mit_axis()))[0]) is MitDrive
+
+
+def test_mit_drives_share_the_identifier_of_their_reports():
+    rig = make_rig(*(make_mit_axis(name=f"joint {k}", node=k) for k in (1, 2, 3)))
+    assert len(make_drives(rig)) == 3
+
+
+@pytest.mark.parametrize(
+    ("axes", "words"),
+    [
+        ([make_axis(drive="cia420")], "Did you mean `cia402`"),
+        ([make_axis(drive="wheel of fortune")], "register_drive"),
+        ([make_axis(node=127)], "1 to 126"),
+        ([make_axis(node=0)], "1 to 126"),
+        ([make_mit_axis(node=127)], "1 to 126"),
+        ([make_axis(name="a"), make_axis(name="b")], "axis `a`"),
+        ([make_mit_axis(name="a"), make_mit_axis(name="b")], "axis `a`"),
+        # reports on 0x000 would be commands of network management to the other drive
+        ([make_axis(name="a"), make_mit_axis(name="b")], "network management"),
+        ([make_mit_axis(name="b"), make_axis(name="a")], "a bus each"),
+    ],
+)
+def test_rigs_that_cannot_work_are_refused(axes, words):
+    with pytest.raises(RigFileError, match=words) as caught:
+        make_drives(make_rig(*axes))
+    assert caught.value.where.startswith("bench.toml, axis `")
+
+
+def test_a_name_is_registered_once(kinds):
+    register_drive("mit", MitDrive)
+    with pytest.raises(RigFileError, match="MitDrive"):
+        register_drive("mit", Cia402Drive)
+    register_drive("cia402 again", Cia402Drive)
+    assert drive_kinds() == ("cia402", "mit", "cia402 again")
+
+
+def test_a_third_kind_by_the_recipe(kinds):
+    """The example of the documentation is run as it stands, and then used."""
+    names = {
+        "AxisCheck": AxisCheck,
+        "CycleFrame": CycleFrame,
+        "Drive": Drive,
+        "Finding": Finding,
+        "Wanted": Wanted,
+        "can": can,
+        "register_drive": register_drive,
+        "struct": struct,
+    }
+    example = doctest.DocTestParser().get_doctest(_drive.__doc__, names, "recipe", None, None)
+    failed, tried = doctest.DocTestRunner().run(example, clear_globs=False)
+    assert (failed, tried) == (0, 2)
+
+    axis = make_axis(drive="silent", node=6)
+    rig = make_rig(axis, make_axis())
+    drives = make_drives(rig)
+    assert type(drives[0]).__name__ == "SilentDrive"
+    assert bus_load(rig, drives).share > bus_load(make_rig(make_axis()), drives[1:]).share
+    with virtual_pair(SteppedClock()) as (bus, far):
+        bus.send(drives[0].command(Wanted.TORQUE, -0.5))
+        bus.send(drives[0].command(Wanted.READY, -0.5))
+        assert [struct.unpack("<i", m.data)[0] for m in take_all(far)] == [-500000, 0]
+        feedback = Feedback(2)
+        assert drives[0].receive(frame(0x506, struct.pack("<i", 250000)), 1.0, feedback)
+        assert feedback.position[0] == 0.25
+        assert not drives[0].receive(frame(0x506, b"123"), 1.0, feedback)
+        assert feedback.invalid[0] == 1
+        assert drives[0].prepare(bus)[0].finding is Finding.UNKNOWN
+        drives[0].release(bus)
+
+
+def test_identifiers_of_a_third_kind_may_not_meet_those_of_others(kinds):
+    class Loud(Cia402Drive):
+        """Sends where node 5 sends its report."""
+
+        @property
+        def identifiers(self):
+            return (0x185,)
+
+    register_drive("loud", Loud)
+    rig = make_rig(make_axis(name="a"), make_axis(name="b", node=6, drive="loud"))
+    with pytest.raises(RigFileError, match="0x185, which is that of axis `a`"):
+        make_drives(rig)
+
+    class Far(Loud):
+        """Has no standard identifier."""
+
+        @property
+        def identifiers(self):
+            return (0x800,)
+
+    register_drive("far", Far)
+    with pytest.raises(RigFileError, match="more than 11 bits"):
+        make_drives(make_rig(make_axis(name="b", drive="far")))
