@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from concur.codegen._exported import Entry, Signal
+from concur.control._attitudes import demanded_quaternions
 from concur.control._tick import takes_momentum
 from concur.reduction import MomentumReduction
 
@@ -87,13 +88,10 @@ def input_signals(servo: Servo, largest: tuple[float, ...] = ()) -> Iterator[Sig
 
 def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
     pose, rates = list[Entry](), list[tuple[str, str]]()
-    quaternions: list[int] = []
     for output in servo.outputs:
         lie = output.lie
         units = dict(zip(lie.error_names, lie.error_units, strict=True))
         for name in lie.coordinate_names:
-            if name == "qx":
-                quaternions.append(len(pose))
             unit = "" if name in ("qx", "qy", "qz", "qw") else units.get(name, "")
             pose.append(Entry(plain(f"{output.name}[{name}]"), unit))
         rates += [
@@ -106,7 +104,7 @@ def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
         f"demanded pose in inertial axes ({groups})",
         tuple(pose),
         preset=tuple(np.atleast_1d(servo.output(neutral))),
-        quaternions=tuple(quaternions),
+        quaternions=demanded_quaternions(servo),
     )
     frames = "; ".join(plain(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
     yield Signal(
