@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from hil.rig import EmulatorSettings, Rig
 
+_ROUNDING = 1e-9  # s: an instant this near has come
+
 PoseOf = Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
 """Gives position (m) and quaternion (x, y, z, w) of the base as they are now."""
 
@@ -78,13 +80,14 @@ class MotionCapture:
         rate = self._settings.pose_rate
         if rate <= 0.0:
             return
-        if now >= self._start + self.samples / rate:
+        reached = now + _ROUNDING
+        if reached >= self._start + self.samples / rate:
             sample = self._sample(now, *pose())
             # After a pause there is one sample, not all that were missed.
-            self.samples = max(self.samples + 1, math.floor((now - self._start) * rate + 1e-9) + 1)
+            self.samples = max(self.samples + 1, math.floor((reached - self._start) * rate) + 1)
             if self._random.random() >= self._settings.pose_loss:
                 self._waiting.append((now + self._settings.pose_latency, sample))
-        while self._waiting and self._waiting[0][0] <= now:
+        while self._waiting and self._waiting[0][0] <= reached:
             self._send(self._waiting.popleft()[1])
 
     def _sample(

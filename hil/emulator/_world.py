@@ -328,7 +328,7 @@ class World:
     def _happen(self, instant: float) -> None:
         """Do all that is due at an instant."""
         limit = instant + _ROUNDING
-        since = instant - self._start
+        since = limit - self._start
         host: list[tuple[int, can.Message]] = []
         drives: list[tuple[int, can.Message]] = []
         while self._queue and self._queue[0][0] <= limit:
@@ -351,7 +351,7 @@ class World:
                 self.delivered += 1
                 self._report(k, self.drives[k].receive(frame, instant))
             if captured:
-                self._capture.poll(limit, self.plant.base_pose)
+                self._capture.poll(instant, self.plant.base_pose)
             self._load(instant)
         self._wake = self._next_event()
 

@@ -1,0 +1,197 @@
+"""Whole emulated rigs in stepped time, with the host's drive classes on the other side."""
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from hil.bus import open_bus
+from hil.clock import SteppedClock
+from hil.drives import Wanted, make_drives
+from hil.emulator import DriveSettings, Fault, World
+from hil.errors import ArmError, DriveError, RigError, UnitError
+from hil.rig import BusSettings
+from tests.hil.emulator._rigs import ROVER, ROVER_MIT, Driver, frame, virtual_rig
+
+TORQUES = (0.4, 0.3, 0.5, 6.0, 1.2)
+
+
+def driven(path=ROVER, cycles=50, faults=(), settings=None, after=0.0, **emulator):
+    """A world that was prepared and driven for some cycles; yields what is to be looked at."""
+    rig = virtual_rig(path, **emulator)
+    clock = SteppedClock()
+    with World(rig, clock, faults, settings) as world, open_bus(rig.bus, clock) as bus:
+        driver = Driver(rig, world, bus, make_drives(rig)).prepare()
+        driver.cycle(Wanted.READY, [0.0] * 5, 30)
+        driver.cycle(Wanted.TORQUE, TORQUES, cycles)
+        if after:
+            clock.sleep_until(clock.now() + after)
+        yield driver
+
+
+@pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
+def test_torques_reach_the_robot_and_positions_the_host(path):
+    for driver in driven(path):
+        assert driver.feedback.enabled.all()
+        assert not driver.feedback.fault.any()
+        scale = [abs(drive.scale.step) if path == ROVER else 0.08 for drive in driver.drives]
+        for k, (wanted, step) in enumerate(zip(TORQUES, scale, strict=True)):
+            assert driver.world.torque[k] == pytest.approx(wanted, abs=step)
+            assert driver.feedback.torque[k] == pytest.approx(wanted, abs=2.0 * step)
+        # reports are a cycle old at most
+        apart = driver.feedback.position - driver.world.plant.positions()
+        speed = np.abs(driver.world.plant.velocities())
+        assert (np.abs(apart) < 0.006 * speed + 2.0 * math.tau / 4096).all()
+
+
+def test_the_same_seed_does_the_same_to_the_bit():
+    def end(seed):
+        for driver in driven(faults=[Fault("drop", at=0.9, probability=0.1)], seed=seed):
+            return driver.world.q, np.array(driver.positions)
+        return None
+
+    (q, seen), (q_again, seen_again), (q_other, _) = end(1), end(1), end(2)
+    assert np.array_equal(q, q_again)
+    assert np.array_equal(seen, seen_again, equal_nan=True)
+    assert not np.array_equal(q, q_other)
+
+
+def test_frames_take_their_latency_both_ways():
+    rig = virtual_rig(latency=3e-3)
+    clock = SteppedClock()
+    with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+        clock.sleep_until(clock.now() + 0.1)
+        while bus.receive() is not None:
+            pass
+        sent = clock.now()
+        bus.send(frame(0x601, bytes.fromhex("4000100000000000")))
+        answer = bus.receive(clock.now() + 0.1)
+        assert answer is not None
+        assert clock.now() - sent == pytest.approx(6e-3, abs=1.5e-4)
+        assert world.delivered == 1
+        bus.send(frame(0x123, b""))
+        clock.sleep_until(clock.now() + 0.01)
+        assert world.ignored == 1
+
+
+@pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
+def test_silence_ends_the_torque_within_the_watchdog(path):
+    for driver in driven(path, after=0.5):
+        for axis in driver.rig.axes:
+            free = driver.world.torque_free_after(axis.name)
+            assert 0.9 * axis.watchdog <= free <= axis.watchdog + 1e-6
+        assert not driver.world.torque.any()
+
+
+def test_a_drive_without_watchdog_is_not_armed():
+    settings = {"turret": DriveSettings(watchdog=False)}
+    with pytest.raises(ArmError, match=r"turret.*watchdog"):
+        next(driven(settings=settings))
+    with pytest.raises(ArmError, match="turret"):
+        next(driven(ROVER_MIT, settings=settings))
+
+
+@pytest.mark.parametrize(
+    ("settings", "error", "told"),
+    [
+        (DriveSettings(rated_torque=5.0), UnitError, "0x6076"),
+        (DriveSettings(counts=4000), UnitError, "0x608F"),
+        (DriveSettings(limit="ignored"), (ArmError, DriveError), "0x6072"),
+    ],
+)
+def test_drives_that_are_not_those_of_the_file_are_not_armed(settings, error, told):
+    with pytest.raises(error, match=rf"turret.*{told}"):
+        next(driven(settings={"turret": settings}))
+
+
+def test_a_drive_that_is_silent_is_not_armed():
+    with pytest.raises(DriveError, match="turret"):
+        next(driven(faults=[Fault("bus_off", "turret")]))
+
+
+def test_a_power_cycle_in_the_loop():
+    for driver in driven():
+        driver.world.fault(Fault("power_cycle", "turret"))
+        driver.cycle(Wanted.TORQUE, TORQUES, 50)
+        assert driver.world.torque[2] == 0.0
+        assert driver.world.torque[3] != 0.0
+        assert driver.feedback.fault[2] != 0
+        assert not driver.feedback.enabled[2]
+        assert math.isfinite(driver.world.torque_free_after("turret"))
+        assert driver.world.torque_free_after("upper_arm") == math.inf
+
+
+@pytest.mark.parametrize("path", [ROVER, ROVER_MIT])
+def test_a_fault_of_a_drive_in_the_loop(path):
+    for driver in driven(path):
+        driver.world.fault(Fault("drive_fault", "forearm", at=0.02))
+        driver.cycle(Wanted.TORQUE, TORQUES, 2)
+        assert driver.feedback.fault[4] == 0
+        driver.cycle(Wanted.TORQUE, TORQUES, 20)
+        assert driver.feedback.fault[4] != 0
+        assert driver.world.torque[4] == 0.0
+
+
+def test_a_frozen_encoder_in_the_loop():
+    for driver in driven():
+        driver.world.fault(Fault("freeze", "left_wheel"))
+        driver.cycle(Wanted.TORQUE, TORQUES, 3)
+        seen, true = driver.feedback.position[0], driver.world.plant.positions()[0]
+        reports = driver.feedback.count[0]
+        driver.cycle(Wanted.TORQUE, TORQUES, 50)
+        assert driver.feedback.position[0] == seen
+        assert abs(driver.world.plant.positions()[0] - true) > 0.05
+        assert driver.feedback.count[0] == reports + 50
+
+
+def test_faults_of_the_rig_file_happen_by_themselves():
+    wrong = {"kind": "drop", "axis": "turret", "at": 2.0, "way": "to_host"}
+    rig, clock = virtual_rig(faults=(wrong,)), SteppedClock()
+    with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+        driver = Driver(rig, world, bus, make_drives(rig)).prepare()
+        clock.sleep_until(clock.now() + 2.0 - world.time)
+        driver.cycle(Wanted.OFF, [0.0] * 5, 20)
+        assert driver.feedback.count[2] == 0
+        assert driver.feedback.count[3] == 20
+
+
+def test_faults_of_axes_that_do_not_exist_are_refused():
+    rig = virtual_rig()
+    with pytest.raises(RigError, match="leg"):
+        World(rig, SteppedClock(), [Fault("drop", "leg")])
+    with World(rig, SteppedClock()) as world, pytest.raises(RigError, match="leg"):
+        world.fault(Fault("drop", "leg"))
+
+
+def test_other_buses_and_kinds_are_refused():
+    rig = virtual_rig()
+    far = dataclasses.replace(rig, bus=BusSettings("udp_multicast", "239.74.163.2"))
+    with pytest.raises(RigError, match="virtual"):
+        World(far, SteppedClock())
+    axes = (dataclasses.replace(rig.axes[0], drive="steam"), *rig.axes[1:])
+    with pytest.raises(RigError, match="cia402, mit"):
+        World(dataclasses.replace(rig, axes=axes), SteppedClock())
+
+
+def test_steps_end_where_torques_change():
+    """Applied for 7.3 ms, a torque has moved a wheel as 7.3 ms of it do, whatever the step."""
+
+    def moved(dt):
+        rig = virtual_rig(dt=dt, latency=0.0)
+        clock = SteppedClock()
+        with World(rig, clock) as world, open_bus(rig.bus, clock) as bus:
+            driver = Driver(rig, world, bus, make_drives(rig)).prepare()
+            driver.cycle(Wanted.READY, [0.0] * 5, 30)
+            begin = clock.now()
+            for after, torque in ((1.3e-3, 3.0), (8.6e-3, 0.0)):
+                clock.sleep_until(begin + after)
+                for drive in driver.drives:
+                    bus.send(drive.command(Wanted.TORQUE, torque if drive.index < 2 else 0.0))
+                clock.sleep_until(begin + after)
+            clock.sleep_until(begin + 20e-3)
+            return world.v[:3]
+
+    coarse, fine = moved(2.5e-3), moved(1e-4)
+    assert abs(fine[0]) > 1e-3
+    assert coarse == pytest.approx(fine, rel=1e-6, abs=1e-9)
