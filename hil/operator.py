@@ -30,7 +30,7 @@ import socket
 import time
 from typing import Any
 
-import msgpack  # type: ignore[import-untyped]
+import msgpack
 
 from hil.clock import Clock
 from hil.errors import RigError
