@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from hil._stuck import StuckAxes
+
 if TYPE_CHECKING:
     from hil.feedback import Feedback
     from hil.rig import Axis
@@ -37,18 +39,6 @@ Of positions and velocities as MIT drives round them, this leaves less noise tha
 
 SLACK = 4.0
 """Encoder steps by which a report may miss its prediction on top of what speed allows."""
-
-STUCK = 5.0
-"""Encoder steps that an axis should have moved while its position stays the same to the bit."""
-
-COAST = 20e-3
-"""Time constant in which an axis that moved may come to rest, s, and no sooner."""
-
-DEAF = 0.1
-"""Time in which a report that stays the same to the bit belies a torque that changes, s."""
-
-CHANGE = 0.01
-"""Change of torque that counts then, as a share of the axis' limit."""
 
 PATIENCE = 3
 """Implausible reports in a row after which an axis counts as lost."""
@@ -121,10 +111,9 @@ class Differentiator:
         Shape (n,).
     stuck : numpy.ndarray
         Whether reports come that cannot be true, shape (n,), bool: their position stays the same
-        to the bit although the axis, from the speed it had, should have coasted on by several
-        steps; or all of the report stays the same although the torque asked for changes, of a
-        drive whose reported torque is known to change. An encoder that fails while its axis
-        creeps cannot be told from an axis that rests.
+        to the bit although the axis must have gone on; or all of the report stays the same
+        although the torque asked for changes, of a drive whose reported torque is known to
+        change. An encoder that fails while its axis creeps cannot be told from one that rests.
     lost : numpy.ndarray
         Whether several reports in a row were implausible, shape (n,), bool. Until `reset` no
         further one is taken: who knows where the axis is now.
@@ -148,11 +137,12 @@ class Differentiator:
         self._slow_rate = SHARE * self._rate
         self._steps = [encoder_step(axis) for axis in axes]
         self._fastest = [axis.speed_limit for axis in axes]
-        self._change = [CHANGE * axis.torque_limit for axis in axes]
         self.position = np.full(n, np.nan)
         self.velocity = np.zeros(n)
         self.age = np.full(n, np.inf)
-        self.stuck = np.zeros(n, dtype=np.bool_)
+        limits = [axis.torque_limit for axis in axes]
+        self._watch = StuckAxes(self._steps, limits)
+        self.stuck = self._watch.stuck
         self.lost = np.zeros(n, dtype=np.bool_)
         self.implausible = np.zeros(n, dtype=np.int64)
         self.repeated = np.zeros(n, dtype=np.int64)
@@ -167,19 +157,13 @@ class Differentiator:
         self._w = [0.0] * n
         self._t = [-math.inf] * n
         self._reported = [math.nan] * n  # last velocity that the drive gave
-        self._raw = [math.nan] * n  # last position that was another one
-        self._coast = [0.0] * n  # speed that it had then, dying away
-        self._travel = [0.0] * n  # expected since then
-        self._effort = [math.nan] * n  # last reported torque that was another one
-        self._effort_time = [0.0] * n
-        self._asked = [0.0] * n  # torque that was asked for then
-        self._hears = [False] * n  # whether the reported torque ever changed
+        self._last = [math.nan] * n  # last position that was taken
         self._streak = [0] * n
         self.ready = False
         self.position.fill(np.nan)
         self.velocity.fill(0.0)
         self.age.fill(np.inf)
-        self.stuck.fill(False)
+        self._watch.reset()
         self.lost.fill(False)
 
     def update(
@@ -216,9 +200,14 @@ class Differentiator:
                 if count != self._counts[i]:
                     speed = math.nan if velocities is None else velocities[i]
                     sampled = min(times[i], now) - self.latency
+                    before = self._t[i]
                     if self._take(i, positions[i], speed, sampled, ahead[i]):
                         asked = math.nan if torque is None else torque[i]
-                        self._watch(i, positions[i], efforts[i], asked, sampled)
+                        known = None if ahead is self._still else ahead[i]
+                        dt = sampled - before if before > -math.inf else 0.0
+                        self._watch.look(
+                            i, positions[i], self._w[i], known, efforts[i], asked, sampled, dt
+                        )
             self._counts = counts
         position, velocity, age = [], [], []
         for x, w, t, a in zip(self._x, self._w, self._t, ahead, strict=True):
@@ -244,7 +233,7 @@ class Differentiator:
             speed = math.nan
         x = self._x[i]
         if x != x:
-            self._x[i], self._t[i] = y, t
+            self._x[i], self._t[i], self._last[i] = y, t, y
             self._reported[i] = speed
             self._w[i] = speed if speed == speed else 0.0
             return True
@@ -260,31 +249,15 @@ class Differentiator:
             known = a * dt
         ahead = x + (w + 0.5 * known) * dt
         rest, reach = y - ahead, self._fastest[i] * dt + SLACK * self._steps[i]
-        if abs(rest) > reach < abs(y - self._raw[i]):
+        if abs(rest) > reach < abs(y - self._last[i]):
             return self._refuse(i)
         self._streak[i] = 0
         theta = math.exp(-gain * dt)
         left = 1.0 - theta
         self._x[i] = ahead + (1.0 + theta) * left * rest
         self._w[i] = w + known + left * left * rest / dt
-        self._t[i], self._reported[i] = t, speed
-        if y == self._raw[i]:
-            self._travel[i] += self._coast[i] * dt
-            self._coast[i] *= math.exp(-dt / COAST)
+        self._t[i], self._last[i], self._reported[i] = t, y, speed
         return True
-
-    def _watch(self, i: int, y: float, effort: float, asked: float, t: float) -> None:
-        """See whether a report that was taken changes as it should: position and torque."""
-        deaf, before = False, self._effort[i]
-        if y == self._raw[i] and effort == before:
-            silent = self._hears[i] and t - self._effort_time[i] > DEAF
-            deaf = silent and abs(asked - self._asked[i]) > self._change[i]
-        else:
-            self._hears[i] = self._hears[i] or abs(effort - before) > 0.0  # false of NaN
-            self._effort[i], self._effort_time[i], self._asked[i] = effort, t, asked
-        if y != self._raw[i]:
-            self._raw[i], self._coast[i], self._travel[i] = y, abs(self._w[i]), 0.0
-        self.stuck[i] = deaf or self._travel[i] > STUCK * self._steps[i]
 
     def _refuse(self, i: int) -> bool:
         self.implausible[i] += 1

@@ -79,9 +79,9 @@ class Estimator:
         Time since the sample that each axis rests on, s, shape (n,); infinite before the first.
     stuck : numpy.ndarray
         Axes whose reports cannot be true, shape (n,), bool: the position stays the same to the
-        bit although the axis should have coasted on; or all of the report does, although the
-        torque given to `acceleration` changes. An encoder that fails while its axis creeps
-        cannot be told from an axis that rests.
+        bit although the axis must have gone on; or all of the report does, although the torque
+        given to `acceleration` changes. Slow axes are watched only while accelerations are
+        given. An encoder that fails while its axis creeps cannot be told from one that rests.
     lost : numpy.ndarray
         Axes that reported implausible positions several times in a row, shape (n,), bool;
         until `start` nothing they report is taken.

@@ -375,6 +375,44 @@ def test_axes_that_stop_turn_round_creep_or_rest_are_not_stuck(knows):
     assert line.stuck == (abs(w) > 0.4)
 
 
+def drive_joint(friction=0.0, frozen_from=math.inf, knows=True, duration=30.0, rate=0.7):
+    """One joint of 1 kg m^2 under a sampled law that follows a slow wave through its encoder.
+
+    Returns the cycle in which it is said to be stuck, and its speed when the encoder froze.
+    """
+    line, y, w, u, speed = Line(), 0.0, 0.0, 0.0, 0.0
+    seen = 0.0
+    for k in range(round(duration / PERIOD)):
+        t = k * PERIOD
+        if k < frozen_from:
+            seen, speed = rounded(y), w
+        line.report(seen, t, effort=u, asked=u, a=u if knows else None)
+        if line.stuck:
+            return k, speed
+        wanted, rates = 0.15 * math.sin(rate * t), 0.15 * rate * math.cos(rate * t)
+        bend = -0.15 * rate**2 * math.sin(rate * t)
+        u = bend + 9.0 * (wanted - line.position) + 6.0 * (rates - line.velocity)
+        for _ in range(8):
+            w += (u - friction * math.tanh(w / 2e-3)) * PERIOD / 8
+            y += w * PERIOD / 8
+    return None, speed
+
+
+@pytest.mark.parametrize("rate", [0.3, 0.7, 2.0])
+@pytest.mark.parametrize("friction", [0.0, 0.3, 1.5])
+def test_a_joint_that_turns_round_against_friction_is_not_stuck(friction, rate):
+    assert drive_joint(friction, rate=rate)[0] is None
+
+
+@pytest.mark.parametrize("cycle", [1100, 2250, 3380])
+def test_an_encoder_that_freezes_while_its_joint_moves_slowly_is_noticed(cycle):
+    noticed, speed = drive_joint(frozen_from=cycle)
+    assert 0.09 < abs(speed) < 0.11
+    assert noticed - cycle < 40
+    # Without the acceleration that the model knows nothing is seen.
+    assert drive_joint(frozen_from=cycle, knows=False, duration=cycle * PERIOD + 0.2)[0] is None
+
+
 def follow_torque(deaf_from, told=True, changes=True, moves=True):
     """An axis that rests while its torque changes; the cycle in which it is noticed."""
     line = Line()
