@@ -59,7 +59,7 @@ def test_what_is_no_certificate_is_refused(rig, tmp_path, text):
 
 
 def test_a_missing_file_is_named(rig, tmp_path):
-    with pytest.raises(RigFileError, match="nowhere.json"):
+    with pytest.raises(RigFileError, match=r"nowhere\.json"):
         load_bound(dataclasses.replace(rig, certificate=tmp_path / "nowhere.json"))
 
 
