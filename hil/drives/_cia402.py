@@ -254,8 +254,7 @@ class Cia402Drive(Drive):
         checks += self._set_watchdog(node)
         self._map(node, 0x1400, 0x200, _COMMAND_MAP, 255)
         self._map(node, 0x1800, 0x180, _REPORT_MAP, 1)
-        node.command(Nmt.START)
-        checks.append(self._first_report(bus))
+        checks.append(self._first_report(node, bus))
         self._prepared = True
         return checks
 
@@ -513,12 +512,13 @@ class Cia402Drive(Drive):
             if used is not None and not used & _INVALID_PDO:
                 node.put(other, 1, "I", used | _INVALID_PDO)
 
-    def _first_report(self, bus: Bus) -> AxisCheck:
-        """One SYNC, one report: the mapping holds, and the position makes sense."""
+    def _first_report(self, node: SdoSession, bus: Bus) -> AxisCheck:
+        """Start the node; one SYNC, one report: mapping and position make sense."""
         axis = self.axis
         where = f"axis `{axis.name}`, node {axis.node}, first report"
         clock = bus.clock
         for _ in range(3):
+            node.command(Nmt.START)  # again if it was lost: nobody confirms it
             bus.send(self.opening_frames(self.rig)[0])
             until = clock.now() + 0.05
             while (frame := bus.receive(until)) is not None:
