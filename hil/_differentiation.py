@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from hil._stuck import StuckAxes
+from hil._stuck import Watch
 
 if TYPE_CHECKING:
     from hil.feedback import Feedback
@@ -42,6 +42,9 @@ SLACK = 4.0
 
 PATIENCE = 3
 """Implausible reports in a row after which an axis counts as lost."""
+
+ABSURD = 1e6
+"""Sum of accelerations, rad/s^2 (m/s^2), from which on they are not believed."""
 
 FINEST = 25.0 / 65535.0
 """Step of a drive that reports radians, where its range is not known, rad."""
@@ -85,6 +88,122 @@ def encoder_step(axis: Axis) -> float:
         low, high = axis.ranges["position"]
         return (high - low) / 65535.0 / axis.gear
     return FINEST / axis.gear
+
+
+class Observer:
+    """Observer of one axis.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+    bandwidth : float
+        Of the observer, Hz.
+
+    Attributes
+    ----------
+    x, w : float
+        Position and velocity at the last sample, rad and rad/s (m, m/s); NaN and 0 before the
+        first.
+    t : float
+        Instant of that sample, s; minus infinity before the first.
+    refused : int
+        Implausible reports in a row.
+    implausible, repeated : int
+        Reports refused so far.
+    stuck : bool
+        Whether the last reports cannot be true.
+    """
+
+    __slots__ = (
+        "_axis",
+        "_fastest",
+        "_last",
+        "_rate",
+        "_reported",
+        "_slack",
+        "_watch",
+        "implausible",
+        "refused",
+        "repeated",
+        "stuck",
+        "t",
+        "w",
+        "x",
+    )
+
+    def __init__(self, axis: Axis, bandwidth: float) -> None:
+        self._axis = axis
+        self._rate = 2.0 * math.pi * bandwidth
+        self._fastest = axis.speed_limit
+        self._slack = SLACK * encoder_step(axis)
+        self.implausible = self.repeated = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all states; counters stay."""
+        self.x, self.w, self.t = math.nan, 0.0, -math.inf
+        self.refused, self.stuck = 0, False
+        self._last = math.nan  # position of the last report that was taken,
+        self._reported = math.nan  # and the velocity in it
+        self._watch = Watch(encoder_step(self._axis), self._axis.torque_limit)
+
+    def take(
+        self, y: float, speed: float, t: float, known: float | None, effort: float, asked: float
+    ) -> bool:
+        """Take one report, or refuse it.
+
+        Parameters
+        ----------
+        y, speed : float
+            Position and velocity that the drive reports; velocity NaN if it reports none.
+        t : float
+            Instant of the sample, s.
+        known : float or None
+            Acceleration since the last one, as far as it is known.
+        effort, asked : float
+            Torque that the drive reports, and that was asked for; NaN if there is none.
+
+        Returns
+        -------
+        bool
+            Whether it was taken, and the axis is not stuck.
+        """
+        if self.refused >= PATIENCE or not (math.isfinite(y) and math.isfinite(t)):
+            return self._refuse()
+        if abs(speed) > 2.0 * self._fastest:
+            speed = math.nan
+        dt = t - self.t
+        if dt == math.inf:
+            self.x, self.t, self._last, self._reported = y, t, y, speed
+            self.w = speed if speed == speed else 0.0
+            self._watch.look(y, self.w, known, effort, asked, t, 0.0)
+            return True
+        if dt <= 0.0:
+            self.repeated += 1
+            return False
+        rate, gained = self._rate, speed - self._reported
+        if gained == gained:
+            rate *= SHARE
+        else:
+            gained = 0.0 if known is None else known * dt
+        ahead = self.x + (self.w + 0.5 * gained) * dt
+        rest, reach = y - ahead, self._fastest * dt + self._slack
+        if abs(rest) > reach < abs(y - self._last):
+            return self._refuse()
+        theta = math.exp(-rate * dt)
+        left = 1.0 - theta
+        self.x = ahead + (1.0 + theta) * left * rest
+        self.w += gained + left * left * rest / dt
+        self.t, self._last, self._reported, self.refused = t, y, speed, 0
+        self.stuck = self._watch.look(y, self.w, known, effort, asked, t, dt)
+        return not self.stuck
+
+    def _refuse(self) -> bool:
+        self.implausible += 1
+        self.refused += 1
+        self._reported = math.nan
+        return False
 
 
 class Differentiator:
@@ -133,37 +252,27 @@ class Differentiator:
     ) -> None:
         n = self.size = len(axes)
         self.use_reported, self.latency = use_reported, latency
-        self._rate = 2.0 * math.pi * bandwidth
-        self._slow_rate = SHARE * self._rate
-        self._steps = [encoder_step(axis) for axis in axes]
-        self._fastest = [axis.speed_limit for axis in axes]
+        self._observers = [Observer(axis, bandwidth) for axis in axes]
         self.position = np.full(n, np.nan)
         self.velocity = np.zeros(n)
         self.age = np.full(n, np.inf)
-        limits = [axis.torque_limit for axis in axes]
-        self._watch = StuckAxes(self._steps, limits)
-        self.stuck = self._watch.stuck
+        self.stuck = np.zeros(n, dtype=np.bool_)
         self.lost = np.zeros(n, dtype=np.bool_)
         self.implausible = np.zeros(n, dtype=np.int64)
         self.repeated = np.zeros(n, dtype=np.int64)
-        self._still = [0.0] * n
+        self._none = [math.nan] * n
         self.reset()
 
     def reset(self) -> None:
         """Forget all states: the last report of each axis is its first. Counters stay."""
-        n = self.size
-        self._counts = [0] * n
-        self._x = [math.nan] * n
-        self._w = [0.0] * n
-        self._t = [-math.inf] * n
-        self._reported = [math.nan] * n  # last velocity that the drive gave
-        self._last = [math.nan] * n  # last position that was taken
-        self._streak = [0] * n
+        for observer in self._observers:
+            observer.reset()
+        self._counts, self._clean = [0] * self.size, True
         self.ready = False
         self.position.fill(np.nan)
         self.velocity.fill(0.0)
         self.age.fill(np.inf)
-        self._watch.reset()
+        self.stuck.fill(False)
         self.lost.fill(False)
 
     def update(
@@ -186,83 +295,57 @@ class Differentiator:
         torque : sequence of float, optional
             Torque that was asked for, N m (N).
         """
+        ahead = None if acceleration is None else acceleration.tolist()
+        if ahead is not None and not sum(map(abs, ahead)) < ABSURD:  # nor of NaN
+            ahead = None
         counts = feedback.count.tolist()
-        ahead = self._still
-        if acceleration is not None:
-            ahead = acceleration.tolist()
-            if not math.isfinite(sum(ahead)):
-                ahead = self._still
         if counts != self._counts:
-            positions, times = feedback.position.tolist(), feedback.time.tolist()
-            velocities = feedback.velocity.tolist() if self.use_reported else None
-            efforts = feedback.torque.tolist()
-            for i, count in enumerate(counts):
-                if count != self._counts[i]:
-                    speed = math.nan if velocities is None else velocities[i]
-                    sampled = min(times[i], now) - self.latency
-                    before = self._t[i]
-                    if self._take(i, positions[i], speed, sampled, ahead[i]):
-                        asked = math.nan if torque is None else torque[i]
-                        known = None if ahead is self._still else ahead[i]
-                        dt = sampled - before if before > -math.inf else 0.0
-                        self._watch.look(
-                            i, positions[i], self._w[i], known, efforts[i], asked, sampled, dt
-                        )
-            self._counts = counts
+            self._take(feedback, counts, now, ahead, self._none if torque is None else torque)
         position, velocity, age = [], [], []
-        for x, w, t, a in zip(self._x, self._w, self._t, ahead, strict=True):
-            past = now - t
+        for i, observer in enumerate(self._observers):
+            past, w = now - observer.t, observer.w
             age.append(past)
-            if past < HORIZON:
-                position.append(x + (w + 0.5 * a * past) * past)
-                velocity.append(w + a * past)
-            else:
-                position.append(x + w * HORIZON)
+            if past >= HORIZON:
+                position.append(observer.x + w * HORIZON)
                 velocity.append(0.0)
+            else:
+                gained = 0.0 if ahead is None else ahead[i] * past
+                position.append(observer.x + (w + 0.5 * gained) * past)
+                velocity.append(w + gained)
         self.position[:] = position
         self.velocity[:] = velocity
         self.age[:] = age
         if not self.ready:
-            self.ready = all(map(math.isfinite, self._x))
+            self.ready = max(age, default=0.0) < math.inf
 
-    def _take(self, i: int, y: float, speed: float, t: float, a: float) -> bool:
-        """Take one report of axis `i`: position, velocity (or NaN), instant, acceleration."""
-        if self._streak[i] >= PATIENCE or not (math.isfinite(y) and math.isfinite(t)):
-            return self._refuse(i)
-        if abs(speed) > 2.0 * self._fastest[i]:
-            speed = math.nan
-        x = self._x[i]
-        if x != x:
-            self._x[i], self._t[i], self._last[i] = y, t, y
-            self._reported[i] = speed
-            self._w[i] = speed if speed == speed else 0.0
-            return True
-        dt = t - self._t[i]
-        if dt <= 0.0:
-            self.repeated[i] += 1
-            return False
-        gain, w = self._rate, self._w[i]
-        known = speed - self._reported[i]
-        if known == known:
-            gain = self._slow_rate
-        else:
-            known = a * dt
-        ahead = x + (w + 0.5 * known) * dt
-        rest, reach = y - ahead, self._fastest[i] * dt + SLACK * self._steps[i]
-        if abs(rest) > reach < abs(y - self._last[i]):
-            return self._refuse(i)
-        self._streak[i] = 0
-        theta = math.exp(-gain * dt)
-        left = 1.0 - theta
-        self._x[i] = ahead + (1.0 + theta) * left * rest
-        self._w[i] = w + known + left * left * rest / dt
-        self._t[i], self._last[i], self._reported[i] = t, y, speed
-        return True
+    def _take(
+        self,
+        feedback: Feedback,
+        counts: list[int],
+        now: float,
+        ahead: list[float] | None,
+        asked: Sequence[float],
+    ) -> None:
+        """Let the observers take the reports that are new."""
+        positions, times = feedback.position.tolist(), feedback.time.tolist()
+        efforts = feedback.torque.tolist()
+        speeds = feedback.velocity.tolist() if self.use_reported else self._none
+        clean = True
+        for i, observer in enumerate(self._observers):
+            if counts[i] != self._counts[i]:
+                sampled = min(times[i], now) - self.latency
+                known = None if ahead is None else ahead[i]
+                if not observer.take(positions[i], speeds[i], sampled, known, efforts[i], asked[i]):
+                    clean = False
+        self._counts = counts
+        if not (clean and self._clean):
+            self._tell()
+        self._clean = clean
 
-    def _refuse(self, i: int) -> bool:
-        self.implausible[i] += 1
-        self._streak[i] += 1
-        self._reported[i] = math.nan
-        if self._streak[i] >= PATIENCE:
-            self.lost[i] = True
-        return False
+    def _tell(self) -> None:
+        """Bring the arrays up to what the observers found; rarely needed."""
+        observers = self._observers
+        self.stuck[:] = [o.stuck for o in observers]
+        self.lost[:] = [o.refused >= PATIENCE for o in observers]
+        self.implausible[:] = [o.implausible for o in observers]
+        self.repeated[:] = [o.repeated for o in observers]
