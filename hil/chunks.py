@@ -22,7 +22,7 @@ MAGIC = b"CCRW"
 LAYOUT, ROWS = 0, 1
 _HEADER = struct.Struct("<4sIqQI")
 _CHECKED = _HEADER.size - 4
-LARGEST = 1 << 20
+LARGEST = 1 << 16
 """Largest payload that is written, bytes: on a disk that fills up the last small one still fits."""
 
 

@@ -112,7 +112,7 @@ class Record:
         return part[:, 0] if name in self._scalars else part
 
     def __repr__(self) -> str:
-        ended = "" if self.complete else ", not ended"
+        ended = "" if self.complete else ", not complete"
         return f"Record({self.folder}: {len(self)} rows, {self.duration:.6g} s{ended})"
 
     @property

@@ -179,9 +179,9 @@ class Recorder:
             self.note = f"{self.folder}: {error.strerror or error}"
         self._recorded, self._lost = ring.recorded, ring.lost
         self.complete = self.complete and not self._lost
-        self.note = self.note or ring.recorder_note
-        if self._lost:
-            self.note = self.note or f"{self._lost} rows were overwritten before they were drained"
+        if not self.complete:
+            lost = f"{self._lost} rows were overwritten before they were drained"
+            self.note = self.note or ring.recorder_note or lost
         self._stopped = True
         ring.close()
 

@@ -160,7 +160,8 @@ class Ring:
                 os.posix_fallocate(descriptor, 0, size)
             else:
                 os.ftruncate(descriptor, size)
-            memory = mmap.mmap(descriptor, size)
+            # All pages at once: the loop must not wait for the first touch of one.
+            memory = mmap.mmap(descriptor, size, mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
         except OSError as error:
             path.unlink(missing_ok=True)
             raise _error(

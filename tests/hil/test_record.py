@@ -123,7 +123,7 @@ def test_a_run_that_has_not_ended_can_be_read(folder):
     assert record.notes == (
         "the run was not ended: controller and recorder died, or it still runs",
     )
-    assert repr(record).endswith("not ended)")
+    assert repr(record).endswith("not complete)")
 
 
 @pytest.mark.parametrize("content", [None, b""])

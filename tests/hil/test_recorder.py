@@ -176,6 +176,7 @@ def test_a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again(tmp_pa
         wait_for(lambda: not recorder.failed)
         assert recorder.recorded == 200
     assert recorder.complete
+    assert recorder.note == ""
     check_rows(Record.load(recorder.folder), 200)
 
 
