@@ -190,24 +190,32 @@ class Station:
         The other end.
     node : int
         Its number.
-    without : tuple of int
-        Indices of objects that it lacks.
+    without : tuple of int or (int, int)
+        Objects that it lacks.
+    extra : dict
+        Objects that it has beside `OBJECTS`.
     **values
         Values of objects by index (`x6076=1500`).
     """
 
     def __init__(
-        self, bus: can.BusABC, node: int = NODE, without: tuple[int, ...] = (), **values: int
+        self,
+        bus: can.BusABC,
+        node: int = NODE,
+        without: tuple[Any, ...] = (),
+        extra: dict[tuple[int, int], tuple[str, str, int]] | None = None,
+        **values: int,
     ) -> None:
         objects = canopen.ObjectDictionary()
         groups: dict[int, ODRecord] = {}
-        for (index, sub), (kind, access, value) in OBJECTS.items():
+        own = OBJECTS | (extra or {})
+        for (index, sub), (kind, access, value) in own.items():
             if index in without or (index, sub) in without:
                 continue
             variable = ODVariable(f"x{index:04X}:{sub}", index, sub)
             variable.data_type, variable.access_type = KINDS[kind], access
             variable.value = values.get(f"x{index:04X}", value) if index >= 0x2000 else value
-            if sub == 0 and (index, 1) not in OBJECTS:
+            if sub == 0 and (index, 1) not in own:
                 objects.add_object(variable)
                 continue
             if index not in groups:
@@ -278,7 +286,7 @@ class Station:
 
 @contextmanager
 def station(
-    node: int = NODE, without: tuple[Any, ...] = (), **values: int
+    node: int = NODE, without: tuple[Any, ...] = (), **values: Any
 ) -> Iterator[tuple[Bus, Station]]:
     """A host's bus with such a drive on it, in real time."""
     with virtual_pair() as (near, far):

@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 from hil.clock import SteppedClock
 from hil.drives import Cia402Drive, DriveState, FaultCode, Finding, Wanted
 from hil.drives._cia402 import HOST_NODE
+from hil.emulator import EmulatedCia402
 from hil.errors import ArmError, DriveError, UnitError
 from hil.feedback import Feedback
 from tests.hil.drives._stations import (
     NODE,
+    AnsweringBus,
     frame,
     make_axis,
     make_rig,
@@ -191,6 +193,79 @@ def test_another_profile_or_encoder_is_refused():
         with pytest.raises(UnitError, match="position units per motor turn"):
             make_drive(counts=8192).prepare(bus)
         assert drive.written == []
+
+
+@pytest.mark.parametrize(
+    ("feed", "gear", "right"),
+    [
+        ((360000, 1), (1, 1), False),
+        ((40960, 10), (1, 1), True),
+        ((40960, 1), (10, 1), True),
+        ((4096, 1), (10, 1), False),
+    ],
+)
+def test_positions_may_be_scaled_by_feed_and_gear(feed, gear, right):
+    """6092: units per turns of the shaft; 6091: turns of the motor per turns of the shaft."""
+    extra = {(index, 0): ("B", "ro", 2) for index in (0x6091, 0x6092)}
+    for index, (above, below) in ((0x6092, feed), (0x6091, gear)):
+        extra |= {(index, 1): ("I", "ro", above), (index, 2): ("I", "ro", below)}
+    with station(extra=extra) as (bus, _):
+        checks = {c.what.split(" (")[0]: c for c in make_drive().inspect(bus)}
+        finding = checks["position units per motor turn"].finding
+        assert finding is (Finding.FOUND if right else Finding.WRONG)
+
+
+@pytest.mark.parametrize(("polarity", "refused"), [(0, False), (0x80, True), (0x20, True)])
+def test_positions_turned_round_in_the_drive_are_refused(polarity, refused):
+    with station(extra={(0x607E, 0): ("B", "rw", polarity)}) as (bus, _):
+        if refused:
+            with pytest.raises(UnitError, match="unstable"):
+                make_drive().prepare(bus)
+        else:
+            make_drive().prepare(bus)
+
+
+def test_what_a_drive_does_not_tell_is_unknown_and_no_obstacle():
+    with station(without=(0x6502, 0x1018)) as (bus, _):
+        checks = {c.what.split(" (")[0]: c for c in make_drive().prepare(bus)}
+        assert "identity" not in checks
+        assert checks["cyclic synchronous torque"].finding is Finding.UNKNOWN
+    with station(without=(0x6076,)) as (bus, _), pytest.raises(DriveError, match="0x6076"):
+        make_drive().prepare(bus)
+
+
+def test_a_drive_that_does_not_answer_sync_is_refused():
+    with station() as (bus, drive):
+        drive.network.unsubscribe(0x080)
+        with pytest.raises(DriveError, match="an answer to SYNC on identifier 0x185"):
+            make_drive().prepare(bus)
+
+
+def test_set_up_fails_with_our_error_wherever_the_drive_falls_silent():
+    """A plug that is pulled during set-up, at any of its frames."""
+    frames = 0
+    for survives in (3, 9, 15, 22, 30, 38, 47, 56, 65, 10_000):
+        drive = EmulatedCia402(make_axis())
+        drive.poll(0.0)
+        count = 0
+
+        def answer(message, now, drive=drive, survives=survives):
+            nonlocal count
+            count += 1
+            if count > survives:
+                return []
+            drive.poll(now)
+            return [reply for _, reply in drive.receive(message, now)]
+
+        bus = AnsweringBus(answer, SteppedClock(start=1.0))
+        if survives < 10_000:
+            with pytest.raises(DriveError, match="axis `elbow`"):
+                make_drive().prepare(bus)
+            frames = max(frames, survives)
+        else:
+            make_drive().prepare(bus)
+            assert count > frames
+        bus.close()
 
 
 @pytest.mark.parametrize("kept", [(0x1016,), ((0x1400, 5),)])

@@ -365,6 +365,23 @@ def test_a_drive_that_is_not_there(make_bench):
         drive.prepare(bus)
 
 
+@pytest.mark.parametrize("kind", ["tells", "damiao"])
+def test_a_drive_whose_fault_cannot_be_cleared_is_refused(make_bench, kind):
+    bus, drive, firmware = make_bench(kind)
+    answer = bus.answer
+
+    def broken(message, now):
+        firmware.error, firmware.motor_mode = 0, False
+        answer(message, now)
+        firmware.error, firmware.motor_mode, firmware.torque = 0x0A, False, 0.0
+        return [firmware.report()]
+
+    bus.answer = broken
+    with pytest.raises(DriveError, match="motor mode") as caught:
+        drive.prepare(bus)
+    assert "error 10" in caught.value.came
+
+
 @pytest.mark.parametrize("master", [0, NODE])
 @pytest.mark.parametrize("kind", ["tells", "damiao"])
 def test_whole_life(make_bench, kind, master):
