@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,12 +26,13 @@ from tests.hil._estimated import (
     rig_of,
 )
 
+EXAMPLES = Path(__file__).parents[2] / "examples"
 MOMENTUM = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
 
 
 def simulated(name, duration, dt):
     """A rig of the examples, its servo, and its task by the full-order plant."""
-    rig = load_rig(f"examples/{name}/rig.toml")
+    rig = load_rig(EXAMPLES / name / "rig.toml")
     task, servo = rig.task, rig.task.servo()
     s0 = np.zeros(servo.ns)
     run = cc.simulate(
