@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import os
-import select
-import socket
+import math
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,11 +14,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import can
-import msgpack
-from can.interfaces.udp_multicast.utils import unpack_message
 
 from hil.emulator._drive import DriveSettings, EmulatedDrive, Outgoing
 from hil.emulator._faults import Fault, Faults
+from hil.emulator._inbox import Inbox
 from hil.emulator._shared import ORPHAN_CHECK, Block, Stopped, hurry
 
 FARTHEST = 0.02
@@ -28,9 +25,6 @@ FARTHEST = 0.02
 
 ORDERS = 0.01
 """Time between two looks for commanded faults, s."""
-
-LONGEST = 4096
-"""Bytes of a datagram, at most."""
 
 GREED = 64
 """Frames taken before anything else is looked at."""
@@ -57,9 +51,7 @@ class DriveJob:
     seed : int
         Of the random numbers.
     faults : tuple of Fault
-        What goes wrong, in time since `start`.
-    start : float
-        Start of the emulator, s of the monotonic clock.
+        What goes wrong, in time since all processes were ready.
     parent : int
         Process whose death ends this one.
     priority : int
@@ -74,13 +66,12 @@ class DriveJob:
     latency: float
     loss: float
     seed: int
-    start: float
     parent: int
     priority: int = 0
     faults: tuple[Fault, ...] = field(default_factory=tuple)
 
 
-def run_drive(job: DriveJob, plant: Block, block: Block, orders: Connection) -> None:
+def run_drive(job: DriveJob, plant: Block, block: Block, begin: Block, orders: Connection) -> None:
     """Be a drive until asked to end.
 
     Parameters
@@ -91,6 +82,8 @@ def run_drive(job: DriveJob, plant: Block, block: Block, orders: Connection) -> 
         What the plant's process says.
     block : Block
         What this process says.
+    begin : Block
+        When all processes were ready.
     orders : multiprocessing.connection.Connection
         Where faults are commanded.
     """
@@ -98,7 +91,7 @@ def run_drive(job: DriveJob, plant: Block, block: Block, orders: Connection) -> 
     hurry(job.priority)
     bus = can.Bus(**job.bus)
     try:
-        runner = _Runner(job, plant, block, bus, orders)
+        runner = _Runner(job, plant, block, begin, bus, orders)
         try:
             runner.run(stopped)
         finally:
@@ -107,71 +100,21 @@ def run_drive(job: DriveJob, plant: Block, block: Block, orders: Connection) -> 
         bus.shutdown()
 
 
-class _Inbox:
-    """Frames of a bus, read no further than to the identifier if they are for others.
-
-    Each process gets all frames of a multicast bus, most of which are for others.
-
-    Parameters
-    ----------
-    bus : can.BusABC
-        The bus.
-    interface : str
-        Its name for python-can.
-    """
-
-    def __init__(self, bus: can.BusABC, interface: str) -> None:
-        self.bus = bus
-        self.socket: socket.socket | None = None
-        if interface == "udp_multicast":
-            self.socket = socket.socket(fileno=os.dup(bus.fileno()))
-            self.socket.setblocking(False)
-
-    def take(self, wait: float, heard: frozenset[int]) -> can.Message | bool:
-        """Take the next frame.
-
-        Parameters
-        ----------
-        wait : float
-            Time to wait for it, s.
-        heard : frozenset of int
-            Identifiers that are asked for.
-
-        Returns
-        -------
-        can.Message or bool
-            The frame; true if it was for others, or none at all; false if nothing came.
-        """
-        try:
-            if self.socket is None:
-                frame = self.bus.recv(wait)
-                if frame is None:
-                    return False
-                return frame if frame.arbitration_id in heard else True
-            if not select.select([self.socket], [], [], wait)[0]:
-                return False
-            data = self.socket.recv(LONGEST)
-            if msgpack.unpackb(data).get("arbitration_id") not in heard:
-                return True
-            return unpack_message(data, check=True)
-        except BlockingIOError:
-            return False
-        except Exception:  # what python-can and msgpack raise over a datagram that is no frame
-            return True
-
-    def close(self) -> None:
-        """Let go of the socket."""
-        if self.socket is not None:
-            self.socket.close()
-
-
 class _Runner:
     def __init__(
-        self, job: DriveJob, plant: Block, block: Block, bus: can.BusABC, orders: Connection
+        self,
+        job: DriveJob,
+        plant: Block,
+        block: Block,
+        begin: Block,
+        bus: can.BusABC,
+        orders: Connection,
     ) -> None:
         self.job, self.plant, self.block, self.bus, self.orders = job, plant, block, bus, orders
+        self.begin = begin
+        self.start = math.inf
         axis: Any = SimpleNamespace(**job.axis)
-        self.inbox = _Inbox(bus, job.bus["interface"])
+        self.inbox = Inbox(bus, job.bus["interface"])
         self.drive: EmulatedDrive
         if job.kind == "mit":
             from hil.emulator._mit import EmulatedMit
@@ -193,11 +136,11 @@ class _Runner:
 
     def run(self, stopped: Stopped) -> None:
         """Take frames and send frames until asked to end."""
-        drive, faults, job = self.drive, self.faults, self.job
+        drive, faults = self.drive, self.faults
         self._publish(time.monotonic())
         while not stopped:
             now = time.monotonic()
-            due = min(drive.next_event, faults.next_event + job.start, now + ORPHAN_CHECK)
+            due = min(drive.next_event, faults.next_event + self.start, now + ORPHAN_CHECK)
             if self._queue:
                 due = min(due, self._queue[0][0])
             if drive.springy:
@@ -206,11 +149,11 @@ class _Runner:
             now = time.monotonic()
             if now >= self._look_at and self.orders.poll(0):  # looking is not cheap
                 fault: Fault = self.orders.recv()
-                at = now - job.start + fault.at
+                at = max(self._since(now), 0.0) + fault.at
                 faults.add(Fault(**(vars(fault) | {"at": at})))
             elif now >= self._look_at:
                 self._look_at = now + ORDERS
-            since = now - job.start
+            since = self._since(now)
             if faults.next_event <= since:
                 self._answer(faults.strike(drive, since, now), now)
             while self._queue and self._queue[0][0] <= now:
@@ -227,6 +170,12 @@ class _Runner:
                 self._sense(now)
             self._publish(now)
 
+    def _since(self, now: float) -> float:
+        """Time since all processes were ready, s; below zero before."""
+        if self.start == math.inf:
+            self.start = float(self.begin.read()["instant"][0]) or math.inf
+        return now - self.start
+
     def _listen(self, until: float) -> None:
         """Wait for frames for this drive; those of others are dropped by their identifier."""
         heard, taken = self.drive.heard, 0
@@ -237,7 +186,7 @@ class _Runner:
             now = time.monotonic()
             if isinstance(frame, can.Message):
                 taken += 1
-                since = now - self.job.start
+                since = self._since(now)
                 for due, passed in self.faults.to_drive(frame, now + self.job.latency, since):
                     heapq.heappush(self._queue, (due, next(self._order), False, passed))
             elif frame or (not taken and now < until):
@@ -247,7 +196,7 @@ class _Runner:
         self._delivered += taken
 
     def _answer(self, frames: Outgoing, now: float) -> None:
-        since = now - self.job.start
+        since = self._since(now)
         for due, frame in frames:
             for when, passed in self.faults.to_host(frame, due + self.job.latency, since):
                 heapq.heappush(self._queue, (when, next(self._order), True, passed))
@@ -258,7 +207,7 @@ class _Runner:
             self._sent += 1
 
     def _sense(self, now: float) -> None:
-        if self.faults.is_frozen(now - self.job.start):
+        if self.faults.is_frozen(self._since(now)):
             return
         numbers = self.plant.snapshot()
         position, velocity = float(numbers[self._position]), float(numbers[self._velocity])

@@ -32,8 +32,6 @@ class PlantJob:
         The rig.
     q0 : numpy.ndarray or None
         Configuration at the start, shape (nq,).
-    start : float
-        Start of the emulator, s of the monotonic clock.
     parent : int
         Process whose death ends this one.
     priority : int
@@ -42,7 +40,6 @@ class PlantJob:
 
     rig: Rig
     q0: NDArray[np.float64] | None
-    start: float
     parent: int
     priority: int = 0
 
@@ -77,18 +74,17 @@ class _Runner:
         self._acted = np.full(len(drives), math.nan)
         self._late = 0
         self._lag = self._skipped = 0.0
-        self._origin = job.start  # instant at which the plant's time is zero
+        self._origin = time.monotonic()  # instant at which the plant's time is zero
         self._rig = job.rig
 
     def run(self, stopped: Stopped) -> None:
         """Step in real time until asked to end."""
+        self._origin = time.monotonic()
         plant, dt = self.plant, self.plant.dt
         send, close = pose_sender(self._rig, plant.robot.base.name)
         emulator, pose = self._rig.emulator, self._rig.pose
         gives = "pose" if pose is None else pose.gives
-        capture = MotionCapture(
-            emulator, plant.robot.base.name, send, max(self._origin, time.monotonic()), gives
-        )
+        capture = MotionCapture(emulator, plant.robot.base.name, send, self._origin, gives)
         self._publish(capture)
         try:
             while not stopped:

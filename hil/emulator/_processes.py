@@ -72,7 +72,8 @@ class DriveReport:
         Time from the last valid command to the end of the torque, s; zero if a command ended it,
         infinite while there is torque, NaN if there never was any.
     delivered, ignored, sent : int
-        Frames for the drive, frames of others, frames it sent.
+        Frames for the drive; frames of others, as far as the system did not drop them; frames
+        that it sent.
     cpu : float
         Time of the processor, s.
     """
@@ -149,6 +150,11 @@ class EmulatorProcesses:
     q0 : array_like, optional
         Configuration at the start, shape (nq,); that of the task if not given.
 
+    Attributes
+    ----------
+    start : float
+        When all processes were ready, s of the monotonic clock; NaN before. Faults count from it.
+
     Raises
     ------
     RigError
@@ -189,9 +195,11 @@ class EmulatorProcesses:
         robot = rig.task.plant or rig.task.robot
         self._plant_block = plant_block(len(rig.axes), robot.nq, robot.nv)
         self._blocks = tuple(Block(DRIVE) for _ in rig.axes)
+        self._begun = Block((("instant", 1),))
         self._processes: list[SpawnProcess] = []
         self._orders: list[Connection] = []
         self._control: socket.socket | None = None
+        self._spent = [0.0] * (1 + len(rig.axes))
         self.start = math.nan
 
     # -- beginning and end ---------------------------------------------------------------------
@@ -212,8 +220,7 @@ class EmulatorProcesses:
     def _launch(self) -> None:
         context = get_context("spawn")
         rig, parent = self.rig, os.getpid()
-        self.start = time.monotonic()
-        job = PlantJob(rig, self._q0, self.start, parent, self._priority())
+        job = PlantJob(rig, self._q0, parent, self._priority())
         with _plain_main():
             self._begin(
                 context.Process(
@@ -239,7 +246,6 @@ class EmulatorProcesses:
                     rig.emulator.latency,
                     rig.emulator.loss,
                     rig.emulator.seed,
-                    self.start,
                     parent,
                     self._priority(),
                     self._scheduled,
@@ -247,7 +253,7 @@ class EmulatorProcesses:
                 self._begin(
                     context.Process(
                         target=run_drive,
-                        args=(drive, self._plant_block, self._blocks[index], theirs),
+                        args=(drive, self._plant_block, self._blocks[index], self._begun, theirs),
                         name=f"emulated drive {axis.name}",
                         daemon=True,
                     )
@@ -294,6 +300,10 @@ class EmulatorProcesses:
                     cure="See what they have written above; check `[bus]` of the rig file.",
                 )
             time.sleep(0.02)
+        self._spent = [block.read()["cpu"][0] for block in blocks]  # on starting
+        self.start = time.monotonic()
+        self._begun.draft("instant")[0] = self.start
+        self._begun.publish()
 
     def close(self) -> None:
         """End all processes."""
@@ -438,14 +448,16 @@ class EmulatorProcesses:
     def status(self) -> str:
         """All of it in one line."""
         plant, drives = self.plant(), self.drives()
-        passed = max(time.monotonic() - self.start, 1e-9)
+        passed = max(time.monotonic() - self.start, 1e-3)
+        robot = plant.cpu - self._spent[0]
+        others = sum(drive.cpu for drive in drives) - sum(self._spent[1:])
         parts = [
             f"{passed:7.1f} s",
             f"enabled {sum(drive.enabled for drive in drives)}/{len(drives)}",
             f"largest torque {np.abs(plant.torque).max(initial=0.0):.2f}",
             f"late steps {plant.late} (at most {plant.lag * 1e3:.1f} ms)",
-            f"processor {100.0 * plant.cpu / passed:.0f} % robot, "
-            f"{100.0 * sum(drive.cpu for drive in drives) / passed:.0f} % drives",
+            f"processor {100.0 * robot / passed:.0f} % robot, "
+            f"{100.0 * others / passed:.0f} % drives",
         ]
         dead = self.dead()
         if dead:

@@ -110,7 +110,7 @@ DRIVE = (
     ("enabled", 1),
     ("alive", 1),  # instant of the last look round
     ("delivered", 1),  # frames that the drive took, or refused
-    ("ignored", 1),  # frames of others
+    ("ignored", 1),  # frames of others that came nevertheless
     ("sent", 1),
     ("cpu", 1),  # time of the processor, s
     ("ready", 1),

@@ -1,0 +1,139 @@
+"""Frames of a bus for one listener; those for others cost it little.
+
+On a multicast bus each process gets every frame. Where the system allows it, a filter in the
+kernel drops frames by their identifier, so that the process is not even woken for them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import select
+import socket
+import struct
+import sys
+from collections.abc import Iterable
+
+import can
+import msgpack
+from can.interfaces.udp_multicast.utils import unpack_message
+
+LONGEST = 4096
+"""Bytes of a datagram, at most."""
+
+_ATTACH_FILTER = 26  # SO_ATTACH_FILTER, which Python's socket module does not name
+
+# Where python-can puts things into a datagram: a map of 11 entries, "timestamp" with a double,
+# "arbitration_id" with an integer. The kernel counts from the header of UDP on.
+_HEADER = 8
+_MAP, _KEY, _VALUE = _HEADER, _HEADER + 20, _HEADER + 35
+_MAP_OF_11, _TEXT_OF_14, _ONE_BYTE, _TWO_BYTES = 0x8B, 0xAE, 0xCC, 0xCD
+
+_LOAD_BYTE, _LOAD_HALF, _EQUAL, _RETURN = 0x30, 0x28, 0x15, 0x06
+
+
+class Inbox:
+    """Takes the frames that a listener asks for.
+
+    Parameters
+    ----------
+    bus : can.BusABC
+        The bus; it is not closed.
+    interface : str
+        Its name for python-can.
+
+    Attributes
+    ----------
+    filtered : bool
+        Whether the kernel drops the frames of others.
+    """
+
+    def __init__(self, bus: can.BusABC, interface: str) -> None:
+        self.bus = bus
+        self.filtered = False
+        self._heard: frozenset[int] | None = None
+        self._socket: socket.socket | None = None
+        if interface == "udp_multicast":
+            self._socket = socket.socket(fileno=os.dup(bus.fileno()))
+            self._socket.setblocking(False)
+
+    def take(self, wait: float, heard: frozenset[int]) -> can.Message | bool:
+        """Take the next frame.
+
+        Parameters
+        ----------
+        wait : float
+            Time to wait for it, s.
+        heard : frozenset of int
+            Identifiers that are asked for.
+
+        Returns
+        -------
+        can.Message or bool
+            The frame; true if it was for others, or none at all; false if nothing came.
+        """
+        try:
+            if self._socket is None:
+                frame = self.bus.recv(wait)
+                if frame is None:
+                    return False
+                return frame if frame.arbitration_id in heard else True
+            if heard is not self._heard:
+                self._ask_for(self._socket, heard)
+            if not select.select([self._socket], [], [], wait)[0]:
+                return False
+            data = self._socket.recv(LONGEST)
+            if msgpack.unpackb(data).get("arbitration_id") not in heard:
+                return True
+            return unpack_message(data, check=True)
+        except BlockingIOError:
+            return False
+        except Exception:  # what python-can and msgpack raise over a datagram that is no frame
+            return True
+
+    def close(self) -> None:
+        """Let go of the socket."""
+        if self._socket is not None:
+            self._socket.close()
+
+    def _ask_for(self, listening: socket.socket, heard: frozenset[int]) -> None:
+        self._heard = heard
+        if sys.platform != "linux":
+            return
+        code = _programme(heard)
+        memory = ctypes.create_string_buffer(code)
+        told = struct.pack("@HP", len(code) // 8, ctypes.addressof(memory))
+        with contextlib.suppress(OSError):  # then all frames come, and are looked at here
+            listening.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, told)
+            self.filtered = True
+
+
+def _programme(heard: Iterable[int]) -> bytes:
+    """Instructions of a socket filter that keeps some identifiers, and whatever it cannot read."""
+    listed = sorted(set(heard))
+    small = [number for number in listed if number < 0x80]
+    middle = [number for number in listed if 0x80 <= number < 0x100]
+    large = [number for number in listed if number >= 0x100]
+    # (operation, operand, where to go on equality, where else); labels are names of places
+    lines: list[tuple[str, int, int, str, str]] = [
+        ("", _LOAD_BYTE, _MAP, "", ""),
+        ("", _EQUAL, _MAP_OF_11, "", "keep"),
+        ("", _LOAD_BYTE, _KEY, "", ""),
+        ("", _EQUAL, _TEXT_OF_14, "", "keep"),
+        ("", _LOAD_BYTE, _VALUE, "", ""),
+        ("", _EQUAL, _ONE_BYTE, "one", ""),
+        ("", _EQUAL, _TWO_BYTES, "two", ""),
+    ]
+    lines += [("", _EQUAL, number, "keep", "") for number in small]
+    lines += [("", _RETURN, 0, "", ""), ("one", _LOAD_BYTE, _VALUE + 1, "", "")]
+    lines += [("", _EQUAL, number, "keep", "") for number in middle]
+    lines += [("", _RETURN, 0, "", ""), ("two", _LOAD_HALF, _VALUE + 1, "", "")]
+    lines += [("", _EQUAL, number, "keep", "") for number in large]
+    lines += [("", _RETURN, 0, "", ""), ("keep", _RETURN, 0xFFFF, "", "")]
+    places = {label: place for place, (label, *_) in enumerate(lines) if label}
+    code = b""
+    for place, (_, operation, operand, equal, other) in enumerate(lines):
+        jumps = [places[label] - place - 1 if label else 0 for label in (equal, other)]
+        code += struct.pack("=HBBI", operation, *jumps, operand)
+    return code

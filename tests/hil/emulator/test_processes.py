@@ -1,0 +1,214 @@
+"""Emulated rigs as processes, on a multicast bus of this machine."""
+
+import dataclasses
+import math
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from hil.bus import open_bus
+from hil.clock import MonotonicClock
+from hil.drives import Wanted, make_drives
+from hil.emulator import DriveSettings, EmulatorProcesses, Fault, command_fault, run_emulator
+from hil.errors import RigError
+from hil.rig import BusSettings, EmulatorSettings, load_rig
+from tests.hil.emulator._rigs import ROVER, ROVER_MIT, Driver, virtual_rig
+
+TORQUES = (0.4, 0.3, 0.5, 6.0, 1.2)
+WATCHDOG = 0.2
+SLACK = 0.1  # s: what a loaded machine may take to run a process
+
+
+def rig(path=ROVER, **emulator):
+    """On a port of its own; watchdogs that a loaded machine does not set off."""
+    found = load_rig(path)
+    port = random.SystemRandom().randrange(20_000, 60_000)
+    axes = tuple(dataclasses.replace(axis, watchdog=WATCHDOG) for axis in found.axes)
+    return dataclasses.replace(
+        found,
+        axes=axes,
+        bus=BusSettings("udp_multicast", "239.74.163.2", options={"port": port}),
+        emulator=EmulatorSettings(**({"latency": 1e-3, "dt": 1e-3} | emulator)),
+        pose=None,
+    )
+
+
+def until(condition, timeout=5.0):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def free_port():
+    return random.SystemRandom().randrange(20_000, 60_000)
+
+
+@pytest.mark.parametrize("path", [ROVER, pytest.param(ROVER_MIT, marks=pytest.mark.slow)])
+def test_driven_over_the_bus_with_faults_then_silent(path):
+    own = rig(path, control_port=free_port())
+    clock = MonotonicClock()
+    with open_bus(own.bus, clock) as bus, EmulatorProcesses(own) as emulator:
+        assert emulator.alive
+        driver = Driver(own, None, bus, make_drives(own)).prepare()
+        driver.cycle(Wanted.READY, [0.0] * 5, 40)
+        driver.cycle(Wanted.TORQUE, TORQUES, 75)
+        _torques_act(emulator, driver)
+        _faults_are_commanded(emulator, driver)
+        _a_killed_drive_is_lost(emulator, driver)
+        # from here on the controller is silent, as after `kill -9`
+        assert until(lambda: not emulator.plant().torque.any())
+        for name in ("left_wheel", "right_wheel"):
+            assert 0.5 * WATCHDOG < emulator.drive(name).torque_free_after <= WATCHDOG + SLACK
+        pids = emulator.pids
+    assert not any(_lives(pid) for pid in pids)
+
+
+def _torques_act(emulator, driver):
+    assert driver.feedback.enabled.all()
+    plant = emulator.plant()
+    assert plant.torque == pytest.approx(TORQUES, abs=0.08)
+    assert abs(plant.v[3]) > 0.1  # a wheel turns
+    assert driver.feedback.position[0] == pytest.approx(plant.q[3], abs=0.3)
+    for report in emulator.drives():
+        assert report.enabled
+        assert report.torque_free_after == math.inf
+        assert report.delivered > 100
+    assert "enabled 5/5" in emulator.status()
+
+
+def _faults_are_commanded(emulator, driver):
+    port = emulator.rig.emulator.control_port
+    command_fault(Fault("drive_fault", "turret"), port)
+    command_fault(Fault("drop", "forearm", lasting=60.0, way="to_host"), port)
+    command_fault(Fault("drop", "leg"), port)
+    done = 0
+    for _ in range(25):
+        driver.cycle(Wanted.TORQUE, TORQUES)
+        done += emulator.poll()
+    assert done == 2  # what names no axis is passed over
+    before = driver.feedback.count.copy()
+    driver.cycle(Wanted.TORQUE, TORQUES, 30)
+    came = driver.feedback.count - before
+    assert came[4] == 0
+    assert came[3] >= 20
+    assert driver.feedback.fault[2] != 0
+    assert emulator.drive("turret").torque == 0.0
+
+
+def _a_killed_drive_is_lost(emulator, driver):
+    os.kill(emulator.drive("upper_arm").pid, signal.SIGKILL)
+    for _ in range(100):
+        driver.cycle(Wanted.TORQUE, TORQUES)
+        if not emulator.alive:
+            break
+    driver.cycle(Wanted.TORQUE, TORQUES, 2)
+    before = driver.feedback.count.copy()
+    driver.cycle(Wanted.TORQUE, TORQUES, 100)
+    came = driver.feedback.count - before
+    assert came[3] == 0
+    assert came[0] >= 50
+    assert emulator.dead() == ["emulated drive upper_arm"]
+    assert emulator.plant().torque[3] == 0.0
+    assert emulator.plant().torque[0] != 0.0
+
+
+SCRIPT = """
+import dataclasses, sys, time
+from hil.emulator import EmulatorProcesses
+from hil.rig import BusSettings, load_rig
+rig = load_rig(sys.argv[1])
+rig = dataclasses.replace(rig, bus=BusSettings("udp_multicast", "239.74.163.2",
+                          options={"port": int(sys.argv[2])}))
+if __name__ == "__main__":
+    with EmulatorProcesses(rig) as emulator:
+        print(*emulator.pids, flush=True)
+        time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
+def test_no_process_outlives_its_parent(how, tmp_path):
+    script = tmp_path / "emulate.py"
+    script.write_text(SCRIPT)
+    arguments = [sys.executable, str(script), ROVER, str(free_port())]
+    parent = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=_path()
+    )
+    try:
+        assert parent.stdout is not None
+        pids = [int(word) for word in parent.stdout.readline().split()]
+        assert len(pids) == 6
+        assert all(_lives(pid) for pid in pids)
+        parent.send_signal(how)
+        parent.wait(10.0)
+        assert until(lambda: not any(_lives(pid) for pid in pids))
+    finally:
+        parent.kill()
+        parent.wait()
+        parent.stdout.close()
+
+
+@pytest.mark.slow
+def test_it_runs_until_told_to_stop_and_says_how_it_goes():
+    own = rig(faults=({"kind": "drop", "axis": "turret"},))
+    stop, lines = threading.Event(), []
+
+    def say(line):
+        lines.append(line)
+        if len(lines) == 2:
+            stop.set()
+
+    run_emulator(own, stop, report=say, every=0.2)
+    assert len(lines) == 2
+    assert "enabled 0/5" in lines[1]
+    assert "late steps" in lines[1]
+
+
+def test_what_cannot_start_is_refused():
+    with pytest.raises(RigError, match="udp_multicast"):
+        EmulatorProcesses(virtual_rig())
+    own = rig()
+    with pytest.raises(RigError, match="leg"):
+        EmulatorProcesses(own, [Fault("drop", "leg")])
+    broken = dataclasses.replace(own, bus=BusSettings("udp_multicast", "no address"))
+    emulator = EmulatorProcesses(broken)
+    with pytest.raises(RigError, match="has ended"), emulator:
+        pass
+    assert not emulator.alive
+    assert not any(_lives(pid) for pid in emulator.pids)
+
+
+@pytest.mark.slow
+def test_settings_reach_the_drives():
+    own = rig()
+    settings = {"turret": DriveSettings(rated_torque=5.0)}
+    clock = MonotonicClock()
+    with open_bus(own.bus, clock) as bus, EmulatorProcesses(own, settings=settings):
+        checks = [check for drive in make_drives(own) for check in drive.inspect(bus)]
+    wrong = [check for check in checks if check.finding.name == "WRONG"]
+    assert [check.axis for check in wrong] == ["turret"]
+    assert "0x6076" in wrong[0].what
+
+
+def _lives(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+            return file.read().rpartition(")")[2].split()[0] not in ("Z", "X")
+    except OSError:
+        return False
+
+
+def _path():
+    root = os.path.dirname(os.path.dirname(os.path.abspath(sys.modules["hil"].__file__)))
+    return {**os.environ, "PYTHONPATH": root}
