@@ -160,6 +160,17 @@ def test_a_stop_that_does_not_brake_is_found(folder, rig, servo):
     assert (difference.what, difference.cycle) == ("stop: torque", stop[0])
 
 
+def test_when_listening_the_torques_of_others_are_judged(folder, rig, servo):
+    edit(folder, mode="listen")
+    assert "guard: torque" in {d.what for d in replay(folder, rig, servo=servo).differences}
+
+    def change(views):
+        views["measured"][:] = views["demand"]
+
+    rewrite(folder, change)
+    assert replay(folder, rig, servo=servo).passed
+
+
 def test_on_another_machine_rounding_is_put_up_with(folder, rig, servo):
     machine = edit(folder)["machine"]
     edit(folder, machine={**machine, "processor": "another"})
