@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 import struct
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import can
@@ -31,7 +32,7 @@ from hil.drives._cia402_state import (
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
 from hil.drives._network import Nmt, SdoSession
 from hil.errors import ArmError, DriveError, UnitError
-from hil.units import AxisScale, Turns, limit_per_mille
+from hil.units import AxisScale, Turns, limit_per_mille, signed
 
 if TYPE_CHECKING:
     from hil.feedback import Feedback
@@ -53,6 +54,7 @@ _REPORT_MAP = (0x60410010, 0x60640020, 0x60770010)
 _COMMAND = struct.Struct("<Hh")
 _REPORT = struct.Struct("<Hih")
 _EMERGENCY = struct.Struct("<H")
+_LEAP = 1 << 30  # counts that no joint moves between two reports: a report with a wrong bit
 _SURE = 3  # frames with "enable operation" in a row after which a fall was not asked for
 
 # Reactions to a lost host (0x6007), best first: power off, quick stop, fault.
@@ -96,6 +98,7 @@ class Cia402Drive(Drive):
         self._edge = False
         self._asked = 0
         self._turns.forget()
+        self._last_counts: int | None = None
 
     @property
     def identifiers(self) -> tuple[int, ...]:
@@ -103,7 +106,8 @@ class Cia402Drive(Drive):
 
     @property
     def sent_identifiers(self) -> tuple[int, ...]:
-        return 0x200 + self.axis.node, 0x600 + self.axis.node
+        node = self.axis.node
+        return 0x200 + node, 0x580 + node, 0x600 + node
 
     def cycle_frames(self) -> tuple[CycleFrame, ...]:
         return (
@@ -172,6 +176,11 @@ class Cia402Drive(Drive):
             feedback.invalid[index] += 1
             return False
         status, counts, per_mille = _REPORT.unpack_from(frame.data)
+        last = self._last_counts
+        if last is not None and not -_LEAP < signed(counts - last, 32) < _LEAP:
+            feedback.invalid[index] += 1
+            return False
+        self._last_counts = counts
         state = state_of(status)
         if (
             self.state is DriveState.OPERATION_ENABLED
@@ -223,7 +232,7 @@ class Cia402Drive(Drive):
         return checks
 
     def prepare(self, bus: Bus) -> list[AxisCheck]:
-        """Inspect, then write what the loop needs and read each value back.
+        """Switch the drive off, inspect it, write what the loop needs, read each value back.
 
         Nothing that an earlier run wrote is relied upon: a drive that was power-cycled in between
         has lost it. A fault that the drive has is left alone; the loop reports and resets it.
@@ -242,12 +251,16 @@ class Cia402Drive(Drive):
                 came="one that only listens",
                 cure="Use `concur-rig drive`.",
             )
-        checks = self.inspect(bus)
-        self._refuse(checks)
         self._forget()
         self._prepared = False
+        with suppress(DriveError):  # a stopped node does not hear it
+            SdoSession(bus, self.axis.name, self.axis.node, attempts=1).put(
+                0x6040, 0, "H", Controlword.DISABLE_VOLTAGE
+            )
         node = SdoSession(bus, self.axis.name, self.axis.node)
         node.command(Nmt.PRE_OPERATIONAL)
+        checks = self.inspect(bus)
+        self._refuse(checks)
         self._switch_off(node, bus)
         self._set_mode(node, bus)
         checks += self._set_limit(node)
@@ -446,6 +459,8 @@ class Cia402Drive(Drive):
         try:
             node.write(0x6072, 0, "H", limit)
         except DriveError as error:
+            if error.data.get("silent"):
+                raise
             raise ArmError(
                 error.where,
                 expected=f"the torque limit of {limit} per mille in force",

@@ -5,8 +5,9 @@ A third kind of drive
 A class for another protocol derives from `Drive`, fills in the methods below and is registered
 under the name that the rig file gives in `drive`:
 
-1. `identifiers`: identifiers of the frames that the drive sends; `sent_identifiers`: those of the
-   frames that it is sent. `make_drives` refuses rigs in which two drives meet on one.
+1. `identifiers`: identifiers of the frames that the drive sends in the loop; `sent_identifiers`:
+   those of the frames that it is sent, and of any others. `make_drives` refuses rigs in which
+   two drives meet on one.
 2. `cycle_frames`: what crosses the bus in each cycle, for the bus load.
 3. `inspect` asks the drive who it is and returns a list of `AxisCheck`; it writes nothing.
    On a silent bus (`bus.silent`) nothing can be asked: the finding is UNKNOWN.
@@ -193,7 +194,7 @@ class Drive(ABC):
 
     @property
     def sent_identifiers(self) -> tuple[int, ...]:
-        """Identifiers of the frames that the host sends to this drive alone."""
+        """Identifiers of all other frames between the host and this drive alone."""
         return ()
 
     @property
@@ -212,11 +213,26 @@ class Drive(ABC):
 
     @abstractmethod
     def inspect(self, bus: Bus) -> list[AxisCheck]:
-        """Ask the drive who it is and in which units it counts; writes nothing, waits."""
+        """Ask the drive who it is and in which units it counts; waits.
+
+        Nothing is written. Where a protocol has no other question, a command without torque is
+        the question; so nobody else should be driving.
+
+        Returns
+        -------
+        list of AxisCheck
+            What it says; one finding MISSING if it does not answer, one UNKNOWN if nothing may
+            be sent.
+        """
 
     @abstractmethod
     def prepare(self, bus: Bus) -> list[AxisCheck]:
         """Inspect, then write what the loop needs: watchdog, mapping, limits; waits.
+
+        Returns
+        -------
+        list of AxisCheck
+            What the drive says, and what is in force now.
 
         Raises
         ------

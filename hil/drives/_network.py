@@ -368,4 +368,5 @@ class SdoSession:
             expected=f"an answer within {self._client.timeout:g} s",
             came=f"none after {self._client.MAX_RETRIES} requests ({error})",
             cure="Check power, cable, termination, bit rate and the node number in the rig file.",
+            silent=True,
         )

@@ -111,7 +111,11 @@ def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
 
 def _check_identifiers(rig: Rig, drives: list[Drive]) -> None:
     """Refuse drives that would take each other's frames for their own."""
-    owners: dict[int, str] = {SYNC_IDENTIFIER: "SYNC", _NMT_IDENTIFIER: "network management"}
+    owners: dict[int, str] = {
+        SYNC_IDENTIFIER: "SYNC",
+        _NMT_IDENTIFIER: "network management",
+        0x700 + HOST_NODE: "the host's heartbeat",
+    }
     if not any(isinstance(drive, Cia402Drive) for drive in drives):
         owners.clear()
     shared: dict[int, type[Drive]] = {}

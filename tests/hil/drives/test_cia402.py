@@ -192,7 +192,7 @@ def test_another_profile_or_encoder_is_refused():
     with station() as (bus, drive):
         with pytest.raises(UnitError, match="position units per motor turn"):
             make_drive(counts=8192).prepare(bus)
-        assert drive.written == []
+        assert drive.written == [(0x6040, 0, 0)]  # power off, nothing else
 
 
 @pytest.mark.parametrize(
@@ -241,31 +241,34 @@ def test_a_drive_that_does_not_answer_sync_is_refused():
             make_drive().prepare(bus)
 
 
+def prepare_with(survives):
+    """Prepare a drive that falls silent after some frames; returns how many it was sent."""
+    drive = EmulatedCia402(make_axis())
+    drive.poll(0.0)
+    count = 0
+
+    def answer(message, now):
+        nonlocal count
+        count += 1
+        if count > survives:
+            return []
+        drive.poll(now)
+        return [reply for _, reply in drive.receive(message, now)]
+
+    bus = AnsweringBus(answer, SteppedClock(start=1.0))
+    try:
+        make_drive().prepare(bus)
+    finally:
+        bus.close()
+    return count
+
+
 def test_set_up_fails_with_our_error_wherever_the_drive_falls_silent():
     """A plug that is pulled during set-up, at any of its frames."""
-    frames = 0
-    for survives in (3, 9, 15, 22, 30, 38, 47, 56, 65, 10_000):
-        drive = EmulatedCia402(make_axis())
-        drive.poll(0.0)
-        count = 0
-
-        def answer(message, now, drive=drive, survives=survives):
-            nonlocal count
-            count += 1
-            if count > survives:
-                return []
-            drive.poll(now)
-            return [reply for _, reply in drive.receive(message, now)]
-
-        bus = AnsweringBus(answer, SteppedClock(start=1.0))
-        if survives < 10_000:
-            with pytest.raises(DriveError, match="axis `elbow`"):
-                make_drive().prepare(bus)
-            frames = max(frames, survives)
-        else:
-            make_drive().prepare(bus)
-            assert count > frames
-        bus.close()
+    frames = prepare_with(10_000)
+    for survives in range(frames):
+        with pytest.raises(DriveError, match="axis `elbow`"):
+            prepare_with(survives)
 
 
 @pytest.mark.parametrize("kept", [(0x1016,), ((0x1400, 5),)])
@@ -453,6 +456,36 @@ def test_wheels_turn_on_past_the_end_of_the_counter():
     first = feedback.position[0]
     drive.receive(report(ENABLED, -(2**31) + 6, 0), 0.004, feedback)
     assert feedback.position[0] - first == pytest.approx(16 * 2 * np.pi / 4096, rel=1e-3)
+
+
+@pytest.mark.parametrize("bit", range(32))
+def test_a_wrong_bit_of_a_position_does_no_lasting_harm(bit):
+    drive, feedback = make_drive(), Feedback(1)
+    for k in range(5):
+        drive.receive(report(ENABLED, 1000 + k, 0), 0.004 * k, feedback)
+    wrong = (1004 ^ 1 << bit) + 2**31 & 2**32 - 1
+    taken = drive.receive(report(ENABLED, wrong - 2**31, 0), 0.020, feedback)
+    assert taken == (bit < 30)
+    assert feedback.invalid[0] == (bit >= 30)
+    assert drive.receive(report(ENABLED, 1005, 0), 0.024, feedback)
+    expected = make_drive().scale.position(1005)
+    assert feedback.position[0] == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_stopped_node_is_prepared():
+    """Stopped nodes serve no SDO: they must be woken before they can be asked."""
+    drive = EmulatedCia402(make_axis())
+    drive.poll(0.0)
+
+    def answer(message, now):
+        drive.poll(now)
+        return [reply for _, reply in drive.receive(message, now)]
+
+    bus = AnsweringBus(answer, SteppedClock(start=1.0))
+    bus.send(frame(0x000, bytes((0x02, NODE))))
+    assert make_drive().inspect(bus)[0].finding is Finding.MISSING
+    assert {c.finding for c in make_drive().prepare(bus)} == {Finding.FOUND}
+    bus.close()
 
 
 def test_faults_and_emergencies_reach_the_feedback():
