@@ -17,6 +17,7 @@ import secrets
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,6 +180,8 @@ class Ring:
         memory[_TEXT : _TEXT + len(text)] = text
         header.release()
         ring = cls(name, memory, writer=True)
+        # A writer that forgets to close it, and ends, leaves nothing behind either.
+        weakref.finalize(ring, _forgotten, path, os.getpid())
         ring._barrier()
         ring._header[_READY] = _MAGIC
         return ring
@@ -477,6 +480,12 @@ def sweep() -> None:
             # Who still drains one has it open and does not need the name.
             if process_start(_pid_in(path.name)) < 0:
                 path.unlink(missing_ok=True)
+
+
+def _forgotten(path: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
 
 
 def _pid_in(name: str) -> int:

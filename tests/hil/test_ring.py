@@ -168,6 +168,15 @@ def test_rings_of_dead_writers_are_swept():
     assert end_writer(process) == ""
 
 
+def test_a_writer_that_forgets_to_close_leaves_nothing_behind():
+    code = WRITER.partition("k = 0")[0]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, "8"], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert ended.stderr == ""
+    assert not (ring_folder() / ended.stdout.strip()).exists()
+
+
 def test_a_ring_that_was_closed_is_gone():
     ring = Ring.create(SMALL, 4)
     reader = Ring.attach(ring.name)
