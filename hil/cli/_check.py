@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -91,27 +93,60 @@ class CheckResult:
         console.print(escape(str(self.load)))
         console.print(limits_table(self.rig, self.bound))
         console.print(checks_table(self.checks))
+        for line in cures(self.checks):
+            console.print(f"- {line}", markup=False)
         verdict = "the rig may be armed" if self.passed else "the rig may not be armed"
         console.print(f"[bold {'green' if self.passed else 'red'}]{verdict}[/]")
 
 
-def checks_table(checks: tuple[AxisCheck, ...]) -> Table:
+def checks_table(checks: Sequence[AxisCheck]) -> Table:
     """What the drives said.
 
     Parameters
     ----------
-    checks : tuple of AxisCheck
+    checks : sequence of AxisCheck
         In the order in which it was asked.
+
+    Returns
+    -------
+    rich.table.Table
+        One row for each property.
     """
     table = Table(title="Drives", title_justify="left")
-    for title in ("axis", "property", "", "rig file", "drive", "cure"):
+    for title in ("axis", "property", "", "rig file", "drive"):
         table.add_column(title)
+    before = ""
     for check in checks:
-        texts = (check.expected, check.came, check.cure)
+        name = "" if check.axis == before else check.axis
+        before = check.axis
         table.add_row(
-            check.axis, escape(check.what), MARKS[check.finding], *(escape(text) for text in texts)
+            name,
+            escape(check.what),
+            MARKS[check.finding],
+            escape(check.expected),
+            escape(check.came),
         )
     return table
+
+
+def cures(checks: Sequence[AxisCheck]) -> list[str]:
+    """What to do about properties that are not as the rig file says.
+
+    Parameters
+    ----------
+    checks : sequence of AxisCheck
+        What the drives said.
+
+    Returns
+    -------
+    list of str
+        One line for each such property.
+    """
+    return [
+        f"{check.axis}, {check.what}: {check.cure}"
+        for check in checks
+        if check.finding is not Finding.FOUND and check.cure
+    ]
 
 
 def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
@@ -123,33 +158,30 @@ def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
         The rig.
     bound : TorqueBound or None
         What the certificate says.
+
+    Returns
+    -------
+    rich.table.Table
+        One row for each axis.
     """
-    table = Table(title="Limits at the joints", title_justify="left")
-    for title in (
-        "axis",
-        "drive",
-        "torque (N m)",
-        "proved need (N m)",
-        "rate (N m/s)",
-        "speed (rad/s)",
-        "power (W)",
-        "watchdog (ms)",
-    ):
-        table.add_column(title, justify="left" if title in ("axis", "drive") else "right")
+    table = Table(title="At the joints", title_justify="left", caption_justify="left")
+    for title in ("axis", "limit (N m)", "need (N m)", "rate (N m/s)", "speed (rad/s)", "dog (ms)"):
+        table.add_column(title, justify="left" if title == "axis" else "right")
+    over = [] if bound is None else bound.exceeded(rig)
     for axis in rig.axes:
-        need = "no certificate" if bound is None else f"{bound.torque[axis.name]:.3g}"
-        if bound is not None and axis.name in bound.exceeded(rig):
-            need = f"[bold red]{need}[/]"
+        need = "" if bound is None else f"{bound.torque[axis.name]:.3g}"
         table.add_row(
             axis.name,
-            f"{axis.drive} {axis.node}",
             f"{axis.torque_limit:g}",
-            need,
+            f"[bold red]{need}[/]" if axis.name in over else need,
             f"{axis.torque_rate_limit:g}",
             f"{axis.speed_limit:g}",
-            f"{axis.power_limit:g}",
             f"{axis.watchdog * 1e3:g}",
         )
+    if bound is None:
+        table.caption = "need: no certificate says how much torque the law needs"
+    else:
+        table.caption = f"need: {bound.status} by {bound.path.name} in its box of configurations"
     return table
 
 
@@ -170,12 +202,13 @@ def check_rig(path: Path, mock: bool) -> CheckResult:
     """
     rig = load_rig(path)
     clock = SteppedClock() if mock else MonotonicClock()
-    if mock:
-        rig = mocked(rig)
-        World(rig, clock)
-    drives = make_drives(rig)
     checks: list[AxisCheck] = []
-    with open_bus(rig.bus, clock) as bus:
+    with ExitStack() as stack:
+        if mock:
+            rig = mocked(rig)
+            stack.enter_context(World(rig, clock))
+        drives = make_drives(rig)
+        bus = stack.enter_context(open_bus(rig.bus, clock))
         for drive in drives:
             checks += drive.inspect(bus)
     return CheckResult(rig, bus_load(rig, drives), tuple(checks), load_bound(rig))

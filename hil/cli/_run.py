@@ -222,11 +222,9 @@ def _ask(rig: Rig, console: Console, yes: bool) -> None:
     """Show the limits beside the certificate's bound, and ask for a yes."""
     bound = load_bound(rig)
     console.print(limits_table(rig, bound))
-    if bound is None:
-        console.print("[yellow]No certificate: nothing proves how much torque the law needs.[/]")
-    else:
+    if bound is not None:
         box = ", ".join(f"{name} {low:g} to {high:g}" for name, (low, high) in bound.ranges.items())
-        console.print(escape(f"{bound.path.name}: {bound.status} for {box}"))
+        console.print(f"box: {box}", markup=False)
         over = bound.exceeded(rig)
         if over:
             console.print(
