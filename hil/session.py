@@ -166,7 +166,13 @@ def run_session(
             )
         recorder = stack.enter_context(
             Recorder(
-                rig, layout, wishes.folder, servo=servo, clock=clock, mode=wishes.mode.name.lower()
+                rig,
+                layout,
+                wishes.folder,
+                servo=servo,
+                clock=clock,
+                mode=wishes.mode.name.lower(),
+                facts={"compiled": tick.compiled},
             )
         )
         _show(stack, rig, wishes, servo, recorder, operator, plan.duration)
