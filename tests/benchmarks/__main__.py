@@ -8,9 +8,10 @@ from collections.abc import Callable
 from tests.benchmarks._builds import ROBOTS, build_times
 from tests.benchmarks._certificates import certificate_cases, certificate_table, prove_all
 from tests.benchmarks._floating_comparisons import floating_comparisons
+from tests.benchmarks._graphs import graphs_table
 from tests.benchmarks._growth import ROUNDS, draw_growth, growth, growth_table
 from tests.benchmarks._inverse_kinematics import inverse_kinematics_table
-from tests.benchmarks._lanes import lanes_table
+from tests.benchmarks._lanes import lanes_tables
 from tests.benchmarks._many_laws import LAWS, law_comparison
 from tests.benchmarks._optional_peers import other_peers_table
 from tests.benchmarks._quantities import CASES, QUANTITIES, case, comparison, length
@@ -90,9 +91,10 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "Laws of many robots": laws,
     "Single functions": functions,
     "Other peers": lambda asked: other_peers_table(asked.rounds),
+    "Graphs": lambda asked: graphs_table(asked.report),
     "From a description to the first torque": builds,
     "Cost against joints": growing,
-    "Many worlds at once": lambda asked: lanes_table(asked.rounds),
+    "Many worlds at once": lambda asked: lanes_tables(asked.rounds),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
     "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),
 }

@@ -60,6 +60,8 @@ class Comparison:
         What is done once, if that is not a call.
     alike : bool
         Whether all give the same result; else only their times are set side by side.
+    spread : bool
+        Whether they may use all processors; else they stay on one.
     """
 
     job: str
@@ -68,6 +70,7 @@ class Comparison:
     rounds: int
     per: str = ""
     alike: bool = True
+    spread: bool = False
 
     @property
     def warm(self) -> bool:

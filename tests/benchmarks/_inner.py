@@ -29,12 +29,11 @@ from concur.codegen._sources import sources
 from tests.benchmarks._pinocchio_model import configuration, flat
 
 SOURCE = Path(__file__).with_name("_pinocchio_inner.cpp")
+ROBOT = Path(__file__).with_name("_pinocchio_robot.hpp")
 LOOP = Path(__file__).with_name("_loop.c")
 
-FLAGS = (
+COMMON = (
     "-std=c++17",
-    "-O3",
-    "-march=native",
     "-DNDEBUG",
     # As the library's own build configuration defines them.
     "-DBOOST_MPL_LIMIT_LIST_SIZE=30",
@@ -48,7 +47,10 @@ FLAGS = (
     "-fno-gnu-unique",
     "-w",
 )
-"""How the functions over Pinocchio's headers are compiled."""
+"""How whatever is over Pinocchio's headers is compiled."""
+
+FLAGS = (COMMON[0], "-O3", "-march=native", *COMMON[1:])
+"""How the functions that are timed are."""
 
 EIGEN = (
     Path("/usr/include/eigen3"),
@@ -81,7 +83,7 @@ def loop_library() -> ctypes.CDLL:
     compiler = find_compiler()
     if compiler is None:
         raise MissingError("no C compiler: install gcc or clang")
-    loaded = _compiled([*compiler.command, "-std=c99", "-O2", "-fPIC", "-shared"], LOOP)
+    loaded = compiled([*compiler.command, "-std=c99", "-O2", "-fPIC", "-shared"], LOOP)
     for name in ("time_ours", "time_theirs"):
         getattr(loaded, name).restype = ctypes.c_double
     return loaded
@@ -96,32 +98,49 @@ def headers_library() -> ctypes.CDLL:
     MissingError
         If there is no compiler or no Eigen.
     """
-    compiler = shlex.split(os.environ.get("CXX", "g++"))
-    if shutil.which(compiler[0]) is None:
-        raise MissingError("no C++ compiler: install g++, or let CXX name one")
-    loaded = _compiled([*compiler, *FLAGS, *(f"-I{place}" for place in _headers())], SOURCE)
+    loaded = compiled([*cpp_compiler(), *FLAGS, *(f"-I{p}" for p in headers())], SOURCE, ROBOT)
     loaded.robot_new.restype = ctypes.c_void_p
     return loaded
 
 
-def _compiled(command: list[str], source: Path) -> ctypes.CDLL:
-    """Compile a file, or take what was compiled from it before."""
+def cpp_compiler() -> list[str]:
+    """Find the C++ compiler.
+
+    Raises
+    ------
+    MissingError
+        If there is none.
+    """
+    command = shlex.split(os.environ.get("CXX", "g++"))
+    if shutil.which(command[0]) is None:
+        raise MissingError("no C++ compiler: install g++, or let CXX name one")
+    return command
+
+
+def compiled(
+    command: list[str], source: Path, *included: Path, linked: Sequence[str] = ()
+) -> ctypes.CDLL:
+    """Compile a file, or take what was compiled from it before; what it includes counts too."""
     version = subprocess.run([command[0], "--version"], capture_output=True, check=True).stdout
-    facts = "\0".join([*command, pin.__version__, _processor()]).encode()
-    digest = hashlib.sha256(facts + version + source.read_bytes())
+    facts = "\0".join([*command, pin.__version__, ca.__version__, _processor()]).encode()
+    texts = b"".join(path.read_bytes() for path in (source, *included))
+    digest = hashlib.sha256(facts + version + texts)
     kept = Path(tempfile.gettempdir()) / f"concur-benchmarks-{os.getuid()}"
     kept.mkdir(mode=0o700, exist_ok=True)
     made = kept / f"{digest.hexdigest()}.so"
     if not made.exists():
-        if source == SOURCE:
+        if included:
             print(
-                "compiling functions over Pinocchio's headers: about a minute, once per machine",
+                f"compiling {source.name} over Pinocchio's headers: minutes, once per machine",
                 file=sys.stderr,
                 flush=True,
             )
         built = made.with_suffix(f".{os.getpid()}")
         done = subprocess.run(
-            [*command, str(source), "-o", str(built)], capture_output=True, text=True, check=False
+            [*command, str(source), *linked, "-o", str(built)],
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if done.returncode:
             faults = [line for line in done.stderr.splitlines() if "error:" in line]
@@ -130,7 +149,14 @@ def _compiled(command: list[str], source: Path) -> ctypes.CDLL:
     return ctypes.CDLL(str(made))
 
 
-def _headers() -> list[Path]:
+def headers() -> list[Path]:
+    """Find the headers of Pinocchio and of Eigen.
+
+    Raises
+    ------
+    MissingError
+        If some are not there.
+    """
     spec = importlib.util.find_spec("pinocchio")
     places = [Path(spec.origin).parents] if spec and spec.origin else []
     prefixes = [place for parents in places for place in parents]

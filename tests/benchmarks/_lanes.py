@@ -1,4 +1,4 @@
-"""Throughput of one core: steps of the closed loop of many worlds, one by one and in lanes."""
+"""Steps of the closed loop of many worlds: one by one and in lanes; by one thread and by two."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from tests.benchmarks._timing import Measured, measure, progress
 
 WORLDS, STEP, STEPS = 48, 1e-3, 10
 ROUNDS = 60
+MANY, THREADED_ROUNDS = 3072, 30
+"""Worlds that are worth a second thread, which is started at each step."""
 
 WAYS: dict[str, Callable[[Evaluator], Batch]] = {
     "one by one": BatchMap,
@@ -29,6 +31,12 @@ WAYS: dict[str, Callable[[Evaluator], Batch]] = {
     "8 lanes": lambda step: Lanes(step, width=8),
 }
 """How the worlds are stepped: all compiled with the same flags, in a loop in C, on one thread."""
+
+THREADS: dict[str, Callable[[Evaluator], Batch]] = {
+    "one thread": lambda step: Lanes(step, width=8),
+    "two threads": lambda step: Lanes(step, width=8, threads=2),
+}
+"""How the worlds are stepped in eight lanes, on all processors."""
 
 LOOPS: dict[str, Callable[[], tuple[cc.Servo, list[Moment]]]] = {
     "free-flyer": lambda: floating()[1:],
@@ -70,25 +78,25 @@ def batch_of(robot: str, way: str) -> tuple[Batch, float]:
     """Build a way to step many worlds; how long it took, s."""
     step = step_of(robot)
     begin = time.perf_counter()
-    return WAYS[way](step), time.perf_counter() - begin
+    return {**WAYS, **THREADS}[way](step), time.perf_counter() - begin
 
 
-def stepped(robot: str, way: str) -> Run:
+def stepped(robot: str, way: str, worlds: int = WORLDS, steps: int = STEPS) -> Run:
     """Step all worlds from their starts, each towards a demand of its own."""
     batch, _ = batch_of(robot, way)
     _, states = LOOPS[robot]()
-    states = states[:WORLDS]
+    states = [states[k % WORLDS] for k in range(worlds)]
     q0, v0 = (np.array([getattr(m, name) for m in states]) for name in ("q", "v"))
     command = [
         np.repeat(np.array([getattr(m.sample, name) for m in states])[:, :, None], 3, axis=2)
         for name in ("pose", "twist", "acceleration")
     ]
-    q, v, work, pivot = q0.copy(), v0.copy(), np.zeros(WORLDS), np.zeros(WORLDS)
+    q, v, work, pivot = q0.copy(), v0.copy(), np.zeros(worlds), np.zeros(worlds)
     advance = batch.bind([q, v, work, np.array(STEP), *command], [q, v, work, pivot])
 
     def run() -> np.ndarray:
         q[:], v[:], work[:] = q0, v0, 0.0
-        for _ in range(STEPS):
+        for _ in range(steps):
             advance()
         return np.concatenate([q.ravel(), v.ravel(), work, pivot])
 
@@ -106,6 +114,15 @@ def lane_comparison(robot: str) -> Comparison:
     )
 
 
+def thread_comparison(robot: str) -> Comparison:
+    """Compare one thread with two, over many more worlds."""
+    contenders = tuple(
+        Contender(way, lambda way=way: stepped(robot, way, MANY, 1))  # type: ignore[misc]
+        for way in THREADS
+    )
+    return Comparison(f"{robot}: {MANY} worlds", contenders, MANY, THREADED_ROUNDS, spread=True)
+
+
 def rows(rounds: int | None = None) -> list[LaneRow]:
     """Measure all robots."""
     found = []
@@ -116,6 +133,29 @@ def rows(rounds: int | None = None) -> list[LaneRow]:
         builds = {way: batch_of(robot, way)[1] for way in WAYS}
         found.append(LaneRow(robot, length, builds, measured))
     return found
+
+
+def lanes_tables(rounds: int | None = None) -> str:
+    """Measure all robots: a table of lanes on one core, and one of threads."""
+    return f"{lanes_table(rounds)}\n\n{threads_table(rounds)}"
+
+
+def threads_table(rounds: int | None = None) -> str:
+    """Measure one thread and two, and write a Markdown table."""
+    lines = [
+        f"| 8 lanes, one step of one world of {MANY} | one thread | two threads "
+        "| one thread / two threads |",
+        "| --- | ---: | ---: | ---: |",
+    ]
+    for robot in LOOPS:
+        progress(f"threads, {robot}")
+        measured = measure(thread_comparison(robot), rounds)
+        one, two = measured.comparison.contenders
+        middle, low, high = measured.ratio(one, two)
+        times = duration(measured.median(one)), duration(measured.median(two))
+        gain = f"**{middle:.2f}** ({low:.2f} to {high:.2f})"
+        lines.append(f"| {robot} | {' | '.join(times)} | {gain} |")
+    return "\n".join(lines)
 
 
 def lanes_table(rounds: int | None = None) -> str:

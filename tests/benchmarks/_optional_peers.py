@@ -1,15 +1,14 @@
 """Drake, adam and urdf2casadi, where they are installed: the same functions, for some robots.
 
 They read a robot from a URDF text, which is written here. Drake computes in C++ called from
-Python; adam and urdf2casadi make CasADi graphs, which are called in CasADi's plain way and whose
-lengths are compared with ours. urdf2casadi knows arms on a fixed base only.
+Python; adam and urdf2casadi make CasADi graphs, of which adam's are called here in CasADi's plain
+way. urdf2casadi knows arms on a fixed base only.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import tempfile
-from collections.abc import Callable
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -27,7 +26,6 @@ from tests.benchmarks._quantities import (
     Calls,
     Case,
     case,
-    length,
     ours,
     through,
 )
@@ -37,13 +35,20 @@ from tests.benchmarks._timing import measure
 ROBOTS = "free-flyer, 6 joints", "the same without structural zeros", "24 joints"
 """Robots that are compared: on a free base, with one arm."""
 
-PEERS = {"drake": "pydrake", "adam-robotics": "adam", "urdf2casadi": "urdf2casadi"}
-"""Module of each distribution."""
+PEERS = {
+    "drake": ("pydrake",),
+    "adam-robotics": ("adam", "liecasadi"),  # the latter by its extra `casadi`
+    "urdf2casadi": ("urdf2casadi",),
+}
+"""Modules of each distribution."""
+
+TIMED = "drake", "adam-robotics"
+"""Those that take robots on a free base."""
 
 
 def installed() -> list[str]:
     """Which of them are there."""
-    return [name for name, module in PEERS.items() if importlib.util.find_spec(module)]
+    return [name for name, modules in PEERS.items() if all(map(importlib.util.find_spec, modules))]
 
 
 def urdf(robot: cc.Mechanism) -> str:
@@ -141,7 +146,7 @@ class DrakeFunctions:
 class AdamFunctions:
     """The functions as adam's CasADi graphs, with the base's twist in its own axes, as ours."""
 
-    quantities = "mass_matrix", "bias", "momentum_matrix"
+    quantities = tuple(QUANTITIES)
 
     def __init__(self, made: Case) -> None:
         import adam
@@ -157,28 +162,17 @@ class AdamFunctions:
             gravity = np.array([*robot.gravity, 0.0, 0.0, 0.0])
             kinematics = KinDynComputations(str(path), joints, gravity=gravity)
         kinematics.set_frame_velocity_representation(adam.Representations.BODY_FIXED_REPRESENTATION)
+        jacobian = kinematics.jacobian_fun(made.hand)
+        change = kinematics.jacobian_dot_fun(made.hand)
+        state = change.sx_in()
+        results = jacobian(*state[:2]), change(*state) @ ca.vertcat(*state[2:])
         self.functions: dict[str, ca.Function] = {
             "mass_matrix": kinematics.mass_matrix_fun(),
             "bias": kinematics.bias_force_fun(),
+            "forward_dynamics": kinematics.aba_fun(),
             "momentum_matrix": kinematics.centroidal_momentum_matrix_fun(),
+            "motion": ca.Function("motion", state, results, {"cse": True}),
         }
-
-    def graph(self, quantity: str) -> ca.Function:
-        """The library's graph of scalars, its common parts shared."""
-        expanded = self.functions[quantity].expand()
-        symbols = expanded.sx_in()
-        return ca.Function(quantity, symbols, expanded.call(symbols), {"cse": True})
-
-    def mass_matrix(self, pose: np.ndarray, angles: np.ndarray) -> ca.DM:
-        return self.functions["mass_matrix"](pose, angles)
-
-    def bias(
-        self, pose: np.ndarray, angles: np.ndarray, base: np.ndarray, rates: np.ndarray
-    ) -> ca.DM:
-        return self.functions["bias"](pose, angles, base, rates)
-
-    def momentum_matrix(self, pose: np.ndarray, angles: np.ndarray) -> ca.DM:
-        return self.functions["momentum_matrix"](pose, angles)
 
 
 @cache
@@ -203,22 +197,24 @@ def drake_run(name: str, quantity: str) -> Run:
     return through(getattr(library, quantity), calls)
 
 
-def adam_arguments(q: np.ndarray, v: np.ndarray | None = None) -> tuple[np.ndarray, ...]:
+def adam_arguments(
+    q: np.ndarray, v: np.ndarray | None = None, *torques: np.ndarray
+) -> tuple[np.ndarray, ...]:
     """Our state as adam takes it."""
     pose = np.eye(4)
     pose[:3, :3], pose[:3, 3] = Rotation.from_quat(q[3:7]).as_matrix(), q[:3]
-    return (pose, q[7:]) if v is None else (pose, q[7:], v[:6], v[6:])
+    return (pose, q[7:]) if v is None else (pose, q[7:], v[:6], v[6:], *torques)
 
 
 def adam_run(name: str, quantity: str) -> Run:
     """Call a function of adam in all states."""
-    function: Callable[..., ca.DM] = getattr(adam(name), quantity)
+    function = adam(name).functions[quantity]
     calls = [adam_arguments(*numbers) for numbers in case(name).calls(quantity)]
 
     def run() -> np.ndarray:
         for numbers in calls:
             result = function(*numbers)
-        return np.array(result)
+        return np.array(result[0] if isinstance(result, tuple) else result)
 
     return run
 
@@ -228,10 +224,11 @@ def in_our_coordinates(name: str, quantity: str, library: str) -> list[np.ndarra
     robot = case(name).robot
     q, *rest = case(name).calls(quantity)[0]
     if library == "adam":
-        found = np.array(getattr(adam(name), quantity)(*adam_arguments(q, *rest)))
+        results = adam(name).functions[quantity].call(list(adam_arguments(q, *rest)))
+        found = [np.array(result) for result in results]
         if quantity == "momentum_matrix":  # in the base's axes there
-            found = np.kron(np.eye(2), adam_arguments(q)[0][:3, :3]) @ found
-        return [found[:, 0] if quantity == "bias" else found]
+            found = [np.kron(np.eye(2), adam_arguments(q)[0][:3, :3]) @ found[0]]
+        return [part[:, 0] if part.shape[1] == 1 else part for part in found]
     functions = drake(name)
     turn, own = functions.turned(q), functions.configuration(q)
     v = rest[0] if rest else np.zeros(robot.nv)
@@ -290,38 +287,17 @@ def fixed_arm() -> cc.Mechanism:
     return cc.Mechanism("fixed_arm", [cc.Body(base.name, cc.joints.Fixed()), *arm])
 
 
-def urdf2casadi_graphs() -> dict[str, tuple[ca.Function, ca.Function]]:
-    """Graphs of an arm on a base that stands still, by quantity: ours, and urdf2casadi's."""
-    from urdf2casadi.urdfparser import URDFparser
-
-    robot = fixed_arm()
-    parser = URDFparser()
-    parser.from_string(urdf(robot))
-    root, tip = robot.bodies[0].name, robot.bodies[-1].name
-    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
-    mass = parser.get_inertia_matrix_crba(root, tip)
-    bias = parser.get_coriolis_rnea(root, tip)
-    return {
-        "mass_matrix": (_shared([q], robot.mass_matrix(q)), _shared([q], mass(q))),
-        "bias": (_shared([q, v], robot.bias(q, v)), _shared([q, v], bias(q, v))),
-    }
-
-
-def _shared(inputs: list[ca.SX], result: ca.SX) -> ca.Function:
-    return ca.Function("graph", inputs, [ca.densify(result)], {"cse": True})
-
-
 def other_peers_table(rounds: int | None) -> str:
-    """Times and lengths of graphs beside those of the peers that are installed."""
-    known = installed()
+    """Times beside those of the peers that are installed."""
+    known = [name for name in TIMED if name in installed()]
     if not known:
-        return f"Not installed here: {', '.join(PEERS)}."
+        return f"Not installed here: {', '.join(TIMED)}."
     told = ", ".join(f"{name} {version(name)}" for name in known)
     lines = [
         f"With {told}.",
         "",
-        "| robot | function | ours | over Drake | adam | instructions | of adam | of urdf2casadi |",
-        "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| robot | function | ours | over Drake | adam |",
+        "| --- | --- | ---: | ---: | ---: |",
     ]
     for name in ROBOTS:
         for quantity, title in QUANTITIES.items():
@@ -332,20 +308,11 @@ def other_peers_table(rounds: int | None) -> str:
                 continue
             for library in by:
                 check(name, quantity, library)
-            theirs = adam(name).graph(quantity).n_instructions() if "adam" in by else ""
             cells = [
                 name,
                 title,
                 duration(result.median(mine)),
                 *(beside(result, mine, by[p]) if p in by else "" for p in ("Drake", "adam")),
-                str(length(case(name), quantity)),
-                str(theirs),
-                "",
             ]
-            lines.append(f"| {' | '.join(cells)} |")
-    if "urdf2casadi" in known:
-        for quantity, (own, other) in urdf2casadi_graphs().items():
-            counts = str(own.n_instructions()), "", str(other.n_instructions())
-            cells = ["arm of 6 joints, base fixed", QUANTITIES[quantity], "", "", "", *counts]
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)

@@ -1,8 +1,8 @@
 // Functions over Pinocchio's headers, written as a user of C++ would for speed. Everything works on
 // memory that is allocated once.
 
-#include <pinocchio/spatial.hpp>
-#include <pinocchio/multibody.hpp>
+#include "_pinocchio_robot.hpp"
+
 #include <pinocchio/algorithm/aba.hpp>
 #include <pinocchio/algorithm/centroidal.hpp>
 #include <pinocchio/algorithm/crba.hpp>
@@ -29,10 +29,6 @@ struct Robot {
   Eigen::VectorXd v;
 };
 
-pinocchio::SE3 placement(const double* numbers) {  // translation, then rotation by columns
-  return {Eigen::Map<const Eigen::Matrix3d>(numbers + 3), Eigen::Map<const Eigen::Vector3d>(numbers)};
-}
-
 pinocchio::SE3 pose(const double* numbers) {
   return {Eigen::Map<const Eigen::Quaterniond>(numbers + 3).toRotationMatrix(),
           Eigen::Map<const Eigen::Vector3d>(numbers)};
@@ -42,32 +38,17 @@ pinocchio::SE3 pose(const double* numbers) {
 
 #define VISIBLE extern "C" __attribute__((visibility("default")))
 
-// Of each joint: its kind, its parent, its placement (12), and the inertia of its body (10): mass,
-// centre of mass, moments about that by columns of the upper triangle.
 VISIBLE void* robot_new(int count, const char* kinds, const int* parents, const double* placements,
                         const double* inertias, const double* gravity, int joint,
                         const double* hand, const double* law) {
   auto* robot = new Robot;
-  pinocchio::Model& model = robot->model;
-  model.gravity.linear() = Eigen::Map<const Eigen::Vector3d>(gravity);
-  for (int i = 0; i < count; ++i) {
-    const pinocchio::SE3 place = placement(placements + 12 * i);
-    const std::string name = std::to_string(i);
-    const pinocchio::JointIndex parent = parents[i];
-    switch (kinds[i]) {
-      case 'F': model.addJoint(parent, pinocchio::JointModelFreeFlyer(), place, name); break;
-      case 'P': model.addJoint(parent, pinocchio::JointModelPlanar(), place, name); break;
-      case 'X': model.addJoint(parent, pinocchio::JointModelRX(), place, name); break;
-      case 'Y': model.addJoint(parent, pinocchio::JointModelRY(), place, name); break;
-      case 'Z': model.addJoint(parent, pinocchio::JointModelRZ(), place, name); break;
-      default: delete robot; return nullptr;
-    }
-    const double* own = inertias + 10 * i;
-    const pinocchio::Symmetric3 moments(own[4], own[5], own[6], own[7], own[8], own[9]);
-    model.appendBodyToJoint(
-        i + 1, pinocchio::Inertia(own[0], Eigen::Map<const Eigen::Vector3d>(own + 1), moments),
-        pinocchio::SE3::Identity());
+  try {
+    robot->model = robot_of(count, kinds, parents, placements, inertias, gravity);
+  } catch (const std::invalid_argument&) {
+    delete robot;
+    return nullptr;
   }
+  const pinocchio::Model& model = robot->model;
   robot->data = pinocchio::Data(model);
   robot->joint = joint;
   robot->hand = placement(hand);

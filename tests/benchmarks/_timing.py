@@ -7,7 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,7 +60,7 @@ def measure(comparison: Comparison, rounds: int | None = None) -> Measured:
     gc.collect()
     gc.disable()
     try:
-        with on_one_processor():
+        with nullcontext() if comparison.spread else on_one_processor():
             times = [
                 [_seconds(run, comparison.warm) for run in runs]
                 for _ in range(rounds or comparison.rounds)

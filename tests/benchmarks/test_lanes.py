@@ -3,7 +3,16 @@
 import numpy as np
 import pytest
 
-from tests.benchmarks._lanes import LOOPS, WAYS, batch_of, lane_comparison, lanes_table
+from tests.benchmarks._lanes import (
+    LOOPS,
+    THREADS,
+    WAYS,
+    batch_of,
+    lane_comparison,
+    lanes_table,
+    thread_comparison,
+    threads_table,
+)
 
 
 @pytest.mark.slow
@@ -19,4 +28,20 @@ def test_all_ways_give_the_same_worlds(compiler, robot):
 @pytest.mark.slow
 def test_table_has_a_line_for_each_robot(compiler):
     lines = lanes_table(rounds=2).splitlines()
+    assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {robot}" for robot in LOOPS]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("robot", LOOPS)
+def test_two_threads_give_the_same_worlds_to_the_bit(compiler, robot):
+    comparison = thread_comparison(robot)
+    assert comparison.spread
+    one, two = [contender.prepare() for contender in comparison.contenders]
+    np.testing.assert_array_equal(two(), one())
+    assert [batch_of(robot, way)[0].threads for way in THREADS] == [1, 2]
+
+
+@pytest.mark.slow
+def test_table_of_threads_has_a_line_for_each_robot(compiler):
+    lines = threads_table(rounds=2).splitlines()
     assert [line.split(" | ")[0] for line in lines[2:]] == [f"| {robot}" for robot in LOOPS]
