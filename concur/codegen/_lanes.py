@@ -52,6 +52,11 @@ class Lanes(Batch):
     ShapeError
         If the width or the number of threads is none.
 
+    Notes
+    -----
+    The law of a servo in many states is ``Lanes(concur.control.tick_function(servo))``, a step of
+    its closed loop ``Lanes(concur.simulation.step_function(servo, plant, "rk4", held=False))``.
+
     Examples
     --------
     >>> import casadi as ca, numpy as np
