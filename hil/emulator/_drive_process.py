@@ -88,10 +88,10 @@ def run_drive(job: DriveJob, plant: Block, block: Block, begin: Block, orders: C
         Where faults are commanded.
     """
     stopped = Stopped(job.parent)
-    hurry(job.priority)
     bus = can.Bus(**job.bus)
     try:
         runner = _Runner(job, plant, block, begin, bus, orders)
+        hurry(job.priority)
         try:
             runner.run(stopped)
         finally:

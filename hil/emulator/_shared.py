@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import gc
 import os
 import signal
 import sys
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-TRIES = 1000
+TRIES = 100
 """Readings after which a writer that stopped halfway is no longer waited for."""
 
 ORPHAN_CHECK = 0.05
@@ -202,6 +203,8 @@ def hurry(priority: int) -> bool:
     bool
         Whether it was granted.
     """
+    gc.collect()
+    gc.freeze()  # what is there stays; looking through it takes longer than a step
     if not priority or not hasattr(os, "sched_setscheduler"):
         return False
     try:
