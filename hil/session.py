@@ -101,6 +101,7 @@ def run_session(
     wishes: Wishes,
     servo: Servo | None = None,
     progress: Callable[[str, float], Any] | None = None,
+    controller: type[Controller] = Controller,
 ) -> Result:
     """Run a rig, from opening the bus to closing the record.
 
@@ -114,6 +115,8 @@ def run_session(
         Servo of the rig's task, if it has been built already.
     progress : callable, optional
         Called with what is being done before the run, and the share of it that is done.
+    controller : type
+        Class of the loop, `Controller` or one derived from it.
 
     Returns
     -------
@@ -176,7 +179,7 @@ def run_session(
             )
         )
         _show(stack, rig, wishes, servo, recorder, operator, plan.duration)
-        controller = Controller(
+        loop = controller(
             rig,
             servo,
             tick,
@@ -190,7 +193,7 @@ def run_session(
             recording=_keeping(recorder, mock),
             resets=wishes.resets,
         )
-        outcome = controller.run()
+        outcome = loop.run()
         outcome.quality.unrecorded = recorder.lost
         recorder.stop(outcome.reason.name, outcome.quality.to_dict())
     return Result(outcome, recorder.folder, recorder.recorded, recorder.complete)

@@ -1,0 +1,164 @@
+"""What a cycle of the rig's loop costs its controller, against drives in processes of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hil.controller import Controller, Mode, Outcome
+from hil.emulator import EmulatorProcesses
+from hil.quality import Histogram
+from hil.rig import Rig, load_rig
+from hil.session import Wishes, run_session
+from tests.benchmarks._timing import progress
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RIGS = {
+    "rover, 5 axes, CiA 402": EXAMPLES / "rover_rig" / "rig.toml",
+    "rover, 5 axes, MIT": EXAMPLES / "rover_rig" / "rig_mit.toml",
+    "free-flyer, 6 axes, CiA 402": EXAMPLES / "floater_rig" / "rig.toml",
+}
+LENGTH = 20.0
+"""Length of each run, s."""
+
+STAGES = {
+    "_estimate": "state",
+    "_law": "tick",
+    "_judge": "guard",
+    "_fill_row": "record",
+}
+"""Methods of the controller that are timed by themselves."""
+
+
+@dataclass(frozen=True)
+class RigRow:
+    """One run of a rig.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    outcome : Outcome
+        How it went.
+    stages : dict of str to Histogram
+        Times of parts of the cycle.
+    """
+
+    rig: Rig
+    outcome: Outcome
+    stages: dict[str, Histogram]
+
+    @property
+    def share(self) -> float:
+        """Median of the controller's own computing as a share of the period."""
+        return self.outcome.quality.compute.quantile(0.5) * self.rig.loop.rate
+
+
+class _Timed(Controller):
+    """The controller, with a stop watch round some of its methods."""
+
+    stages: dict[str, Histogram]
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.stages = {}
+        for method, name in STAGES.items():
+            self.stages[name] = Histogram()
+            setattr(self, method, _watched(getattr(self, method), self.stages[name]))
+        _LAST.append(self)
+
+
+_LAST: list[_Timed] = []
+
+
+def _watched(method: Callable[..., Any], into: Histogram) -> Callable[..., Any]:
+    def watched(*given: Any) -> Any:
+        before = time.perf_counter()
+        result = method(*given)
+        into.add(time.perf_counter() - before)
+        return result
+
+    return watched
+
+
+def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow:
+    """Run an example against an emulated rig.
+
+    Parameters
+    ----------
+    path : Path
+        Rig file.
+    length : float
+        Length of the run, s.
+    emulated : bool
+        Whether drives are processes on the rig's bus; else all in this process and in simulated
+        time.
+    """
+    rig = load_rig(path)
+    rig = dataclasses.replace(rig, bus=_own_port(rig))
+    with tempfile.TemporaryDirectory() as folder:
+        wishes = Wishes(
+            Mode.DRIVE if emulated else Mode.MOCK,
+            duration=length,
+            folder=Path(folder) / "record",
+            heartbeat="auto",
+            emulated=True,
+        )
+        if emulated:
+            with EmulatorProcesses(rig):
+                result = run_session(rig, wishes, controller=_Timed)
+        else:
+            result = run_session(rig, wishes, controller=_Timed)
+    return RigRow(rig, result.outcome, _LAST.pop().stages)
+
+
+def _own_port(rig: Rig) -> Any:
+    """Another port, so that a rig that is emulated elsewhere is not met."""
+    options = dict(rig.bus.options)
+    options["port"] = 20000 + time.monotonic_ns() % 20000
+    return dataclasses.replace(rig.bus, options=options)
+
+
+def rig_table() -> str:
+    """Table of all example rigs."""
+    head = (
+        "| rig | cycles | late | lost | lateness: median, 99.9 % | compute: median, 99.9 % "
+        "| of the period | state | tick | guard | record | transfer |"
+    )
+    lines = [head, "| --- |" + " ---: |" * 11]
+    for name, path in RIGS.items():
+        progress(f"rig, {name}")
+        row = run_rig(path)
+        quality = row.outcome.quality
+        parts = [
+            name,
+            str(quality.cycles),
+            str(quality.late + quality.skipped),
+            str(quality.lost),
+            _two(quality.lateness),
+            _two(quality.compute),
+            f"{row.share:.1%}",
+            *(_median(row.stages[stage]) for stage in ("state", "tick", "guard", "record")),
+            _median(quality.transfer),
+        ]
+        lines.append("| " + " | ".join(parts) + " |")
+    words = (
+        f"Runs of {LENGTH:g} s in real time, drives in processes of their own on a multicast bus "
+        "of this machine, 250 Hz. *Compute* is all that the controller does in a cycle but for "
+        "waiting and for *transfer*, the time in python-can for sending and receiving; *tick* "
+        "includes the tracking error, *guard* the policies. In microseconds."
+    )
+    return "\n".join([words, "", *lines])
+
+
+def _median(histogram: Histogram) -> str:
+    return f"{histogram.quantile(0.5) * 1e6:.0f}"
+
+
+def _two(histogram: Histogram) -> str:
+    return f"{_median(histogram)}, {histogram.quantile(0.999) * 1e6:.0f}"
