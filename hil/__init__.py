@@ -9,9 +9,109 @@ Stops are named as in IEC 60204-1. Software offers category 1 (damp, then remove
 category 2 (hold under power). Category 0, the immediate removal of power, must be wired: no
 program may be trusted with it.
 
-This version holds the command line only, which says so; it sends nothing to any drive.
+The names below are imported when they are asked for, and need the extra `rig`. The manual is
+docs/rig.md; the command line is `concur-rig`.
+
+Examples
+--------
+>>> rig = hil.load_rig("examples/rover_rig/rig.toml")
+>>> rig.loop.rate
+250.0
+>>> result = hil.run_session(rig, hil.Wishes(hil.Mode.MOCK, duration=1.0))
+>>> result.outcome.reason.name
+'END'
 """
 
 from __future__ import annotations
 
-__all__: list[str] = []
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from hil import errors
+    from hil.controller import Controller, Mode, Outcome
+    from hil.drives import Drive, register_drive
+    from hil.emulator import EmulatorProcesses, Fault, FaultKind, World
+    from hil.estimator import Estimator
+    from hil.figures import write_report
+    from hil.guard import Flag, Limits, Verdict, judge
+    from hil.latch import Latch, Reason, State
+    from hil.operator import OperatorSender
+    from hil.pose_source import PoseSender
+    from hil.record import Record
+    from hil.rig import Rig, load_rig
+    from hil.session import Result, Wishes, run_session
+
+_PLACES = {
+    "Controller": "controller",
+    "Drive": "drives",
+    "EmulatorProcesses": "emulator",
+    "Estimator": "estimator",
+    "Fault": "emulator",
+    "FaultKind": "emulator",
+    "Flag": "guard",
+    "Latch": "latch",
+    "Limits": "guard",
+    "Mode": "controller",
+    "OperatorSender": "operator",
+    "Outcome": "controller",
+    "PoseSender": "pose_source",
+    "Reason": "latch",
+    "Record": "record",
+    "Result": "session",
+    "Rig": "rig",
+    "State": "latch",
+    "Verdict": "guard",
+    "Wishes": "session",
+    "World": "emulator",
+    "judge": "guard",
+    "load_rig": "rig",
+    "register_drive": "drives",
+    "run_session": "session",
+    "write_report": "figures",
+}
+
+__all__ = [
+    "Controller",
+    "Drive",
+    "EmulatorProcesses",
+    "Estimator",
+    "Fault",
+    "FaultKind",
+    "Flag",
+    "Latch",
+    "Limits",
+    "Mode",
+    "OperatorSender",
+    "Outcome",
+    "PoseSender",
+    "Reason",
+    "Record",
+    "Result",
+    "Rig",
+    "State",
+    "Verdict",
+    "Wishes",
+    "World",
+    "errors",
+    "judge",
+    "load_rig",
+    "register_drive",
+    "run_session",
+    "write_report",
+]
+
+
+def __getattr__(name: str) -> object:
+    """Import a name when it is asked for: the recorder's process needs none, and starts soon."""
+    if name == "errors":
+        return import_module("hil.errors")
+    if name not in _PLACES:
+        raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+    try:
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    except ImportError:
+        from hil._extras import require_extra
+
+        require_extra()  # says which library is missing, if one is
+        raise

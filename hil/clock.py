@@ -21,7 +21,13 @@ class Clock(Protocol):
         ...
 
     def sleep_until(self, instant: float) -> None:
-        """Return at `instant` or, if that has passed, at once."""
+        """Return at `instant` or, if that has passed, at once.
+
+        Parameters
+        ----------
+        instant : float
+            Instant of this clock, s.
+        """
         ...
 
 
@@ -44,7 +50,13 @@ class MonotonicClock:
         return time.monotonic_ns() * 1e-9
 
     def sleep_until(self, instant: float) -> None:
-        """Return at `instant` or, if that has passed, at once."""
+        """Return at `instant` or, if that has passed, at once.
+
+        Parameters
+        ----------
+        instant : float
+            Instant of this clock, s.
+        """
         pause = instant - self.now() - self.spin
         if pause > 0.0:
             time.sleep(pause)
@@ -76,7 +88,13 @@ class SteppedClock:
         return self._now
 
     def sleep_until(self, instant: float) -> None:
-        """Move to `instant`, unless it has passed."""
+        """Move to `instant`, unless it has passed.
+
+        Parameters
+        ----------
+        instant : float
+            Instant of this clock, s.
+        """
         if instant > self._now:
             self._now = instant
         if self.advance is not None:

@@ -97,6 +97,11 @@ def facts_of(rig: Rig, outputs: tuple[tuple[str, int], ...], mode: str, duration
         Name of the mode.
     duration : float
         Length of the run, s.
+
+    Returns
+    -------
+    Facts
+        What does not change during the run.
     """
     return Facts(
         f"{rig.name}, {mode}",
@@ -144,6 +149,11 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
         The last row by names, as `Layout.views` gives it.
     hint : str
         What the person may do.
+
+    Returns
+    -------
+    rich.console.RenderableType
+        Something to print.
     """
     from rich.console import Group
     from rich.panel import Panel

@@ -207,6 +207,11 @@ def coordinates(group: str) -> tuple[str, ...]:
     ----------
     group : str
         Name of the group.
+
+    Returns
+    -------
+    tuple of str
+        One for each coordinate.
     """
     linear, angular = ("x", "y", "z"), ("rx", "ry", "rz")
     return {

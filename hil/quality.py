@@ -15,7 +15,7 @@ BINS = 4000
 class Histogram:
     """Durations counted by the microsecond; takes no memory as a run gets longer.
 
-    Attributes
+    Parameters
     ----------
     counts : numpy.ndarray
         Shape (BINS,); entry k counts durations from k to k + 1 us, the last all above.
@@ -27,18 +27,29 @@ class Histogram:
     largest: float = 0.0
 
     def add(self, duration: float) -> None:
-        """Count one duration, s; what is no number counts as the longest."""
+        """Count one duration; what is no number counts as the longest.
+
+        Parameters
+        ----------
+        duration : float
+            How long something took, s.
+        """
         self.largest = max(self.largest, duration)
         place = int(duration * 1e6) if 0.0 <= duration < BINS * 1e-6 else BINS - 1
         self.counts[0 if duration < 0.0 else place] += 1
 
     def quantile(self, share: float) -> float:
-        """Duration that a share of all stays below, s; NaN if there is none.
+        """Duration that a share of all stays below.
 
         Parameters
         ----------
         share : float
             0.5 for the median.
+
+        Returns
+        -------
+        float
+            The duration, s; NaN if there is none.
         """
         total = int(self.counts.sum())
         if not total:
@@ -53,7 +64,7 @@ class Histogram:
 class Quality:
     """Counters of a run.
 
-    Attributes
+    Parameters
     ----------
     cycles : int
         Cycles that ran.

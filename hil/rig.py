@@ -41,6 +41,12 @@ class Axis:
         Kind of drive: "cia402", "mit", or a registered one.
     node : int
         Node number on the bus (CANopen), or identifier of the drive (MIT).
+    torque_limit : float
+        Largest torque at the joint, N m (N).
+    torque_rate_limit : float
+        Largest change of it, N m / s (N / s).
+    speed_limit : float
+        Largest joint speed, rad/s (m/s).
     gear : float
         Motor turns per joint turn (motor radians per metre on a linear axis), above zero. What
         counts is the shaft that the drive reports: that of the gearbox for a drive with its own.
@@ -61,12 +67,6 @@ class Axis:
         Encoder counts per motor turn (CiA 402); 0 for kinds that report radians.
     offset : float
         Joint position at encoder zero, rad (m).
-    torque_limit : float
-        Largest torque at the joint, N m (N).
-    torque_rate_limit : float
-        Largest change of it, N m / s (N / s).
-    speed_limit : float
-        Largest joint speed, rad/s (m/s).
     position_limits : (float, float)
         Range of the joint, rad (m); infinite for wheels.
     power_limit : float
@@ -332,8 +332,20 @@ class Rig:
         What is to be tracked, with which gains.
     axes : tuple of Axis
         One for each control, in the order of the robot's controls.
-    bus, loop, policies, operator, estimator, recorder, emulator
-        The parts of the file of these names.
+    bus : BusSettings
+        Adapter and bit rate.
+    loop : LoopSettings
+        Rate, and what is asked of the operating system.
+    policies : Policies
+        What is done about failing cycles, and how the rig stops.
+    operator : OperatorSettings
+        Where the stop button's datagrams arrive.
+    estimator : EstimatorSettings
+        How positions become a state.
+    recorder : RecorderSettings
+        Where records go.
+    emulator : EmulatorSettings
+        How the emulated rig differs from a perfect one.
     pose : PoseSettings or None
         External pose source, if there is one.
     certificate : Path or None

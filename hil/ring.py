@@ -80,10 +80,17 @@ def process_start(pid: int) -> int:
 class Ring:
     """Rows of the last seconds; made by `create`, or opened for reading by `attach`.
 
-    Attributes
+    Parameters
     ----------
     name : str
         Name under which others attach.
+    memory : mmap.mmap
+        The memory that they share.
+    writer : bool
+        Whether this one writes.
+
+    Attributes
+    ----------
     row : numpy.ndarray
         Row to fill, shape (width,): always the same array, so that views of it may be kept. Of the
         writer only.

@@ -30,6 +30,11 @@ def color(name: str) -> tuple[int, int, int]:
     ----------
     name : str
         As Matplotlib takes it.
+
+    Returns
+    -------
+    (int, int, int)
+        Red, green, blue.
     """
     from matplotlib.colors import to_rgb
 

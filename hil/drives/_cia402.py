@@ -66,8 +66,12 @@ class Cia402Drive(Drive):
 
     Parameters
     ----------
-    axis, index, rig
-        See `Drive`.
+    axis : Axis
+        The axis as the rig file describes it.
+    index : int
+        Its place among the axes.
+    rig : Rig
+        The whole rig.
 
     Attributes
     ----------
@@ -117,7 +121,18 @@ class Cia402Drive(Drive):
 
     @classmethod
     def opening_frames(cls, rig: Rig) -> tuple[can.Message, ...]:
-        """SYNC, and the heartbeat of the host as an operational node."""
+        """SYNC, and the heartbeat of the host as an operational node.
+
+        Parameters
+        ----------
+        rig : Rig
+            The whole rig.
+
+        Returns
+        -------
+        tuple of can.Message
+            The two frames.
+        """
         return (
             can.Message(arbitration_id=SYNC_IDENTIFIER, is_extended_id=False),
             can.Message(arbitration_id=0x700 + HOST_NODE, data=b"\x05", is_extended_id=False),
@@ -236,6 +251,16 @@ class Cia402Drive(Drive):
 
         Nothing that an earlier run wrote is relied upon: a drive that was power-cycled in between
         has lost it. A fault that the drive has is left alone; the loop reports and resets it.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+
+        Returns
+        -------
+        list of AxisCheck
+            What the drive says, and what is in force now.
 
         Raises
         ------

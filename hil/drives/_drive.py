@@ -208,7 +208,18 @@ class Drive(ABC):
 
     @classmethod
     def opening_frames(cls, rig: Rig) -> tuple[can.Message, ...]:
-        """Frames sent once at the start of each cycle for all axes of this kind, such as SYNC."""
+        """Frames sent once at the start of each cycle for all axes of this kind, such as SYNC.
+
+        Parameters
+        ----------
+        rig : Rig
+            The whole rig.
+
+        Returns
+        -------
+        tuple of can.Message
+            None by default.
+        """
         return ()
 
     @abstractmethod
@@ -217,6 +228,11 @@ class Drive(ABC):
 
         Nothing is written. Where a protocol has no other question, a command without torque is
         the question; so nobody else should be driving.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
 
         Returns
         -------
@@ -228,6 +244,11 @@ class Drive(ABC):
     @abstractmethod
     def prepare(self, bus: Bus) -> list[AxisCheck]:
         """Inspect, then write what the loop needs: watchdog, mapping, limits; waits.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
 
         Returns
         -------
@@ -282,4 +303,10 @@ class Drive(ABC):
 
     @abstractmethod
     def release(self, bus: Bus) -> None:
-        """Leave the drive without torque and out of the loop; never raises, waits little."""
+        """Leave the drive without torque and out of the loop; never raises, waits little.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+        """

@@ -156,8 +156,12 @@ class MitDrive(Drive):
 
     Parameters
     ----------
-    axis, index, rig
-        See `Drive`.
+    axis : Axis
+        The axis as the rig file describes it.
+    index : int
+        Its place among the axes.
+    rig : Rig
+        The whole rig.
 
     Attributes
     ----------
@@ -210,11 +214,23 @@ class MitDrive(Drive):
     # -- in the loop ---------------------------------------------------------------------------
 
     def command(self, wanted: Wanted, torque: float) -> can.Message:
-        """See `Drive.command`.
+        """Frame of this cycle.
 
         Motor mode is entered while READY is wanted, never while torque is: a drive that has left
         it stays off. Drives keep the torque of their last command, so commands without any
         stand before and between the frames that enter and leave.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            What the drive shall do. With anything but TORQUE the frame asks for no torque.
+        torque : float
+            Torque at the joint, N m (N on a linear axis); finite, within limits.
+
+        Returns
+        -------
+        can.Message
+            A message that is reused: send it before the next call.
         """
         data = self._message.data
         if wanted is Wanted.TORQUE:
@@ -345,6 +361,16 @@ class MitDrive(Drive):
 
     def prepare(self, bus: Bus) -> list[AxisCheck]:
         """Inspect, then prove the watchdog by silence at zero torque.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+
+        Returns
+        -------
+        list of AxisCheck
+            What the drive says, and what its watchdog does.
 
         Raises
         ------
