@@ -24,7 +24,7 @@ from hil.errors import ArmError
 from hil.estimator import Estimator
 from hil.feedback import Feedback
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
-from hil.latch import Action, Latch, Reason, State
+from hil.latch import Action, Latch, Phase, Reason, State
 from hil.quality import Quality
 from hil.realtime import Granted, realtime
 from hil.rig import Policy
@@ -47,6 +47,9 @@ PATIENCE = 3.0
 
 OPERATOR_PATIENCE = 30.0
 """Time that a person may take to hold the deadman, s."""
+
+HOLDING = 1.0
+"""Time for which a stop of category 2 holds where there is no operator to end it, s."""
 
 RESET_CYCLES = 50
 """Cycles for which a fault reset is asked of the drives, where it is wanted."""
@@ -215,6 +218,7 @@ class Controller:
         self._anchor = np.zeros(n)
         self._ages = np.full(n, np.inf)
         self._seen = [0] * n
+        self._absent = [0] * n  # cycles in a row without a report, by axis
         self._error = np.full(servo.size, np.nan)
         self._last_error = np.full(servo.size, np.nan)
         self._lost = _Failing(Reason.LOST, rig.policies.lost)
@@ -222,6 +226,7 @@ class Controller:
         self._signal = 0
         self._armed = self._elapsed = float("nan")
         self._transfer = self._waited = 0.0
+        self._missed = 0  # deadlines since the cycle before that had no cycle
         self._tick_status, self._flags = TickStatus.OK, Flag.NONE
         self._index = 0
 
@@ -316,6 +321,7 @@ class Controller:
             if behind > period:
                 missed = int(behind / period)
                 self.quality.skipped += missed
+                self._missed = missed
                 self._index += missed
                 deadline += missed * period
 
@@ -325,8 +331,9 @@ class Controller:
             return
         clock, period = self.clock, self.rig.loop.period
         for _ in range(self.rig.policies.postlude):
-            with suppress(Exception):
-                self._send(Wanted.OFF, self._still)
+            for drive in self.drives:  # one that fails does not keep the others from their frames
+                with suppress(Exception):
+                    self.bus.send(drive.command(Wanted.OFF, 0.0))
             with suppress(Exception):
                 clock.sleep_until(clock.now() + period)
         for drive in self.drives:
@@ -402,7 +409,10 @@ class Controller:
         feedback = self.feedback
         np.subtract(now, feedback.time, out=self._ages)
         counts = feedback.count.tolist()
-        lost = sum(count == before for count, before in zip(counts, self._seen, strict=True))
+        lost = 0
+        for k, (count, before) in enumerate(zip(counts, self._seen, strict=True)):
+            self._absent[k] = self._absent[k] + 1 if count == before else 0
+            lost += count == before
         self._seen = counts
         self.quality.invalid = int(feedback.invalid.sum())
         return lost
@@ -417,15 +427,25 @@ class Controller:
                 return reason
         if self.recording is not None and not self.recording():
             return Reason.RECORDER
+        return self._reason_of_drives()
+
+    def _reason_of_drives(self) -> Reason:
+        """What the bus says, and while torques leave, the drives."""
         if self._talks and self.bus.is_off:
             return Reason.BUS_OFF
-        if self.latch.state is State.RUN and self._talks:
+        if self._talks and self._asks_for_torque:
             feedback = self.feedback
             if feedback.fault.any():
                 return Reason.DRIVE_FAULT
             if not feedback.enabled.all():
                 return Reason.DRIVE_OFF
         return Reason.NONE
+
+    @property
+    def _asks_for_torque(self) -> bool:
+        """Whether torques leave: those of the law, or those of a stop that brakes or holds."""
+        latch = self.latch
+        return latch.state is State.RUN or latch.phase in (Phase.BRAKING, Phase.HOLDING)
 
     def _estimate(self, now: float) -> Reason:
         estimator, feedback = self.estimator, self.feedback
@@ -463,8 +483,13 @@ class Controller:
         running = self.latch.state is State.RUN
         if running:
             self.quality.lost += lost
-        self._lost.cycles = self._lost.cycles + 1 if running and lost else 0
-        self._late.cycles = self._late.cycles + 1 if running and late else 0
+            # One axis that stays away is a failure, five that hesitate in turn are not.
+            self._lost.cycles = min(max(self._absent), self._lost.cycles + 1) if lost else 0
+        else:
+            self._lost.cycles = 0
+        failed = late + self._missed  # the last torque was kept for as long
+        self._late.cycles = self._late.cycles + failed if running and failed else 0
+        self._missed = 0
 
     def _law(self) -> None:
         """Evaluate the law at the reference of this cycle."""
@@ -508,8 +533,9 @@ class Controller:
             if not np.abs(self._error).max() <= self.rig.policies.start_error:
                 return Reason.START_ERROR
             with suppress(ArmError):  # something asks for a stop: the latch will say what
-                latch.run()
-                self._index = 0
+                latch.run()  # at the first instant of the reference, for which the law was asked
+                self._index, self._elapsed = 1, 0.0
+                self._last_error[:] = self._error
         elif now - self._armed > PATIENCE and self._talks:
             return Reason.DRIVE_OFF if self.estimator.started else Reason.LOST
         return Reason.NONE
@@ -525,10 +551,18 @@ class Controller:
         if latch.state is State.RUN:
             self.quality.clipped += bool(verdict.flags & CLIPPED)
             reason = reason or verdict.reason
+        elif self._asks_for_torque:
+            # One reason to stop does not hide another that forbids to hold.
+            latch.stop(self._reason_of_drives())
+            latch.stop(verdict.reason)
         elif latch.state is State.ARMED and estimator.started:
-            reason = reason or verdict.reason
+            if verdict.reason is Reason.STALE and not self._talks:
+                estimator.started = False  # others are not at it yet: begin anew with them
+            else:
+                reason = reason or verdict.reason
         before = latch.action
         latch.step(start, reason, largest_speed(velocity, ages, limits))
+        self._end_holding()
         action, wanted = latch.action, Wanted.TORQUE
         if action is Action.LAW:
             self._torque[:] = self._passed
@@ -544,6 +578,15 @@ class Controller:
         if wanted is Wanted.READY and self.resets and feedback.fault.any():
             wanted = Wanted.RESET
         self._send(wanted, self._torque)
+
+    def _end_holding(self) -> None:
+        """Leave a stop that holds when the operator resets it; nobody there: after a while."""
+        latch, operator = self.latch, self.operator
+        asked = operator is not None and operator.take_reset()  # one from before counts no more
+        if latch.phase is not Phase.HOLDING:
+            return
+        if asked or (operator is None and latch.cycles * latch.period >= HOLDING):
+            latch.remove_power()
 
     def _judge(self, position: np.ndarray, velocity: np.ndarray) -> Verdict:
         """Verdict of the guard on what this mode and this state would send."""
