@@ -28,15 +28,16 @@ COULOMB_SPEED = 1e-2
 """Joint speed at which friction has nearly its full size, rad/s: below, it is smoothed."""
 
 RELEASE = 0.01
-"""Share of an axis' largest torque beyond which the joints are held no more: what MIT drives can
+"""Share of an axis' largest torque beyond which the robot is held no more: what MIT drives can
 call zero torque is half a unit of their 12 bits."""
 
 
 class RobotPlant:
     """The robot of a rig as it moves: Runge-Kutta steps of the full-order plant.
 
-    Until the first torque to speak of, the joints are held, as by brakes or a stand: arms do not
-    fall while the drives are set up, and a floating robot drifts with its momentum.
+    Until the first torque to speak of, the robot is held, as on a stand or in a dock: arms do not
+    fall while the drives are set up, and floating robots do not leave before the run. Then it is
+    let go: with joints at rest, wheels without slip, a floating one with the momentum of the task.
 
     Parameters
     ----------
@@ -45,12 +46,12 @@ class RobotPlant:
     q0 : array_like, optional
         Configuration at the start, shape (nq,); that of the task if not given.
     held : bool
-        Whether the joints are held until the first torque.
+        Whether the robot is held until the first torque.
 
     Attributes
     ----------
     held : bool
-        Whether the joints are still held.
+        Whether it is still held.
     torque : numpy.ndarray
         Torque of each axis, shape (n,), N m; to be written.
     q, v : numpy.ndarray
@@ -90,10 +91,8 @@ class RobotPlant:
         model = task.servo().model
         if task.plant_momentum is not None and isinstance(model.first, MomentumReduction):
             model = model.at_momentum(task.plant_momentum)
-        self._model = model if robot is task.robot else model.on(robot)
-        self._drifts = isinstance(model.first, MomentumReduction)
-        self._still = np.zeros(model.ns)
-        self._v[:] = self._model.velocity(self._q, self._still)
+        model = model if robot is task.robot else model.on(robot)
+        self._v[:] = model.velocity(self._q, np.zeros(model.ns))
         self.held = held
         self._slight = np.array([RELEASE * axis.torque_limit for axis in rig.axes])
 
@@ -105,7 +104,7 @@ class RobotPlant:
     @property
     def v(self) -> NDArray[np.float64]:
         """Velocity, shape (nv,); a copy."""
-        return self._v.copy()
+        return np.zeros_like(self._v) if self.held else self._v.copy()
 
     def positions(self) -> list[float]:
         """Joint positions of the axes, rad (m)."""
@@ -113,7 +112,7 @@ class RobotPlant:
 
     def velocities(self) -> list[float]:
         """Joint velocities of the axes, rad/s (m/s)."""
-        return [float(self._v[k]) for k in self._rows]
+        return [0.0 if self.held else float(self._v[k]) for k in self._rows]
 
     def step(self, h: float) -> None:
         """Move on, with `torque` held.
@@ -129,7 +128,7 @@ class RobotPlant:
             If the motion diverges.
         """
         if self.held and bool((np.abs(self.torque) <= self._slight).all()):
-            self._drift(h)
+            self.time += h
             return
         self.held = False
         self._u[:] = self.torque
@@ -151,15 +150,6 @@ class RobotPlant:
         self._v[:] = self._v_next
         self.time += h
         self.steps += 1
-
-    def _drift(self, h: float) -> None:
-        """Move on with all joints held."""
-        self.time += h
-        if self._drifts:
-            half = self.robot.integrate(self._q, 0.5 * h * self._v)
-            between = self._model.velocity(half, self._still)
-            self._q[:] = self.robot.integrate(self._q, h * between)
-            self._v[:] = self._model.velocity(self._q, self._still)
 
     def base_pose(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Position (m) and unit quaternion (x, y, z, w) of the base in the inertial frame."""

@@ -140,7 +140,7 @@ class World:
     bus : can.BusABC, optional
         Bus to use in place of opening that of the rig.
     held : bool
-        Whether the joints are held until the first torque.
+        Whether the robot is held until the first torque.
 
     Attributes
     ----------

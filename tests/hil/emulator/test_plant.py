@@ -13,7 +13,7 @@ from tests.oracles._pinocchio import Pinocchio
 
 
 def test_a_floating_robot_moves_as_in_pinocchio():
-    plant = RobotPlant(virtual_rig(FLOATER))
+    plant = RobotPlant(virtual_rig(FLOATER), held=False)
     oracle = Pinocchio(plant.robot)
     torque = np.array([0.3, -0.2, 0.25, 0.05, -0.04, 0.02])
     rows = list(plant.robot.actuated_freedoms)
@@ -36,7 +36,7 @@ def test_a_floating_robot_moves_as_in_pinocchio():
 
 def test_torques_inside_leave_the_momentum_alone():
     rig = virtual_rig(FLOATER)
-    plant = RobotPlant(rig)
+    plant = RobotPlant(rig, held=False)
     momentum = plant.robot.momentum(plant.q, plant.v)
     assert momentum == pytest.approx(rig.task.momentum, abs=1e-12)
     rng = np.random.default_rng(3)
@@ -44,7 +44,6 @@ def test_torques_inside_leave_the_momentum_alone():
         plant.torque[:] = rng.uniform(-0.2, 0.2, 6)
         for _ in range(10):
             plant.step(1e-3)
-    assert not plant.held
     assert plant.robot.momentum(plant.q, plant.v) == pytest.approx(momentum, abs=1e-8)
 
 
@@ -75,28 +74,21 @@ def test_arms_do_not_fall_before_the_first_torque():
     assert plant.positions()[3] < start[6] - 0.1  # the upper arm falls
 
 
-def test_a_floating_robot_drifts_before_the_first_torque():
+def test_a_floating_robot_leaves_at_the_first_torque_with_its_momentum():
     rig = virtual_rig(FLOATER)
     plant = RobotPlant(rig)
-    joints = plant.positions()
-    start, _ = plant.base_pose()
-    for _ in range(300):
+    start = plant.q
+    for _ in range(100):
         plant.step(1e-2)
-    assert plant.positions() == pytest.approx(joints, abs=1e-12)
-    # the centre of mass moves at momentum over mass; the base is near to it
-    moved = plant.base_pose()[0] - start
-    mass = plant.robot.total_mass
+    assert np.array_equal(plant.q, start)
+    assert not plant.v.any()
+    plant.torque[0] = 0.1
+    plant.step(1e-3)
     assert plant.robot.momentum(plant.q, plant.v) == pytest.approx(rig.task.momentum, abs=1e-9)
-    assert np.linalg.norm(moved - 3.0 * rig.task.momentum[:3] / mass) < 0.6
-    free = RobotPlant(rig)
-    held = RobotPlant(rig)
-    free.held = False
-    free.torque[:] = 0.0
-    for _ in range(20):
-        free.step(1e-3)
-        held.step(1e-3)
-    # joints at rest stay at rest for a moment, so both move alike
-    assert free.base_pose()[0] == pytest.approx(held.base_pose()[0], abs=1e-5)
+    plant.torque[0] = 0.0
+    for _ in range(10):
+        plant.step(1e-3)
+    assert not np.array_equal(plant.q[:7], start[:7])
 
 
 def test_friction_takes_energy():
