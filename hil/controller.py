@@ -356,7 +356,8 @@ class Controller:
         late = lateness > 0.5 * self.rig.loop.period
         quality.late += late
         reason = self._reason_outside(now)
-        reason = reason or self._estimate(now)
+        estimated = self._estimate(now)  # in any case: a stop brakes by it
+        reason = reason or estimated
         self._count_failures(late, lost)
         self._law()
         reason = reason or self._advance(now, lost)
