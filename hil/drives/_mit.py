@@ -12,13 +12,13 @@ understood. A report has 6 bytes, or 8 with temperature and error code.
 
 What the drives do when commands cease differs, and none can be asked:
 
-- The firmware of the mini-cheetah (`CAN_TIMEOUT`) sets torque to zero and stays in motor mode; its
-  reports of 6 bytes do not tell. The next command acts at once.
-- T-Motor AK drives have the same time in their serial configuration; the codes of their manual
-  (1 motor too hot, 2 current, 3 voltage high, 4 low, 5 encoder, 6 power stage too hot, 7 blocked)
-  do not have it, and most do not tell.
-- Damiao drives put their state into the upper half of the first byte: 0 off, 1 on, 8 and more
-  faults, of which 13 is "communication lost", after which they stay off until they are cleared.
+- Firmware of the mini-cheetah has a `CAN_TIMEOUT`; its descendants differ. Many set torque to zero
+  and stay in motor mode, some leave it, some have the test commented out. Their reports of 6 bytes
+  do not tell which, and the next command may act at once.
+- T-Motor AK drives have an error byte in their reports; no code of it for commands that ceased is
+  known of. Open libraries list 1 motor too hot, 2 current, 3 voltage high, 4 low, 5 encoder.
+- Damiao drives put their state into the upper half of the first byte: 0 off, 1 on, others faults,
+  of which 13 is "communication lost" in the libraries that read it.
 
 A watchdog is therefore proved by trial before a rig is armed: the drive enters motor mode at zero
 torque, hears nothing for one and a half times `watchdog`, and must then say by error code or state
@@ -71,7 +71,7 @@ _HALF = 2047.5  # code of no torque in a symmetric range
 _MUCH = 205.0  # tenth of the range of torque, as codes
 _LONG = 20  # reports
 _ON = 1  # state of a Damiao drive that is on
-_STATES = (1, 5, 6, *range(8, 15))  # those but 0, which does not show in the first byte
+_STATES = range(1, 16)  # those but 0, which does not show in the first byte
 
 
 class Report(NamedTuple):

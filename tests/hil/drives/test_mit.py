@@ -1,4 +1,4 @@
-"""Drives of the MIT protocol: frames by the makers' documents, trial of the watchdog, accidents."""
+"""Drives of the MIT protocol: frames by the published layout, trial of the watchdog, accidents."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ def make_drive(**changes):
     return MitDrive(axis, 0, make_rig(axis))
 
 
-# The sample code of the AK series' manual (V1.0.8, section 5.3, "send routine code"), as it stands
-# but for the language: the other side of every frame here.
+# The other side of every frame: layout by the tables of the AK series' manual (V1.0.8, section
+# 5.3, pages 48 and 49), scaling by 2^bits - 1 as in the mini-cheetah's firmware. The sample code
+# of that manual (page 51) scales by 2^bits, which differs by at most one code but does not fit the
+# upper end of a range. The bytes below are worked out by hand; neither document prints examples.
 
 
 def float_to_uint(x, x_min, x_max, bits):
@@ -221,7 +223,7 @@ def test_reports_byte_by_byte(golden, position, velocity, torque, status):
     torque=st.floats(-18.0, 18.0),
     length=st.sampled_from([6, 8]),
 )
-def test_any_report_of_the_makers_code_is_read(position, velocity, torque, length):
+def test_any_report_of_the_published_layout_is_read(position, velocity, torque, length):
     drive, feedback = make_drive(gear=2.0, direction=-1, offset=0.5), Feedback(1)
     data = pack_reply(NODE, position, velocity, torque, length=length)
     assert drive.receive(frame(0x000, data), 0.0, feedback)
@@ -231,7 +233,7 @@ def test_any_report_of_the_makers_code_is_read(position, velocity, torque, lengt
 
 
 @given(torque=st.floats(-12.0, 12.0))
-def test_any_torque_is_what_the_makers_code_unpacks(torque):
+def test_any_torque_is_what_the_published_layout_unpacks(torque):
     drive = make_drive()
     drive._entered = True
     data = drive.command(Wanted.TORQUE, torque).data
