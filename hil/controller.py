@@ -450,9 +450,9 @@ class Controller:
 
     def _estimate(self, now: float) -> Reason:
         estimator, feedback = self.estimator, self.feedback
-        running = self.latch.state is State.RUN
+        running, moved = self.latch.state is State.RUN, self._asks_for_torque
         known = None
-        if running:
+        if moved:
             # Of the torque that acted since the cycle before, as well as it is known.
             acted = self._torque if self._talks else feedback.torque
             known = estimator.acceleration(acted)
@@ -462,7 +462,7 @@ class Controller:
             estimator.start(feedback, now)
         if self.pose is not None:
             for measurement in self.pose.poll(now):
-                if running:
+                if moved:
                     estimator.correct(measurement)
                 else:
                     estimator.adopt(measurement)
