@@ -20,8 +20,9 @@ from hil.emulator._faults import Fault, Faults
 from hil.emulator._inbox import Inbox
 from hil.emulator._shared import ORPHAN_CHECK, Block, Stopped, hurry
 
-FARTHEST = 0.02
-"""Longest time over which a position is carried on by its velocity, s."""
+FARTHEST = 0.1
+"""Longest time over which a position is carried on by its velocity, s: should the process of the
+robot be kept waiting, encoders do not stand still."""
 
 ORDERS = 0.01
 """Time between two looks for commanded faults, s."""

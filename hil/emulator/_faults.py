@@ -330,7 +330,7 @@ class Faults:
             return []
         if way == "to_host":
             if self._active(FaultKind.STALE, time, way):
-                frame = self._old.get(frame.arbitration_id, frame)
+                frame = self._old.setdefault(frame.arbitration_id, frame)
             else:
                 self._old[frame.arbitration_id] = frame
         if self._active(FaultKind.CORRUPT, time, way):

@@ -220,7 +220,7 @@ class EmulatorProcesses:
     def _launch(self) -> None:
         context = get_context("spawn")
         rig, parent = self.rig, os.getpid()
-        job = PlantJob(rig, self._q0, parent, self._priority())
+        job = PlantJob(rig, self._q0, parent, self._priority(1))
         with _plain_main():
             self._begin(
                 context.Process(
@@ -260,10 +260,10 @@ class EmulatorProcesses:
                 )
                 theirs.close()
 
-    def _priority(self) -> int:
-        """What stands for hardware does not wait for the controller."""
+    def _priority(self, more: int = 0) -> int:
+        """What stands for hardware does not wait for the controller, nor motors for drives."""
         wanted = self.rig.loop.priority
-        return min(wanted + 10, 99) if wanted else 0
+        return min(wanted + 10 + more, 99) if wanted else 0
 
     def _begin(self, process: SpawnProcess) -> None:
         process.start()
