@@ -1,0 +1,976 @@
+"""The loop: how it arms, what it puts up with, how it stops, and that it always leaves in order."""
+
+import dataclasses
+import os
+import signal
+from types import SimpleNamespace
+
+import can
+import numpy as np
+import pytest
+
+import hil.controller
+from concur.control import TickStatus
+from hil import guard
+from hil.bus import open_bus
+from hil.clock import SteppedClock
+from hil.controller import HOLDING, OPERATOR_PATIENCE, Controller, Mode
+from hil.drives import make_drives
+from hil.emulator import Fault
+from hil.errors import ArmError
+from hil.guard import Flag, Phase, Reason, State
+from hil.operator import OperatorSender
+from hil.ring import Ring
+from tests.hil.bench import (
+    FLOATER,
+    ROVER,
+    ROVER_MIT,
+    Bench,
+    Law,
+    Turns,
+    plan_of,
+    rig_of,
+    together,
+    with_policies,
+)
+
+PERIOD = 0.004
+
+
+def slow(*values, **others):
+    """Values of a test that runs with `-m slow` only."""
+    return pytest.param(*values, marks=pytest.mark.slow, **others)
+
+
+BOTH = pytest.mark.parametrize("file", [ROVER, ROVER_MIT])
+FIRST = pytest.mark.parametrize("file", [ROVER, slow(ROVER_MIT)])
+SECOND = pytest.mark.parametrize("file", [slow(ROVER), ROVER_MIT])
+
+
+def has_torque(file, data):
+    """Whether a command asks for torque."""
+    if file == ROVER_MIT:
+        special = data[:7] == b"\xff" * 7
+        return not special and abs(((data[6] & 0x0F) << 8 | data[7]) - 2047.5) > 0.5
+    return len(data) == 4 and data[2:] != b"\x00\x00"
+
+
+# -- arming ------------------------------------------------------------------------------------
+
+
+@BOTH
+def test_arming(file):
+    with Bench(file) as bench:
+        outcome = bench.run()
+        assert outcome.done
+        assert bench.controller.latch.reason is Reason.END
+        bench.check()
+        state, begun = bench["state"], bench.begun
+        assert (state[:begun] == State.ARMED).all()
+        assert begun >= bench.rig.policies.prelude
+        # The law is evaluated from the first reports on; none of it leaves before RUN.
+        assert np.abs(bench["demand"][begun - 1]).max() > 0.1
+        first = bench["time"][begun]
+        assert bench.is_free([u for t, u in bench.loads if t < first])
+        for drive in bench.controller.drives:
+            for time, _, data in bench.commands(drive.index):
+                assert time >= first or not has_torque(file, data)
+        # All drives are under power by then, and the first torque is as far from zero as it may.
+        assert bench["enabled"][begun - 1].all()
+        rate = bench.limits.rate * bench.rig.loop.period
+        assert (np.abs(bench["torque"][begun]) <= rate).all()
+        assert np.abs(bench["torque"][begun]).max() > 0.0
+        assert [check.axis for check in outcome.checks][:1] == bench.names[:1]
+        assert {check.axis for check in outcome.checks} == set(bench.names)
+
+
+def test_a_start_too_far_from_the_task_is_refused():
+    with Bench(rig=rig_of(policies={"start_error": 0.01, "stop_time": 0.1})) as bench:
+        outcome = bench.run()
+        assert outcome.reason is Reason.START_ERROR
+        assert not bench.run_rows.any()
+        assert bench.is_free([torque for _, torque in bench.loads])
+        bench.check()
+
+
+@pytest.mark.parametrize("way", ["to_host", slow("to_drive")])
+def test_a_drive_that_falls_silent_while_arming_is_not_run(way):
+    fault = Fault("drop", "forearm", way=way)
+    with Bench() as bench:
+        arm = bench.controller.latch.arm
+
+        def arm_and_drop():
+            arm()
+            bench.world.fault(fault)
+
+        bench.controller.latch.arm = arm_and_drop
+        outcome = bench.run()
+        assert outcome.reason in (Reason.LOST, Reason.DRIVE_OFF, Reason.DRIVE_FAULT)
+        assert not bench.run_rows.any()
+        assert bench["time"][-1] - bench["time"][0] < hil.controller.PATIENCE + 0.2
+        assert bench.is_free([torque for _, torque in bench.loads])
+        bench.check()
+
+
+def test_drive_mode_needs_an_operator():
+    with pytest.raises(ArmError, match=r"operator's heartbeat"):
+        Bench(mode=Mode.DRIVE, operator=None)
+
+
+def test_nobody_at_the_deadman_nothing_is_armed():
+    with Bench(mode=Mode.DRIVE) as bench:
+        bench.beats = False
+        begin = bench.clock.now()
+        with pytest.raises(ArmError, match="deadman"):
+            bench.run()
+        waited = bench.clock.now() - begin
+        assert OPERATOR_PATIENCE <= waited <= OPERATOR_PATIENCE + 1.0
+        assert len(bench) == 0
+        assert not any(drive.enabled for drive in bench.world.drives)
+        assert not any(has_torque(ROVER, data) for _, _, data in bench.sent)
+
+
+def test_a_plan_of_another_period_is_refused():
+    plan = dataclasses.replace(plan_of(ROVER, 0.4), period=0.005)
+    with Bench() as bench, pytest.raises(ArmError, match="period"):
+        Controller(
+            bench.rig,
+            bench.servo,
+            bench.law,
+            plan,
+            bench.controller.drives,
+            bench.bus,
+            bench.ring,
+            mode=Mode.MOCK,
+        )
+
+
+@FIRST
+def test_a_fault_from_before_is_cleared_only_if_asked(file):
+    for resets in (False, True):
+        with Bench(file, resets=resets) as bench:
+            bench.world.fault(Fault("drive_fault", "turret", at=0.3))
+            bench.wait(0.5)
+            outcome = bench.run()
+            if file == ROVER and resets:
+                assert outcome.done, outcome.reason
+            elif not resets:
+                assert outcome.reason is Reason.DRIVE_FAULT
+                assert not bench.run_rows.any()
+            bench.check()
+
+
+# -- stops by people ---------------------------------------------------------------------------
+
+
+def braked_in_time(bench):
+    """From the stop on: joint damping, no longer than the rig file allows, then no torque."""
+    stopped = bench.stopped
+    torque, time = bench["torque"], bench["time"]
+    braking = np.flatnonzero(torque[stopped:].any(axis=1)) + stopped
+    speeds = bench["s"]
+    assert (torque[braking] * speeds[braking] <= 1e-12).all()
+    # It is the speed of now that is damped, whatever it was that asked for the stop.
+    n = len(bench.names)
+    true = np.array(bench.speeds)[braking]
+    assert np.abs(speeds[braking][:, :n] - true).max() < 0.25
+    damping = np.array([axis.damping for axis in bench.rig.axes])
+    for row in braking[2:]:
+        free = np.abs(torque[row]) < bench.limits.torque
+        np.testing.assert_allclose(torque[row][free], (-damping * speeds[row][:n])[free])
+    stop_time = bench.rig.policies.stop_time
+    assert time[braking[-1]] - time[stopped] <= stop_time + 1e-9
+    assert not torque[braking[-1] + 1 :].any()
+    # The frames that follow take the power away, and do so for the whole postlude.
+    assert len(bench) - braking[-1] - 1 >= bench.rig.policies.postlude
+    return braking
+
+
+@SECOND
+def test_a_deadman_let_go(file):
+    rig = rig_of(file, operator={"port": 0, "timeout": 0.1})
+    with Bench(file, rig=rig, mode=Mode.DRIVE) as bench:
+        bench.at(20, setattr, bench, "beats", False)
+        outcome = bench.run()
+        assert outcome.reason is Reason.DEADMAN
+        stopped, begun = bench.stopped, bench.begun
+        silence = bench["time"][stopped] - bench["time"][begun + 20]
+        assert 0.1 - PERIOD <= silence <= 0.1 + 2 * PERIOD
+        assert len(braked_in_time(bench)) >= 5
+        bench.check()
+
+
+def test_a_deadman_let_go_before_the_run():
+    """While the drives are being asked, which takes longer than the timeout."""
+    with Bench(mode=Mode.DRIVE) as bench:
+        bench.beats = False
+        bench.sender.heartbeat()
+        outcome = bench.run()
+        assert outcome.reason is Reason.DEADMAN
+        assert not bench.run_rows.any()
+        bench.check()
+
+
+@pytest.mark.parametrize(
+    "known", [slow(True, id="with token"), pytest.param(False, id="from anybody")]
+)
+def test_a_stop_by_datagram(known):
+    with Bench(mode=Mode.DRIVE) as bench:
+        token = bench.channel.token if known else ""
+        with OperatorSender("127.0.0.1", bench.channel.port, token) as pendant:
+            bench.at(20, pendant.stop)
+            outcome = bench.run()
+        assert outcome.reason is Reason.OPERATOR
+        assert bench.stopped == bench.row(20)
+        braked_in_time(bench)
+        bench.check()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, slow(signal.SIGTERM), slow(signal.SIGHUP)])
+def test_a_signal(number):
+    before = signal.getsignal(number)
+    with Bench() as bench:
+        bench.at(20, os.kill, os.getpid(), number)
+        outcome = bench.run()
+        assert outcome.reason is Reason.SIGNAL
+        assert bench.stopped == bench.row(20)
+        braked_in_time(bench)
+        bench.check()
+    assert signal.getsignal(number) is before
+
+
+def test_a_signal_while_the_drives_are_prepared():
+    with Bench() as bench:
+        prepare = bench.controller.drives[2].prepare
+
+        def interrupted(bus):
+            os.kill(os.getpid(), signal.SIGINT)
+            return prepare(bus)
+
+        bench.controller.drives[2].prepare = interrupted
+        outcome = bench.run()
+        assert outcome.reason is Reason.SIGNAL
+        assert not bench.run_rows.any()
+        bench.check()
+
+
+def test_a_signal_while_the_operator_is_waited_for():
+    with Bench(mode=Mode.DRIVE) as bench:
+        bench.beats = False
+        poll = bench.channel.poll
+
+        def polled(now):
+            os.kill(os.getpid(), signal.SIGINT)
+            return poll(now)
+
+        bench.channel.poll = polled
+        begin = bench.clock.now()
+        with pytest.raises(ArmError):
+            bench.run()
+        assert bench.clock.now() - begin < 1.0
+
+
+# -- the end -----------------------------------------------------------------------------------
+
+
+@FIRST
+def test_the_end_of_the_task(file):
+    with Bench(file) as bench:
+        outcome = bench.run()
+        assert outcome.reason is Reason.END
+        assert outcome.elapsed == pytest.approx(bench.plan.duration)
+        # At the last instant there is nothing left to be done: that cycle is the stop's.
+        followed = bench["state"] >= State.RUN
+        followed[bench.stopped + 1 :] = False
+        assert followed.sum() == len(bench.plan) == bench.run_rows.sum() + 1
+        np.testing.assert_array_equal(bench["pose"][followed], bench.plan.pose)
+        np.testing.assert_allclose(bench["elapsed"][bench.run_rows], PERIOD * np.arange(100))
+        braked_in_time(bench)
+        bench.check()
+        # Once nothing leaves any more, a drive that hears nothing has no torque to lose.
+        assert not any(drive.enabled for drive in bench.world.drives)
+
+
+def held(bench):
+    """Rows in which a stop holds: stiffness about the place of rest."""
+    stopped, torque = bench.stopped, bench["torque"]
+    braking = round(bench.rig.policies.stop_time / PERIOD)
+    rows = np.flatnonzero(torque[stopped:].any(axis=1)) + stopped
+    return rows[rows >= stopped + braking]
+
+
+def test_category_2_holds_under_power_until_the_operator_resets():
+    rig = rig_of(policies={"stop_category": 2, "stop_time": 0.1}, operator={"port": 0})
+    with Bench(rig=rig, mode=Mode.DRIVE) as bench:
+        cycles = []
+        inner = bench.controller._cycle
+
+        def cycle(deadline):
+            if bench.phase is Phase.HOLDING:
+                cycles.append(bench.clock.now())
+                if len(cycles) == 400:
+                    bench.sender.reset()
+            inner(deadline)
+
+        bench.controller._cycle = cycle
+        bench.at(5, bench.sender.reset)  # one from before the stop ends nothing
+        bench.at(30, bench.sender.stop)
+        outcome = bench.run()
+        assert outcome.reason is Reason.OPERATOR
+        assert len(cycles) == 400
+        rows = held(bench)
+        assert len(rows) >= 399
+        # The joints yield by what the arm's weight makes of their stiffness, and stay there.
+        position, axis = bench["position"][rows], bench.rig.axes[3]
+        yielding = np.abs(bench["torque"][bench.begun : bench.stopped, 3]).max() / axis.stiffness
+        assert np.abs(position - position[0])[:, 2:].max() < 1.5 * yielding
+        assert np.abs(np.array(bench.speeds)[rows[-1]]).max() < 0.1
+        assert (np.abs(bench["torque"][rows][200:, 3]) > 1.0).all()
+        assert bench["enabled"][rows].all()
+        bench.check()
+
+
+@pytest.mark.parametrize("reason", [Reason.END, Reason.SIGNAL])
+def test_category_2_without_an_operator(reason):
+    """At the end of a task it holds for a while; a process that was asked to end does not."""
+    rig = rig_of(policies={"stop_category": 2, "stop_time": 0.1})
+    with Bench(rig=rig) as bench:
+        if reason is Reason.SIGNAL:
+            bench.at(20, os.kill, os.getpid(), signal.SIGTERM)
+        outcome = bench.run()
+        assert outcome.reason is reason
+        rows = held(bench)
+        if reason is Reason.END:
+            assert len(rows) * PERIOD == pytest.approx(HOLDING, abs=2 * PERIOD)
+        else:
+            assert not len(rows)
+        bench.check()
+
+
+@pytest.mark.parametrize("kind", ["drive_fault", slow("power_cycle"), slow("drop")])
+def test_what_fails_while_holding_ends_the_power(kind):
+    """A stop that holds trusts positions and drives; without that there is no holding."""
+    rig = rig_of(policies={"stop_category": 2, "stop_time": 0.1})
+    with Bench(rig=rig) as bench:
+        inner, struck = bench.controller._cycle, []
+
+        def cycle(deadline):
+            if bench.phase is Phase.HOLDING:
+                if not struck:
+                    bench.world.fault(Fault(kind, "turret"))
+                struck.append(len(struck))
+            inner(deadline)
+
+        bench.controller._cycle = cycle
+        outcome = bench.run()
+        assert outcome.reason is Reason.END  # the first reason stays
+        patience = bench.rig.policies.patience
+        assert len(struck) <= (3 if kind == "drive_fault" else patience + 5)
+        bench.check()
+
+
+def test_what_fails_while_braking_forbids_to_hold():
+    rig = rig_of(policies={"stop_category": 2, "stop_time": 0.2})
+    with Bench(rig=rig, mode=Mode.DRIVE) as bench:
+        bench.at(20, bench.sender.stop)
+        bench.at(20, bench.world.fault, Fault("drive_fault", "turret", at=0.02))
+        outcome = bench.run()
+        assert outcome.reason is Reason.OPERATOR
+        assert not len(held(bench))
+        bench.check()
+
+
+# -- every way out -----------------------------------------------------------------------------
+
+
+class InjectedError(Exception):
+    """Raised in the middle of a cycle."""
+
+
+def failing(error):
+    def fail(*_, **__):
+        raise error
+
+    return fail
+
+
+def break_law(bench, error):
+    bench.law.run = failing(error)
+
+
+def break_estimator(bench, error):
+    bench.controller.estimator.update = failing(error)
+
+
+def break_decoding(bench, error):
+    bench.controller.drives[1].receive = failing(error)
+
+
+def break_errors(bench, error):
+    bench.controller._errors = SimpleNamespace(view=failing(error))
+
+
+def break_latch(bench, error):
+    bench.controller.latch.step = failing(error)
+
+
+def break_encoding(bench, error):
+    """For good: this drive gives no frame any more, not even one without torque."""
+    bench.controller.drives[2].command = failing(error)
+
+
+def break_sending(bench, error):
+    """Once, after the first of the five frames of a cycle."""
+    send, count = bench.bus.send, [0]
+
+    def broken(frame):
+        count[0] += 1
+        if count[0] == 4:
+            raise error
+        return send(frame)
+
+    bench.bus.send = broken
+
+
+def break_bus(bench, error):
+    bench.bus.receive = failing(error)
+
+
+def break_record(bench, error):
+    bench.ring.publish = failing(error)
+
+
+def break_clock(bench, error):
+    """Once: it is needed to leave."""
+    sleep = type(bench.clock).sleep_until
+    broken = []
+
+    def sleep_until(clock, instant):
+        if not broken:
+            broken.append(clock)
+            raise error
+        sleep(clock, instant)
+
+    bench.clock.broken = sleep_until
+
+
+class Breakable(SteppedClock):
+    """A clock that can be told to fail."""
+
+    broken = None
+
+    def sleep_until(self, instant):
+        if self.broken is not None:
+            self.broken(self, instant)
+        super().sleep_until(instant)
+
+
+PLACES = [
+    break_law,
+    slow(break_estimator),
+    slow(break_decoding),
+    slow(break_errors),
+    slow(break_latch),
+    break_encoding,
+    break_sending,
+    slow(break_bus),
+    slow(break_record),
+]
+
+
+def leaves_in_order(bench, broken=None):
+    """After an exception: frames without torque for the whole postlude, then silence."""
+    since = bench.clock.now()
+    latch = bench.controller.latch
+    assert (latch.state, latch.reason) == (State.STOP, Reason.ERROR)
+    postlude = bench.rig.policies.postlude
+    for drive in bench.controller.drives:
+        if drive.index == broken:
+            continue
+        last = bench.commands(drive.index)[-postlude:]
+        assert len(last) == postlude
+        assert not any(has_torque(bench.file, data) for _, _, data in last)
+        assert not bench.world.torque[drive.index]
+    bench.dead(after=0.1)
+    assert not any(drive.enabled for drive in bench.world.drives)
+    bench.torque_ended_in_time()
+    assert bench.clock.now() > since
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.__name__[6:])
+def test_an_exception_in_the_middle_of_a_cycle(place):
+    with Bench() as bench:
+        bench.at(30, place, bench, InjectedError("here"))
+        with pytest.raises(InjectedError):
+            bench.run()
+        assert bench.run_rows.sum() >= 30
+        assert np.abs(bench["torque"][bench.begun + 20]).max() > 0.5
+        leaves_in_order(bench, broken=2 if place is break_encoding else None)
+
+
+@pytest.mark.parametrize("place", [break_law, slow(break_sending)])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, slow(SystemExit), slow(MemoryError)])
+def test_not_only_exceptions(place, error):
+    with Bench(ROVER_MIT) as bench:
+        bench.at(30, place, bench, error())
+        with pytest.raises(error):
+            bench.run()
+        leaves_in_order(bench)
+
+
+def test_a_clock_that_fails_once():
+    with Bench(clock=Breakable()) as bench:
+        bench.at(30, setattr, bench.clock, "broken", None)
+        armed = []
+
+        def sleep_until(clock, instant):
+            if bench.cycle == 30 and not armed:
+                armed.append(instant)
+                raise InjectedError
+
+        bench.clock.broken = sleep_until
+        bench._acts.clear()
+        with pytest.raises(InjectedError):
+            bench.run()
+        leaves_in_order(bench)
+
+
+@pytest.mark.parametrize("place", [slow(break_law), slow(break_record), break_encoding])
+def test_an_exception_while_arming(place):
+    with Bench() as bench:
+        arm = bench.controller.latch.arm
+
+        def arm_and_break():
+            arm()
+            place(bench, InjectedError())
+
+        bench.controller.latch.arm = arm_and_break
+        with pytest.raises(InjectedError):
+            bench.run()
+        assert not bench.run_rows.any()
+        assert bench.is_free([torque for _, torque in bench.loads])
+        bench.dead(after=0.1)
+
+
+def test_an_exception_while_preparing():
+    with Bench() as bench:
+        bench.controller.drives[3].prepare = failing(InjectedError())
+        with pytest.raises(InjectedError):
+            bench.run()
+        bench.dead()
+        # The drives that were prepared before it have left the loop again.
+        node = bench.rig.axes[0].node
+        assert bench.world.drives[0].network_state == 127
+        assert any(i == 0x000 and data[1] == node for _, i, data in bench.sent[-40:])
+
+
+def test_the_record_ends_but_the_run_stops_in_order():
+    going = [True]
+    with Bench(recording=lambda: going[0]) as bench:
+        bench.at(30, going.__setitem__, 0, False)
+        outcome = bench.run()
+        assert outcome.reason is Reason.RECORDER
+        assert bench.stopped == bench.row(30)
+        braked_in_time(bench)
+        bench.check()
+
+
+def test_a_bus_that_takes_nothing_more():
+    with Bench() as bench:
+
+        def refuse(frame, timeout=None):
+            raise can.CanOperationError("no buffer space")
+
+        bench.at(30, setattr, bench.bus.bus, "send", refuse)
+        outcome = bench.run()
+        assert outcome.reason in (Reason.BUS_OFF, Reason.LOST)
+        assert outcome.quality.refused > 0
+        bench.check()
+        bench.torque_ended_in_time()
+
+
+def test_a_law_that_refuses():
+    with Bench() as bench:
+        run = bench.law.run
+
+        def refuse():
+            run()
+            return TickStatus.SINGULAR
+
+        bench.at(30, setattr, bench.law, "run", refuse)
+        outcome = bench.run()
+        assert outcome.reason is Reason.TICK_REFUSED
+        assert bench.stopped == bench.row(30)
+        braked_in_time(bench)
+        bench.check()
+
+
+# -- late cycles and lost reports --------------------------------------------------------------
+
+
+def hang(bench, time):
+    bench.clock.sleep_until(bench.clock.now() + time)
+
+
+def test_a_cycle_that_takes_too_long():
+    """Its reference is the one of its time all the same: what was missed is skipped."""
+    with Bench() as bench:
+        bench.at(20, hang, bench, 3.4 * PERIOD)
+        outcome = bench.run()
+        assert outcome.done
+        run = bench.run_rows
+        time, elapsed = bench["time"][run], bench["elapsed"][run]
+        late = bench["time"][run] - bench["deadline"][run] > 0.5 * PERIOD
+        assert 1 <= late.sum() <= 3
+        assert outcome.quality.late == late.sum()
+        assert outcome.quality.skipped == len(bench.plan) - run.sum() - 1 == 2
+        behind = (time - time[0]) - elapsed
+        assert (behind > -1e-9).all()
+        assert (behind[~late] < 0.5 * PERIOD + 1e-9).all()
+        held = bench["flags"][run].astype(int) & Flag.HELD != 0
+        np.testing.assert_array_equal(held, late)
+        np.testing.assert_array_equal(
+            bench["torque"][run][held], bench["torque"][run][np.flatnonzero(held) - 1]
+        )
+        bench.check()
+
+
+@pytest.mark.parametrize(("policy", "cycles"), [("HOLD", 5), slow("DAMP", 5), slow("STOP", 0)])
+def test_cycles_that_are_late_again_and_again(policy, cycles):
+    late = hil.controller.Policy[policy]
+    with Bench(rig=rig_of(policies={"late": late, "stop_time": 0.1})) as bench:
+        inner = bench.law.run
+
+        def slow():
+            if bench.cycle >= 20:
+                hang(bench, 0.9 * PERIOD)
+            return inner()
+
+        bench.law.run = slow
+        outcome = bench.run()
+        assert outcome.reason is Reason.LATE
+        flag = Flag.DAMPED if policy == "DAMP" else Flag.HELD
+        run = bench.run_rows
+        failing_cycles = (bench["flags"][run].astype(int) & flag) != 0
+        assert failing_cycles.sum() == cycles
+        assert outcome.quality.late > cycles
+        bench.check()
+
+
+@SECOND
+def test_a_loop_that_hangs_for_longer_than_the_watchdogs(file):
+    """The drives stop by themselves; what comes back to life finds them off, and stays off."""
+    with Bench(file) as bench:
+        bench.at(20, hang, bench, 0.25)
+        outcome = bench.run()
+        assert outcome.reason in (
+            Reason.DRIVE_FAULT,
+            Reason.DRIVE_OFF,
+            Reason.LOST,
+            Reason.STALE,
+            Reason.LATE,
+        )
+        stuck = bench["time"][bench.row(19)]
+        watchdog = max(axis.watchdog for axis in bench.rig.axes)
+        after = bench.torque_since(stuck + watchdog + 2 * PERIOD)
+        assert len(after) > 10
+        assert not after.any()
+        bench.check()
+
+
+def drop(bench, axis, cycles, way="to_host"):
+    """Lose the reports (commands) of some cycles."""
+    bench.world.fault(Fault("drop", axis, lasting=cycles * PERIOD - 1e-4, way=way))
+
+
+@pytest.mark.parametrize(
+    ("axis", "cycles"),
+    [
+        ("upper_arm", 5),
+        ("*", 6),
+        slow("upper_arm", 1),
+        slow("upper_arm", 6),
+        slow("*", 1),
+        slow("*", 5),
+    ],
+)
+def test_lost_reports(axis, cycles):
+    with Bench() as bench:
+        patience = bench.rig.policies.patience
+        assert patience == 5
+        bench.at(20, drop, bench, axis, cycles)
+        outcome = bench.run()
+        run = bench.run_rows
+        held_rows = np.flatnonzero(bench["flags"].astype(int) & Flag.HELD != 0)
+        n = 5 if axis == "*" else 1
+        np.testing.assert_array_equal(held_rows, bench.row(20) + np.arange(min(cycles, patience)))
+        before = bench["torque"][bench.row(19)]
+        assert (bench["torque"][held_rows] == before).all()
+        if cycles <= patience:
+            assert outcome.done
+            assert outcome.quality.lost == n * cycles
+            assert run.sum() == len(bench.plan) - 1
+        else:
+            assert outcome.reason is Reason.LOST
+            assert bench.stopped == bench.row(20) + patience
+        bench.check()
+
+
+@pytest.mark.parametrize(("policy", "cycles"), [("DAMP", 5), slow("STOP", 0)])
+def test_lost_reports_of_other_policies(policy, cycles):
+    lost = hil.controller.Policy[policy]
+    with Bench(rig=rig_of(policies={"lost": lost, "stop_time": 0.1})) as bench:
+        bench.at(20, drop, bench, "turret", 6)
+        outcome = bench.run()
+        assert outcome.reason is Reason.LOST
+        assert bench.stopped == bench.row(20) + cycles
+        flags = bench["flags"][bench.run_rows].astype(int)
+        assert (flags & Flag.DAMPED != 0).sum() == cycles
+        bench.check()
+
+
+def test_a_report_now_and_then_lost_is_no_reason_to_stop():
+    with Bench() as bench:
+        for cycle in range(10, 95, 6):
+            bench.at(cycle, drop, bench, bench.names[cycle % 5], 4)
+        outcome = bench.run()
+        assert outcome.done
+        assert outcome.quality.lost == 4 * len(range(10, 95, 6))
+        bench.check()
+
+
+# -- modes that only listen --------------------------------------------------------------------
+
+
+class Listening:
+    """A driving controller, and beside it on the same bus one that sends nothing."""
+
+    def __init__(self, mode, file=ROVER, change=lambda rig: rig):
+        self.turns = Turns()
+        self.bench = Bench(file, clock=self.turns.seat())
+        self.turns.advance = self.bench.advance
+        self.seat = self.turns.seat()
+        bench = self.bench
+        self.bus = open_bus(bench.rig.bus, self.seat)
+        self.spy = can.Bus(interface="virtual", channel=bench.rig.bus.channel)
+        self.said = [0]
+        self._count(bench.world.bus)
+        self.sent = []
+        take = self.bus.bus.send
+        self.bus.bus.send = lambda frame, timeout=None: (self.sent.append(frame), take(frame))
+        rig = change(bench.rig)
+        self.ring = Ring.create(bench.ring.layout, 3000)
+        self.law = Law(bench.servo.compile())
+        self.controller = Controller(
+            rig,
+            bench.servo,
+            self.law,
+            bench.plan,
+            make_drives(rig),
+            self.bus,
+            self.ring,
+            mode=mode,
+        )
+
+    def _count(self, bus):
+        send = bus.send
+
+        def counted(frame, timeout=None):
+            self.said[0] += 1
+            return send(frame, timeout)
+
+        bus.send = counted
+
+    def run(self):
+        bench = self.bench
+        driven, heard = together(
+            self.turns, (bench.clock, bench.run), (self.seat, self.controller.run)
+        )
+        rows, _, _ = self.ring.take(0)
+        self.columns = self.ring.layout.views(rows)
+        return driven, heard
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.spy.shutdown()
+        self.bus.close()
+        self.ring.close()
+        self.ring.remove()
+        self.bench.__exit__()
+
+
+@pytest.mark.parametrize(
+    ("mode", "file"),
+    [
+        (Mode.LISTEN, ROVER),
+        (Mode.SHADOW, ROVER_MIT),
+        slow(Mode.LISTEN, ROVER_MIT),
+        slow(Mode.SHADOW, ROVER),
+    ],
+)
+def test_listening_sends_nothing(mode, file):
+    with Listening(mode, file) as both:
+        driven, heard = both.run()
+        assert driven.done
+        assert heard.reason is Reason.END
+        assert not both.sent
+        assert both.controller.bus.silent
+        # Counted once more on the bus: all frames are of the drives, or of the driving loop.
+        count = 0
+        while both.spy.recv(0) is not None:
+            count += 1
+        assert count == len(both.bench.sent) + both.said[0] > 1000
+        # It has seen what happened: the robot's joints, and torques of its own.
+        run = both.columns["state"][:, 0] == State.RUN
+        assert run.sum() == len(both.bench.plan) - 1
+        assert np.abs(both.columns["torque"][run]).max() > 1.0
+        time, moved = both.bench["time"], both.bench["position"]
+        at, seen = both.columns["time"][run, 0], both.columns["position"][run]
+        speeds = np.abs(both.bench["s"]).max(axis=0)
+        for k in (20, 60):
+            there = moved[np.argmin(np.abs(time - at[k]))]
+            assert (np.abs(seen[k] - there) <= 2.0 * PERIOD * speeds + 0.02).all()
+
+
+def test_a_shadow_computes_what_the_driving_loop_sends():
+    with Listening(Mode.SHADOW) as both:
+        both.run()
+        rows, bench = both.columns, both.bench
+        mine, theirs = rows["state"][:, 0] == State.RUN, bench.run_rows
+        mine_at, theirs_at = rows["time"][mine, 0], bench["time"][theirs]
+        lag = round((mine_at[0] - theirs_at[0]) / PERIOD)
+        assert -15 <= lag <= 0  # it begins as soon as it hears of all drives
+        # The same robot at the same place: nearly the torques that were sent at that time.
+        compared = slice(10, 80)
+        sent = bench["torque"][theirs][compared]
+        shadow = rows["torque"][mine][10 - lag : 80 - lag]
+        assert np.abs(shadow - sent).max() < 0.15 * np.abs(sent).max()
+
+
+def counted_judge(monkeypatch):
+    """Count the calls of the guard, by the loop that asks."""
+    calls, judge = [], guard.judge
+
+    def counted(*arguments):
+        verdict = judge(*arguments)
+        calls.append((arguments[5], verdict))
+        return verdict
+
+    assert hil.controller.judge is judge
+    monkeypatch.setattr(hil.controller, "judge", counted)
+    return calls
+
+
+def halved(rig):
+    axes = tuple(dataclasses.replace(a, torque_limit=0.1 * a.torque_limit) for a in rig.axes)
+    return dataclasses.replace(rig, axes=axes)
+
+
+@pytest.mark.parametrize("mode", [Mode.LISTEN, slow(Mode.SHADOW)])
+def test_listening_runs_the_same_guard(mode, monkeypatch):
+    """The functions are those of the driving loop, in every cycle, and so are verdicts."""
+    calls = counted_judge(monkeypatch)
+    with Listening(mode, change=halved) as both:
+        driven, heard = both.run()
+        for controller, outcome in ((both.bench.controller, driven), (both.controller, heard)):
+            mine = [verdict for limits, verdict in calls if limits is controller.limits]
+            assert len(mine) == outcome.quality.cycles + 1  # one to warm up
+        # What the others command is above these limits: it is said, and bounded where it counts.
+        run = both.columns["state"][:, 0] == State.RUN
+        flags = both.columns["flags"][run, 0].astype(int)
+        assert (flags & Flag.CLIPPED_TORQUE != 0).mean() > 0.5
+        assert heard.quality.clipped > 50
+        limits = both.controller.limits.torque
+        assert (np.abs(both.columns["torque"]) <= limits).all()
+        assert (np.abs(both.bench["torque"]) > limits).any()
+        both.bench.check()
+
+
+def narrow(rig):
+    axes = list(rig.axes)
+    axes[4] = dataclasses.replace(axes[4], position_limits=(-1.65, -1.59))
+    return dataclasses.replace(rig, axes=tuple(axes))
+
+
+def strict(rig):
+    return with_policies(rig, start_error=0.01)
+
+
+@pytest.mark.parametrize(
+    ("change", "reason", "mode"),
+    [
+        (narrow, Reason.OUT_OF_RANGE, Mode.LISTEN),
+        slow(narrow, Reason.OUT_OF_RANGE, Mode.SHADOW),
+        (strict, Reason.START_ERROR, Mode.SHADOW),
+        slow(strict, Reason.START_ERROR, Mode.LISTEN),
+    ],
+)
+def test_listening_stops_for_the_same_reasons(mode, change, reason):
+    with Listening(mode, change=change) as both:
+        driven, heard = both.run()
+        assert driven.done
+        assert heard.reason is reason
+        assert not both.sent
+        state = both.columns["state"][:, 0]
+        assert state[-1] == State.STOP
+
+
+def test_listening_to_others_who_fall_silent():
+    """Nothing is sent, but that the others no longer speak is noticed as in mode DRIVE."""
+    with Listening(Mode.LISTEN) as both:
+        both.bench.at(40, both.bench.world.fault, Fault("drop", "turret", way="to_host"))
+        driven, heard = both.run()
+        assert driven.reason is Reason.LOST
+        assert heard.reason is Reason.LOST
+        assert not both.sent
+
+
+# -- the whole task ----------------------------------------------------------------------------
+
+
+def tracked(file, duration):
+    """True errors of the outputs at the end of a run, and the estimator's."""
+    with Bench(file, duration=duration) as bench:
+        seen = {}
+
+        def look():
+            seen["q"] = bench.world.q
+
+        last = len(bench.plan) - 1
+        run = bench.law.run
+
+        def law():
+            if bench.cycle == last - 1 and not seen:
+                look()
+            return run()
+
+        bench.law.run = law
+        outcome = bench.run()
+        assert outcome.done, outcome.reason.name
+        assert outcome.quality.lost == outcome.quality.late == outcome.quality.invalid == 0
+        bench.check()
+        return bench.error_at(seen["q"], bench.plan.pose[last]), outcome
+
+
+def sizes(file, error):
+    """Distances (m), and angles (rad), of the outputs."""
+    if file == FLOATER:
+        return np.linalg.norm(error[:3]), np.linalg.norm(error[3:])
+    return np.linalg.norm(error[:2]), np.linalg.norm(error[2:])
+
+
+@pytest.mark.parametrize("file", [ROVER, ROVER_MIT, FLOATER])
+def test_the_robot_is_where_the_task_wants_it(file):
+    """Not by the estimate that the law sees but in the emulated world, after the first seconds."""
+    error, _ = tracked(file, 5.0)
+    assert max(sizes(file, error)) < 5e-3
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("file", "duration"), [(ROVER, 60.0), (ROVER_MIT, 60.0), (FLOATER, 24.0)])
+def test_the_whole_task(file, duration):
+    error, outcome = tracked(file, duration)
+    assert outcome.elapsed == pytest.approx(duration)
+    assert max(sizes(file, error)) < 5e-3
