@@ -16,6 +16,7 @@ from concur.codegen import Array
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._output_groups import OutputGroup, Pose, Product, Rotation
 from concur.groups import quaternion
+from concur.groups._along_matrix import along_matrix
 from concur.groups._stumpff import INVERSE_SERIES, horner
 from concur.kinematics import Placed, constant
 
@@ -149,30 +150,12 @@ def command(
     return force + ca.vertcat(*ahead) - dynamics.group.ad(velocity) @ moved
 
 
-def _along(rotation: Array) -> Array:
-    """Some quaternion of a rotation matrix, of norm 2.8 to 5.7 and of either sign.
-
-    `quaternion.from_matrix` is longer, and accurate in proportion to small angles.
-    """
-    r = rotation
-    xy, xz, yz = r[1, 0] + r[0, 1], r[2, 0] + r[0, 2], r[2, 1] + r[1, 2]
-    x, y, z = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]
-    more, less = 1 + r[0, 0], 1 - r[0, 0]
-    both, apart = r[1, 1] + r[2, 2], r[1, 1] - r[2, 2]
-    # The columns of 4 q q^T are multiples of q. Two are added so that they do not cancel; of two
-    # such sums one is large.
-    first = ca.vertcat(x, y, z, more + both)
-    first += ca.copysign(1.0, x) * ca.vertcat(more - both, xy, xz, x)
-    second = ca.vertcat(xy, less + apart, yz, y)
-    second += ca.copysign(1.0, yz) * ca.vertcat(xz, yz, less - apart, z)
-    return ca.if_else(r[0, 0] < 0, second, first)
-
-
 class _Turned:
     """Error of an orientation: rotation vector, matrix, and coefficients of its differentials."""
 
     def __init__(self, actual: Array, desired: Array) -> None:
-        error = quaternion.multiply(quaternion.conjugate(_along(actual)), desired)
+        here = along_matrix(actual)
+        error = quaternion.multiply(quaternion.conjugate(here), desired)
         # Both quaternions may be of any norm, and of either sign.
         unit = error * (ca.if_else(error[3] < 0, -1.0, 1.0) / ca.sqrt(ca.sumsqr(error)))
         sine = ca.sqrt(ca.sumsqr(unit[:3]) + TINY)

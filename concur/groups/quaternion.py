@@ -9,6 +9,7 @@ from __future__ import annotations
 import casadi as ca
 
 from concur.codegen import Array, evaluated
+from concur.groups._along_matrix import along_matrix
 from concur.groups._stumpff import horner, stumpff
 
 SMALL_TANGENT = 0.05
@@ -107,27 +108,7 @@ def from_matrix(rotation: Array) -> Array:
     ndarray or casadi.SX, shape (4,)
         Unit quaternion xyzw with ``w >= 0``.
     """
-    r = rotation
-    xy, xz, yz = r[1, 0] + r[0, 1], r[2, 0] + r[0, 2], r[2, 1] + r[1, 2]
-    x, y, z = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]
-    squares = [
-        1 + r[0, 0] - r[1, 1] - r[2, 2],
-        1 - r[0, 0] + r[1, 1] - r[2, 2],
-        1 - r[0, 0] - r[1, 1] + r[2, 2],
-        1 + r[0, 0] + r[1, 1] + r[2, 2],
-    ]
-    # The columns of 4 q q^T. Each is a multiple of q; the longest one cannot vanish.
-    columns = [
-        ca.vertcat(squares[0], xy, xz, x),
-        ca.vertcat(xy, squares[1], yz, y),
-        ca.vertcat(xz, yz, squares[2], z),
-        ca.vertcat(x, y, z, squares[3]),
-    ]
-    largest, column = squares[3], columns[3]
-    for square, candidate in zip(squares[:3], columns[:3], strict=True):
-        larger = square > largest
-        largest = ca.if_else(larger, square, largest)
-        column = ca.if_else(larger, candidate, column)
+    column = along_matrix(rotation)
     return normalize(_sign(column[3]) * column)
 
 
