@@ -90,6 +90,7 @@ class AxisTable(Table):
     damping: Positive | None = None
     stiffness: Positive | None = None
     watchdog: Positive | None = None
+    watchdog_confirmed: Truth | None = None
 
 
 class BusTable(Table):
@@ -144,6 +145,7 @@ class PoliciesTable(Table):
     prelude: Count | None = None
     postlude: Count | None = None
     start_error: Positive | None = None
+    largest_error: Positive | None = None
 
 
 class OperatorTable(Table):

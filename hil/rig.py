@@ -80,6 +80,8 @@ class Axis:
         5 / s times the damping.
     watchdog : float
         Time without a command after which the drive itself removes torque, s.
+    watchdog_confirmed : bool
+        Whether a person has seen that it does: for drives that cannot tell (MIT).
     """
 
     name: str
@@ -102,6 +104,7 @@ class Axis:
     damping: float = 0.0
     stiffness: float = 0.0
     watchdog: float = 0.1
+    watchdog_confirmed: bool = False
 
 
 @dataclass(frozen=True)
@@ -177,6 +180,9 @@ class Policies:
         Cycles without torque after arming and before leaving.
     start_error : float
         Largest tracking error, per output coordinate in its unit, at which a run may start.
+    largest_error : float
+        Tracking error, likewise, above which a run stops; from a file that does not give it,
+        twice the `start_error`.
     """
 
     late: Policy = Policy.HOLD
@@ -187,6 +193,7 @@ class Policies:
     prelude: int = 10
     postlude: int = 10
     start_error: float = 0.5
+    largest_error: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -496,6 +503,8 @@ def _parts(table: RigTable) -> dict[str, Any]:
         for field_name in ("late", "lost"):
             if field_name in values:
                 values[field_name] = Policy[values[field_name].upper()]
+        if "start_error" in values:
+            values.setdefault("largest_error", 2.0 * values["start_error"])
         if "directory" in values:
             values["directory"] = Path(values["directory"])
         if "faults" in values:

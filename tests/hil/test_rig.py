@@ -52,6 +52,7 @@ def saved(table: dict[str, Any], folder: Path) -> Path:
     """Write a rig file beside the rover's task."""
     task = (EXAMPLES / "rover_rig" / "task.toml").read_text(encoding="utf-8")
     (folder / "task.toml").write_text(task, encoding="utf-8")
+    (folder / "operating.json").write_text("{}", encoding="utf-8")
     file = folder / "rig.toml"
     file.write_text("".join(f"{k} = {written(v)}\n" for k, v in table.items()), encoding="utf-8")
     return file

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 
 import numpy as np
@@ -356,6 +357,28 @@ def test_a_watchdog_that_cannot_be_proved_forbids_to_arm(make_bench, kind, optio
         drive.prepare(bus)
     assert came in caught.value.came
     assert "serial port" in caught.value.cure
+    assert not firmware.motor_mode
+
+
+@pytest.mark.parametrize("kind", ["no watchdog", "mini-cheetah"])
+def test_a_watchdog_that_is_not_told_may_be_confirmed_by_a_person(make_bench, kind):
+    bus, drive, firmware = make_bench(kind)
+    drive.axis = dataclasses.replace(drive.axis, watchdog_confirmed=True)
+    proof = next(check for check in drive.prepare(bus) if check.what.startswith("watchdog in"))
+    assert proof.finding is Finding.UNKNOWN
+    assert "confirmed" in proof.came
+    assert all(
+        abs(unpack_cmd(data)[4]) <= 36 / 4095
+        for data in firmware.commands
+        if data not in (ENTER, LEAVE)
+    )
+
+
+def test_a_drive_that_tells_it_is_still_on_is_refused_whatever_is_confirmed(make_bench):
+    bus, drive, firmware = make_bench("damiao", timeout=10.0)
+    drive.axis = dataclasses.replace(drive.axis, watchdog_confirmed=True)
+    with pytest.raises(ArmError, match="watchdog"):
+        drive.prepare(bus)
     assert not firmware.motor_mode
 
 
