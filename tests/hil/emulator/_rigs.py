@@ -6,7 +6,6 @@ import struct
 
 import can
 
-from hil.clock import SteppedClock
 from hil.rig import Axis, BusSettings, EmulatorSettings, load_rig
 
 ROVER = "examples/rover_rig/rig.toml"
@@ -167,7 +166,3 @@ class Driver:
             for drive, torque in zip(self.drives, torques, strict=True):
                 self.bus.send(drive.command(wanted, torque))
             self.clock.sleep_until(begin + period)
-
-
-def stepped():
-    return SteppedClock()
