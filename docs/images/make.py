@@ -1,19 +1,27 @@
 """Draw the pictures of the README again, from the examples that come with the package.
 
 python docs/images/make.py
+
+The dashboard's needs Chromium, which may be named in CHROMIUM.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
 import concur as cc
+import hil
 from concur.plotting import animate, error_figure, new_figure, styled
 from concur.plotting.flight import draw_views
 from concur.plotting.robot import TRIAD
 from concur.simulation import Run
+from hil.dashboard import Dashboard
+from hil.ring import Ring
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
@@ -23,6 +31,7 @@ def main() -> None:
     """Simulate the examples; write their pictures beside this file."""
     rover(simulated("rover_arm.toml"))
     floater(simulated("free_floater.toml"))
+    dashboard()
 
 
 def simulated(name: str) -> Run:
@@ -72,6 +81,44 @@ def floater(run: Run) -> None:
             figure.text(left + 1 / 6, 0.93, f"t = {run.t[index]:.3g} s", ha="center")
         figure.legend(handles=handles, loc="lower center", ncols=len(handles), handler_map=TRIAD)
         figure.savefig(HERE / "free_floater.png", dpi=80)
+
+
+def dashboard() -> None:
+    """Write the dashboard of the rover's rig, four seconds into a run with mock drives."""
+    from playwright.sync_api import sync_playwright
+
+    rig = hil.load_rig(EXAMPLES / "rover_rig" / "rig.toml")
+    servo = rig.task.servo()
+    with tempfile.TemporaryDirectory() as parent:
+        wishes = hil.Wishes(hil.Mode.MOCK, duration=5.0, folder=Path(parent) / "record")
+        record = hil.Record.load(hil.run_session(rig, wishes, servo).folder)
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with (
+        Ring.create(record.layout, 2000) as ring,
+        hil.OperatorSender("127.0.0.1", 9) as sender,  # nobody listens
+        sync_playwright() as browsers,
+    ):
+        page_of = Dashboard(rig, servo, ring, sender, port=port)
+        browser = browsers.chromium.launch(
+            executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
+            args=["--no-sandbox", "--enable-unsafe-swiftshader"],
+        )
+        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page.goto(f"http://127.0.0.1:{port}")
+        page.wait_for_timeout(3000)
+        for number, row in enumerate(record.rows[: round(4.0 * rig.loop.rate)]):
+            ring.row[:] = row
+            ring.publish()
+            if number % 25 == 0:
+                page_of.update()
+        page_of.update()
+        page.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
+        page.wait_for_timeout(3000)
+        page.screenshot(path=HERE / "rig_dashboard.png")
+        browser.close()
+        page_of.close()
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from numpydoc.docscrape import get_doc_object
 from numpydoc.validate import validate
 
 import concur
+import hil
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -50,18 +51,20 @@ def public_names(module):
 
 
 def packages():
-    """The root and its public subpackages."""
-    found = [concur]
-    for entry in pkgutil.iter_modules(concur.__path__, "concur."):
-        if not entry.name.rpartition(".")[2].startswith("_"):
-            found.append(importlib.import_module(entry.name))
+    """The roots and their public subpackages."""
+    found = []
+    for root in (concur, hil):
+        found.append(root)
+        for entry in pkgutil.iter_modules(root.__path__, f"{root.__name__}."):
+            if not entry.name.rpartition(".")[2].startswith("_"):
+                found.append(importlib.import_module(entry.name))
     return found
 
 
 def is_own(value):
     """Whether a public name is a class or function of the package, not an alias of a type."""
     callable_kind = inspect.isclass(value) or inspect.isroutine(value)
-    return callable_kind and value.__module__.startswith("concur")
+    return callable_kind and value.__module__.partition(".")[0] in ("concur", "hil")
 
 
 def public_objects():
@@ -132,12 +135,14 @@ def test_package_has_a_docstring_and_names_that_exist(package):
 
 def test_list_of_public_names_is_complete_and_not_longer():
     expected = set()
-    for name in public_names(concur):
-        expected.add(f"concur.{name}")
-        if inspect.ismodule(value := getattr(concur, name)):
-            expected |= {f"concur.{name}.{inner}" for inner in public_names(value)}
+    for root in (concur, hil):
+        for name in public_names(root):
+            path = f"{root.__name__}.{name}"
+            expected.add(path)
+            if inspect.ismodule(value := getattr(root, name)):
+                expected |= {f"{path}.{inner}" for inner in public_names(value)}
     page = (ROOT / "docs/api.md").read_text(encoding="utf-8")
-    listed = re.findall(r"^- `(concur\.[\w.]+)`: \S.*\.$", page, re.MULTILINE)
+    listed = re.findall(r"^- `((?:concur|hil)\.[\w.]+)`: \S.*\.$", page, re.MULTILINE)
     assert len(listed) == len(set(listed)), "a name is listed twice"
     assert not expected - set(listed), f"not in docs/api.md: {sorted(expected - set(listed))}"
     assert not set(listed) - expected, f"do not exist: {sorted(set(listed) - expected)}"
@@ -213,6 +218,8 @@ def test_readme_commands_run(beside_examples):
     commands = [line for line in lines if line.startswith("concur")]
     assert commands, "README shows no command of concur"
     for command in commands:
+        # No machine that others use too keeps real time: the same cycles in simulated time.
+        command = command.replace("--emulate --yes", "--mock --duration 2")
         done = subprocess.run(
             ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
         )

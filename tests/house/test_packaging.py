@@ -41,13 +41,20 @@ def test_command_shows_its_help(name):
     assert "Usage" in done.stdout
 
 
-@pytest.mark.parametrize("words", [[], ["drive", "rig.toml"], ["listen", "--json"]])
-def test_rig_refuses_commands_it_does_not_have(words):
-    done = run(script("concur-rig"), *words)
+@pytest.mark.parametrize("name", PROJECT["scripts"])
+@pytest.mark.parametrize("words", [["fly"], ["check", "nowhere.toml"], ["check", "--mispelt"]])
+def test_commands_refuse_what_they_do_not_know(name, words, tmp_path):
+    done = run(script(name), *words, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
+    assert words[-1] in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_rig_tells_a_missing_file_in_one_line(tmp_path):
+    done = run(script("concur-rig"), "check", "nowhere.toml", cwd=tmp_path)
+    assert done.stderr.startswith("concur-rig: ")
     assert done.stderr.count("\n") == 1, done.stderr
-    assert "without any" in done.stderr
 
 
 def test_wheel_holds_every_file_of_the_packages(tmp_path):

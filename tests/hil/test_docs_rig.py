@@ -1,0 +1,280 @@
+"""docs/rig.md says what the code says: tables are complete, numbers are constants, code runs."""
+
+import dataclasses
+import json
+import re
+import types
+from pathlib import Path
+
+import numpy as np
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import hil
+from hil import console, recorder
+from hil._drain import SYNC
+from hil.bus import open_bus
+from hil.busload import bus_load
+from hil.cli import main
+from hil.clock import MonotonicClock, SteppedClock
+from hil.drives import Finding, Wanted, _mit, make_drives
+from hil.feedback import Feedback
+from hil.mit_models import MIT_MODELS
+from hil.operator import OperatorChannel
+from hil.pose_source import PoseReceiver
+from hil.quality import Quality
+from hil.rig import OperatorSettings, PoseSettings
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/rig.md").read_text(encoding="utf-8")
+RIG = ROOT / "examples/rover_rig/rig.toml"
+COMMANDS = typer.main.get_command(main).commands
+
+
+def section(title):
+    """Text under a heading, up to the next one."""
+    found = re.search(rf"^#+ {re.escape(title)}\n(.*?)(?=^#+ |\Z)", PAGE, re.DOTALL | re.MULTILINE)
+    assert found, f"no heading `{title}`"
+    return found[1]
+
+
+def rows(text):
+    """Cells of each row of a table whose first cell is in backticks, by that cell."""
+    found = {}
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if line.startswith("| `"):
+            name = cells[0].strip("`")
+            assert name not in found, f"`{name}` has two rows"
+            found[name] = cells[1:]
+    return found
+
+
+def block(word):
+    """The Python block that holds a word."""
+    (found,) = [
+        code
+        for code in re.findall(r"^```python\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+        if word in code
+    ]
+    return found
+
+
+def execute(word, **names):
+    names |= {"__name__": "session"}
+    exec(compile(block(word), f"docs/rig.md, `{word}`", "exec"), names)
+    return names
+
+
+# --- tables -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("title", "sentences"),
+    [("States", hil.State), ("Reasons", hil.Reason)],
+    ids=["states", "reasons"],
+)
+def test_states_and_reasons_are_told_in_their_own_words(title, sentences):
+    told = {name: cells[0] for name, cells in rows(section(title)).items()}
+    assert told == {member.name: member.sentence for member in sentences}
+
+
+def test_every_flag_of_the_guard_has_a_row():
+    flags = {flag.name for flag in hil.Flag if flag}
+    assert set(rows(section("What the guard does"))) == flags
+
+
+def test_every_fault_has_a_row():
+    told = {name: cells[0] for name, cells in rows(section("Without hardware")).items()}
+    assert told == {kind.name.lower(): kind.value for kind in hil.FaultKind}
+
+
+def test_every_counter_has_a_row():
+    fields = [f.name for f in dataclasses.fields(Quality)]
+    counters = {name for name in fields if isinstance(getattr(Quality(), name), int)}
+    assert set(rows(section("Quality of service"))) == counters
+    for name in set(fields) - counters:
+        assert f"`{name}`" in section("Quality of service")
+
+
+def test_every_command_has_a_row():
+    told = {name.removeprefix("concur-rig ") for name in rows(section("The rig"))}
+    assert told == set(COMMANDS)
+
+
+def test_commands_and_options_exist():
+    calls = re.findall(r"concur-rig ([a-z]+)((?: [^`\n#]*)?)", PAGE)
+    assert len(calls) > 10
+    for name, words in calls:
+        assert name in COMMANDS, f"no command `{name}`"
+        known = {option for parameter in COMMANDS[name].params for option in parameter.opts}
+        for option in re.findall(r"--[a-z][a-z0-9-]+", words):
+            assert option in known, f"`concur-rig {name}` has no option `{option}`"
+
+
+def test_options_that_are_named_alone_exist():
+    known = {o for c in COMMANDS.values() for p in c.params for o in p.opts}
+    named = set(re.findall(r"`(--[a-z][a-z0-9-]+)", PAGE))
+    assert named
+    assert not named - known
+
+
+@pytest.mark.parametrize(
+    ("words", "value"),
+    [
+        ("for {:g} s; then, after", console.GRIP),
+        ("drains them every {:g} ms", 1e3 * recorder.PERIOD),
+        ("the disk every {:g} ms", 1e3 * SYNC),
+    ],
+)
+def test_numbers_are_those_of_the_code(words, value):
+    assert words.format(value) in " ".join(PAGE.split())
+
+
+def test_words_that_stand_for_numbers():
+    text = " ".join(PAGE.split())
+    assert "silence of one and a half times `watchdog`" in text
+    assert _mit.SILENCE == 1.5
+    assert "range -12.5 to 12.5 rad" in text
+    assert {model["position"] for model in MIT_MODELS.values()} == {(-12.5, 12.5)}
+    assert "within half of the margin" in text  # of the speed: tests/hil/test_guard.py
+
+
+# --- code -------------------------------------------------------------------------------------
+
+
+def test_pendant_keeps_the_rig_alive_until_it_is_let_go(monkeypatch):
+    clock = MonotonicClock()
+    settings = OperatorSettings(port=0)
+    with OperatorChannel(settings, clock, token="SECRET") as channel:
+        heard = []
+
+        class Button:
+            def is_pressed(self):
+                heard.append(channel.poll())
+                return len(heard) < 4
+
+        code = block("pendant").replace("47110", str(channel.port))
+        assert str(channel.port) in code
+        exec(compile(code, "docs/rig.md", "exec"), {"button": Button()})
+        assert heard == [hil.Reason.DEADMAN, *[hil.Reason.NONE] * 3]
+        assert channel.poll() is hil.Reason.OPERATOR
+        assert channel.refused == channel.invalid == channel.repeated == 0
+
+
+def test_bridge_of_motion_capture_sends_poses():
+    markers = [
+        types.SimpleNamespace(position=(0.1 * k, 0.2, 0.3), quaternion=(0, 0, 0, 1))
+        for k in range(3)
+    ]
+
+    class Capture(list):
+        latency = 0.01
+
+    with PoseReceiver(PoseSettings("udp", port=0), "chassis") as receiver:
+        code = block("PoseSender").replace("47111", str(receiver.port))
+        before = MonotonicClock().now()
+        exec(compile(code, "docs/rig.md", "exec"), {"capture": Capture(markers)})
+        now = MonotonicClock().now()
+        got = list(receiver.poll(now))
+    assert [m.position for m in got] == [m.position for m in markers]
+    for measurement in got:
+        assert before - 0.01 <= measurement.time <= now - 0.01
+
+
+@pytest.fixture(scope="module")
+def frozen(tmp_path_factory):
+    """A run with a fault, as the page makes it."""
+    folder = tmp_path_factory.mktemp("rig") / "record"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(ROOT)
+        return execute("hil.Fault(", folder=folder) | {"folder": folder}
+
+
+def test_fault_stops_a_mock_run(frozen):
+    outcome = frozen["result"].outcome
+    assert outcome.reason in (hil.Reason.STUCK, hil.Reason.OVERSPEED), outcome.reason
+    assert 1.0 < outcome.elapsed < 2.5  # the rig is armed in between
+
+
+def test_record_is_read_and_written_elsewhere(frozen, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = execute("save_mcap", folder=frozen["folder"])
+    assert names["late"] == 0.0  # simulated time is never late
+    assert np.isfinite(names["worst"]).all()
+    assert frozen["result"].outcome.reason.name in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {"record.h5", "record.mcap"}
+
+
+def test_files_of_a_record_are_those_of_the_table(frozen):
+    hil.write_report(hil.Record.load(frozen["folder"]), frozen["folder"])
+    assert set(rows(section("Records"))) == {path.name for path in frozen["folder"].iterdir()}
+
+
+@pytest.fixture(scope="module")
+def micro():
+    """The third kind of drive, registered as the page does it."""
+    return execute("class MicroDrive")["MicroDrive"]
+
+
+@pytest.fixture
+def micro_rig(micro, tmp_path):
+    text = RIG.read_text(encoding="utf-8").replace('drive = "cia402"', 'drive = "micro"')
+    text = re.sub(r"^(counts|rated_torque|certificate) = .*\n", "", text, flags=re.MULTILINE)
+    task = (RIG.parent / "task.toml").as_posix()
+    path = tmp_path / "rig.toml"
+    path.write_text(text.replace('"task.toml"', f'"{task}"'), encoding="utf-8")
+    rig = hil.load_rig(path)
+    return dataclasses.replace(
+        rig,
+        bus=dataclasses.replace(rig.bus, interface="virtual", channel=str(tmp_path), options={}),
+    )
+
+
+def test_third_kind_of_drive_is_a_drive_of_a_rig_file(micro, micro_rig):
+    drives = make_drives(micro_rig)
+    assert [type(drive) for drive in drives] == [micro] * 5
+    load = bus_load(micro_rig, drives)
+    assert load.fits
+    assert load.share == pytest.approx(10 * 95 * 250 / 1e6)
+
+
+def test_third_kind_of_drive_speaks(micro_rig):
+    clock, feedback = SteppedClock(), Feedback(5)
+    drive = make_drives(micro_rig)[2]
+    with open_bus(micro_rig.bus, clock) as host, open_bus(micro_rig.bus, clock) as motor:
+        assert [check.finding for check in drive.inspect(host)] == [Finding.MISSING]
+        with pytest.raises(hil.errors.ArmError, match="answers"):
+            drive.prepare(host)
+        while motor.receive() is not None:
+            pass
+        host.send(drive.command(Wanted.TORQUE, -1.25))
+        frame = motor.receive()
+        assert frame.arbitration_id == 0x403
+        assert int.from_bytes(frame.data, "little", signed=True) == -1_250_000
+        assert bytes(drive.command(Wanted.READY, -1.25).data) == bytes(4)
+        frame.arbitration_id, frame.data = 0x503, (500_000).to_bytes(4, "little")
+        motor.send(frame)
+        assert [check.finding for check in drive.prepare(host)] == [Finding.FOUND]
+        assert drive.receive(frame, 1.0, feedback)
+        assert feedback.position[2] == 0.5
+        frame.data = b"\0\0\0"
+        assert not drive.receive(frame, 1.0, feedback)
+        assert feedback.invalid.tolist() == [0, 0, 1, 0, 0]
+        host.silent = True
+        assert [check.finding for check in drive.inspect(host)] == [Finding.UNKNOWN]
+
+
+def test_mock_commands_of_the_page(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    lines = re.findall(r"^concur-rig (.*--mock.*)$", PAGE, re.MULTILINE)
+    statuses, reasons = [], []
+    for line in lines:
+        done = CliRunner().invoke(main, [*line.split(), "--json"])
+        statuses.append(done.exit_code)
+        reasons.append(json.loads(done.stdout).get("reason"))
+    assert len(lines) == 2
+    assert statuses == [0, 1]
+    assert reasons == [None, "DRIVE_FAULT"]
