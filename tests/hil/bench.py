@@ -59,14 +59,22 @@ def plan_of(file, duration):
     return sample_plan(rig.task, law_of(file)[0], rig.loop.period, duration)
 
 
+USUAL = {
+    "policies": {"patience": 5, "stop_time": 0.1},
+    "loop": {"window": 2.5e-3},
+    "operator": {"port": 0},
+}
+"""What tests rely on, whatever the examples put up with on machines that are busy."""
+
+
 def rig_of(file=ROVER, **parts):
     """An example on a virtual bus of its own; `policies={"patience": 2}` changes a part of it."""
     rig = mocked(load_rig(EXAMPLES / file))
-    parts = {"policies": {"stop_time": 0.1}, "operator": {"port": 0}} | parts
-    changed = {
-        name: dataclasses.replace(getattr(rig, name), **changes) for name, changes in parts.items()
-    }
-    return dataclasses.replace(rig, **changed)
+    names = {*USUAL, *parts}
+    changes = {name: {**USUAL.get(name, {}), **parts.get(name, {})} for name in names}
+    return dataclasses.replace(
+        rig, **{name: dataclasses.replace(getattr(rig, name), **changes[name]) for name in names}
+    )
 
 
 class Law:
@@ -208,14 +216,18 @@ class Bench:
             if self.sender is not None and self.beats:
                 self.sender.heartbeat()
             if latch.state is State.RUN:
-                self.cycle += 1
-                for act in self._acts.pop(self.cycle, ()):
-                    act()
+                self.begin_cycle()
             assert self.ring.written < self.ring.rows - 1, "a run that does not end"
             inner(deadline)
             self.speeds.append(self.world.plant.velocities())
 
         self.controller._cycle = cycle
+
+    def begin_cycle(self):
+        """Count a cycle of RUN, and do what is to be done at its start."""
+        self.cycle += 1
+        for act in self._acts.pop(self.cycle, ()):
+            act()
 
     def at(self, cycle, act, *arguments):
         """Do something at the start of a cycle that begins in RUN, counted from 0."""

@@ -9,7 +9,15 @@ import struct
 import time
 import zlib
 
+import can
 import numpy as np
+
+from hil.drives import Wanted, make_drives
+from hil.drives._cia402 import TORQUE_MODE
+from hil.drives._cia402_state import next_controlword
+from hil.drives._network import Nmt, SdoSession
+from hil.estimator import Estimator
+from hil.feedback import Feedback
 
 FULL_SCALE = 10.0
 END = 2.0
@@ -185,3 +193,120 @@ class MisreadLimit:
 def per_mille(torque, rated):
     """Accident 16: per mille of rated torque, whatever the drive counts in."""
     return round(1000.0 * torque / rated)
+
+
+def as_integer(number):
+    """What a cast makes of a number in C on most processors: of NaN, the least integer."""
+    return -(2**15) if math.isnan(number) else max(-(2**15), min(2**15 - 1, round(number)))
+
+
+class NaiveController:
+    """A whole loop as it is often written, on the emulated CiA 402 drives of a bench.
+
+    It sets the drives up so that they follow torques, and no further: nothing is asked, no limit
+    and no watchdog is written. Then in each cycle: read, compute, send. Estimator and law are
+    those of the rig; what led to accidents is overridden in each of them.
+
+    Parameters
+    ----------
+    bench : Bench
+        The emulated rig; its own controller does not run.
+    mode : str
+        What the loop believes to be used for.
+    """
+
+    def __init__(self, bench, mode="drive"):
+        self.bench, self.mode = bench, mode
+        self.rig, self.bus, self.clock = bench.rig, bench.bus, bench.clock
+        self.axes = self.rig.axes
+        self.drives = make_drives(self.rig)  # to read reports
+        self.feedback = Feedback(len(self.axes))
+        self.estimator = Estimator(self.rig, bench.servo)
+        self.fresh = [False] * len(self.axes)
+
+    # What the accidents override.
+
+    def decide(self, torques):
+        """What to send in place of the law's torques."""
+        return torques
+
+    def bound(self, torques):
+        return minmax_guard(torques, self.limit)
+
+    def number(self, axis, torque):
+        """Torque of a joint in the numbers of its drive."""
+        return as_integer(1000.0 * torque * axis.direction / axis.gear / axis.rated_torque)
+
+    def hear(self, frame):
+        """Any frame of the bus."""
+
+    def send(self, torques):
+        for drive, torque in zip(self.drives, torques, strict=True):
+            self.send_one(drive, torque)
+
+    # What it does.
+
+    limit = 8.0
+
+    def send_one(self, drive, torque):
+        word = next_controlword(drive.state, Wanted.TORQUE)
+        data = struct.pack("<Hh", word, self.number(drive.axis, torque))
+        self.put(0x200 + drive.axis.node, data)
+
+    def put(self, identifier, data=b""):
+        self.bus.send(can.Message(arbitration_id=identifier, data=data, is_extended_id=False))
+
+    def set_up(self, drive):
+        node = SdoSession(self.bus, drive.axis.name, drive.axis.node)
+        node.command(Nmt.PRE_OPERATIONAL)
+        node.put(0x6060, 0, "b", TORQUE_MODE)
+        drive._map(node, 0x1400, 0x200, (0x60400010, 0x60710010), 255)
+        drive._map(node, 0x1800, 0x180, (0x60410010, 0x60640020, 0x60770010), 1)
+        node.command(Nmt.START)
+
+    def read(self):
+        begin = self.clock.now()
+        self.fresh = [False] * len(self.axes)
+        while (frame := self.bus.receive(begin + self.rig.loop.window)) is not None:
+            self.hear(frame)
+            for drive in self.drives:
+                if frame.arbitration_id in drive.identifiers:
+                    taken = drive.receive(frame, self.clock.now(), self.feedback)
+                    self.fresh[drive.index] |= taken
+            if all(self.fresh):
+                return
+
+    def compute(self, k):
+        now, plan, buffers = self.clock.now(), self.bench.plan, self.bench.law.buffers
+        k = min(k, len(plan) - 1)
+        if self.estimator.started:
+            self.estimator.update(self.feedback, now)
+        else:
+            self.estimator.start(self.feedback, now)
+        buffers.q[:], buffers.s[:] = self.estimator.q, self.estimator.s
+        buffers.pose[:], buffers.twist[:] = plan.pose[k], plan.twist[k]
+        buffers.acceleration[:] = plan.acceleration[k]
+        self.bench.law.run()
+        return buffers.u.tolist()
+
+    def cycle(self, k=0, running=False):
+        begin = self.clock.now()
+        if running:
+            self.bench.begin_cycle()
+        self.put(0x080)
+        self.read()
+        torques = self.compute(k)
+        self.send(self.bound(self.decide(torques)) if running else [0.0] * len(torques))
+        self.clock.sleep_until(begin + self.rig.loop.period)
+
+    def start(self):
+        for drive in self.drives:
+            self.set_up(drive)
+        for _ in range(20):
+            self.cycle()
+        return self
+
+    def run(self, cycles=None):
+        for k in range(len(self.bench.plan) if cycles is None else cycles):
+            self.cycle(k, running=True)
+        return "success"
