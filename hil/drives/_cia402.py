@@ -142,7 +142,10 @@ class Cia402Drive(Drive):
 
     def command(self, wanted: Wanted, torque: float) -> can.Message:
         state = self.state
-        if self._latched:
+        # Led to power while READY is wanted, never while torque is: a drive that has left it
+        # stays so, even if its fault has gone by itself.
+        fell = wanted is Wanted.TORQUE and state is not DriveState.OPERATION_ENABLED
+        if self._latched or fell:
             wanted = Wanted.OFF
         if wanted is Wanted.RESET and state not in _FAULTS:
             self._emergency_code = 0  # its end may have been lost

@@ -366,11 +366,13 @@ def test_way_up_and_torque_only_when_enabled():
     words = []
     for status in (DISABLED, READY, SWITCHED_ON, ENABLED):
         drive.receive(report(status, 0, 0), 0.0, feedback)
-        word, target = command_of(drive, Wanted.TORQUE, 20.0)
+        # Torque is for drives that are enabled: it leads none of them there.
+        expected = (0x0F, -1000) if status == ENABLED else (0x00, 0)
+        assert command_of(drive, Wanted.TORQUE, 20.0) == expected
+        word, target = command_of(drive, Wanted.READY, 20.0)
         words.append(word)
-        assert target == (-1000 if status == ENABLED else 0)
+        assert target == 0
     assert words == [0x06, 0x07, 0x0F, 0x0F]
-    assert command_of(drive, Wanted.READY, 20.0) == (0x0F, 0)
     assert command_of(drive, Wanted.OFF, 20.0) == (0x00, 0)
 
 
