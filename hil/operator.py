@@ -79,6 +79,8 @@ class OperatorChannel:
         Instant of the last valid heartbeat, s of the loop's clock; NaN: none yet.
     stopped : bool
         Whether a stop was asked for; stays until a valid reset.
+    stops : int
+        Datagrams that asked for one.
     received, refused, repeated, invalid : int
         Valid datagrams; those with a wrong token or of too many senders; those whose number has
         not grown; those that are not understood.
@@ -108,6 +110,7 @@ class OperatorChannel:
         self.token = secrets.token_hex(16) if token is None else token
         self.heartbeat = math.nan
         self.stopped = False
+        self.stops = 0
         self.received = 0
         self.refused = 0
         self.repeated = 0
@@ -115,6 +118,7 @@ class OperatorChannel:
         self._reset = False
         self._seqs: dict[str, int] = {}
         self._polls = 0  # since the last heartbeat
+        self._polled = math.nan  # instant of the last poll
         self._largest_polls = (
             None if period is None else max(2, math.ceil(2.0 * settings.timeout / period))
         )
@@ -146,10 +150,17 @@ class OperatorChannel:
         Reason
             OPERATOR while a stop asked for has not been reset, else DEADMAN while the heartbeat
             stays away, else NONE. Where no heartbeat is required, one that began must go on.
+
+        Notes
+        -----
+        After longer than the timeout without a poll, the heartbeats that wait may be as old as
+        that: they refresh nothing.
         """
         if now is None:
             now = self.clock.now()
         self._polls += 1
+        fresh = not now - self._polled > self.settings.timeout
+        self._polled = now
         for _ in range(PER_POLL):
             try:
                 data = self._socket.recv(LARGEST_DATAGRAM + 1)
@@ -158,7 +169,7 @@ class OperatorChannel:
             except OSError:
                 self.invalid += 1
                 break
-            self._take(data, now)
+            self._take(data, now, fresh)
         if self.stopped:
             return Reason.OPERATOR
         return Reason.NONE if self.alive(now) else Reason.DEADMAN
@@ -193,7 +204,7 @@ class OperatorChannel:
         asked, self._reset = self._reset, False
         return asked
 
-    def _take(self, data: bytes, now: float) -> None:
+    def _take(self, data: bytes, now: float, fresh: bool) -> None:
         message = _understood(data)
         if message is None:
             self.invalid += 1
@@ -201,6 +212,7 @@ class OperatorChannel:
         kind = message["kind"]
         if kind == "stop":  # from anybody: neither token nor number
             self.received += 1
+            self.stops += 1
             self.stopped = True
             self._reset = False
             return
@@ -226,8 +238,9 @@ class OperatorChannel:
         self._seqs[sender] = seq
         self.received += 1
         if kind == "heartbeat":
-            self.heartbeat = now
-            self._polls = 0
+            if fresh:
+                self.heartbeat = now
+                self._polls = 0
         else:
             self.stopped = False
             self._reset = True

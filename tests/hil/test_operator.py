@@ -268,15 +268,17 @@ def test_senders_are_told_apart_and_only_so_many_are_known(desk):
     desk.after(0.0)
     assert desk.channel.received == 8
     assert desk.channel.refused == 14
+    desk.after(1.0)
     desk.message(seq=2, sender="b")
-    assert desk.after(1.0) is Reason.NONE
+    assert desk.after(0.1) is Reason.NONE
 
 
 def test_a_sender_that_starts_anew_under_its_name_is_heard(desk):
     for _ in range(3):
         with desk.sender() as sender:
             sender.heartbeat()
-        assert desk.after(1.0) is Reason.NONE
+        assert desk.after(0.1) is Reason.NONE
+        assert desk.after(1.0) is Reason.DEADMAN
     assert desk.channel.repeated == 0
 
 
