@@ -23,6 +23,9 @@ REFUSED_IN_ROW = 32
 PASSED_OVER = 256
 """Frames of no use that are passed over in one call; a babbling node cannot hold the loop."""
 
+STANDSTILL = 100
+"""Waits in a row in which the clock did not move after which it has stopped."""
+
 _BUS_OFF, _RESTARTED = 0x40, 0x100  # classes of Linux' error frames (linux/can/error.h)
 
 
@@ -150,8 +153,8 @@ class Bus:
             A classic data frame with a standard identifier; None if none came in time. Others
             are counted and passed over.
         """
-        clock, passed = self.clock, 0
-        while passed < PASSED_OVER:
+        clock, passed, same, before = self.clock, 0, 0, 0.0
+        while passed < PASSED_OVER and same < STANDSTILL:
             wait = 0.0 if self._stepped else max(until - clock.now(), 0.0)
             try:
                 frame, filtered = self.bus._recv_internal(wait)
@@ -167,6 +170,7 @@ class Bus:
             now = clock.now()
             if now >= until:
                 return None
+            same, before = same + 1 if now == before else 0, now
             if self._stepped:
                 clock.sleep_until(min(now + STEP, until))
         if self._stepped and until > clock.now():  # who waits for an instant must get there

@@ -11,6 +11,12 @@ from typing import Protocol
 
 SPIN = 200e-6
 """The last part of a wait, s, spent in asking the clock: sleeping wakes too late."""
+STANDSTILL = 1_000_000
+"""Readings of the clock in a row that are the same after which it has stopped."""
+
+
+STANDSTILL = 1_000_000
+"""Readings of the clock in a row that are the same after which it has stopped."""
 
 
 class Clock(Protocol):
@@ -50,18 +56,21 @@ class MonotonicClock:
         return time.monotonic_ns() * 1e-9
 
     def sleep_until(self, instant: float) -> None:
-        """Return at `instant` or, if that has passed, at once.
+        """Return at `instant`, at once if that has passed, and soon if the clock has stopped.
 
         Parameters
         ----------
         instant : float
             Instant of this clock, s.
         """
-        pause = instant - self.now() - self.spin
+        before = self.now()
+        pause = instant - before - self.spin
         if pause > 0.0:
             time.sleep(pause)
-        while self.now() < instant:
-            pass
+        same = 0
+        while (now := self.now()) < instant and same < STANDSTILL:
+            same = same + 1 if now == before else 0
+            before = now
 
 
 class SteppedClock:
