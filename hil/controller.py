@@ -51,6 +51,9 @@ OPERATOR_PATIENCE = 30.0
 HOLDING = 1.0
 """Time for which a stop of category 2 holds where there is no operator to end it, s."""
 
+FOREIGN = 3
+"""Commands of somebody else to the drives of this rig after which it stops."""
+
 RESET_CYCLES = 50
 """Cycles for which a fault reset is asked of the drives, where it is wanted."""
 
@@ -185,6 +188,8 @@ class Controller:
                 came=f"{plan.period:g} s",
                 cure="Sample the plan with `rig.loop.period`.",
             )
+        if mode is Mode.DRIVE:
+            rig.check_operator()
         self.rig, self.servo, self.tick, self.plan = rig, servo, tick, plan
         self.drives, self.bus, self.ring, self.mode = tuple(drives), bus, ring, mode
         self.operator, self.pose, self.recording = operator, pose, recording
@@ -209,6 +214,7 @@ class Controller:
         self._opening: tuple[can.Message, ...] = tuple(
             frame for kind in kinds for frame in kind.opening_frames(rig)
         )
+        self._asked = frozenset(kind for kind in kinds if kind.opening_frames(rig))
         self._errors = servo.buffered("errors")
         self._demand = np.zeros(n)
         self._torque = np.zeros(n)
@@ -224,6 +230,14 @@ class Controller:
         self._lost = _Failing(Reason.LOST, rig.policies.lost)
         self._late = _Failing(Reason.LATE, rig.policies.late)
         self._signal = 0
+        self._addressed = False  # whether anything was asked of the drives
+        self._opened = float("nan")  # when the reports of the cycle before were asked for
+        self._losing = 0  # cycles in a row without a report of some axis, whichever
+        self._commands: dict[int, can.Message] = {}  # last frames sent, by identifier
+        self._refused = 0  # cycles in a row in which the bus did not take a command,
+        self._first = 0  # and the axis whose command it was
+        self._foreign = 0  # commands to our drives that were not ours
+        self._stops = 0  # stops that the operator had asked for when holding began
         self._armed = self._elapsed = float("nan")
         self._transfer = self._waited = 0.0
         self._missed = 0  # deadlines since the cycle before that had no cycle
@@ -268,13 +282,22 @@ class Controller:
     def _prepare(self) -> None:
         """Everything that is asked before any drive is put under power."""
         self._warm_up()
-        self._await_operator()
+        if self.operator is not None and self._talks:
+            self._await_operator(self.operator)
         if not self._talks:
             return
+        self._addressed = True
         checks: list[AxisCheck] = []
         for drive in self.drives:
             checks += drive.prepare(self.bus)
         self.checks = tuple(checks)
+        if self.operator is not None:
+            # That took a while: the next heartbeat tells whether somebody still watches.
+            until = self.clock.now() + self.rig.operator.timeout
+            while not self._signal and self.clock.now() < until:
+                if self.operator.poll(self.clock.now()) is not Reason.DEADMAN:
+                    return
+                self.clock.sleep_until(self.clock.now() + 0.02)
 
     def _warm_up(self) -> None:
         """Call once what is slow when it is called first; nothing of it is kept."""
@@ -288,13 +311,19 @@ class Controller:
         self.estimator.acceleration(still)
         judge(still, still, still, still, still, self.limits, self.rig.loop.period, self._passed)
 
-    def _await_operator(self) -> None:
-        if self.operator is None or not self._talks:
-            return
+    def _await_operator(self, operator: OperatorChannel) -> None:
         clock, settings = self.clock, self.rig.operator
         until = clock.now() + OPERATOR_PATIENCE
         while True:
-            if self.operator.poll(clock.now()) is not Reason.DEADMAN:
+            reason = operator.poll(clock.now())
+            if reason is Reason.OPERATOR:
+                raise ArmError(
+                    f"rig `{self.rig.name}`, operator",
+                    expected="nobody who asks for a stop",
+                    came="a stop",
+                    cure="Remove its cause, then begin anew. Nothing was armed.",
+                )
+            if reason is not Reason.DEADMAN:
                 return
             if clock.now() >= until or self._signal:
                 raise ArmError(
@@ -322,12 +351,13 @@ class Controller:
                 missed = int(behind / period)
                 self.quality.skipped += missed
                 self._missed = missed
-                self._index += missed
+                if self.latch.state is State.RUN:  # before, nothing of the task is missed
+                    self._index += missed
                 deadline += missed * period
 
     def _leave(self) -> None:
         """Cycles without torque, then each drive out of the loop, whatever happened before."""
-        if not self._talks:
+        if not (self._talks and self._addressed):
             return
         clock, period = self.clock, self.rig.loop.period
         for _ in range(self.rig.policies.postlude):
@@ -378,13 +408,17 @@ class Controller:
         """Open the cycle and take frames, until every axis has reported or the window is over."""
         bus, feedback, takes, clock = self.bus, self.feedback, self._takes, self.clock
         clocked = time.perf_counter
-        before = clocked()
-        for frame in self._opening:
-            bus.send(frame)
-        self._transfer += clocked() - before
         until = start + self.rig.loop.window
         missing = len(self.drives)
         fresh = [False] * missing
+        before = clocked()
+        if self._opening and self._talks:
+            missing -= self._take_late_reports(start, fresh)
+        for frame in self._opening:
+            bus.send(frame)
+        self._opened = start
+        self._transfer += clocked() - before
+        end = until + self.rig.loop.window  # for a node that babbles without end
         while True:
             before = clocked()
             received = bus.receive()
@@ -400,10 +434,48 @@ class Controller:
             if received.is_error_frame or received.is_remote_frame or received.is_extended_id:
                 continue
             now = clock.now()
+            known = False
             for drive in takes.get(received.arbitration_id, ()):
-                if drive.receive(received, now, feedback) and not fresh[drive.index]:
-                    fresh[drive.index] = True
-                    missing -= 1
+                if drive.receive(received, now, feedback):
+                    known = True
+                    if not fresh[drive.index]:
+                        fresh[drive.index] = True
+                        missing -= 1
+            if not known:
+                self._look_for_others(received)
+            if now > end:
+                return
+
+    def _take_late_reports(self, start: float, fresh: list[bool]) -> int:
+        """Take what came after the window of the cycle before.
+
+        Drives that report when a cycle is opened sampled it then, and their report of this cycle
+        is still to come. Returns how many others have reported now.
+        """
+        bus, feedback, clock = self.bus, self.feedback, self.clock
+        sampled = self._opened + self.rig.estimator.latency
+        end, count = start + self.rig.loop.window, 0
+        while (received := bus.receive()) is not None:
+            now, known = clock.now(), False
+            for drive in self._takes.get(received.arbitration_id, ()):
+                asked = type(drive) in self._asked
+                instant = min(sampled, now) if asked and sampled == sampled else now
+                if drive.receive(received, instant, feedback):
+                    known = True
+                    if not (asked or fresh[drive.index]):
+                        fresh[drive.index] = True
+                        count += 1
+            if not known:
+                self._look_for_others(received)
+            if now > end:
+                break
+        return count
+
+    def _look_for_others(self, frame: can.Message) -> None:
+        """Count commands to our drives that are not what we sent last: some adapters echo."""
+        ours = self._commands.get(frame.arbitration_id)
+        if ours is not None and frame.data != ours.data:
+            self._foreign += 1
 
     def _count_reports(self, now: float) -> int:
         """Ages of the reports, and how many axes sent none since the cycle before."""
@@ -432,7 +504,9 @@ class Controller:
 
     def _reason_of_drives(self) -> Reason:
         """What the bus says, and while torques leave, the drives."""
-        if self._talks and self.bus.is_off:
+        if self._talks and self._foreign >= FOREIGN:
+            return Reason.FOREIGN
+        if self._talks and (self.bus.is_off or self._refused > self.rig.policies.patience):
             return Reason.BUS_OFF
         if self._talks and self._asks_for_torque:
             feedback = self.feedback
@@ -468,12 +542,16 @@ class Controller:
                     estimator.adopt(measurement)
         if not running:
             return Reason.NONE
-        settings = self.rig.pose
+        self.quality.stale += int(estimator.stuck.sum())
+        return self._reason_of_estimator()
+
+    def _reason_of_estimator(self) -> Reason:
+        """Why its state may not be used."""
+        estimator, settings = self.estimator, self.rig.pose
         needed = settings is not None and settings.required
         if needed and (estimator.disagrees or estimator.source.startswith("lift (")):
             return Reason.POSE_LOST
         if estimator.stuck.any():
-            self.quality.stale += int(estimator.stuck.sum())
             return Reason.STUCK
         if not estimator.valid:
             return Reason.LOST if estimator.lost.any() else Reason.NOT_FINITE
@@ -484,10 +562,13 @@ class Controller:
         running = self.latch.state is State.RUN
         if running:
             self.quality.lost += lost
-            # One axis that stays away is a failure, five that hesitate in turn are not.
-            self._lost.cycles = min(max(self._absent), self._lost.cycles + 1) if lost else 0
+            # One axis that stays away is a failure, five that hesitate in turn are not; but then
+            # no old torque is kept either: the law goes on with what is known.
+            self._losing = self._losing + 1 if lost else 0
+            absent, patience = max(self._absent), self.rig.policies.patience
+            self._lost.cycles = absent if self._losing <= patience or absent > patience else 0
         else:
-            self._lost.cycles = 0
+            self._lost.cycles = self._losing = 0
         failed = late + self._missed  # the last torque was kept for as long
         self._late.cycles = self._late.cycles + failed if running and failed else 0
         self._missed = 0
@@ -519,10 +600,14 @@ class Controller:
             self._elapsed = (self._index - 1) * self.plan.period
             if self._tick_status is not TickStatus.OK and self.mode is not Mode.LISTEN:
                 return Reason.TICK_REFUSED
+            far = not np.abs(self._error).max() <= self.rig.policies.largest_error
+            if far and self.mode is not Mode.LISTEN:
+                return Reason.TRACKING
             return Reason.END if self._index >= len(self.plan) else Reason.NONE
         if latch.state is not State.ARMED:
             return Reason.NONE
-        ready = self.estimator.started and not lost
+        wrong = self._reason_of_estimator() if self.estimator.started else Reason.LOST
+        ready = wrong is Reason.NONE and not lost
         if self._talks:
             ready = ready and bool(self.feedback.enabled.all())
             grace = RESET_CYCLES * self.plan.period if self.resets else 0.0
@@ -538,7 +623,7 @@ class Controller:
                 self._index, self._elapsed = 1, 0.0
                 self._last_error[:] = self._error
         elif now - self._armed > PATIENCE and self._talks:
-            return Reason.DRIVE_OFF if self.estimator.started else Reason.LOST
+            return wrong or Reason.DRIVE_OFF
         return Reason.NONE
 
     def _judge_and_act(self, start: float, reason: Reason) -> None:
@@ -563,7 +648,7 @@ class Controller:
                 reason = reason or verdict.reason
         before = latch.action
         latch.step(start, reason, largest_speed(velocity, ages, limits))
-        self._end_holding()
+        self._end_holding(self.clock.now())
         action, wanted = latch.action, Wanted.TORQUE
         if action is Action.LAW:
             self._torque[:] = self._passed
@@ -580,13 +665,21 @@ class Controller:
             wanted = Wanted.RESET
         self._send(wanted, self._torque)
 
-    def _end_holding(self) -> None:
-        """Leave a stop that holds when the operator resets it; nobody there: after a while."""
+    def _end_holding(self, now: float) -> None:
+        """End a stop that holds: at a reset, a second stop, or when the operator goes away.
+
+        Where there is no operator at all, it ends after a while.
+        """
         latch, operator = self.latch, self.operator
         asked = operator is not None and operator.take_reset()  # one from before counts no more
         if latch.phase is not Phase.HOLDING:
+            self._stops = 0 if operator is None else operator.stops
             return
-        if asked or (operator is None and latch.cycles * latch.period >= HOLDING):
+        if operator is None:
+            ends = latch.cycles * latch.period >= HOLDING
+        else:
+            ends = asked or operator.stops > self._stops or not operator.alive(now)
+        if ends:
             latch.remove_power()
 
     def _judge(self, position: np.ndarray, velocity: np.ndarray) -> Verdict:
@@ -621,15 +714,22 @@ class Controller:
         )
 
     def _send(self, wanted: Wanted, torque: np.ndarray) -> None:
-        """Make the frames of all axes, then send them: all, or none."""
+        """Make the frames of all axes, then send them: none before all are made.
+
+        Who was refused one is the first in the next cycle: a queue that takes all frames but the
+        last must not cut off always the same drive.
+        """
         values = torque.tolist()
         frames = [
             drive.command(wanted, value) for drive, value in zip(self.drives, values, strict=True)
         ]
         send, before = self.bus.send, time.perf_counter()
-        for frame in frames:
-            send(frame)
+        order = [*range(self._first, len(frames)), *range(self._first)]
+        refused = [k for k in order if not send(frames[k])]
         self._transfer += time.perf_counter() - before
+        self._commands = {frame.arbitration_id: frame for frame in frames}
+        self._first = refused[0] if refused else 0
+        self._refused = self._refused + 1 if refused else 0
 
     def _fill_row(self, now: float) -> None:
         row, quality, feedback, estimator = self._row, self.quality, self.feedback, self.estimator

@@ -103,10 +103,13 @@ class Reason(_Sentences):
     ERROR = 19, "the loop failed with an error"
     RECORDER = 20, "the record can no longer be written"
     START_ERROR = 21, "the robot is too far from the start of its task"
+    TRACKING = 22, "the robot is too far from the reference of its task"
+    FOREIGN = 23, "somebody else on the bus commands the drives"
 
 
-BLIND = frozenset({Reason.CLOCK, Reason.BUS_OFF, Reason.ERROR})
-"""Reasons after which nothing that was measured is believed: power is removed at once."""
+BLIND = frozenset({Reason.CLOCK, Reason.BUS_OFF, Reason.ERROR, Reason.FOREIGN})
+"""Reasons after which nothing that was measured is believed, or what is sent is not what the drives
+do: power is removed at once."""
 
 NO_HOLDING = BLIND | {
     Reason.NOT_FINITE,
@@ -118,10 +121,11 @@ NO_HOLDING = BLIND | {
     Reason.DRIVE_OFF,
     Reason.LOST,
     Reason.STUCK,
+    Reason.DEADMAN,
     Reason.SIGNAL,
 }
 """Reasons after which a stop of category 2 ends as one of category 1: holding needs trust in
-positions and drives, and a process that goes on."""
+positions and drives, a person who watches, and a process that goes on."""
 
 _NEXT = {
     (State.DISARMED, Event.ARM): State.ARMED,

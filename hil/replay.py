@@ -209,6 +209,7 @@ def replay(
     _check_layout(record, rig, servo)
     forced = _check_fingerprints(record, rig, servo, force)
     tick = servo.compile()
+    servo.compile_functions("errors")  # as in the session: other code rounds otherwise
     found = _Comparison(record)
     exact = not forced and _same_machine(record, tick)
     evaluated, largest = _replay_law(
@@ -324,8 +325,14 @@ class _Guard:
         self._sent = np.ascontiguousarray(record["torque"])
         self._position, self._velocity = _joints(record)
         self._ages = np.ascontiguousarray(record["time"][:, None] - record["report_time"])
-        self._late = record["time"] - record["deadline"] > 0.5 * self._period
+        late = record["time"] - record["deadline"] > 0.5 * self._period
+        # Deadlines that had no cycle: the loop counts them with the cycle after them.
+        passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / self._period)
+        self._late = late + np.where(passed > 1.0, passed - 1.0, 0.0)
         self._lost = np.diff(record["lost"], prepend=0.0) > 0.0
+        self._reports = record["reports"]
+        self._absent = np.zeros(limits.size)  # cycles in a row without a report, by axis
+        self._losing: int | None = 0  # cycles in a row without a report of some axis
         fresh = limits.largest_age - rig.loop.window - self._period
         old = (self._ages > fresh) & (self._ages <= limits.largest_age)
         self._doubtful = old.any(axis=1) | (record["reason"] == Reason.NOT_FINITE)
@@ -343,13 +350,31 @@ class _Guard:
         """Count failing cycles in a row, as the loop does; false if their number is not known."""
         follows = self.follows(k)
         ran = follows and self._state[k - 1] == State.RUN
-        for kind, failed in ((Reason.LOST, self._lost[k]), (Reason.LATE, self._late[k])):
-            count = self._failing[kind]
-            if not failed or k == 0 or (follows and not ran):
-                self._failing[kind] = 0
-            else:
-                # After a gap it is not known for how long something has failed.
-                self._failing[kind] = count + 1 if follows and count is not None else None
+        begins = k == 0 or (follows and not ran)
+        late, losing, patience = self._failing[Reason.LATE], self._losing, self._policies.patience
+        # After a gap it is not known for how long something has failed.
+        if not self._late[k] or begins:
+            late = 0
+        else:
+            late = late + int(self._late[k]) if follows and late is not None else None
+        if not self._lost[k] or begins:
+            losing = 0
+        else:
+            losing = losing + 1 if follows and losing is not None else None
+        if follows:
+            same = self._reports[k] == self._reports[k - 1]
+            self._absent = np.where(same, self._absent + 1.0, 0.0)
+        else:
+            self._absent = np.zeros(self._limits.size)
+        absent = int(self._absent.max())
+        self._losing = losing
+        self._failing[Reason.LATE] = late
+        if losing == 0:
+            self._failing[Reason.LOST] = 0
+        elif losing is None:
+            self._failing[Reason.LOST] = None
+        else:
+            self._failing[Reason.LOST] = absent if losing <= patience or absent > patience else 0
         return follows and None not in self._failing.values()
 
     def judge(self, k: int) -> tuple[Reason, Flag]:

@@ -672,6 +672,9 @@ def test_every_field_stands_on_the_page_with_its_default(heading: str) -> None:
             assert type(value) is type(default), field.name
         elif field.name in ("damping", "stiffness"):
             assert "damping" in shown or shown == "`torque_limit / speed_limit`"
+        elif field.name == "largest_error":
+            assert shown == "twice `start_error`"
+            assert field.default == 2.0 * kind().start_error
         else:
             assert shown in ("none", "no ends", "those of the model"), (field.name, shown)
 

@@ -1,0 +1,621 @@
+"""What a reviewer of the rig found: ways in which torque could leave that should not, or a stop
+would not come or not stay. Each of these failed before it was cured."""
+
+import contextlib
+import dataclasses
+
+import can
+import numpy as np
+import pytest
+
+from hil.clock import MonotonicClock
+from hil.controller import Mode
+from hil.emulator import Fault
+from hil.errors import ArmError
+from hil.guard import Flag, Phase, Reason, State
+from hil.operator import OperatorChannel, OperatorSender
+from hil.rig import OperatorSettings, Policy
+from tests.hil.bench import FLOATER, Bench, rig_of
+
+PERIOD = 0.004
+
+
+def hang(bench, time):
+    bench.clock.sleep_until(bench.clock.now() + time)
+
+
+# -- the operator ------------------------------------------------------------------------------
+
+
+class Hand:
+    """A clock that is set by hand."""
+
+    def __init__(self):
+        self.time = 1000.0
+
+    def now(self):
+        return self.time
+
+
+@contextlib.contextmanager
+def operator(timeout=0.3):
+    clock = Hand()
+    settings = OperatorSettings(port=0, timeout=timeout)
+    with (
+        OperatorChannel(settings, clock, PERIOD) as channel,
+        OperatorSender("127.0.0.1", channel.port, channel.token) as sender,
+    ):
+        yield clock, channel, sender
+
+
+def test_heartbeats_that_waited_for_long_are_not_fresh():
+    """Nobody has read for two seconds: when what waits there was sent, nobody knows."""
+    with operator() as (clock, channel, sender):
+        sender.heartbeat()
+        assert channel.poll(clock.now()) is Reason.NONE
+        for _ in range(10):
+            sender.heartbeat()
+        clock.time += 2.0
+        assert channel.poll(clock.now()) is Reason.DEADMAN
+        clock.time += PERIOD
+        assert channel.poll(clock.now()) is Reason.DEADMAN
+        sender.heartbeat()
+        clock.time += PERIOD
+        assert channel.poll(clock.now()) is Reason.NONE
+
+
+def test_a_stop_that_waited_for_long_is_a_stop():
+    with operator() as (clock, channel, sender):
+        sender.heartbeat()
+        channel.poll(clock.now())
+        sender.stop()
+        clock.time += 2.0
+        assert channel.poll(clock.now()) is Reason.OPERATOR
+
+
+def test_a_deadman_let_go_while_the_drives_are_prepared_does_not_run():
+    """Its last heartbeats wait to be read, and are older than they seem."""
+    with Bench(mode=Mode.DRIVE) as bench:
+        prepare = bench.controller.drives[0].prepare
+
+        def held_until_now(bus):
+            bench.sender.heartbeat()
+            bench.beats = False
+            return prepare(bus)
+
+        bench.controller.drives[0].prepare = held_until_now
+        outcome = bench.run()
+        assert outcome.reason is Reason.DEADMAN
+        assert not bench.run_rows.any()
+        bench.check()
+
+
+def test_a_deadman_that_is_held_all_the_time_runs_although_preparing_takes_long():
+    """Heartbeats come four times in a second: the first fresh one is waited for."""
+    with Bench(mode=Mode.DRIVE, duration=0.2) as bench:
+        poll, last = bench.channel.poll, [0.0]
+
+        def polled(now=None):
+            if bench.clock.now() - last[0] >= 0.2:
+                last[0] = bench.clock.now()
+                bench.sender.heartbeat()
+            return poll(now)
+
+        bench.channel.poll = polled
+        bench.sender.heartbeat()
+        bench.beats = False
+        assert bench.controller.run().done
+
+
+def test_a_stop_asked_for_before_arming_forbids_it():
+    with Bench(mode=Mode.DRIVE) as bench:
+        bench.sender.stop()
+        with pytest.raises(ArmError, match="stop"):
+            bench.run()
+        assert len(bench) == 0
+        assert not bench.sent
+
+
+def test_driving_without_a_required_operator_is_refused():
+    rig = rig_of(operator={"port": 0, "required": False})
+    with pytest.raises(ArmError, match="required"), Bench(rig=rig, mode=Mode.DRIVE):
+        pass
+
+
+def test_who_never_armed_sends_nothing():
+    """Somebody else may drive this rig: no frame of ours may take his torque away."""
+    with Bench(mode=Mode.DRIVE) as bench:
+        bench.beats = False
+        with pytest.raises(ArmError, match="deadman"):
+            bench.run()
+        assert not bench.sent
+
+
+# -- a stop that holds -------------------------------------------------------------------------
+
+
+def holding(bench, act, after=100):
+    """Do something once a stop has held for some cycles; how long it held in all."""
+    cycles, inner = [], bench.controller._cycle
+
+    def cycle(deadline):
+        if bench.phase is Phase.HOLDING:
+            cycles.append(None)
+            if len(cycles) == after:
+                act()
+            assert len(cycles) < after + 1000, "holds for good"
+        inner(deadline)
+
+    bench.controller._cycle = cycle
+    return cycles
+
+
+CATEGORY_2 = {"stop_category": 2, "stop_time": 0.1}
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["with token", "from anybody"])
+def test_a_second_stop_ends_holding(known):
+    rig = rig_of(policies=CATEGORY_2, operator={"port": 0})
+    with Bench(rig=rig, mode=Mode.DRIVE) as bench:
+        token = bench.channel.token if known else ""
+        with OperatorSender("127.0.0.1", bench.channel.port, token) as pendant:
+            bench.at(20, pendant.stop)
+            cycles = holding(bench, pendant.stop)
+            outcome = bench.run()
+        assert outcome.reason is Reason.OPERATOR
+        assert 100 <= len(cycles) <= 102
+        bench.check()
+
+
+@pytest.mark.parametrize("ends", [True, False], ids=["at the end", "after a stop"])
+def test_letting_go_of_the_deadman_ends_holding(ends):
+    rig = rig_of(policies=CATEGORY_2, operator={"port": 0, "timeout": 0.1})
+    with Bench(rig=rig, mode=Mode.DRIVE, duration=0.2) as bench:
+        if not ends:
+            bench.at(20, bench.sender.stop)
+        cycles = holding(bench, lambda: setattr(bench, "beats", False))
+        outcome = bench.run()
+        assert outcome.reason is (Reason.END if ends else Reason.OPERATOR)
+        assert 100 + 0.1 / PERIOD - 2 <= len(cycles) <= 100 + 0.1 / PERIOD + 2
+        bench.check()
+
+
+def test_letting_go_of_the_deadman_in_a_run_does_not_hold():
+    """Nobody is there who could end it."""
+    rig = rig_of(policies=CATEGORY_2, operator={"port": 0, "timeout": 0.1})
+    with Bench(rig=rig, mode=Mode.DRIVE) as bench:
+        cycles = holding(bench, lambda: None)
+        bench.at(10, setattr, bench, "beats", False)
+        outcome = bench.run()
+        assert outcome.reason is Reason.DEADMAN
+        assert not cycles
+        bench.check()
+
+
+def test_a_shadow_does_not_hold_for_good():
+    rig = rig_of(policies=CATEGORY_2, operator={"port": 0})
+    with Bench(rig=rig, mode=Mode.DRIVE, duration=0.2) as bench:
+        bench.controller._talks = False  # what it does to the bus is not asked here
+        bench.controller.mode = Mode.SHADOW
+        bench.beats = False
+        cycles = holding(bench, lambda: None)
+        with contextlib.suppress(ArmError):
+            bench.controller._prepare()
+        latch = bench.controller.latch
+        latch.arm()
+        for k in range(12):
+            latch.step(2000.0 + k, Reason.NONE, 0.0)
+        latch.run()
+        latch.stop(Reason.END)
+        for k in range(200):
+            if latch.phase is Phase.OFF:
+                break
+            bench.clock.sleep_until(2100.0 + k * PERIOD)
+            bench.controller._cycle(bench.clock.now())
+        assert latch.phase is Phase.OFF
+        assert len(cycles) <= 2
+
+
+# -- cycles and deadlines ----------------------------------------------------------------------
+
+
+def stall(bench, at, periods):
+    """Be held up in the middle of a cycle, after its start: it began in time."""
+    inner = bench.law.run
+
+    def run():
+        if bench.cycle == at:
+            hang(bench, periods * PERIOD)
+        return inner()
+
+    bench.law.run = run
+
+
+def test_a_cycle_that_takes_many_periods_is_late_whatever_the_instant_it_ends():
+    """Just before a deadline, as here, all deadlines but that one were missed."""
+    rig = rig_of(policies={"late": Policy.STOP, "stop_time": 0.1})
+    with Bench(rig=rig) as bench:
+        stall(bench, 20, 4.1)
+        outcome = bench.run()
+        assert outcome.reason is Reason.LATE
+        assert bench.stopped == bench.begun + 22
+        bench.check()
+
+
+def test_patience_with_late_cycles_counts_the_deadlines_that_had_no_cycle():
+    rig = rig_of(policies={"patience": 5, "stop_time": 0.1})
+    with Bench(rig=rig) as bench:
+        stall(bench, 20, 12.05)
+        outcome = bench.run()
+        assert outcome.reason is Reason.LATE
+        assert bench.stopped == bench.begun + 22
+        bench.check()
+
+
+def test_one_hiccup_within_patience_is_put_up_with():
+    with Bench() as bench:
+        stall(bench, 20, 4.1)
+        outcome = bench.run()
+        assert outcome.done
+        assert (bench["flags"][bench.begun + 22].astype(int) & Flag.HELD) != 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_every_deadline_has_a_cycle_or_is_counted_as_skipped(seed):
+    """Cycles and skipped deadlines together are the deadlines that passed, whatever happens."""
+    random = np.random.default_rng(seed)
+    with Bench(rig=rig_of(policies={"patience": 200, "stop_time": 0.1})) as bench:
+        inner, cycle = bench.law.run, bench.controller._cycle
+        starts = []
+
+        def slow():
+            if random.random() < 0.2:
+                hang(bench, random.choice([0.3, 0.9, 1.0, 1.7, 2.0, 3.5, 6.2]) * PERIOD)
+            return inner()
+
+        def watched(deadline):
+            starts.append(bench.clock.now())
+            cycle(deadline)
+
+        bench.law.run, bench.controller._cycle = slow, watched
+        outcome = bench.run()
+        quality = outcome.quality
+        assert quality.cycles == len(starts) == len(bench)
+        assert quality.skipped > 5
+        first = bench["deadline"][0]
+        last = bench["time"][-1]
+        passed = 1 + int((last - first) / PERIOD + 1e-6)
+        assert quality.cycles + quality.skipped == passed
+        # What a row calls its deadline is the first one that had no cycle yet.
+        gaps = np.rint(np.diff(bench["deadline"]) / PERIOD)
+        assert (gaps >= 1).all()
+        late = bench["time"] - bench["deadline"] > 0.5 * PERIOD
+        assert quality.late == late.sum()
+
+
+def test_a_loop_that_hangs_while_arming_begins_at_the_beginning():
+    """The task has not begun: nothing of it is skipped."""
+    with Bench() as bench:
+        inner, hung = bench.law.run, []
+
+        def run():
+            if bench.controller.latch.state is State.ARMED and not hung:
+                hung.append(hang(bench, 20.3 * PERIOD))
+            return inner()
+
+        bench.law.run = run
+        outcome = bench.run()
+        assert outcome.done
+        np.testing.assert_array_equal(bench["pose"][bench.begun], bench.plan.pose[0])
+        np.testing.assert_array_equal(bench["pose"][bench.begun - 1], bench.plan.pose[0])
+        assert bench.run_rows.sum() >= len(bench.plan) - 1
+
+
+def test_lost_reports_count_each_axis():
+    with Bench() as bench:
+        names = bench.names
+        for name, cycles in zip(names[:3], (1, 2, 3), strict=True):
+            bench.at(
+                20,
+                bench.world.fault,
+                Fault("drop", name, lasting=cycles * PERIOD - 1e-4, way="to_host"),
+            )
+        outcome = bench.run()
+        assert outcome.done
+        assert outcome.quality.lost == 6
+        assert bench["lost"][-1] == 6
+        bench.check()
+
+
+# -- the bus -----------------------------------------------------------------------------------
+
+
+def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
+    """A full queue refuses the last frame of each cycle, and takes the others: that drive would
+    keep its last torque for as long as the host's heartbeat goes on."""
+    with Bench() as bench:
+        send, sent = bench.bus.bus.send, []
+        commands = {i for drive in bench.controller.drives for i in drive.sent_identifiers}
+
+        def full(frame, timeout=None):
+            if frame.arbitration_id == 0x080:
+                sent.clear()
+            if frame.arbitration_id in commands:
+                if len(sent) == len(bench.rig.axes) - 1:
+                    raise can.CanOperationError("no buffer space")
+                sent.append(frame.arbitration_id)
+            return send(frame, timeout)
+
+        bench.at(20, setattr, bench.bus.bus, "send", full)
+        outcome = bench.run()
+        assert outcome.reason is Reason.BUS_OFF
+        assert bench.stopped - bench.begun - 20 <= bench.rig.policies.patience + 2
+        # Whose frame was refused comes first next time: each drive heard of the stop.
+        after = bench["time"][bench.stopped] + 0.02
+        assert not bench.torque_since(after).any()
+
+
+def test_a_queue_that_is_full_once_is_put_up_with():
+    with Bench() as bench:
+        send, refused = bench.bus.bus.send, []
+
+        def full(frame, timeout=None):
+            if frame.arbitration_id >= 0x200 and len(refused) < 3:
+                refused.append(frame)
+                raise can.CanOperationError("no buffer space")
+            return send(frame, timeout)
+
+        bench.at(20, setattr, bench.bus.bus, "send", full)
+        outcome = bench.run()
+        assert outcome.done
+        assert outcome.quality.refused == 3
+
+
+def test_somebody_else_who_commands_the_drives_stops_the_rig():
+    with Bench() as bench:
+        other = can.Bus(interface="virtual", channel=bench.rig.bus.channel)
+        identifier = bench.controller.drives[1].sent_identifiers[0]
+        frame = can.Message(
+            arbitration_id=identifier, data=b"\x0f\x00\x10\x00", is_extended_id=False
+        )
+        for cycle in range(20, 30):
+            bench.at(cycle, other.send, frame)
+        outcome = bench.run()
+        other.shutdown()
+        assert outcome.reason is Reason.FOREIGN
+        assert bench.stopped <= bench.begun + 25
+        bench.check()
+
+
+def test_an_adapter_that_gives_back_what_was_sent_is_nobody_else():
+    with Bench(duration=0.2) as bench:
+        send, receive, echoes = bench.bus.bus.send, bench.bus.bus._recv_internal, []
+
+        def sent(frame, timeout=None):
+            send(frame, timeout)
+            echoes.append(
+                can.Message(
+                    arbitration_id=frame.arbitration_id,
+                    data=bytes(frame.data),
+                    is_extended_id=False,
+                )
+            )
+
+        def received(timeout):
+            return (echoes.pop(0), True) if echoes else receive(timeout)
+
+        bench.bus.bus.send, bench.bus.bus._recv_internal = sent, received
+        assert bench.run().done
+
+
+class Babble:
+    """Frames of no use, without end, each of which takes its time."""
+
+    def __init__(self, bench, receive, on):
+        self.bench, self.receive, self.on = bench, receive, on
+        self.count = 0
+
+    def __call__(self, timeout):
+        if not self.on():
+            return self.receive(timeout)
+        self.count += 1
+        assert self.count < 100_000, "the loop does not get out"
+        clock = self.bench.clock
+        clock._now += 20e-6
+        return can.Message(arbitration_id=0x123, data=b"\x00", is_extended_id=False), True
+
+
+def test_a_babbling_node_cannot_hold_the_loop():
+    with Bench() as bench:
+        bus, on = bench.bus.bus, [False]
+        bus._recv_internal = Babble(bench, bus._recv_internal, lambda: on[0])
+        bench.at(20, on.__setitem__, 0, True)
+        inner = bench.controller._leave
+
+        def leave():
+            on[0] = False
+            inner()
+
+        bench.controller._leave = leave
+        outcome = bench.run()
+        assert outcome.reason in (Reason.LOST, Reason.LATE, Reason.STALE)
+        took = bench["time"][bench.begun + 21] - bench["time"][bench.begun + 20]
+        assert took <= 2 * PERIOD
+        bench.check()
+
+
+def test_a_report_that_comes_after_the_window_is_as_old_as_it_is():
+    """It was sampled at the SYNC of the cycle before: it is not taken for one of this cycle."""
+    with Bench(rig=rig_of(loop={"window": 2.5e-3})) as bench:
+        delay = 1.2e-3  # after the window, before the next cycle
+        bench.at(20, bench.world.fault, Fault("delay", "turret", value=delay, way="to_host"))
+        outcome = bench.run()
+        assert outcome.done
+        index = bench.names.index("turret")
+        rows = slice(bench.begun + 25, bench.begun + 90)
+        opened = bench["time"][rows]
+        latency = bench.rig.estimator.latency
+        sampled = bench["report_time"][rows, index] - latency
+        np.testing.assert_allclose(opened - sampled, PERIOD, atol=0.3e-3)
+
+
+# -- before and during a run -------------------------------------------------------------------
+
+
+def test_an_axis_that_the_estimator_gave_up_is_not_run():
+    with Bench() as bench:
+        update = bench.controller.estimator.update
+        estimator = bench.controller.estimator
+
+        def lost(feedback, now, known=None):
+            update(feedback, now, known)
+            estimator.lost[2], estimator.valid = True, False
+            return False
+
+        estimator.update = lost
+        outcome = bench.run()
+        assert outcome.reason is Reason.LOST
+        assert not bench.run_rows.any()
+        assert not bench["torque"].any()
+
+
+def test_a_pose_that_is_required_is_waited_for_and_without_it_nothing_runs():
+    rig = rig_of(FLOATER, pose={"required": True}, emulator={"pose_loss": 1.0})
+    with Bench(FLOATER, rig=rig, duration=0.2) as bench:
+        outcome = bench.run()
+        assert outcome.reason is Reason.POSE_LOST
+        assert not bench.run_rows.any()
+        assert not bench["torque"].any()
+
+
+def test_a_drive_that_is_enabled_but_gives_no_torque_is_noticed_by_the_error():
+    rig = rig_of(policies={"largest_error": 0.3, "stop_time": 0.1})
+    with Bench(rig=rig, duration=4.0) as bench:
+        drive = bench.world.drives[bench.names.index("upper_arm")]
+        drive.torque = lambda now: 0.0
+        outcome = bench.run()
+        assert outcome.reason in (Reason.TRACKING, Reason.OVERSPEED, Reason.OUT_OF_RANGE)
+        assert outcome.elapsed < 2.0
+        assert np.abs(bench["error"][bench.run_rows][-1]).max() < 0.5
+        bench.check()
+
+
+def test_an_error_beyond_its_bound_stops():
+    rig = rig_of(policies={"largest_error": 0.3, "start_error": 0.3, "stop_time": 0.1})
+    with Bench(rig=rig) as bench:
+        errors = bench.controller._errors
+
+        class Far:
+            def view(self, *arguments):
+                x, rest = errors.view(*arguments)
+                return (x + 0.29 if bench.cycle >= 40 else x), rest
+
+        bench.controller._errors = Far()
+        outcome = bench.run()
+        assert outcome.reason is Reason.TRACKING
+        bench.check()
+
+
+# -- drives ------------------------------------------------------------------------------------
+
+
+def test_a_fault_that_goes_by_itself_does_not_bring_the_torque_back():
+    """Some drives leave a fault when its cause is gone: still nobody has looked at it."""
+    rig = rig_of(policies={"stop_time": 0.4})
+    with Bench(rig=rig) as bench:
+        index = bench.names.index("turret")
+        drive = bench.world.drives[index]
+
+        def recover():
+            drive.state = type(drive.state).SWITCH_ON_DISABLED
+
+        bench.at(20, bench.world.fault, Fault("drive_fault", "turret"))
+        inner, struck = bench.controller._cycle, []
+
+        def cycle(deadline):
+            if bench.controller.latch.state is State.STOP:
+                struck.append(None)
+                if len(struck) == 5:
+                    recover()
+            inner(deadline)
+
+        bench.controller._cycle = cycle
+        outcome = bench.run()
+        assert outcome.reason is Reason.DRIVE_FAULT
+        stopped = bench.stopped
+        assert not bench["enabled"][stopped + 2 :, index].any()
+        assert bench["fault"][-1, index] != 0
+        bench.check()
+
+
+@pytest.mark.parametrize("unit", ["rated", "maximum"])
+def test_per_mille_of_either_torque_end_to_end(unit):
+    """Host and drive mean the same torque, whichever 1000 per mille are of."""
+    rig = rig_of()
+    rig = dataclasses.replace(
+        rig, axes=tuple(dataclasses.replace(axis, torque_unit=unit) for axis in rig.axes)
+    )
+    with Bench(rig=rig) as bench:
+        outcome = bench.run()
+        assert outcome.done
+        run = np.flatnonzero(bench.run_rows)[5:-2]
+        times = np.array([time for time, _ in bench.loads])
+        loads = np.array([torque for _, torque in bench.loads])
+        steps = np.array([drive.scale.step for drive in bench.controller.drives])
+        for k in run:
+            # The command has arrived by then, and the next one not.
+            place = np.searchsorted(times, bench["time"][k + 1] + 1e-3) - 1
+            np.testing.assert_array_less(np.abs(loads[place] - bench["torque"][k]), 0.51 * steps)
+        assert np.abs(bench["torque"][run]).max() > 100 * steps.min()
+        bench.check()
+
+
+def test_a_drive_whose_per_mille_are_of_the_other_torque_is_not_what_the_host_believes():
+    """Which of the two they are of cannot be asked: the bound on the error, and what the drive
+    says of its torque, are all there is. What leaves stays within the drive's own limit."""
+    from hil.emulator import DriveSettings
+
+    settings = {"turret": DriveSettings(torque_unit="maximum")}
+    with Bench(settings=settings) as bench:
+        bench.run()
+        index = bench.names.index("turret")
+        limit = bench.limits.torque[index]
+        loads = np.array([torque[index] for _, torque in bench.loads])
+        assert np.abs(loads).max() <= limit * 1.002
+
+
+# -- faults of the emulator --------------------------------------------------------------------
+
+
+def test_a_drive_goes_stale_although_no_fault_was_there_before():
+    """As the first fault of all, commanded while the rig runs."""
+    with Bench() as bench:
+        bench.at(20, bench.world.fault, Fault("stale", "*", way="to_host"))
+        outcome = bench.run()
+        assert outcome.reason is Reason.STUCK
+        rows = bench["position"][bench.begun + 22 :]
+        assert len(rows) > 5
+        assert (np.ptp(rows, axis=0) == 0.0).all()
+        bench.check()
+
+
+@pytest.mark.parametrize("kind", ["freeze", "stale"])
+@pytest.mark.parametrize("axis", ["turret", "upper_arm", "forearm"])
+def test_an_encoder_that_fails_is_noticed(kind, axis):
+    """Also on axes as slow as these, which turn by 0.2 to 0.3 rad/s then."""
+    with Bench(duration=0.8) as bench:
+        bench.at(100, bench.world.fault, Fault(kind, axis, way="to_host"))
+        outcome = bench.run()
+        assert outcome.reason in (Reason.STUCK, Reason.TRACKING)
+        bench.check()
+
+
+# -- clocks ------------------------------------------------------------------------------------
+
+
+def test_a_clock_that_stops_for_good_does_not_hold_the_loop(monkeypatch):
+    clock = MonotonicClock()
+    instant = clock.now()
+    monkeypatch.setattr(MonotonicClock, "now", lambda self: instant)
+    clock.sleep_until(instant + 1e-4)
+    assert clock.now() == instant
