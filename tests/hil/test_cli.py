@@ -1,0 +1,408 @@
+"""The command line of the rig: every command, its exit statuses, errors in one line, JSON."""
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import h5py
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import hil
+from hil.cli import _replay, _run, main
+from hil.controller import Mode, Outcome
+from hil.quality import Quality
+from hil.realtime import Granted
+from hil.session import Result
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_rig"
+RIG = str(EXAMPLE / "rig.toml")
+MIT = str(EXAMPLE / "rig_mit.toml")
+FLOATER = str(EXAMPLE.parent / "floater_rig" / "rig.toml")
+COMMANDS = typer.main.get_command(main).commands
+
+
+def run(*words, status=0, columns=80, **options):
+    """Run a command; standard output and standard error."""
+    env = {"COLUMNS": str(columns), "TERM": "dumb"}
+    done = CliRunner().invoke(main, [str(word) for word in words], env=env, **options)
+    assert done.exit_code == status, done.output + repr(done.exception)
+    return done.stdout, done.stderr
+
+
+def refused(*words):
+    """The one line by which a command is refused; nothing else is printed."""
+    out, err = run(*words, status=2)
+    assert err.startswith("concur-rig: ")
+    assert err.count("\n") == 1, err
+    assert out == ""
+    return err
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def unreported(monkeypatch):
+    """Figures take long, and are looked at once here."""
+    for module in (_run, _replay):
+        monkeypatch.setattr(module, "write_report", lambda _, folder, **__: folder / "report.html")
+
+
+@pytest.fixture
+def changed(tmp_path):
+    """The rover's rig with other text, beside its own task."""
+
+    def change(*pairs, file=RIG):
+        text = Path(file).read_text(encoding="utf-8")
+        task = (EXAMPLE / "task.toml").as_posix()
+        certificate = (EXAMPLE / "operating.json").as_posix()
+        for old, new in (
+            ('task = "task.toml"', f'task = "{task}"'),
+            ('certificate = "operating.json"', f'certificate = "{certificate}"'),
+            *pairs,
+        ):
+            assert old in text, f"`{old}` is not in {file}"
+            text = text.replace(old, new)
+        path = tmp_path / "rig.toml"
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return change
+
+
+@pytest.fixture
+def alone(changed, tmp_path):
+    """A rig on a bus within its process, where no drive answers."""
+    return changed(
+        ('interface = "udp_multicast"', 'interface = "virtual"'),
+        ('channel = "239.74.163.2"', f'channel = "{tmp_path.name}"'),
+        ("options = { port = 43113 }", ""),
+        ("port = 47110", f"port = {free_port()}"),
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help(command):
+    out, err = run(command, "--help", columns=300)
+    assert f"concur-rig {command}" in out or f"{command} [OPTIONS]" in out
+    assert "Exit status: 0" in out
+    for parameter in COMMANDS[command].params:
+        for option in parameter.opts:
+            assert option in out or isinstance(parameter, typer.core.TyperArgument)
+    assert err == ""
+
+
+def test_version():
+    assert run("--version")[0].startswith("concur ")
+
+
+@pytest.mark.parametrize("words", [(), ("fly",), ("check",), ("drive", "--mispelt", "x.toml")])
+def test_wrong_words_have_status_2(words):
+    done = CliRunner().invoke(main, list(words))
+    assert done.exit_code == 2
+
+
+# --- check ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("file", [RIG, MIT, FLOATER])
+def test_check_of_emulated_drives(file):
+    out, err = run("check", file, "--mock")
+    assert err == ""
+    assert max(map(len, out.splitlines())) <= 80
+    assert out.rstrip().endswith("the rig may be armed")
+    rig = hil.load_rig(file)
+    for axis in rig.axes:
+        assert f" {axis.name} " in out
+    result = json.loads(run("check", file, "--mock", "--json")[0])
+    assert result["passed"]
+    assert result["rig"] == rig.name
+    assert 0.0 < result["bus"]["share"] < rig.bus.largest_load
+    assert result["bus"]["largest_rate"] > rig.loop.rate
+    assert {check["axis"] for check in result["checks"]} == {axis.name for axis in rig.axes}
+    assert {check["finding"] for check in result["checks"]} <= {"found", "unknown"}
+
+
+def test_check_shows_what_the_certificate_needs_beside_the_limits(changed):
+    bound = json.loads(run("check", RIG, "--mock", "--json")[0])["torque_bound"]
+    out, _ = run("check", RIG, "--mock")
+    for axis in hil.load_rig(RIG).axes:
+        (row,) = [line for line in out.splitlines() if f" {axis.name} " in line and " 100 " in line]
+        cells = [cell.strip() for cell in row.strip("│").split("│")]
+        assert cells[1:3] == [f"{axis.torque_limit:g}", f"{bound[axis.name]:.3g}"]
+    bare = changed(("certificate", "# certificate"))
+    assert "no certificate says how much torque the law needs" in run("check", bare, "--mock")[0]
+
+
+def test_check_of_drives_that_do_not_answer(alone):
+    out, err = run("check", alone, status=1)
+    assert err == ""
+    assert out.rstrip().endswith("the rig may not be armed")
+    assert "missing" in out
+    assert any(line.startswith("- left_wheel") for line in out.splitlines())  # with a cure
+    result = json.loads(run("check", alone, "--json", status=1)[0])
+    assert not result["passed"]
+    assert {check["finding"] for check in result["checks"]} == {"missing"}
+    assert all(check["cure"] for check in result["checks"])
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c != "replay"])
+def test_a_file_that_is_missing(command, tmp_path):
+    assert "nowhere.toml" in refused(command, tmp_path / "nowhere.toml")
+
+
+def test_a_record_that_is_missing(tmp_path):
+    assert "nowhere" in refused("replay", tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if c != "replay"])
+def test_a_field_that_is_misspelt(command, changed):
+    file = changed(("torque_rate_limit", "torque_rat_limit"))
+    assert "torque_rate_limit" in refused(command, file)
+
+
+def test_a_bus_that_cannot_carry_it(changed):
+    error = refused("check", changed(("bitrate = 1_000_000", "bitrate = 250_000")), "--mock")
+    assert "%" in error
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--mock", "--emulate"], "--mock"),
+        (["--mock", "--heartbeat", "habit"], "habit"),
+        (["--fault", "drop,turret,1,1"], "emulated"),
+        (["--mock", "--fault", "flood"], "flood"),
+        (["--mock", "--fault", "drop,tail"], "tail"),
+        (["--mock", "--duration", "-1"], "-1"),
+        (["--mock", "--duration", "nan"], "nan"),
+        (["--yes", "--heartbeat", "auto"], "auto"),
+        ([], "--yes"),  # nobody at a terminal to ask
+    ],
+    ids=range(9),  # the folder's name, in the message, must not hold what is looked for
+)
+def test_drive_refuses(words, told, alone):
+    _, err = run("drive", alone, *words, status=2)
+    assert told in err
+    assert "Traceback" not in err
+    assert len([line for line in err.splitlines() if line.startswith("concur-rig: ")]) == 1
+
+
+# --- drive and replay -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def driven(tmp_path_factory):
+    """A short run with mock drives: its folder, and what was printed."""
+    folder = tmp_path_factory.mktemp("driven") / "record"
+    out, err = run("drive", RIG, "--mock", "--duration", 1, "--out", folder, "--json")
+    assert err == ""
+    return folder, json.loads(out)
+
+
+def test_drive_with_mock_drives(driven):
+    folder, result = driven
+    assert result["passed"]
+    assert (result["mode"], result["reason"], result["record"]) == ("mock", "END", str(folder))
+    assert result["elapsed"] == pytest.approx(1.0, abs=0.005)
+    assert result["complete"]
+    assert result["recorded"] == result["quality"]["cycles"] == len(hil.Record.load(folder))
+    assert result["quality"]["late"] == result["quality"]["lost"] == 0
+    assert set(result["error"]) == {"base", "hand"}
+    assert all(Path(file).is_file() for file in result["files"])
+    assert Path(result["files"][0]).name == "report.html"
+
+
+@pytest.mark.usefixtures("unreported")
+def test_drive_prints_tables(tmp_path):
+    out, _ = run("drive", RIG, "--mock", "--duration", 0.4, "--out", tmp_path / "r")
+    assert "Quality of service" in out
+    assert "Tracking errors at the end" in out
+    assert "END: the task is done (after 0.4 s)" in out
+    assert max(map(len, out.splitlines())) <= 80
+    names = [name for name, _ in Quality().rows()]
+    assert [name for name in names if f"│ {name} " not in out] == []
+
+
+@pytest.mark.usefixtures("unreported")
+def test_drive_that_stops_has_status_1(tmp_path):
+    words = (
+        "--mock",
+        "--duration",
+        2,
+        "--fault",
+        "drive_fault,turret,1.5",
+        "--out",
+        tmp_path / "r",
+    )
+    out, _ = run("drive", RIG, *words, status=1)
+    assert "DRIVE_FAULT: a drive reports a fault" in " ".join(out.split())
+    assert hil.Record.load(tmp_path / "r").manifest["end"]["reason"] == "DRIVE_FAULT"
+
+
+def test_a_record_is_not_written_over(driven):
+    assert str(driven[0]) in refused("drive", RIG, "--mock", "--duration", 1, "--out", driven[0])
+
+
+def test_replay(driven, tmp_path):
+    folder, result = driven
+    out, err = run("replay", folder, "--out", tmp_path, "--mcap", "--hdf5", "--json")
+    replayed = json.loads(out)
+    assert err == ""
+    assert replayed["passed"]
+    assert replayed["exact"]
+    assert replayed["differences"] == []
+    assert replayed["cycles"] == result["recorded"]
+    assert replayed["evaluated"] >= 250
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"report.html", "record.mcap", "record.h5"} <= written
+    with h5py.File(tmp_path / "record.h5") as file:
+        assert len(file) > 0
+    assert {Path(file).parent for file in replayed["files"]} == {tmp_path}
+    out, _ = run("replay", folder, "--rig", RIG, "--out", tmp_path)
+    assert "Replay" in out
+
+
+@pytest.mark.usefixtures("unreported")
+def test_replay_with_another_law(driven, changed, tmp_path):
+    folder, _ = driven
+    task = (EXAMPLE / "task.toml").read_text(encoding="utf-8").replace("= 9.0", "= 8.0", 1)
+    (tmp_path / "other.toml").write_text(task, encoding="utf-8")
+    rig = changed(((EXAMPLE / "task.toml").as_posix(), "other.toml"), ("certificate", "# none"))
+    assert "--force" in refused("replay", folder, "--rig", rig)
+    out, _ = run("replay", folder, "--rig", rig, "--force", "--json", "--out", tmp_path, status=1)
+    result = json.loads(out)
+    assert not result["passed"]
+    assert result["differences"]
+
+
+# --- modes and wishes -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch, tmp_path, driven):
+    """What a session would be asked for; nothing is run."""
+    wishes = []
+
+    def fake(rig, wished, **_):
+        wishes.append(wished)
+        nothing = Outcome(
+            wished.mode,
+            hil.Reason.SIGNAL,
+            0.0,
+            _run.np.full(5, _run.np.nan),
+            Quality(),
+            Granted(0, False, ("no SCHED_FIFO",)),
+        )
+        return Result(nothing, driven[0], 0, False)
+
+    monkeypatch.setattr(_run, "run_session", fake)
+    monkeypatch.setattr(_run, "write_report", lambda *_: tmp_path / "report.html")
+    return wishes
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("listen",), {"mode": Mode.LISTEN}),
+        (("shadow", "--duration", 3), {"mode": Mode.SHADOW, "duration": 3.0}),
+        (("drive", "--yes"), {"mode": Mode.DRIVE, "heartbeat": "keys", "emulated": False}),
+        (
+            ("drive", "--yes", "--heartbeat", "port", "--token", "SECRET", "--reset"),
+            {"heartbeat": "port", "token": "SECRET", "resets": True},
+        ),
+        (("drive", "--yes", "--dashboard", 8123), {"dashboard": 8123}),
+        (("drive", "--mock", "--out", "here"), {"mode": Mode.MOCK, "folder": Path("here")}),
+    ],
+)
+def test_options_reach_the_session(words, expected, asked):
+    out, _ = run(words[0], RIG, *words[1:], status=1)
+    (wished,) = asked
+    assert {name: getattr(wished, name) for name in expected} == expected
+    assert "note: no SCHED_FIFO" in out
+    assert "SIGNAL" in out
+
+
+@pytest.mark.parametrize("word", ["listen", "shadow"])
+def test_silent_modes_know_no_option_that_drives(word):
+    options = {option for parameter in COMMANDS[word].params for option in parameter.opts}
+    assert not options & {"--yes", "--reset", "--heartbeat", "--token", "--mock", "--emulate"}
+
+
+def test_json_alone_stands_in_the_output(asked):
+    out, err = run("drive", RIG, "--yes", "--json", status=1)
+    assert json.loads(out)["reason"] == "SIGNAL"
+    assert json.loads(out)["notes"] == ["no SCHED_FIFO"]
+    assert "must be wired" in err  # limits are for people
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+def started(*words, **options):
+    code = "from hil.cli import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *map(str, words)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **options,
+    )
+
+
+def test_listening_ends_by_an_interrupt(alone, tmp_path):
+    record = tmp_path / "record"
+    with started("listen", alone, "--out", record, "--json") as process:
+        rows = record / "rows.bin"
+        until = time.monotonic() + 60.0
+        while process.poll() is None and time.monotonic() < until:
+            if rows.is_file() and rows.stat().st_size > 20_000:
+                break
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30.0)
+    assert process.returncode == 1, err
+    result = json.loads(out)
+    assert (result["mode"], result["reason"]) == ("listen", "SIGNAL")
+    assert result["recorded"] > 0
+
+
+def test_emulate_runs_as_long_as_it_is_told(changed):
+    port = 20_000 + time.monotonic_ns() % 20_000
+    rig = changed(("port = 43113", f"port = {port}"))
+    words = ("emulate", rig, "--duration", "0.1", "--fault", "drop,turret,0,0.1")
+    with started(*words, env=os.environ | {"COLUMNS": "200"}) as process:
+        out, err = process.communicate(timeout=120.0)
+    assert process.returncode == 0, err
+    assert re.search(r"5 drives on udp_multicast 239\.74\.163\.2; interrupt to end", out)
+    assert out.rstrip().endswith("ended")
+
+
+@pytest.mark.slow
+def test_drive_of_an_emulated_rig(changed, tmp_path):
+    port = 20_000 + time.monotonic_ns() % 20_000
+    rig = changed(("port = 43113", f"port = {port}"), ("port = 47110", f"port = {free_port()}"))
+    words = ("--emulate", "--yes", "--duration", 5, "--out", tmp_path / "record", "--json")
+    with started("drive", rig, *words) as process:
+        out, err = process.communicate(timeout=180.0)
+    result = json.loads(out)
+    # How a shared machine keeps time is not asserted; that all is told and recorded is.
+    assert process.returncode == (0 if result["passed"] else 1), err
+    assert result["passed"] == (result["reason"] == "END")
+    assert (result["mode"], result["complete"]) == ("drive", True)
+    assert result["elapsed"] > 0.0
+    assert "must be wired" in err
