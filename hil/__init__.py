@@ -108,10 +108,7 @@ def __getattr__(name: str) -> object:
         return import_module("hil.errors")
     if name not in _PLACES:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
-    try:
-        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
-    except ImportError:
-        from hil._extras import require_extra
+    from hil._extras import require_extra
 
-        require_extra()  # says which library is missing, if one is
-        raise
+    require_extra()
+    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

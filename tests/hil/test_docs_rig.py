@@ -1,11 +1,14 @@
 """docs/rig.md says what the code says: tables are complete, numbers are constants, code runs."""
 
 import dataclasses
+import doctest
 import json
 import re
+import struct
 import types
 from pathlib import Path
 
+import can
 import numpy as np
 import pytest
 import typer
@@ -18,7 +21,8 @@ from hil.bus import open_bus
 from hil.busload import bus_load
 from hil.cli import main
 from hil.clock import MonotonicClock, SteppedClock
-from hil.drives import Finding, Wanted, _mit, make_drives
+from hil.drives import Finding, Wanted, _drive, _mit, _registry, make_drives
+from hil.emulator import _faults
 from hil.feedback import Feedback
 from hil.mit_models import MIT_MODELS
 from hil.operator import OperatorChannel
@@ -30,6 +34,15 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/rig.md").read_text(encoding="utf-8")
 RIG = ROOT / "examples/rover_rig/rig.toml"
 COMMANDS = typer.main.get_command(main).commands
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kinds():
+    """Kinds of drives that are registered here are forgotten afterwards."""
+    before = dict(_registry._KINDS)
+    yield
+    _registry._KINDS.clear()
+    _registry._KINDS.update(before)
 
 
 def section(title):
@@ -278,3 +291,13 @@ def test_mock_commands_of_the_page(tmp_path, monkeypatch):
     assert len(lines) == 2
     assert statuses == [0, 1]
     assert reasons == [None, "DRIVE_FAULT"]
+
+
+@pytest.mark.parametrize("module", [hil, _drive, _faults], ids=lambda module: module.__name__)
+def test_examples_of_docstrings(module, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)
+    names = {"hil": hil, "can": can, "struct": struct, "register_drive": hil.register_drive}
+    done = doctest.testmod(module, extraglobs=names)
+    assert done.attempted
+    assert not done.failed
