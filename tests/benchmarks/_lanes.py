@@ -137,7 +137,8 @@ def rows(rounds: int | None = None) -> list[LaneRow]:
 
 def lanes_tables(rounds: int | None = None) -> str:
     """Measure all robots: a table of lanes on one core, and one of threads."""
-    return f"{lanes_table(rounds)}\n\n{threads_table(rounds)}"
+    told = "By threads, on all processors, of which two must have nothing else to do meanwhile:"
+    return f"{lanes_table(rounds)}\n\n{told}\n\n{threads_table(rounds)}"
 
 
 def threads_table(rounds: int | None = None) -> str:
