@@ -29,6 +29,24 @@ STANDSTILL = 100
 _BUS_OFF, _RESTARTED = 0x40, 0x100  # classes of Linux' error frames (linux/can/error.h)
 
 
+def may_have_drives(settings: BusSettings) -> bool:
+    """Whether motors may hang on a bus: on any but those that are known to be software alone.
+
+    Parameters
+    ----------
+    settings : BusSettings
+        Interface and channel.
+
+    Returns
+    -------
+    bool
+        False for "virtual", "udp_multicast", and channels `vcan...` of "socketcan".
+    """
+    if settings.interface == "socketcan":
+        return not settings.channel.startswith("vcan")
+    return settings.interface not in ("virtual", "udp_multicast")
+
+
 def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
     """Open the bus of a rig.
 

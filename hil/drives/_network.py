@@ -25,6 +25,9 @@ TIMEOUT = 0.1
 ATTEMPTS = 3
 """Times that a request without an answer is sent."""
 
+STANDSTILL = 10
+"""Waits in a row that end before their time, without a frame, after which the clock has stopped."""
+
 _ABSENT = (
     0x06020000,  # object does not exist
     0x06090011,  # sub-index does not exist
@@ -99,9 +102,9 @@ class SetupNetwork(canopen.Network):
         seconds : float
             How long, s of the bus' clock.
         """
-        until = self.link.clock.now() + seconds
-        while self.link.clock.now() < until:
-            self.pump(until)
+        until, empty = self.link.clock.now() + seconds, 0
+        while self.link.clock.now() < until and empty < STANDSTILL:
+            empty = 0 if self.pump(until) else empty + 1
 
 
 class _Client(SdoClient):
@@ -133,9 +136,10 @@ class _Client(SdoClient):
 
     def read_response(self) -> bytes:
         clock = self.network.link.clock
-        until = clock.now() + self.timeout
+        until, empty = clock.now() + self.timeout, 0
         while self.responses.empty():
-            if not self.network.pump(until) and clock.now() >= until:
+            empty = 0 if self.network.pump(until) else empty + 1
+            if empty and (clock.now() >= until or empty >= STANDSTILL):
                 raise SdoCommunicationError("No SDO response received")
         response: bytes = self.responses.get_nowait()
         if response[0] == _RESPONSE_ABORTED:

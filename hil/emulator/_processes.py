@@ -20,6 +20,7 @@ import msgpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hil.bus import may_have_drives
 from hil.emulator._drive import DriveSettings
 from hil.emulator._drive_process import DriveJob, run_drive
 from hil.emulator._faults import Fault
@@ -175,6 +176,14 @@ class EmulatorProcesses:
         settings: Mapping[str, DriveSettings] | None = None,
         q0: ArrayLike | None = None,
     ) -> None:
+        if may_have_drives(rig.bus):
+            raise RigError(
+                f"rig `{rig.name}`, `bus.interface`",
+                expected="a bus of software alone: udp_multicast, or a vcan channel of socketcan",
+                came=f"{rig.bus.interface} {rig.bus.channel}, on which there may be motors",
+                cure='Use interface = "udp_multicast" in a rig file for emulation: emulated drives '
+                "beside real ones answer in their place.",
+            )
         if rig.bus.interface == "virtual":
             raise RigError(
                 f"rig `{rig.name}`, `bus.interface`",
