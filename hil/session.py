@@ -13,7 +13,7 @@ from typing import Any
 import msgpack
 
 from concur.control import Servo
-from hil.bus import open_bus
+from hil.bus import may_have_drives, open_bus
 from hil.busload import refuse_overload
 from hil.clock import MonotonicClock, SteppedClock
 from hil.console import Heartbeat, facts_of, start_console
@@ -128,7 +128,8 @@ def run_session(
     RigError
         If the rig may not be run so; no torque has left then.
     """
-    if wishes.heartbeat == "auto" and not (wishes.emulated or wishes.mode is Mode.MOCK):
+    emulated = wishes.emulated and not may_have_drives(rig.bus)
+    if wishes.heartbeat == "auto" and not (emulated or wishes.mode is Mode.MOCK):
         raise ArmError(
             f"rig `{rig.name}`, operator",
             expected="a person who keeps the rig running",
