@@ -8,14 +8,19 @@ import can
 import numpy as np
 import pytest
 
+from hil import session
+from hil.bus import Bus
 from hil.clock import MonotonicClock
-from hil.controller import Mode
-from hil.emulator import Fault
-from hil.errors import ArmError
+from hil.controller import Controller, Mode
+from hil.drives._network import SdoSession
+from hil.emulator import EmulatorProcesses, Fault
+from hil.errors import ArmError, DriveError, RigError
 from hil.guard import Flag, Phase, Reason, State
 from hil.operator import OperatorChannel, OperatorSender
-from hil.rig import OperatorSettings, Policy
-from tests.hil.bench import FLOATER, Bench, rig_of
+from hil.replay import replay
+from hil.rig import BusSettings, OperatorSettings, Policy, load_rig
+from hil.session import Wishes
+from tests.hil.bench import EXAMPLES, FLOATER, ROVER, Bench, law_of, rig_of
 
 PERIOD = 0.004
 
@@ -327,7 +332,68 @@ def test_lost_reports_count_each_axis():
         bench.check()
 
 
+def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_for_good():
+    """No axis is away for longer than a cycle, and yet one is missing in each."""
+    with Bench(rig=rig_of(policies={"patience": 5, "stop_time": 0.1})) as bench:
+        for cycle in range(20, 80):
+            name = bench.names[cycle % 5]
+            fault = Fault("drop", name, lasting=PERIOD - 1e-4, way="to_host")
+            bench.at(cycle, bench.world.fault, fault)
+        outcome = bench.run()
+        assert outcome.done
+        assert outcome.quality.lost == 60
+        held = (bench["flags"].astype(int) & Flag.HELD) != 0
+        assert 1 <= held.sum() <= 5
+        rows = np.flatnonzero(bench.run_rows)
+        same = (np.diff(bench["torque"][rows], axis=0) == 0.0).all(axis=1)
+        assert same.sum() <= 5
+        bench.check()
+
+
+class Slow(Controller):
+    """Held up in the middle of some cycles."""
+
+    def _law(self):
+        if self.quality.cycles in (60, 90, 91, 150):
+            hang(self, 3.2 * PERIOD)
+        super()._law()
+
+
+def test_replay_counts_late_cycles_and_lost_reports_as_the_loop_does(tmp_path):
+    rig = load_rig(EXAMPLES / ROVER)
+    servo = law_of(ROVER)[0]
+    drops = tuple(
+        Fault("drop", axis.name, at=at + 0.001 * k, lasting=0.0035, way="to_host")
+        for k, axis in enumerate(rig.axes)
+        for at in (2.0, 2.02, 2.1)
+    )
+    wishes = Wishes(Mode.MOCK, duration=3.0, folder=tmp_path / "run", faults=drops)
+    result = session.run_session(rig, wishes, servo, controller=Slow)
+    quality = result.outcome.quality
+    assert result.outcome.done
+    assert quality.skipped >= 4
+    assert quality.lost >= 10
+    report = replay(result.folder, rig, servo=servo)
+    assert report.differences == ()
+    assert report.left_out == 0
+    assert report.judged > 700
+
+
 # -- the bus -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("interface", "channel"),
+    [("socketcan", "can0"), ("pcan", "PCAN_USBBUS1"), ("slcan", "ttyACM0")],
+)
+def test_nothing_is_emulated_on_a_bus_that_may_have_drives(interface, channel):
+    """With `--emulate` nobody is asked and nobody holds the deadman."""
+    rig = dataclasses.replace(load_rig(EXAMPLES / ROVER), bus=BusSettings(interface, channel))
+    with pytest.raises(RigError, match=r"bus\.interface"):
+        EmulatorProcesses(rig)
+    for mode in (Mode.DRIVE, Mode.SHADOW):
+        with pytest.raises(ArmError, match="person"):
+            session.run_session(rig, Wishes(mode, heartbeat="auto", emulated=True))
 
 
 def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
@@ -619,3 +685,25 @@ def test_a_clock_that_stops_for_good_does_not_hold_the_loop(monkeypatch):
     monkeypatch.setattr(MonotonicClock, "now", lambda self: instant)
     clock.sleep_until(instant + 1e-4)
     assert clock.now() == instant
+
+
+class Silent:
+    """A bus on which nothing comes, whose waits take no time."""
+
+    state = can.BusState.ACTIVE
+
+    def send(self, frame, timeout=None):
+        pass
+
+    def _recv_internal(self, timeout):
+        return None, True
+
+
+def test_a_clock_that_stops_for_good_does_not_hold_the_set_up(monkeypatch):
+    clock = MonotonicClock()
+    instant = clock.now()
+    monkeypatch.setattr(MonotonicClock, "now", lambda self: instant)
+    node = SdoSession(Bus(Silent(), clock), "joint", 1)
+    with pytest.raises(DriveError, match="answer"):
+        node.read(0x1000, 0, "I")
+    node.network.idle(0.1)
