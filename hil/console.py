@@ -7,6 +7,7 @@ or die, the heartbeat stays away and the rig stops.
 from __future__ import annotations
 
 import contextlib
+import math
 import multiprocessing
 import os
 import select
@@ -15,16 +16,16 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from enum import IntEnum
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from hil.latch import Reason, State
 from hil.operator import OperatorSender
 from hil.ring import Ring
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from rich.console import RenderableType
 
@@ -38,6 +39,8 @@ GRIP = 0.7
 
 BEAT = 0.05
 """Time between heartbeats, s."""
+
+_Member = TypeVar("_Member", bound=IntEnum)
 
 
 @dataclass(frozen=True)
@@ -163,35 +166,42 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
     def number(name: str) -> float:
         return float(row[name][0])
 
-    state, reason = tuple(State)[int(number("state"))], tuple(Reason)[int(number("reason"))]
-    style = {State.RUN: "bold green", State.STOP: "bold red"}.get(state, "bold yellow")
-    head = Text(f"{state.name}: {state.sentence}", style=style)
-    if reason:
-        head.append(f"\n{reason.name}: {reason.sentence}", style="red")
+    # A row that says nonsense is shown as that: the heartbeat must not end for it.
+    state, reason = _member(State, number("state")), _member(Reason, number("reason"))
+    styles: dict[State | None, str] = {State.RUN: "bold green", State.STOP: "bold red"}
+    style = styles.get(state, "bold yellow")
+    head = Text("state unknown" if state is None else f"{state.name}: {state.sentence}", style)
+    if reason is None or reason:
+        name = "reason unknown" if reason is None else f"{reason.name}: {reason.sentence}"
+        head.append(f"\n{name}", style="red" if reason is not Reason.END else "green")
     axes = Table(expand=False)
     for name in ("axis", "position (rad)", "torque sent (N m)", "of limit", "drive"):
         axes.add_column(name, justify="left" if name in ("axis", "drive") else "right")
     for k, name in enumerate(facts.axes):
-        torque, fault = float(row["torque"][k]), int(row["fault"][k])
+        torque, fault = float(row["torque"][k]), float(row["fault"][k])
         share = abs(torque) / facts.torque_limits[k]
+        drive = Text("on" if row["enabled"][k] == 1.0 else "off")
+        if fault:  # NaN too
+            code = f"0x{int(fault):X}" if math.isfinite(fault) else "?"
+            drive = Text(f"fault {code}", style="red")
         axes.add_row(
             name,
             f"{row['position'][k]:.4f}",
             f"{torque:.3f}",
-            Text(f"{share:.0%}", style="red" if share > 0.95 else ""),
-            f"fault 0x{fault:X}" if fault else ("on" if row["enabled"][k] else "off"),
+            Text(f"{share:.0%}", style="" if share < 0.95 else "red"),
+            drive,
         )
     errors, start = [], 0
     for name, size in facts.outputs:
         part = row["error"][start : start + size]
-        errors.append(f"{name} {float(np.linalg.norm(part)):.3g}")
+        errors.append(f"{name} {math.hypot(*part):.3g}")
         start += size
     elapsed = number("elapsed")
-    done = f"{elapsed:.1f} of {facts.duration:.1f} s" if np.isfinite(elapsed) else "not running"
+    done = f"{elapsed:.1f} of {facts.duration:.1f} s" if math.isfinite(elapsed) else "not running"
     lines = Text(
         f"{done}; tracking error (m, rad): {', '.join(errors)}\n"
-        f"cycles {int(number('cycle'))}, late {int(number('late'))}, lost {int(number('lost'))}, "
-        f"stale {int(number('stale'))}, clipped {int(number('clipped'))}; "
+        f"cycles {number('cycle'):.0f}, late {number('late'):.0f}, lost {number('lost'):.0f}, "
+        f"stale {number('stale'):.0f}, clipped {number('clipped'):.0f}; "
         f"last cycle began {(number('time') - number('deadline')) * 1e6:.0f} us after its "
         f"deadline and computed for {number('compute') * 1e6:.0f} us"
     )
@@ -200,8 +210,17 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
     return Panel(Group(head, axes, lines), title=facts.title)
 
 
+def _member(kind: type[_Member], value: float) -> _Member | None:
+    try:
+        return kind(int(value))
+    except (ValueError, OverflowError):
+        return None
+
+
 def _serve(facts: Facts, name: str, heartbeat: Heartbeat, live: bool) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop decides what an interrupt means
+    # In order, or the terminal would stay without echo.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     ring = Ring.attach(name)
     with (
         OperatorSender(heartbeat.host, heartbeat.port, heartbeat.token, "console") as sender,
@@ -231,7 +250,10 @@ def _show(
     shown: Any = Live(refresh_per_second=RATE, transient=True) if live else contextlib.nullcontext()
     with shown as view:
         while os.getppid() == parent and not ring.closed:
-            for key in _pressed(keys, BEAT):
+            pressed = _pressed(keys, BEAT)
+            if pressed is None:  # the terminal is gone: nobody holds a key, nobody can
+                keys = None
+            for key in pressed or "":
                 if key == " " and heartbeat.by == "keys":
                     gripped = time.monotonic()
                 else:
@@ -264,21 +286,24 @@ def _keys() -> Iterator[int | None]:
         tty.setcbreak(terminal)
         yield terminal
     finally:
-        termios.tcsetattr(terminal, termios.TCSADRAIN, before)
+        # Now, not once all has been written: a terminal that is held up would hold up the end.
+        with contextlib.suppress(termios.error):
+            termios.tcsetattr(terminal, termios.TCSANOW, before)
         os.close(terminal)
 
 
-def _pressed(keys: int | None, wait: float) -> str:
-    """Keys that were pressed meanwhile."""
+def _pressed(keys: int | None, wait: float) -> str | None:
+    """Keys that were pressed meanwhile; None if the terminal is gone."""
     if keys is None:
         time.sleep(wait)
         return ""
     ready, _, _ = select.select([keys], [], [], wait)
     if not ready:
         return ""
-    with contextlib.suppress(OSError):
-        return os.read(keys, 64).decode("latin-1")
-    return ""
+    try:
+        return os.read(keys, 64).decode("latin-1") or None
+    except OSError:
+        return None
 
 
 def terminal_is_there() -> bool:

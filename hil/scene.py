@@ -1,23 +1,51 @@
-"""The robot of a rig in a viser scene: box, wheels, links, hands, and where they should be."""
+"""The robot in a viser scene: box, wheels, arms, hands, and where they should be.
+
+Everything hangs below one node, `/world`, that is moved against the robot's travel: the robot
+stays before the camera, the ground passes below it, and who looks may turn the camera as they
+like.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.plotting.skeleton import Outline, Skeleton
-from concur.plotting.style import ARM, CHASSIS, WHEEL, output_color
+from concur.plotting.skeleton import Outline
+from concur.plotting.style import ARM, CHASSIS, EDGE, WHEEL, output_color
 
 if TYPE_CHECKING:
     import viser
 
-    from concur.control import Servo
+    from concur.multibody import Mechanism
+
+Floats = NDArray[np.float64]
 
 TRAIL = 600
 """Points of the path that each hand leaves behind it."""
 
+STEP = 0.01
+"""Distance between two of them, as a share of the robot's size."""
+
+_SIDES = 12
+_FACES = np.array(
+    [
+        [0, 2, 3],
+        [0, 3, 1],
+        [4, 5, 7],
+        [4, 7, 6],
+        [0, 1, 5],
+        [0, 5, 4],
+        [2, 6, 7],
+        [2, 7, 3],
+        [0, 4, 6],
+        [0, 6, 2],
+        [1, 3, 7],
+        [1, 7, 5],
+    ]
+)
 _EDGES = np.array(
     [[i, j] for i in range(8) for j in range(i + 1, 8) if (i ^ j) in (1, 2, 4)], dtype=int
 )
@@ -49,131 +77,278 @@ class Scene:
     ----------
     server : viser.ViserServer
         Where to draw.
-    servo : Servo
-        Robot and outputs.
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        Points of it that follow a demand.
     q : numpy.ndarray
         First configuration, shape (nq,).
+
+    Attributes
+    ----------
+    follow : bool
+        Whether the robot stays before the camera; else the ground does.
     """
 
-    def __init__(self, server: viser.ViserServer, servo: Servo, q: NDArray[np.float64]) -> None:
-        robot = servo.model.robot
-        self._servo = servo
-        self._outline = Outline(robot, q, servo.outputs)
+    def __init__(
+        self, server: viser.ViserServer, robot: Mechanism, outputs: Sequence[Any], q: Floats
+    ) -> None:
+        self.follow = True
+        self._server, self._robot, self._outputs = server, robot, tuple(outputs)
+        self._outline = Outline(robot, q, self._outputs)
+        self._root = self._outline.root
+        self._start = self._base(q)
         at, size = self._outline.at(q), self._outline.size
+        self._size = size
         scene = server.scene
+        self.world = scene.add_frame("/world", show_axes=False)
         self._ground = robot.ground_height
         if self._ground is not None:
+            cell = float(10.0 ** np.round(np.log10(size)) / 4.0)
             scene.add_grid(
-                "/ground",
-                width=20.0,
-                height=20.0,
-                cell_size=0.25,
+                "/world/ground",
+                infinite_grid=True,
+                cell_size=cell,
+                section_size=4.0 * cell,
+                cell_color=(225, 228, 232),
+                section_color=(170, 176, 184),
+                fade_distance=30.0 * size,
+                shadow_opacity=0.2,
                 position=(0.0, 0.0, float(self._ground)),
             )
-        scene.add_frame("/inertial", axes_length=0.3 * size, axes_radius=0.006 * size)
-        self._lines = {
-            name: scene.add_line_segments(
-                f"/robot/{name}", segments, colors=color(paint), thickness=width * size
+        scene.add_frame("/world/inertial", axes_length=0.25 * size, axes_radius=0.006 * size)
+        self._add_base(at.chassis, q)
+        self._add_wheels(at.wheels, at.spokes, q)
+        self.bars = [
+            _add_mesh(scene, f"/world/robot/{name}/{k}", *_prism(thick * size), paint)
+            for name, count, thick, paint in (
+                ("struts", len(at.struts), 0.012, EDGE),
+                ("links", len(at.links), 0.02, ARM),
+                ("stubs", len(at.stubs), 0.02, ARM),
             )
-            for name, (segments, paint, width) in _lines(at).items()
-            if len(segments)
-        }
-        self._joints = [
-            scene.add_icosphere(
-                f"/robot/joints/{k}", 0.022 * size, color=color(ARM), position=tuple(point)
-            )
-            for k, point in enumerate(at.joints)
+            for k in range(count)
         ]
-        self._hands, self._demands, self._trails = [], [], []
-        self._paths: list[list[NDArray[np.float64]]] = []
-        for k, (output, hand) in enumerate(zip(servo.outputs, at.hands, strict=True)):
-            paint = color(output_color(k))
-            self._hands.append(
-                scene.add_icosphere(
-                    f"/outputs/{output.name}", 0.03 * size, color=paint, position=tuple(hand)
-                )
-            )
-            self._demands.append(
-                scene.add_icosphere(
-                    f"/outputs/{output.name} demanded",
-                    0.04 * size,
-                    color=paint,
-                    opacity=0.35,
-                    position=tuple(hand),
-                )
-            )
-            self._paths.append([hand, hand])
-            self._trails.append(
-                scene.add_line_segments(
-                    f"/outputs/{output.name} path",
-                    np.array([[hand, hand]]),
-                    colors=paint,
-                    thickness=0.006 * size,
-                )
-            )
-        span, look = 2.6 * size, at.com
-        server.initial_camera.position = tuple(look + span * np.array([-0.6, -0.7, 0.55]))
+        self.joints = [
+            scene.add_icosphere(f"/world/robot/joints/{k}", 0.03 * size, color=color(EDGE))
+            for k in range(len(at.joints))
+        ]
+        self._add_outputs(at.hands)
+        self._last: Floats = np.empty(0)
+        self.update(q, np.full(sum(output.pose_size for output in self._outputs), np.nan))
+        span, look = 1.75 * size, at.com - self._start
+        server.initial_camera.position = tuple(look + span * np.array([-0.55, -0.75, 0.5]))
         server.initial_camera.look_at = tuple(look)
 
-    def update(self, q: NDArray[np.float64], pose: NDArray[np.float64]) -> None:
+    def _add_base(self, corners: Floats, q: Floats) -> None:
+        local = _into(self._pose(q, self._root), corners)
+        scene = self._server.scene
+        self.base = _add_mesh(scene, "/world/robot/base", local, _FACES, CHASSIS)
+        scene.add_line_segments(
+            "/world/robot/base/edges",
+            local[_EDGES],
+            colors=color(EDGE),
+            thickness=0.006 * self._size,
+        )
+
+    def _add_wheels(self, wheels: Sequence[Floats], spokes: Sequence[Floats], q: Floats) -> None:
+        self.wheels = []
+        for k, (wheel, rims, spoke) in enumerate(
+            zip(self._robot.wheels, wheels, spokes, strict=True)
+        ):
+            pose = self._pose(q, wheel.body)
+            rims, spoke = _into(pose, rims), _into(pose, spoke)
+            name = f"/world/robot/wheels/{k}"
+            self.wheels.append(
+                (wheel.body, _add_mesh(self._server.scene, name, *_disc(rims), WHEEL))
+            )
+            # Marks on both faces, a little outside of them: they show how the wheel turns.
+            hub, out = spoke
+            sides = [rim[:-1].mean(axis=0) - hub for rim in rims]
+            marks = [[hub + 1.1 * side, hub + 1.1 * side + 0.9 * (out - hub)] for side in sides]
+            self._server.scene.add_line_segments(
+                f"{name}/mark",
+                np.array(marks),
+                colors=(230, 230, 230),
+                thickness=0.012 * self._size,
+            )
+
+    def _add_outputs(self, hands: Floats) -> None:
+        scene, size = self._server.scene, self._size
+        self.hands, self.demands, self.trails = [], [], []
+        self._paths: list[list[Floats]] = []
+        for k, (output, hand) in enumerate(zip(self._outputs, hands, strict=True)):
+            paint, name = color(output_color(k)), f"/world/outputs/{output.name}"
+            self.hands.append(scene.add_icosphere(name, 0.035 * size, color=paint))
+            self.demands.append(
+                scene.add_icosphere(
+                    f"{name} demanded", 0.06 * size, color=paint, opacity=0.35, cast_shadow=False
+                )
+            )
+            self._paths.append([hand])
+            self.trails.append(
+                scene.add_line_segments(
+                    f"{name} path",
+                    np.array([[hand, hand]]),
+                    colors=paint,
+                    thickness=0.008 * size,
+                )
+            )
+
+    def update(self, q: Floats, pose: Floats) -> None:
         """Move the robot.
 
         Parameters
         ----------
         q : numpy.ndarray
-            Configuration, shape (nq,).
+            Configuration, shape (nq,); one that is not finite moves nothing.
         pose : numpy.ndarray
             Demanded poses of the outputs, flat, shape (pose_size,); NaN if there are none.
         """
+        now = np.concatenate([q, pose, [self.follow]])
+        if not np.isfinite(q).all() or np.array_equal(now, self._last, equal_nan=True):
+            return
+        self._last = now
         at = self._outline.at(q)
-        for name, (segments, _, _) in _lines(at).items():
-            if name in self._lines:
-                self._lines[name].points = segments.astype(np.float32)
-        for handle, point in zip(self._joints, at.joints, strict=True):
-            handle.position = tuple(point)
+        with self._server.atomic():  # or the arm would be seen apart from its base
+            travel = self._base(q) if self.follow else self._start
+            self.world.position = tuple(-travel)
+            _put(self.base, self._pose(q, self._root))
+            for body, wheel in self.wheels:
+                _put(wheel, self._pose(q, body))
+            for bar, line in zip(self.bars, at.struts + at.links + at.stubs, strict=True):
+                _span(bar, *line)
+            for joint, point in zip(self.joints, at.joints, strict=True):
+                joint.position = tuple(point)
+            self._move_outputs(at.hands, pose)
+
+    def _move_outputs(self, hands: Floats, pose: Floats) -> None:
         start = 0
-        for k, output in enumerate(self._servo.outputs):
-            hand = at.hands[k]
-            self._hands[k].position = tuple(hand)
+        for k, (output, hand) in enumerate(zip(self._outputs, hands, strict=True)):
+            self.hands[k].position = tuple(hand)
             demanded = pose[start : start + output.pose_size]
             start += output.pose_size
-            self._demands[k].position = tuple(self._place(output.group, demanded, hand))
+            place = demanded_place(output, demanded, hand)
+            self.demands[k].visible = place is not None
+            if place is not None:
+                self.demands[k].position = tuple(place)
             path = self._paths[k]
-            if np.linalg.norm(hand - path[-1]) > 0.01 * self._outline.size:
+            if np.linalg.norm(hand - path[-1]) > STEP * self._size:
                 path.append(hand)
                 del path[:-TRAIL]
                 points = np.array(path)
-                self._trails[k].points = np.stack([points[:-1], points[1:]], 1).astype(np.float32)
+                self.trails[k].points = np.stack([points[:-1], points[1:]], 1).astype(np.float32)
 
-    def _place(
-        self, group: str, demanded: NDArray[np.float64], hand: NDArray[np.float64]
-    ) -> NDArray[np.float64]:
-        """Where in space a demand is; what it says nothing of is taken from the hand."""
-        place = hand.copy()
-        if group in ("R3", "SE3", "R3xSO3"):
-            place[:] = demanded[:3]
-        elif group in ("R2", "SE2"):
-            place[:2] = demanded[:2]
-        return place if np.isfinite(place).all() else hand
+    def _pose(self, q: Floats, body: str) -> Floats:
+        return np.asarray(self._robot.pose(q, body), dtype=float)
+
+    def _base(self, q: Floats) -> Floats:
+        """Where the base is; above the ground its height is left out."""
+        place = self._pose(q, self._root)[:3, 3].copy()
+        if self._robot.ground_height is not None:
+            place[2] = 0.0
+        return place
 
 
-def _lines(at: Skeleton) -> dict[str, tuple[NDArray[np.float64], str, float]]:
-    """Line segments, shape (n, 2, 3), with colour and width, by name."""
+def demanded_place(output: Any, demanded: Floats, hand: Floats) -> Floats | None:
+    """Where in space a demand is.
 
-    def stacked(parts: tuple[NDArray[np.float64], ...]) -> NDArray[np.float64]:
-        return np.array(parts).reshape(-1, 2, 3)
+    Parameters
+    ----------
+    output : Output
+        The output.
+    demanded : numpy.ndarray
+        Its demanded pose, shape (pose_size,).
+    hand : numpy.ndarray
+        Where the output is, shape (3,), m: what the demand says nothing of is taken from it.
 
-    rims = [
-        np.concatenate([np.stack([rim[:-1], rim[1:]], axis=1) for rim in wheel])
-        for wheel in at.wheels
-    ]
-    return {
-        "base": (at.chassis[_EDGES], CHASSIS, 0.012),
-        "struts": (stacked(at.struts), CHASSIS, 0.012),
-        "wheels": (
-            np.concatenate([*rims, stacked(at.spokes)]) if rims else np.empty((0, 2, 3)),
-            WHEEL,
-            0.008,
-        ),
-        "arm": (stacked(at.links + at.stubs), ARM, 0.028),
-    }
+    Returns
+    -------
+    numpy.ndarray or None
+        Shape (3,), m; None if the demand says nothing of a place along the axes of the world, or
+        is not finite.
+    """
+    place = hand.copy()
+    if output.group in ("R", "R2", "R3"):
+        for axis, value in zip(output.coordinate_names, demanded, strict=True):
+            place["xyz".index(axis)] = value
+    elif output.group in ("SE3", "R3xSO3"):
+        place[:] = demanded[:3]
+    elif output.group == "SE2" and tuple(output.normal) == (0.0, 0.0, 1.0):
+        place[:2] = demanded[:2]
+    else:
+        return None
+    return place if np.isfinite(place).all() else None
+
+
+def placed(handle: Any) -> Floats:
+    """Vertices of a mesh of the scene where it is drawn, below `/world`.
+
+    Parameters
+    ----------
+    handle : viser.MeshHandle
+        The mesh.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (n, 3), m.
+    """
+    from scipy.spatial.transform import Rotation
+
+    w, x, y, z = handle.wxyz
+    turned = Rotation.from_quat([x, y, z, w]).apply(handle.vertices * np.asarray(handle.scale))
+    return np.asarray(turned + np.asarray(handle.position), dtype=float)
+
+
+def _into(pose: Floats, points: Floats) -> Floats:
+    """Points of the world in the frame of a pose."""
+    return (points - pose[:3, 3]) @ pose[:3, :3]
+
+
+def _put(handle: Any, pose: Floats) -> None:
+    from scipy.spatial.transform import Rotation
+
+    x, y, z, w = Rotation.from_matrix(pose[:3, :3]).as_quat()
+    handle.wxyz, handle.position = (w, x, y, z), tuple(pose[:3, 3])
+
+
+def _span(handle: Any, begin: Floats, end: Floats) -> None:
+    """Lay a prism of unit length along z from one point to another."""
+    along = end - begin
+    length = float(np.linalg.norm(along))
+    handle.visible = length > 0.0
+    if not length:
+        return
+    x, y, z = along / length
+    # The quaternion that turns (0, 0, 1) into (x, y, z) on the shortest way.
+    wxyz = np.array([1.0 + z, -y, x, 0.0]) if z > -1.0 + 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])
+    handle.wxyz = tuple(wxyz / np.linalg.norm(wxyz))
+    handle.position = tuple(begin)
+    handle.scale = (1.0, 1.0, length)
+
+
+def _prism(radius: float) -> tuple[Floats, NDArray[np.int_]]:
+    """A closed prism along z, from 0 to 1: vertices and faces."""
+    angle = np.linspace(0.0, 2.0 * np.pi, _SIDES + 1)
+    ring = radius * np.stack([np.cos(angle), np.sin(angle), 0.0 * angle], axis=1)
+    return _disc(np.stack([ring, ring + np.array([0.0, 0.0, 1.0])]))
+
+
+def _disc(rims: Floats) -> tuple[Floats, NDArray[np.int_]]:
+    """A closed body between two rims, shape (2, n, 3), whose last point is the first."""
+    low, high = rims[0][:-1], rims[1][:-1]
+    n = len(low)
+    vertices = np.concatenate([low, high, [low.mean(axis=0), high.mean(axis=0)]])
+    faces = []
+    for i in range(n):
+        j = (i + 1) % n
+        faces += [[i, j, n + j], [i, n + j, n + i], [2 * n, j, i], [2 * n + 1, n + i, n + j]]
+    return vertices, np.array(faces)
+
+
+def _add_mesh(
+    scene: viser.SceneApi, name: str, vertices: Floats, faces: NDArray[np.int_], paint: str
+) -> viser.MeshHandle:
+    return scene.add_mesh_simple(
+        name, vertices, faces, color=color(paint), flat_shading=True, side="double"
+    )

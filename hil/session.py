@@ -259,7 +259,9 @@ def _show(
         console = start_console(facts, recorder.ring.name, heartbeat, wishes.live)
         stack.callback(_end, console)
     if wishes.dashboard is not None:
-        page = start_dashboard(rig.path, recorder.ring.name, token, port, port=wishes.dashboard)
+        page = start_dashboard(
+            rig.path, recorder.ring.name, token, port, port=wishes.dashboard, duration=duration
+        )
         stack.callback(_end, page)
 
 

@@ -100,7 +100,8 @@ def dashboard() -> None:
         hil.OperatorSender("127.0.0.1", 9) as sender,  # nobody listens
         sync_playwright() as browsers,
     ):
-        page_of = Dashboard(rig, servo, ring, sender, port=port)
+        page_of = Dashboard(rig, ring, sender, port=port)
+        page_of.draw()
         browser = browsers.chromium.launch(
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
             args=["--no-sandbox", "--enable-unsafe-swiftshader"],
