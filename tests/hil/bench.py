@@ -119,6 +119,8 @@ class Bench:
         Torques on the robot whenever the clock moved.
     speeds : list of list of float
         True speeds of the axes at the end of each cycle, rad/s.
+    places : list of numpy.ndarray
+        True configurations then.
     cycle : int
         Cycle that began in RUN, from 0; -1 before. The first row of RUN is that of the cycle
         before: it began in ARMED.
@@ -165,7 +167,7 @@ class Bench:
         if self.clock.advance == self.world.advance:
             self.clock.advance = self.advance
         self.bus = own(open_bus(self.rig.bus, self.clock))
-        self.sent, self.loads, self.speeds = [], [], []
+        self.sent, self.loads, self.speeds, self.places = [], [], [], []
         self._watch_bus()
         servo = self.servo
         names = tuple(axis.name for axis in self.rig.axes)
@@ -219,6 +221,7 @@ class Bench:
                 self.begin_cycle()
             assert self.ring.written < self.ring.rows - 1, "a run that does not end"
             inner(deadline)
+            self.places.append(self.world.q)  # moves the robot to now
             self.speeds.append(self.world.plant.velocities())
 
         self.controller._cycle = cycle
@@ -368,6 +371,21 @@ def _slight(axis):
 def with_policies(rig, **changes):
     """The rig with other policies."""
     return dataclasses.replace(rig, policies=dataclasses.replace(rig.policies, **changes))
+
+
+class JumpingClock(SteppedClock):
+    """A clock that can be put forward and back; the world goes by the time that really passes."""
+
+    offset = 0.0
+
+    def now(self):
+        return super().now() + self.offset
+
+    def jump(self, by):
+        self.offset += by
+
+    def sleep_until(self, instant):
+        super().sleep_until(instant - self.offset)
 
 
 # -- several loops on one bus ------------------------------------------------------------------
