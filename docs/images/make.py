@@ -109,14 +109,14 @@ def dashboard() -> None:
         page = browser.new_page(viewport={"width": 1280, "height": 800})
         page.goto(f"http://127.0.0.1:{port}")
         page.wait_for_timeout(3000)
+        batch = round(0.1 * rig.loop.rate)
         for number, row in enumerate(record.rows[: round(4.0 * rig.loop.rate)]):
             ring.row[:] = row
             ring.publish()
-            if number % 25 == 0:
+            if number % batch == batch - 1:
                 page_of.update()
-        page_of.update()
+                page.wait_for_timeout(100)  # as on a rig: the page tells if it hears nothing
         page.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
-        page.wait_for_timeout(3000)
         page.screenshot(path=HERE / "rig_dashboard.png")
         browser.close()
         page_of.close()
