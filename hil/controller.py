@@ -240,6 +240,7 @@ class Controller:
         self._stops = 0  # stops that the operator had asked for when holding began
         self._armed = self._elapsed = float("nan")
         self._transfer = self._waited = 0.0
+        self._longest = min(axis.watchdog for axis in rig.axes)
         self._missed = 0  # deadlines since the cycle before that had no cycle
         self._tick_status, self._flags = TickStatus.OK, Flag.NONE
         self._index = 0
@@ -391,6 +392,10 @@ class Controller:
         self._count_failures(late, lost)
         self._law()
         reason = reason or self._advance(now, lost)
+        if lateness > self._longest:
+            # The drives have stopped by themselves, or the clock has jumped: speeds are none.
+            self.latch.stop(Reason.LATE)
+            self.latch.remove_power()
         self._judge_and_act(start, reason)
         quality.refused = self.bus.refused
         compute = time.perf_counter() - started - self._waited - self._transfer

@@ -324,7 +324,7 @@ def test_category_2_holds_under_power_until_the_operator_resets():
         position, axis = bench["position"][rows], bench.rig.axes[3]
         yielding = np.abs(bench["torque"][bench.begun : bench.stopped, 3]).max() / axis.stiffness
         assert np.abs(position - position[0])[:, 2:].max() < 1.5 * yielding
-        assert np.abs(np.array(bench.speeds)[rows[-1]]).max() < 0.1
+        assert np.abs(np.array(bench.speeds)[rows[-1], 2:]).max() < 0.05
         assert (np.abs(bench["torque"][rows][200:, 3]) > 1.0).all()
         assert bench["enabled"][rows].all()
         bench.check()
@@ -964,7 +964,7 @@ def sizes(file, error):
 @pytest.mark.parametrize("file", [ROVER, ROVER_MIT, FLOATER])
 def test_the_robot_is_where_the_task_wants_it(file):
     """Not by the estimate that the law sees but in the emulated world, after the first seconds."""
-    error, _ = tracked(file, 5.0)
+    error, _ = tracked(file, 4.0)
     assert max(sizes(file, error)) < 5e-3
 
 
