@@ -9,6 +9,7 @@ machines.
 from __future__ import annotations
 
 import contextlib
+import io
 import math
 import multiprocessing
 import os
@@ -126,7 +127,8 @@ class Dashboard:
         self.rig, self.ring, self.sender = rig, ring, sender
         self.duration = rig.task.duration if duration is None else duration
         self.layout: Layout = ring.layout
-        self.server = viser.ViserServer(host=host, port=port, label=rig.name, verbose=False)
+        with _hushed():
+            self.server = viser.ViserServer(host=host, port=port, label=rig.name, verbose=False)
         self._scene: Scene | None = None
         self._since = self._beat = 0
         self._last: dict[str, NDArray[np.float64]] | None = None
@@ -223,6 +225,10 @@ class Dashboard:
         bool
             Whether there was anything new.
         """
+        with np.errstate(all="ignore"):  # what is not finite is shown as such
+            return self._update(words)
+
+    def _update(self, words: bool) -> bool:
         rows, self._since, lost = self.ring.take(self._since)
         if len(rows):
             # Rows are numbered from the ring's start; curves are thinned on that grid.
@@ -358,7 +364,8 @@ class Dashboard:
 
     def close(self) -> None:
         """Close the page."""
-        self.server.stop()
+        with _hushed():
+            self.server.stop()
 
 
 def member(kind: type[_Member], value: float) -> _Member | None:
@@ -658,6 +665,11 @@ def _end_with(parent: int, ended: threading.Event) -> None:
     while os.getppid() == parent and not ended.is_set():
         time.sleep(0.5)
     ended.set()
+
+
+def _hushed() -> contextlib.redirect_stdout[io.StringIO]:
+    """No word of the server in between what the loop prints, which may be JSON."""
+    return contextlib.redirect_stdout(io.StringIO())
 
 
 def _nothing(curves: int) -> tuple[NDArray[np.float64], ...]:
