@@ -231,6 +231,7 @@ class Controller:
         self._late = _Failing(Reason.LATE, rig.policies.late)
         self._signal = 0
         self._addressed = False  # whether anything was asked of the drives
+        self._sent = float("nan")  # when the commands of the cycle before left
         self._opened = float("nan")  # when the reports of the cycle before were asked for
         self._losing = 0  # cycles in a row without a report of some axis, whichever
         self._commands: dict[int, can.Message] = {}  # last frames sent, by identifier
@@ -423,6 +424,8 @@ class Controller:
             bus.send(frame)
         self._opened = start
         self._transfer += clocked() - before
+        # Drives that answer commands did so when they came, and their reports waited since.
+        answered = self._sent + 2.0 * self.rig.estimator.latency if self._talks else start
         end = until + self.rig.loop.window  # for a node that babbles without end
         while True:
             before = clocked()
@@ -441,7 +444,10 @@ class Controller:
             now = clock.now()
             known = False
             for drive in takes.get(received.arbitration_id, ()):
-                if drive.receive(received, now, feedback):
+                instant = now
+                if type(drive) not in self._asked and answered < now:
+                    instant = answered
+                if drive.receive(received, instant, feedback):
                     known = True
                     if not fresh[drive.index]:
                         fresh[drive.index] = True
@@ -732,6 +738,7 @@ class Controller:
         order = [*range(self._first, len(frames)), *range(self._first)]
         refused = [k for k in order if not send(frames[k])]
         self._transfer += time.perf_counter() - before
+        self._sent = self.clock.now()
         self._commands = {frame.arbitration_id: frame for frame in frames}
         self._first = refused[0] if refused else 0
         self._refused = self._refused + 1 if refused else 0

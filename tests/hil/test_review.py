@@ -20,7 +20,7 @@ from hil.operator import OperatorChannel, OperatorSender
 from hil.replay import replay
 from hil.rig import BusSettings, OperatorSettings, Policy, load_rig
 from hil.session import Wishes
-from tests.hil.bench import EXAMPLES, FLOATER, ROVER, Bench, law_of, rig_of
+from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT, Bench, law_of, rig_of
 
 PERIOD = 0.004
 
@@ -523,6 +523,21 @@ def test_a_report_that_comes_after_the_window_is_as_old_as_it_is():
         latency = bench.rig.estimator.latency
         sampled = bench["report_time"][rows, index] - latency
         np.testing.assert_allclose(opened - sampled, PERIOD, atol=0.3e-3)
+
+
+def test_a_report_that_answered_a_command_is_as_old_as_the_command():
+    """Reports of MIT drives wait for the next cycle: they were not sampled when they are read."""
+    with Bench(ROVER_MIT) as bench:
+        assert bench.run().done
+        rows = np.flatnonzero(bench.run_rows)[5:]
+        latency = bench.rig.estimator.latency
+        sampled = bench["report_time"][rows] - latency
+        first = bench.commands(0)
+        sent = np.array([time for time, _, _ in first])
+        for k, row in enumerate(rows):
+            before = sent[sent < bench["time"][row] - 1e-9][-1]
+            # From the host to the drive takes as long as back.
+            np.testing.assert_allclose(sampled[k], before + latency, atol=1e-4)
 
 
 # -- before and during a run -------------------------------------------------------------------
