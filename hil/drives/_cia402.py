@@ -48,6 +48,7 @@ TORQUE_MODE = 10
 SETTLE = 0.2
 """Time that the drive may take to change mode or to leave a fault, s."""
 
+_POSITION = "position (0x6064), rad (m)"
 _INVALID_PDO, _NO_REMOTE = 1 << 31, 1 << 30
 _COMMAND_MAP = (0x60400010, 0x60710010)
 _REPORT_MAP = (0x60410010, 0x60640020, 0x60770010)
@@ -287,7 +288,8 @@ class Cia402Drive(Drive):
             )
         node = SdoSession(bus, self.axis.name, self.axis.node)
         node.command(Nmt.PRE_OPERATIONAL)
-        checks = self.inspect(bus)
+        # The position is judged below as the loop will hear it.
+        checks = [check for check in self.inspect(bus) if check.what != _POSITION]
         self._refuse(checks)
         self._switch_off(node, bus)
         self._set_mode(node, bus)
@@ -409,6 +411,20 @@ class Cia402Drive(Drive):
                     polarity,
                     "Clear it in the drive and use `direction` of the rig file: turned for "
                     "positions but not for torques, every loop around the drive is unstable.",
+                )
+            )
+        counts = node.find(0x6064, 0, "i")
+        if counts is not None:
+            low, high = self.axis.position_limits
+            position = self.scale.position(counts)
+            checks.append(
+                self._check(
+                    _POSITION,
+                    Finding.FOUND if low <= position <= high else Finding.WRONG,
+                    f"{low:g} to {high:g}",
+                    f"{position:.4g}",
+                    "Move the joint into its range, or correct `offset`, `counts`, `gear` or "
+                    "`direction`.",
                 )
             )
         return checks

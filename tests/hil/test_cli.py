@@ -16,6 +16,7 @@ import typer
 from typer.testing import CliRunner
 
 import hil
+from hil._reconstruction import find_places
 from hil.cli import _replay, _run, main
 from hil.controller import Mode, Outcome
 from hil.quality import Quality
@@ -132,6 +133,12 @@ def test_check_of_emulated_drives(file):
     assert result["bus"]["largest_rate"] > rig.loop.rate
     assert {check["axis"] for check in result["checks"]} == {axis.name for axis in rig.axes}
     assert {check["finding"] for check in result["checks"]} <= {"found", "unknown"}
+    positions = [check for check in result["checks"] if check["what"].startswith("position (0x")]
+    positions += [check for check in result["checks"] if check["what"] == "position, rad (m)"]
+    assert [check["axis"] for check in positions] == [axis.name for axis in rig.axes]
+    places = find_places(rig.task.servo().model, [axis.name for axis in rig.axes]).q
+    start = [rig.task.q0[place] for place in places]
+    assert [float(check["came"]) for check in positions] == pytest.approx(start, abs=2e-3)
 
 
 def test_check_shows_what_the_certificate_needs_beside_the_limits(changed):
