@@ -147,7 +147,7 @@ class Dashboard:
         gui.main_panel.set_width(380)
         # A panel of its own: the button must not be scrolled away with the curves.
         panel = gui.add_panel()
-        with panel.add_tab(self.rig.name):
+        with panel.add_tab("State"):
             gui.add_html(_STYLE)
             self._card = gui.add_html("")
             self._button = gui.add_button("STOP", color=(200, 0, 0), disabled=self.sender is None)
@@ -164,7 +164,8 @@ class Dashboard:
             self._errors = self._plot(names)
         with gui.add_folder("Torque sent (N m)"):
             self._torques = self._plot(list(self.layout.axes))
-        with gui.add_folder("Cycle (µs), the largest of each 40 ms"):
+        bin_ms = 1e3 * self._stride * self.rig.loop.period
+        with gui.add_folder(f"Cycle (µs), the largest of each {bin_ms:.0f} ms"):
             self._cycles = self._plot(["lateness", "computing"])
 
     def _plot(self, names: list[str]) -> viser.GuiUplotHandle:
@@ -185,7 +186,7 @@ class Dashboard:
             data=_nothing(len(names)),
             series=tuple(series),
             scales={"x": uplot.Scale(time=False, range=(-SHOWN, 0.0))},
-            axes=(uplot.Axis(size=32.0), uplot.Axis(size=52.0)),
+            axes=(uplot.Axis(size=32.0), uplot.Axis(size=62.0)),
             legend=uplot.Legend(show=True, live=False),
             height=165,
         )
@@ -263,6 +264,7 @@ class Dashboard:
         row = self._last
         silent = time.monotonic() - self.ring.heartbeat
         self._card.content = card(
+            self.rig.name,
             row,
             self.duration,
             silence(
@@ -354,7 +356,7 @@ class Dashboard:
         with contextlib.suppress(Exception):
             self._asked = None
             self.update()
-        self._card.content = card(self._last, self.duration, "", None)
+        self._card.content = card(self.rig.name, self._last, self.duration, "", None)
         self._button.disabled = True
         self._answer.content = (
             '<p class="hil-note" id="hil-answer"><b>The session has ended.</b> This is its last '
@@ -440,12 +442,18 @@ def silence(written: int, closed: bool, alive: bool, silent: float, state: State
 
 
 def card(
-    row: dict[str, NDArray[np.float64]] | None, duration: float, note: str, beat: int | None
+    name: str,
+    row: dict[str, NDArray[np.float64]] | None,
+    duration: float,
+    note: str,
+    beat: int | None,
 ) -> str:
     """The state in plain words, as HTML.
 
     Parameters
     ----------
+    name : str
+        Name of the rig.
     row : dict of str to numpy.ndarray or None
         The last row by names; None before the first.
     duration : float
@@ -490,7 +498,8 @@ def card(
         )
     body = "".join(f'<div class="hil-note">{line}</div>' for line in lines)
     return (
-        f'<div class="hil-card" style="background:{paint}"><h2 id="hil-state">{title}</h2>'
+        f'<div class="hil-card" style="background:{paint}"><div class="hil-note">{escape(name)}'
+        f'</div><h2 id="hil-state">{title}</h2>'
         f"{body}{frozen}</div>"
     )
 

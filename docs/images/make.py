@@ -7,12 +7,14 @@ The dashboard's needs Chromium, which may be named in CHROMIUM.
 
 from __future__ import annotations
 
+import io
 import os
 import socket
 import tempfile
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 import concur as cc
 import hil
@@ -84,13 +86,13 @@ def floater(run: Run) -> None:
 
 
 def dashboard() -> None:
-    """Write the dashboard of the rover's rig, four seconds into a run with mock drives."""
+    """Write the dashboard of the rover's rig, fourteen seconds into a run with mock drives."""
     from playwright.sync_api import sync_playwright
 
     rig = hil.load_rig(EXAMPLES / "rover_rig" / "rig.toml")
     servo = rig.task.servo()
     with tempfile.TemporaryDirectory() as parent:
-        wishes = hil.Wishes(hil.Mode.MOCK, duration=5.0, folder=Path(parent) / "record")
+        wishes = hil.Wishes(hil.Mode.MOCK, duration=15.0, folder=Path(parent) / "record")
         record = hil.Record.load(hil.run_session(rig, wishes, servo).folder)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -110,14 +112,15 @@ def dashboard() -> None:
         page.goto(f"http://127.0.0.1:{port}")
         page.wait_for_timeout(3000)
         batch = round(0.1 * rig.loop.rate)
-        for number, row in enumerate(record.rows[: round(4.0 * rig.loop.rate)]):
+        for number, row in enumerate(record.rows[: round(14.0 * rig.loop.rate)]):
             ring.row[:] = row
             ring.publish()
             if number % batch == batch - 1:
                 page_of.update()
                 page.wait_for_timeout(100)  # as on a rig: the page tells if it hears nothing
         page.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
-        page.screenshot(path=HERE / "rig_dashboard.png")
+        picture = Image.open(io.BytesIO(page.screenshot()))
+        picture.quantize(256).save(HERE / "rig_dashboard.png", optimize=True)
         browser.close()
         page_of.close()
 

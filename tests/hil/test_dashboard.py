@@ -31,7 +31,7 @@ CHROMIUM = os.environ.get("CHROMIUM", "/usr/bin/chromium")
 class Station:
     """A ring that the test writes, a channel that it polls, and a dashboard between them."""
 
-    def __init__(self, rows=200, listens=True, **others):
+    def __init__(self, rows=200, listens=True, port=None, **others):
         self.rig = rig_of()
         task = self.rig.task
         size, dim = (sum(o.pose_size for o in task.outputs), sum(o.dim for o in task.outputs))
@@ -45,7 +45,7 @@ class Station:
         sender = None
         if listens:
             sender = own(OperatorSender("127.0.0.1", self.channel.port, "secret", "dashboard"))
-        self.port = free_port()
+        self.port = port or free_port()
         self.page = Dashboard(
             self.rig, own(Ring.attach(self.ring.name)), sender, port=self.port, **others
         )
@@ -506,3 +506,31 @@ def test_a_dashboard_that_hangs_or_dies_holds_nothing_up(browser):
         assert ring.written > written + 10
         assert driven.outcome is None
         page.close()
+
+
+@pytest.mark.browser
+def test_a_page_that_was_left_open_serves_the_next_session(browser):
+    with Station() as first:
+        port = first.port
+        page = browser.new_page(viewport={"width": 1000, "height": 640})
+        page.set_default_timeout(60_000)
+        page.goto(f"http://127.0.0.1:{port}")
+        state_is(page, "NOT ARMED YET")
+        first.page.say_goodbye()
+        page.wait_for_function("document.body.innerText.includes('The session has ended')")
+    with Station(port=port) as second:
+        ended = threading.Event()
+        thread = threading.Thread(target=second.page.run, args=(ended,))
+        thread.start()
+        try:
+            second.write(state=State.RUN)
+            state_is(page, "RUN")
+            page.get_by_role("button", name="STOP", exact=True).click()
+            end = time.monotonic() + 30.0
+            while second.channel.poll() is not Reason.OPERATOR and time.monotonic() < end:
+                time.sleep(0.01)
+            assert second.channel.stopped
+        finally:
+            ended.set()
+            thread.join()
+    page.close()
