@@ -12,7 +12,6 @@ from concur.codegen import FmuModel, FmuVariable, write_fmu
 from concur.codegen._exported import Signal
 from concur.codegen._finite import zero_unless_finite
 from concur.control._allocation import HOLE
-from concur.control._attitudes import attitudes_hold
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
 from concur.control._tick import TickStatus, tick_function
 
@@ -119,19 +118,8 @@ def _function(servo: Servo) -> ca.Function:
     names = tick.name_in()
     inputs = [kind.sym(name, tick.size1_in(i)) for i, name in enumerate(names)]
     u, pivot, missed, scale, status = tick.call(inputs)
-    u, status = _refusing(servo).call([inputs[names.index("pose")], u, status])
     told = _told(servo.size).call([pivot, missed, scale])
     return ca.Function("outputs", inputs, [u, *told, status], names, tick.name_out())
-
-
-def _refusing(servo: Servo) -> ca.Function:
-    """Controls and status, refused where the demanded pose has a quaternion that is none."""
-    pose, u = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("u", servo.nu)
-    status = ca.SX.sym("status")
-    # Numbers that are none at all are told first.
-    holds = ca.logic_or(attitudes_hold(servo, pose), status == int(TickStatus.BAD_INPUT))
-    told = ca.if_else(holds, status, int(TickStatus.NO_ATTITUDE))
-    return ca.Function("refusing", [pose, u, status], [ca.if_else(holds, u, 0.0), told])
 
 
 def _told(size: int) -> ca.Function:

@@ -23,10 +23,11 @@ from concur.codegen import (
     shape_error,
 )
 from concur.control._allocation import SOLVER
+from concur.control._attitudes import attitudes_hold, demanded_quaternions
 from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import refusal
-from concur.errors import ConcurError, NonFiniteError
+from concur.errors import ConcurError, NonFiniteError, ShapeError
 from concur.reduction import MomentumReduction, ReducedModel, StagedReduction
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class TickStatus(IntEnum):
     BAD_INPUT = 1
     """A number that came in is not finite, or larger than any that is meant: 1e18."""
     NO_ATTITUDE = 2
-    """A quaternion of the configuration is none."""
+    """A quaternion of the configuration or of the demanded pose is none."""
     SINGULAR = 3
     """The law is nearer to singular than the servo's `singular_margin`."""
     NO_RESULT = 4
@@ -284,6 +285,16 @@ class Tick:
                     cure="Nothing was computed; look for a lost measurement or a diverged state.",
                     entries=(int(values.argmax()),),
                 )
+        if status is TickStatus.NO_ATTITUDE:
+            for start in demanded_quaternions(servo):
+                norm = float(np.linalg.norm(buffers.pose[start : start + 4]))
+                if not abs(norm * norm - 1.0) < DRIFT:
+                    raise ShapeError(
+                        f"{where}, demanded `pose`, quaternion at pose[{start}:{start + 4}]",
+                        expected="unit norm",
+                        came=f"norm {norm:.6g}",
+                        cure="Normalise it; mind the order (x, y, z, w).",
+                    )
         q = servo.model.robot.check_configuration(buffers.q, "argument `q`")
         lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
         u = np.full(servo.nu, np.nan) if lost else buffers.u
@@ -343,7 +354,7 @@ def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
         taken[1] = _velocity(servo).call([inputs[0], inputs[1], inputs[5]])[0]
     results = law.call(taken)
     total = sum(ca.sum1(ca.fabs(symbol)) for symbol in inputs)
-    checked = _checks(servo).call([inputs[0], total, *results])
+    checked = _checks(servo).call([inputs[0], inputs[2], total, *results])
     options = {"cse": True} if kind is ca.SX else {}
     return ca.Function("tick", inputs, checked, list(sizes), list(RESULTS), options)
 
@@ -409,10 +420,14 @@ def velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Arr
 
 def _checks(servo: Servo) -> ca.Function:
     """Results of the law, torques zero unless everything is as it must be, with a status."""
-    q, total = ca.SX.sym("q", servo.nq), ca.SX.sym("total")
+    q, pose, total = (
+        ca.SX.sym("q", servo.nq),
+        ca.SX.sym("pose", servo.pose_size),
+        ca.SX.sym("total"),
+    )
     u, missed = ca.SX.sym("u", servo.nu), ca.SX.sym("missed", servo.size)
     pivot, scale = ca.SX.sym("pivot"), ca.SX.sym("scale")
-    sound = ca.SX(1)
+    sound = attitudes_hold(servo, pose)
     for start in servo.quaternions:
         square = ca.sumsqr(q[start : start + 4])
         sound = ca.logic_and(sound, ca.fabs(square - 1.0) < DRIFT)
@@ -433,6 +448,6 @@ def _checks(servo: Servo) -> ca.Function:
     given = ca.if_else(status == 0, u, 0.0)
     return ca.Function(
         "checks",
-        [q, total, u, pivot, missed, scale],
+        [q, pose, total, u, pivot, missed, scale],
         [given, pivot, missed, scale, status],
     )
