@@ -22,6 +22,10 @@ import math
 ENOUGH = 5.0
 """Encoder steps that an axis should have moved while its position stays the same to the bit."""
 
+REPEATS = 3
+"""Reports in a row with the same position before it counts: a frame may come twice, and a drive
+that was held up may answer several commands at once."""
+
 COAST = 20e-3
 """Time constant in which an axis may come to rest of which no acceleration is known, s."""
 
@@ -63,6 +67,7 @@ class Watch:
         "_hears",
         "_load",
         "_position",
+        "_repeats",
         "_slow",
         "_speed",
         "_still",
@@ -81,7 +86,8 @@ class Watch:
         self._slow = 0.0  # what is left of the speed that it must have had then,
         self._load = 0.0  # and the acceleration then that the model does not know
         self._way = 0.0  # of the second since
-        self._still = 0.0  # time since
+        self._still = 0.0  # time since,
+        self._repeats = 0  # and reports
         self._effort = math.nan  # last reported torque that was another one
         self._effort_time = 0.0
         self._asked = 0.0  # torque that was asked for then
@@ -119,19 +125,22 @@ class Watch:
         if y != self._position:
             self._position, self._fast = y, abs(w)
             self._way = self._still = self._slow = 0.0
+            self._repeats = 0
             self._load = self._unknown
             if known is not None and self._average * self._speed > 0.0:
                 self._slow = min(abs(self._average), abs(self._speed))
             self._hear(effort, asked, t)
             return False
         self._still += dt
+        self._repeats += 1
         if known is not None and self._slow > 0.0:
             self._go_on(known, dt)
-        if self._way > self._enough:
-            return True
-        far = COAST * self._fast
-        if far > self._enough and far * (1.0 - math.exp(-self._still / COAST)) > self._enough:
-            return True
+        if self._repeats >= REPEATS:
+            if self._way > self._enough:
+                return True
+            far = COAST * self._fast
+            if far > self._enough and far * (1.0 - math.exp(-self._still / COAST)) > self._enough:
+                return True
         if effort != self._effort:
             self._hear(effort, asked, t)
             return False

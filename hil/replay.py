@@ -324,7 +324,9 @@ class _Guard:
         self._demand = np.ascontiguousarray(record["measured" if listening else "demand"])
         self._sent = np.ascontiguousarray(record["torque"])
         self._position, self._velocity = _joints(record)
-        self._ages = np.ascontiguousarray(record["time"][:, None] - record["report_time"])
+        # A report that came after the cycle began was not there before it came.
+        ages = np.maximum(record["time"][:, None] - record["report_time"], 0.0)
+        self._ages = np.ascontiguousarray(ages)
         late = record["time"] - record["deadline"] > 0.5 * self._period
         # Deadlines that had no cycle: the loop counts them with the cycle after them.
         passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / self._period)
@@ -333,7 +335,7 @@ class _Guard:
         self._reports = record["reports"]
         self._absent = np.zeros(limits.size)  # cycles in a row without a report, by axis
         self._losing: int | None = 0  # cycles in a row without a report of some axis
-        fresh = limits.largest_age - rig.loop.window - self._period
+        fresh = limits.largest_age - rig.loop.window - 2.0 * self._period
         old = (self._ages > fresh) & (self._ages <= limits.largest_age)
         self._doubtful = old.any(axis=1) | (record["reason"] == Reason.NOT_FINITE)
         self._state, self._index = record["state"], record.index
