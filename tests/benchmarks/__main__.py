@@ -29,6 +29,7 @@ from tests.benchmarks._report import (
     table,
     with_section,
 )
+from tests.benchmarks._rig import rig_table
 from tests.benchmarks._rover_comparisons import rover_comparisons
 from tests.benchmarks._timing import measure, measure_all, progress
 
@@ -95,6 +96,7 @@ SECTIONS: dict[str, Callable[[argparse.Namespace], str]] = {
     "From a description to the first torque": builds,
     "Cost against joints": growing,
     "Many worlds at once": lambda asked: lanes_tables(asked.rounds),
+    "Rig": lambda asked: rig_table(),
     "Inverse kinematics": lambda asked: inverse_kinematics_table(),
     "Certificates": lambda asked: certificate_table(prove_all(certificate_cases())),
 }

@@ -100,7 +100,8 @@ def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow
         time.
     """
     rig = load_rig(path)
-    rig = dataclasses.replace(rig, bus=_own_port(rig))
+    free = dataclasses.replace(rig.operator, port=0)
+    rig = dataclasses.replace(rig, bus=_own_port(rig), operator=free)
     with tempfile.TemporaryDirectory() as folder:
         wishes = Wishes(
             Mode.DRIVE if emulated else Mode.MOCK,
