@@ -3,7 +3,8 @@
 import dataclasses
 import functools
 import math
-import resource
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -133,7 +134,7 @@ PUT_UP_WITH = [
 ]
 NAMES = [f"{kind} {way}" for kind, way, _ in PUT_UP_WITH]
 BY_DEFAULT = {
-    (ROVER, "forearm"): ("drop to_drive", "delay to_host", "reorder to_host", "nan to_drive"),
+    (ROVER, "forearm"): ("delay to_host", "reorder to_host", "nan to_drive"),
     (ROVER, "*"): ("drop both", "duplicate both"),
     (ROVER_MIT, "*"): ("bus_off both",),
 }
@@ -173,10 +174,10 @@ def test_a_short_fault_is_put_up_with(file, axis, kind, way, others):
 
 MAY_STOP = [
     ("corrupt", "to_host"),
-    ("nan", "to_host"),
+    slow("nan", "to_host"),
     ("stale", "to_host"),
-    ("freeze", "both"),
-    ("corrupt", "to_drive"),
+    slow("freeze", "both"),
+    slow("corrupt", "to_drive"),
 ]
 
 
@@ -227,9 +228,9 @@ STOPPED_BY = [
     ("power_cycle", "both", {}, WATCHDOG),
 ]
 LONG_BY_DEFAULT = {
-    (ROVER, "turret"): ("drop to_drive", "delay to_host", "nan to_host", "freeze both"),
+    (ROVER, "turret"): ("drop to_drive", "delay to_host", "freeze both"),
     (ROVER, "*"): ("bus_off both", "power_cycle both"),
-    (ROVER_MIT, "turret"): ("power_cycle both", "corrupt to_host"),
+    (ROVER_MIT, "turret"): ("nan to_host", "corrupt to_host"),
     (ROVER_MIT, "*"): ("drive_fault both", "stale to_host"),
 }
 LONG_CASES = [
@@ -321,15 +322,16 @@ def test_a_floating_robot_that_needs_its_cameras_stops_without():
 
 def test_a_full_disk_stops_the_rig(monkeypatch, tmp_path):
     """The recorder may write 100 kB; rows wait in the ring; when it is half full, the rig stops."""
-    start = hil.recorder._start
+    drain = (
+        "import resource, sys, hil._drain as drain\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
+        "drain.PATIENCE = 0.2\n"
+        "sys.exit(drain.main(*sys.argv[1:]))\n"
+    )
 
     def limited(name, folder):
-        before = resource.getrlimit(resource.RLIMIT_FSIZE)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, before[1]))
-        try:
-            return start(name, folder)
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        words = [sys.executable, "-c", drain, name, str(folder)]
+        return subprocess.Popen(words, cwd=EXAMPLES.parent)
 
     monkeypatch.setattr(hil.recorder, "_start", limited)
     worlds = []
