@@ -23,6 +23,7 @@ from hil.session import Wishes
 from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT, Bench, law_of, rig_of
 
 PERIOD = 0.004
+slow = pytest.mark.slow
 
 
 def hang(bench, time):
@@ -208,14 +209,15 @@ def test_a_shadow_does_not_hold_for_good():
             bench.controller._prepare()
         latch = bench.controller.latch
         latch.arm()
-        for k in range(12):
-            latch.step(2000.0 + k, Reason.NONE, 0.0)
+        for _ in range(12):
+            hang(bench, PERIOD)
+            latch.step(bench.clock.now(), Reason.NONE, 0.0)
         latch.run()
         latch.stop(Reason.END)
-        for k in range(200):
+        for _ in range(200):
             if latch.phase is Phase.OFF:
                 break
-            bench.clock.sleep_until(2100.0 + k * PERIOD)
+            hang(bench, PERIOD)
             bench.controller._cycle(bench.clock.now())
         assert latch.phase is Phase.OFF
         assert len(cycles) <= 2
@@ -257,6 +259,7 @@ def test_patience_with_late_cycles_counts_the_deadlines_that_had_no_cycle():
         bench.check()
 
 
+@slow
 def test_one_hiccup_within_patience_is_put_up_with():
     with Bench() as bench:
         stall(bench, 20, 4.1)
@@ -265,7 +268,7 @@ def test_one_hiccup_within_patience_is_put_up_with():
         assert (bench["flags"][bench.begun + 22].astype(int) & Flag.HELD) != 0
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=slow), pytest.param(2, marks=slow)])
 def test_every_deadline_has_a_cycle_or_is_counted_as_skipped(seed):
     """Cycles and skipped deadlines together are the deadlines that passed, whatever happens."""
     random = np.random.default_rng(seed)
@@ -359,6 +362,7 @@ class Slow(Controller):
         super()._law()
 
 
+@slow
 def test_replay_counts_late_cycles_and_lost_reports_as_the_loop_does(tmp_path):
     rig = load_rig(EXAMPLES / ROVER)
     servo = law_of(ROVER)[0]
@@ -421,6 +425,7 @@ def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
         assert not bench.torque_since(after).any()
 
 
+@slow
 def test_a_queue_that_is_full_once_is_put_up_with():
     with Bench() as bench:
         send, refused = bench.bus.bus.send, []
@@ -560,6 +565,7 @@ def test_an_axis_that_the_estimator_gave_up_is_not_run():
         assert not bench["torque"].any()
 
 
+@slow
 def test_a_pose_that_is_required_is_waited_for_and_without_it_nothing_runs():
     rig = rig_of(FLOATER, pose={"required": True}, emulator={"pose_loss": 1.0})
     with Bench(FLOATER, rig=rig, duration=0.2) as bench:
@@ -629,7 +635,7 @@ def test_a_fault_that_goes_by_itself_does_not_bring_the_torque_back():
         bench.check()
 
 
-@pytest.mark.parametrize("unit", ["rated", "maximum"])
+@pytest.mark.parametrize("unit", [pytest.param("rated", marks=slow), "maximum"])
 def test_per_mille_of_either_torque_end_to_end(unit):
     """Host and drive mean the same torque, whichever 1000 per mille are of."""
     rig = rig_of()
@@ -651,6 +657,7 @@ def test_per_mille_of_either_torque_end_to_end(unit):
         bench.check()
 
 
+@slow
 def test_a_drive_whose_per_mille_are_of_the_other_torque_is_not_what_the_host_believes():
     """Which of the two they are of cannot be asked: the bound on the error, and what the drive
     says of its torque, are all there is. What leaves stays within the drive's own limit."""
@@ -702,8 +709,8 @@ def test_a_report_that_comes_twice_is_no_encoder_that_fails():
         assert bench.run().done
 
 
-@pytest.mark.parametrize("kind", ["freeze", "stale"])
-@pytest.mark.parametrize("axis", ["turret", "upper_arm", "forearm"])
+@pytest.mark.parametrize("kind", ["freeze", pytest.param("stale", marks=slow)])
+@pytest.mark.parametrize("axis", ["turret", pytest.param("upper_arm", marks=slow), "forearm"])
 def test_an_encoder_that_fails_is_noticed(kind, axis):
     """Also on axes as slow as these, which turn by 0.2 to 0.3 rad/s then."""
     with Bench(duration=0.8) as bench:
