@@ -379,6 +379,7 @@ class Controller:
         start = clock.now()
         started = time.perf_counter()
         lateness = start - deadline
+        behind = lateness + self._missed * self.rig.loop.period  # of the first that had no cycle
         quality.cycles += 1
         quality.lateness.add(lateness)
         self._transfer = self._waited = 0.0
@@ -393,7 +394,7 @@ class Controller:
         self._count_failures(late, lost)
         self._law()
         reason = reason or self._advance(now, lost)
-        if lateness > self._longest:
+        if behind > self._longest:
             # The drives have stopped by themselves, or the clock has jumped: speeds are none.
             self.latch.stop(Reason.LATE)
             self.latch.remove_power()
@@ -633,7 +634,7 @@ class Controller:
                 latch.run()  # at the first instant of the reference, for which the law was asked
                 self._index, self._elapsed = 1, 0.0
                 self._last_error[:] = self._error
-        elif now - self._armed > PATIENCE and self._talks:
+        elif now - self._armed > (PATIENCE if self._talks else self.plan.duration):
             return wrong or Reason.DRIVE_OFF
         return Reason.NONE
 

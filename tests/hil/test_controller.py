@@ -921,6 +921,15 @@ def test_listening_stops_for_the_same_reasons(mode, change, reason):
         assert state[-1] == State.STOP
 
 
+def test_listening_where_nobody_speaks_ends_after_the_time_of_the_run():
+    with Bench(mode=Mode.LISTEN, duration=0.2) as bench:
+        before = bench.clock.now()
+        outcome = bench.run()
+        assert outcome.reason is Reason.LOST
+        assert not bench.sent
+        assert 0.2 <= bench.clock.now() - before < 0.4
+
+
 @pytest.mark.slow
 def test_listening_to_others_who_fall_silent():
     """Nothing is sent, but that the others no longer speak is noticed as in mode DRIVE."""
