@@ -259,6 +259,18 @@ def test_patience_with_late_cycles_counts_the_deadlines_that_had_no_cycle():
         bench.check()
 
 
+def test_a_cycle_that_takes_longer_than_the_watchdogs_removes_power_at_once():
+    """Wherever in it the time goes: what is known of speeds is from before."""
+    with Bench() as bench:
+        watchdog = min(axis.watchdog for axis in bench.rig.axes)
+        stall(bench, 20, (watchdog + 0.02) / PERIOD + 0.05)
+        outcome = bench.run()
+        assert outcome.reason is Reason.LATE
+        assert bench.stopped == bench.begun + 22
+        assert not bench["torque"][bench.stopped :].any()
+        bench.check()
+
+
 @slow
 def test_one_hiccup_within_patience_is_put_up_with():
     with Bench() as bench:
