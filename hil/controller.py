@@ -634,7 +634,7 @@ class Controller:
                 latch.run()  # at the first instant of the reference, for which the law was asked
                 self._index, self._elapsed = 1, 0.0
                 self._last_error[:] = self._error
-        elif now - self._armed > (PATIENCE if self._talks else self.plan.duration):
+        elif now - self._armed > max(PATIENCE, 0.0 if self._talks else self.plan.duration):
             return wrong or Reason.DRIVE_OFF
         return Reason.NONE
 

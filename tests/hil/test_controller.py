@@ -927,7 +927,8 @@ def test_listening_where_nobody_speaks_ends_after_the_time_of_the_run():
         outcome = bench.run()
         assert outcome.reason is Reason.LOST
         assert not bench.sent
-        assert 0.2 <= bench.clock.now() - before < 0.4
+        # Others may take some time to arm, however short the run.
+        assert 0.0 <= bench.clock.now() - before - hil.controller.PATIENCE < 0.2
 
 
 @pytest.mark.slow
