@@ -420,7 +420,7 @@ def test_a_clock_that_jumps_far_ahead(by):
         bench.check()
 
 
-@pytest.mark.parametrize("by", [-0.004, -0.05, slow(-1.0), slow(-900.0)])
+@pytest.mark.parametrize("by", [-0.004, -0.05, slow(-1.0), slow(-100.0)])
 def test_a_clock_that_goes_back_between_cycles(by):
     """Power is removed at once: no time that is measured means anything."""
     with jumped(by) as bench:
