@@ -160,7 +160,12 @@ def drive(
         ),
     ] = None,
     token: Annotated[
-        str, typer.Option(help="Secret of the pendant, with --heartbeat port; default random.")
+        str,
+        typer.Option(
+            envvar="CONCUR_RIG_TOKEN",
+            help="Secret of the pendant, with --heartbeat port; default random. In the environment "
+            "other users of the machine do not see it.",
+        ),
     ] = "",
     reset: Annotated[
         bool, typer.Option("--reset", help="Clear faults that drives have from before.")
