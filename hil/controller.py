@@ -453,6 +453,7 @@ class Controller:
                     if not fresh[drive.index]:
                         fresh[drive.index] = True
                         missing -= 1
+                    break
             if not known:
                 self._look_for_others(received)
             if now > end:
@@ -477,6 +478,7 @@ class Controller:
                     if not (asked or fresh[drive.index]):
                         fresh[drive.index] = True
                         count += 1
+                    break
             if not known:
                 self._look_for_others(received)
             if now > end:

@@ -150,9 +150,10 @@ def rig_table() -> str:
         lines.append("| " + " | ".join(parts) + " |")
     words = (
         f"Runs of {LENGTH:g} s in real time, drives in processes of their own on a multicast bus "
-        "of this machine, 250 Hz. *Compute* is all that the controller does in a cycle but for "
-        "waiting and for *transfer*, the time in python-can for sending and receiving; *tick* "
-        "includes the tracking error, *guard* the policies. In microseconds."
+        "of this machine, the rovers at 250 Hz, the free-flyer at 200 Hz. *Compute* is all that "
+        "the controller does in a cycle but for waiting and for *transfer*, the time in python-can "
+        "for sending and receiving; *tick* includes the tracking error, *guard* the policies. In "
+        "microseconds."
     )
     return "\n".join([words, "", *lines])
 
