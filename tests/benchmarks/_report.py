@@ -132,6 +132,7 @@ def builds_table(builds: list[Build]) -> str:
 def factors_table(laws: list[Measured], loop: Measured) -> str:
     """How many times faster ours is, for robots with and without structural zeros."""
     rows = [
+        ("`tick.run()` from Python, numbers in place, than the law over Pinocchio", 5, 2),
         ("tick from Python, than the law over Pinocchio in Python", 5, 0),
         ("tick from Python, than the law over MuJoCo in Python", 6, 0),
         ("tick in a loop in C, than the law over Pinocchio's headers in C++", 7, 3),

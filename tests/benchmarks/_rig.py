@@ -136,6 +136,8 @@ def rig_table() -> str:
         progress(f"rig, {name}")
         row = run_rig(path)
         quality = row.outcome.quality
+        if not row.outcome.done:
+            raise RuntimeError(f"{name}: {row.outcome.reason.name}; measure on a quiet machine")
         parts = [
             name,
             str(quality.cycles),
