@@ -15,10 +15,6 @@ STANDSTILL = 1_000_000
 """Readings of the clock in a row that are the same after which it has stopped."""
 
 
-STANDSTILL = 1_000_000
-"""Readings of the clock in a row that are the same after which it has stopped."""
-
-
 class Clock(Protocol):
     """What the loop knows of time."""
 

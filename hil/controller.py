@@ -243,6 +243,8 @@ class Controller:
         self._transfer = self._waited = 0.0
         self._longest = min(axis.watchdog for axis in rig.axes)
         self._missed = 0  # deadlines since the cycle before that had no cycle
+        self._overran = False  # whether the cycle before ended after the deadline of this one
+        self._delayed = 0  # cycles late or left out since the loop kept up
         self._tick_status, self._flags = TickStatus.OK, Flag.NONE
         self._index = 0
 
@@ -347,10 +349,13 @@ class Controller:
             self._cycle(deadline)
             if self.latch.may_leave and self.latch.state is State.STOP:
                 return
+            # A cycle that would begin more than half a period late is left out: it would wait its
+            # whole window for reports again, and the loop would stay behind.
             deadline += period
             behind = clock.now() - deadline
-            if behind > period:
-                missed = int(behind / period)
+            self._overran = behind > 0.0
+            missed = max(0, round(behind / period))
+            if missed:
                 self.quality.skipped += missed
                 self._missed = missed
                 if self.latch.state is State.RUN:  # before, nothing of the task is missed
@@ -584,7 +589,10 @@ class Controller:
         else:
             self._lost.cycles = self._losing = 0
         failed = late + self._missed  # the last torque was kept for as long
-        self._late.cycles = self._late.cycles + failed if running and failed else 0
+        # Only a cycle that had not to wait for the one before shows that the loop keeps up.
+        keeps_up = not failed and not self._overran
+        self._delayed = self._delayed + failed if running and not keeps_up else 0
+        self._late.cycles = self._delayed if failed else 0
         self._missed = 0
 
     def _law(self) -> None:

@@ -71,7 +71,8 @@ class Quality:
     late : int
         Cycles that began more than half a period after their deadline.
     skipped : int
-        Deadlines that passed while an earlier cycle still ran: they had no cycle at all.
+        Deadlines left out because an earlier cycle still ran at them, and for more than half a
+        period: they had no cycle at all.
     lost : int
         Reports that did not come, summed over axes.
     stale : int

@@ -625,14 +625,14 @@ def test_a_cycle_that_takes_too_long():
         run = bench.run_rows
         time, elapsed = bench["time"][run], bench["elapsed"][run]
         late = bench["time"][run] - bench["deadline"][run] > 0.5 * PERIOD
-        assert 1 <= late.sum() <= 3
-        assert outcome.quality.late == late.sum()
-        assert outcome.quality.skipped == len(bench.plan) - run.sum() - 1 == 2
+        assert outcome.quality.late == late.sum() == 1  # the next began at a deadline again
+        assert outcome.quality.skipped == len(bench.plan) - run.sum() - 1 == 3
         behind = (time - time[0]) - elapsed
         assert (behind > -1e-9).all()
         assert (behind[~late] < 0.5 * PERIOD + 1e-9).all()
         held = bench["flags"][run].astype(int) & Flag.HELD != 0
-        np.testing.assert_array_equal(held, late)
+        after = np.append(False, np.diff(bench["deadline"][run]) > 1.5 * PERIOD)
+        np.testing.assert_array_equal(held, late | after)
         np.testing.assert_array_equal(
             bench["torque"][run][held], bench["torque"][run][np.flatnonzero(held) - 1]
         )
@@ -657,7 +657,7 @@ def test_cycles_that_are_late_again_and_again(policy, cycles):
         run = bench.run_rows
         failing_cycles = (bench["flags"][run].astype(int) & flag) != 0
         assert failing_cycles.sum() == cycles
-        assert outcome.quality.late > cycles
+        assert outcome.quality.skipped > cycles
         bench.check()
 
 
