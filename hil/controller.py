@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from concur.control import Tick, TickStatus
+from hil._exchange import Exchange
 from hil.drives import Wanted
 from hil.errors import ArmError
 from hil.estimator import Estimator
-from hil.feedback import Feedback
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
 from hil.latch import Action, Latch, Phase, Reason, State
 from hil.quality import Quality
@@ -31,8 +31,6 @@ from hil.rig import Policy
 from hil.rows import Layout
 
 if TYPE_CHECKING:
-    import can
-
     from concur.control import Servo
     from hil.bus import Bus
     from hil.drives import AxisCheck, Drive
@@ -57,7 +55,7 @@ FOREIGN = 3
 RESET_CYCLES = 50
 """Cycles for which a fault reset is asked of the drives, where it is wanted."""
 
-CLIPPED = (
+CLIPPED = int(
     Flag.CLIPPED_TORQUE
     | Flag.CLIPPED_RATE
     | Flag.CLIPPED_POWER
@@ -200,21 +198,13 @@ class Controller:
         self.checks: tuple[AxisCheck, ...] = ()
         n = len(rig.axes)
         self.limits = Limits.from_rig(rig)
-        self.feedback = Feedback(n)
         self.estimator = Estimator(rig, servo)
         self.layout: Layout = ring.layout
         self._row = self.layout.views(ring.row)
         self._talks = mode in (Mode.MOCK, Mode.DRIVE)
         bus.silent = not self._talks
-        self._takes: dict[int, list[Drive]] = {}
-        for drive in self.drives:
-            for identifier in drive.identifiers:
-                self._takes.setdefault(identifier, []).append(drive)
-        kinds = dict.fromkeys(type(drive) for drive in self.drives)
-        self._opening: tuple[can.Message, ...] = tuple(
-            frame for kind in kinds for frame in kind.opening_frames(rig)
-        )
-        self._asked = frozenset(kind for kind in kinds if kind.opening_frames(rig))
+        self._exchange = Exchange(rig, drives, bus, self._talks)
+        self.feedback = self._exchange.feedback
         self._errors = servo.buffered("errors")
         self._demand = np.zeros(n)
         self._torque = np.zeros(n)
@@ -222,30 +212,21 @@ class Controller:
         self._held = np.zeros(n)
         self._still = np.zeros(n)
         self._anchor = np.zeros(n)
-        self._ages = np.full(n, np.inf)
-        self._seen = [0] * n
-        self._absent = [0] * n  # cycles in a row without a report, by axis
         self._error = np.full(servo.size, np.nan)
         self._last_error = np.full(servo.size, np.nan)
         self._lost = _Failing(Reason.LOST, rig.policies.lost)
         self._late = _Failing(Reason.LATE, rig.policies.late)
         self._signal = 0
         self._addressed = False  # whether anything was asked of the drives
-        self._sent = float("nan")  # when the commands of the cycle before left
-        self._opened = float("nan")  # when the reports of the cycle before were asked for
         self._losing = 0  # cycles in a row without a report of some axis, whichever
-        self._commands: dict[int, can.Message] = {}  # last frames sent, by identifier
-        self._refused = 0  # cycles in a row in which the bus did not take a command,
-        self._first = 0  # and the axis whose command it was
-        self._foreign = 0  # commands to our drives that were not ours
         self._stops = 0  # stops that the operator had asked for when holding began
         self._armed = self._elapsed = float("nan")
-        self._transfer = self._waited = 0.0
         self._longest = min(axis.watchdog for axis in rig.axes)
         self._missed = 0  # deadlines since the cycle before that had no cycle
         self._overran = False  # whether the cycle before ended after the deadline of this one
         self._delayed = 0  # cycles late or left out since the loop kept up
-        self._tick_status, self._flags = TickStatus.OK, Flag.NONE
+        self._tick_status = TickStatus.OK
+        self._flags = 0  # bits of `Flag`: enumerations are slow
         self._index = 0
 
     # -- the whole run -------------------------------------------------------------------------
@@ -380,17 +361,17 @@ class Controller:
     # -- one cycle -----------------------------------------------------------------------------
 
     def _cycle(self, deadline: float) -> None:
-        clock, quality, row = self.clock, self.quality, self._row
+        clock, quality, row, exchange = self.clock, self.quality, self._row, self._exchange
         start = clock.now()
         started = time.perf_counter()
         lateness = start - deadline
         behind = lateness + self._missed * self.rig.loop.period  # of the first that had no cycle
         quality.cycles += 1
         quality.lateness.add(lateness)
-        self._transfer = self._waited = 0.0
-        self._take_reports(start)
+        exchange.take(start)
         now = clock.now()
-        lost = self._count_reports(now)
+        lost = exchange.count(now)
+        quality.invalid = sum(self.feedback.invalid.tolist())
         late = lateness > 0.5 * self.rig.loop.period
         quality.late += late
         reason = self._reason_outside(now)
@@ -405,9 +386,9 @@ class Controller:
             self.latch.remove_power()
         self._judge_and_act(start, reason)
         quality.refused = self.bus.refused
-        compute = time.perf_counter() - started - self._waited - self._transfer
+        compute = time.perf_counter() - started - exchange.waited - exchange.transfer
         quality.compute.add(compute)
-        quality.transfer.add(self._transfer)
+        quality.transfer.add(exchange.transfer)
         row["cycle"][0] = quality.cycles
         row["time"][0] = start
         row["deadline"][0] = deadline
@@ -415,99 +396,6 @@ class Controller:
         row["compute"][0] = compute
         self._fill_row(now)
         self.ring.publish()
-
-    def _take_reports(self, start: float) -> None:
-        """Open the cycle and take frames, until every axis has reported or the window is over."""
-        bus, feedback, takes, clock = self.bus, self.feedback, self._takes, self.clock
-        clocked = time.perf_counter
-        until = start + self.rig.loop.window
-        missing = len(self.drives)
-        fresh = [False] * missing
-        before = clocked()
-        if self._opening and self._talks:
-            missing -= self._take_late_reports(start, fresh)
-        for frame in self._opening:
-            bus.send(frame)
-        self._opened = start
-        self._transfer += clocked() - before
-        # Drives that answer commands did so when they came, and their reports waited since.
-        answered = self._sent + 2.0 * self.rig.estimator.latency if self._talks else start
-        end = until + self.rig.loop.window  # for a node that babbles without end
-        while True:
-            before = clocked()
-            received = bus.receive()
-            self._transfer += clocked() - before
-            if received is None:
-                if not missing or clock.now() >= until:
-                    return
-                before = clocked()
-                received = bus.receive(until)
-                self._waited += clocked() - before
-                if received is None:
-                    return
-            if received.is_error_frame or received.is_remote_frame or received.is_extended_id:
-                continue
-            now = clock.now()
-            known = False
-            for drive in takes.get(received.arbitration_id, ()):
-                instant = now
-                if type(drive) not in self._asked and answered < now:
-                    instant = answered
-                if drive.receive(received, instant, feedback):
-                    known = True
-                    if not fresh[drive.index]:
-                        fresh[drive.index] = True
-                        missing -= 1
-                    break
-            if not known:
-                self._look_for_others(received)
-            if now > end:
-                return
-
-    def _take_late_reports(self, start: float, fresh: list[bool]) -> int:
-        """Take what came after the window of the cycle before.
-
-        Drives that report when a cycle is opened sampled it then, and their report of this cycle
-        is still to come. Returns how many others have reported now.
-        """
-        bus, feedback, clock = self.bus, self.feedback, self.clock
-        sampled = self._opened + self.rig.estimator.latency
-        end, count = start + self.rig.loop.window, 0
-        while (received := bus.receive()) is not None:
-            now, known = clock.now(), False
-            for drive in self._takes.get(received.arbitration_id, ()):
-                asked = type(drive) in self._asked
-                instant = min(sampled, now) if asked and sampled == sampled else now
-                if drive.receive(received, instant, feedback):
-                    known = True
-                    if not (asked or fresh[drive.index]):
-                        fresh[drive.index] = True
-                        count += 1
-                    break
-            if not known:
-                self._look_for_others(received)
-            if now > end:
-                break
-        return count
-
-    def _look_for_others(self, frame: can.Message) -> None:
-        """Count commands to our drives that are not what we sent last: some adapters echo."""
-        ours = self._commands.get(frame.arbitration_id)
-        if ours is not None and frame.data != ours.data:
-            self._foreign += 1
-
-    def _count_reports(self, now: float) -> int:
-        """Ages of the reports, and how many axes sent none since the cycle before."""
-        feedback = self.feedback
-        np.subtract(now, feedback.time, out=self._ages)
-        counts = feedback.count.tolist()
-        lost = 0
-        for k, (count, before) in enumerate(zip(counts, self._seen, strict=True)):
-            self._absent[k] = self._absent[k] + 1 if count == before else 0
-            lost += count == before
-        self._seen = counts
-        self.quality.invalid = int(feedback.invalid.sum())
-        return lost
 
     def _reason_outside(self, now: float) -> Reason:
         """What people, the operating system, the bus and the drives say."""
@@ -523,15 +411,15 @@ class Controller:
 
     def _reason_of_drives(self) -> Reason:
         """What the bus says, and while torques leave, the drives."""
-        if self._talks and self._foreign >= FOREIGN:
+        if self._talks and self._exchange.foreign >= FOREIGN:
             return Reason.FOREIGN
-        if self._talks and (self.bus.is_off or self._refused > self.rig.policies.patience):
+        if self._talks and (self.bus.is_off or self._exchange.refused > self.rig.policies.patience):
             return Reason.BUS_OFF
         if self._talks and self._asks_for_torque:
             feedback = self.feedback
-            if feedback.fault.any():
+            if any(feedback.fault.tolist()):
                 return Reason.DRIVE_FAULT
-            if not feedback.enabled.all():
+            if not all(feedback.enabled.tolist()):
                 return Reason.DRIVE_OFF
         return Reason.NONE
 
@@ -561,7 +449,7 @@ class Controller:
                     estimator.adopt(measurement)
         if not running:
             return Reason.NONE
-        self.quality.stale += int(estimator.stuck.sum())
+        self.quality.stale += sum(estimator.stuck.tolist())
         return self._reason_of_estimator()
 
     def _reason_of_estimator(self) -> Reason:
@@ -570,7 +458,7 @@ class Controller:
         needed = settings is not None and settings.required
         if needed and (estimator.disagrees or estimator.source.startswith("lift (")):
             return Reason.POSE_LOST
-        if estimator.stuck.any():
+        if any(estimator.stuck.tolist()):
             return Reason.STUCK
         if not estimator.valid:
             return Reason.LOST if estimator.lost.any() else Reason.NOT_FINITE
@@ -584,7 +472,7 @@ class Controller:
             # One axis that stays away is a failure, five that hesitate in turn are not; but then
             # no old torque is kept either: the law goes on with what is known.
             self._losing = self._losing + 1 if lost else 0
-            absent, patience = max(self._absent), self.rig.policies.patience
+            absent, patience = max(self._exchange.absent), self.rig.policies.patience
             self._lost.cycles = absent if self._losing <= patience or absent > patience else 0
         else:
             self._lost.cycles = self._losing = 0
@@ -622,8 +510,8 @@ class Controller:
             self._elapsed = (self._index - 1) * self.plan.period
             if self._tick_status is not TickStatus.OK and self.mode is not Mode.LISTEN:
                 return Reason.TICK_REFUSED
-            far = not np.abs(self._error).max() <= self.rig.policies.largest_error
-            if far and self.mode is not Mode.LISTEN:
+            near = _within(self.rig.policies.largest_error, self._error)
+            if not near and self.mode is not Mode.LISTEN:
                 return Reason.TRACKING
             return Reason.END if self._index >= len(self.plan) else Reason.NONE
         if latch.state is not State.ARMED:
@@ -638,7 +526,7 @@ class Controller:
         if ready and latch.may_run:
             if self._tick_status is not TickStatus.OK:
                 return Reason.TICK_REFUSED
-            if not np.abs(self._error).max() <= self.rig.policies.start_error:
+            if not _within(self.rig.policies.start_error, self._error):
                 return Reason.START_ERROR
             with suppress(ArmError):  # something asks for a stop: the latch will say what
                 latch.run()  # at the first instant of the reference, for which the law was asked
@@ -651,13 +539,14 @@ class Controller:
     def _judge_and_act(self, start: float, reason: Reason) -> None:
         """Let the guard judge, the latch decide, and send what it decides."""
         feedback, latch, limits = self.feedback, self.latch, self.limits
-        estimator, ages = self.estimator, self._ages
+        estimator, ages = self.estimator, self._exchange.ages
         velocity = estimator.velocity if estimator.started else self._still
         position = estimator.position if estimator.started else feedback.position
         verdict = self._judge(position, velocity)
-        self._flags |= verdict.flags
+        flags = int(verdict.flags)
+        self._flags |= flags
         if latch.state is State.RUN:
-            self.quality.clipped += bool(verdict.flags & CLIPPED)
+            self.quality.clipped += bool(flags & CLIPPED)
             reason = reason or verdict.reason
         elif self._asks_for_torque:
             # One reason to stop does not hide another that forbids to hold.
@@ -685,7 +574,7 @@ class Controller:
             wanted = Wanted.READY if action is Action.READY else Wanted.OFF
         if wanted is Wanted.READY and self.resets and feedback.fault.any():
             wanted = Wanted.RESET
-        self._send(wanted, self._torque)
+        self._exchange.send(wanted, self._torque)
 
     def _end_holding(self, now: float) -> None:
         """End a stop that holds: at a reset, a second stop, or when the operator goes away.
@@ -706,8 +595,8 @@ class Controller:
 
     def _judge(self, position: np.ndarray, velocity: np.ndarray) -> Verdict:
         """Verdict of the guard on what this mode and this state would send."""
-        limits, period = self.limits, self.rig.loop.period
-        demand, self._flags = self._demand, Flag.NONE
+        limits, period, ages = self.limits, self.rig.loop.period, self._exchange.ages
+        demand, self._flags = self._demand, 0
         if self.latch.state is not State.RUN:
             demand = self._still
         elif self.mode is Mode.LISTEN:
@@ -721,7 +610,7 @@ class Controller:
                     self.rig.policies.patience,
                     self._torque,
                     velocity,
-                    self._ages,
+                    ages,
                     limits,
                     period,
                     self._held,
@@ -729,30 +618,9 @@ class Controller:
                 if held.stops:
                     self._passed.fill(0.0)
                     return held
-                demand, self._flags = self._held, self._flags | held.flags
+                demand, self._flags = self._held, self._flags | int(held.flags)
                 break
-        return judge(
-            demand, self._torque, position, velocity, self._ages, limits, period, self._passed
-        )
-
-    def _send(self, wanted: Wanted, torque: np.ndarray) -> None:
-        """Make the frames of all axes, then send them: none before all are made.
-
-        Who was refused one is the first in the next cycle: a queue that takes all frames but the
-        last must not cut off always the same drive.
-        """
-        values = torque.tolist()
-        frames = [
-            drive.command(wanted, value) for drive, value in zip(self.drives, values, strict=True)
-        ]
-        send, before = self.bus.send, time.perf_counter()
-        order = [*range(self._first, len(frames)), *range(self._first)]
-        refused = [k for k in order if not send(frames[k])]
-        self._transfer += time.perf_counter() - before
-        self._sent = self.clock.now()
-        self._commands = {frame.arbitration_id: frame for frame in frames}
-        self._first = refused[0] if refused else 0
-        self._refused = self._refused + 1 if refused else 0
+        return judge(demand, self._torque, position, velocity, ages, limits, period, self._passed)
 
     def _fill_row(self, now: float) -> None:
         row, quality, feedback, estimator = self._row, self.quality, self.feedback, self.estimator
@@ -760,7 +628,7 @@ class Controller:
         row["state"][0] = self.latch.state
         row["reason"][0] = self.latch.reason
         row["tick"][0] = self._tick_status
-        row["flags"][0] = int(self._flags)
+        row["flags"][0] = self._flags
         row["late"][0] = quality.late
         row["lost"][0] = quality.lost
         row["stale"][0] = quality.stale
@@ -801,3 +669,8 @@ class Controller:
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+
+def _within(bound: float, values: np.ndarray) -> bool:
+    """Whether no value is larger than the bound, or no number."""
+    return all(-bound <= value <= bound for value in values.tolist())

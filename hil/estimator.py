@@ -143,6 +143,9 @@ class Estimator:
         inputs: list[Any] = [memoryview(part[:, 0].data) for part in step.inputs]
         self._q_in, self._y_in, self._w_in, self._dt_in, self._anchor_in = inputs
         self._results = tuple(part[:, 0] for part in step.outputs)
+        acting = self._graphs.acceleration
+        self._acting = tuple(part[:, 0] for part in acting.inputs)
+        self._accelerated: NDArray[np.float64] = acting.outputs[0][:, 0]
 
         self._anchor = np.array(_LEFT)
         self._times = np.full(REMEMBERED, -math.inf)
@@ -243,7 +246,7 @@ class Estimator:
         self._now = now
         if self._pose_time > -math.inf:
             self.pose_age = now - self._pose_time
-        if not math.isfinite(after.sum() + v.sum()):
+        if not math.isfinite(sum(after.tolist()) + sum(v.tolist())):
             self.valid = False
             return False
         self.q[:] = after
@@ -252,7 +255,7 @@ class Estimator:
         self._newest = place = (self._newest + 1) % REMEMBERED
         self._times[place] = now
         self._history[place] = anchored
-        self.valid = not joints.lost.any()
+        self.valid = not any(joints.lost.tolist())
         return self.valid
 
     def acceleration(self, torque: ArrayLike) -> NDArray[np.float64]:
@@ -273,13 +276,12 @@ class Estimator:
             Shape (n,), rad/s^2 (m/s^2): a view that the next call overwrites. NaN, which
             `update` takes for nothing known, where the model gives no number.
         """
-        q, s, u = self._graphs.acceleration.inputs
-        q[:, 0], u[:, 0] = self.q, torque
-        self._torque = u[:, 0].tolist()
-        s[:, 0] = self.velocity[self._shape_axes]
+        q, s, u = self._acting
+        q[:], u[:] = self.q, torque
+        self._torque = u.tolist()
+        self.velocity.take(self._shape_axes, out=s, mode="clip")
         self._graphs.acceleration.trigger()
-        result: NDArray[np.float64] = self._graphs.acceleration.outputs[0][:, 0]
-        return result
+        return self._accelerated
 
     @property
     def disagrees(self) -> bool:

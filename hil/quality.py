@@ -26,6 +26,9 @@ class Histogram:
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(BINS, dtype=np.int64))
     largest: float = 0.0
 
+    def __post_init__(self) -> None:
+        self._counts = memoryview(self.counts.data)  # its numbers are Python's, in a third of the time
+
     def add(self, duration: float) -> None:
         """Count one duration; what is no number counts as the longest.
 
@@ -36,7 +39,7 @@ class Histogram:
         """
         self.largest = max(self.largest, duration)
         place = int(duration * 1e6) if 0.0 <= duration < BINS * 1e-6 else BINS - 1
-        self.counts[0 if duration < 0.0 else place] += 1
+        self._counts[0 if duration < 0.0 else place] += 1
 
     def quantile(self, share: float) -> float:
         """Duration that a share of all stays below.

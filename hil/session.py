@@ -279,7 +279,8 @@ def _keeping(recorder: Recorder, mock: bool) -> Callable[[], bool]:
     def keeping() -> bool:
         if mock:
             recorder.relieve()
-        waiting = ring.written - recorder.recorded
-        return not (recorder.failed and waiting > SHARE * ring.rows) and not recorder.lost
+        # The question that takes longest is asked last, in few cycles.
+        waits = ring.written - recorder.recorded > SHARE * ring.rows
+        return not (recorder.lost or (waits and recorder.failed))
 
     return keeping

@@ -1,0 +1,202 @@
+"""The traffic of a cycle: it is opened, reports are taken, commands are sent."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hil.feedback import Feedback
+
+if TYPE_CHECKING:
+    import can
+
+    from hil.bus import Bus
+    from hil.drives import Drive, Wanted
+    from hil.rig import Rig
+
+
+class Exchange:
+    """Frames from and to the drives of a rig.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    drives : sequence of Drive
+        Its drives.
+    bus : Bus
+        Their bus.
+    talks : bool
+        Whether cycles are opened and commands sent; else those of others are listened to.
+
+    Attributes
+    ----------
+    feedback : Feedback
+        Last reports.
+    ages : numpy.ndarray
+        Time since each was sampled, s, shape (n,).
+    absent : list of int
+        Cycles in a row without a report, by axis.
+    foreign : int
+        Commands to these drives that were not the ones sent here.
+    refused : int
+        Cycles in a row in which the bus did not take a command.
+    transfer, waited : float
+        Time of this cycle that the library of the bus took, and that was waited, s.
+    """
+
+    def __init__(self, rig: Rig, drives: Sequence[Drive], bus: Bus, talks: bool) -> None:
+        n = len(drives)
+        self.rig, self.drives, self.bus, self.talks = rig, tuple(drives), bus, talks
+        self.feedback = Feedback(n)
+        self.ages = np.full(n, np.inf)
+        self.absent = [0] * n
+        self.foreign = self.refused = 0
+        self.transfer = self.waited = 0.0
+        kinds = dict.fromkeys(type(drive) for drive in self.drives)
+        self._opening: tuple[can.Message, ...] = tuple(
+            frame for kind in kinds for frame in kind.opening_frames(rig)
+        )
+        self._takes: dict[int, list[tuple[Drive, bool]]] = {}  # and whether it reports when asked
+        for drive in self.drives:
+            asked = bool(type(drive).opening_frames(rig))
+            for identifier in drive.identifiers:
+                self._takes.setdefault(identifier, []).append((drive, asked))
+        self._counts = [0] * n  # of reports, in the cycle before
+        self._fresh = [False] * n  # who has reported in this cycle,
+        self._missing = n  # and how many have not
+        self._opened = math.nan  # when the reports of the cycle before were asked for
+        self._sent = math.nan  # when the commands of the cycle before left
+        self._commands: dict[int, can.Message] = {}  # the frames of these, by identifier
+        self._first = 0  # axis whose command the bus refused
+
+    def take(self, start: float) -> None:
+        """Open a cycle and take frames, until every axis has reported or the window is over.
+
+        Parameters
+        ----------
+        start : float
+            The present, s of the loop's clock.
+        """
+        bus, clock, latency = self.bus, self.bus.clock, self.rig.estimator.latency
+        window, clocked = self.rig.loop.window, time.perf_counter
+        self._missing = len(self.drives)
+        self._fresh = [False] * self._missing
+        before = clocked()
+        waiting = self._take_waiting(start + window) if self._opening and self.talks else []
+        for frame in self._opening:
+            bus.send(frame)
+        self.transfer, self.waited = clocked() - before, 0.0
+        # What waited came after the window of the cycle before: who reports when a cycle is
+        # opened sampled it then, and the report of this cycle is still to come.
+        sampled = self._opened + latency
+        for frame, came in waiting:
+            self._read(frame, came, sampled, late=True)
+        self._opened = start
+        # Drives that answer commands did so when they came, and their reports waited since.
+        answered = self._sent + 2.0 * latency if self.talks else start
+        until = start + window
+        end = until + window  # for a node that babbles without end
+        while True:
+            before = clocked()
+            received = bus.receive()
+            self.transfer += clocked() - before
+            if received is None:
+                if not self._missing or clock.now() >= until:
+                    return
+                before = clocked()
+                received = bus.receive(until)
+                self.waited += clocked() - before
+                if received is None:
+                    return
+            now = clock.now()
+            self._read(received, now, answered)
+            if now > end:
+                return
+
+    def _take_waiting(self, end: float) -> list[tuple[can.Message, float]]:
+        """Frames that are there already."""
+        bus, clock, frames = self.bus, self.bus.clock, []
+        while (frame := bus.receive()) is not None:
+            now = clock.now()
+            frames.append((frame, now))
+            if now > end:
+                break
+        return frames
+
+    def _read(self, frame: can.Message, came: float, sampled: float, late: bool = False) -> None:
+        """Let the drives read a frame.
+
+        Parameters
+        ----------
+        frame : can.Message
+            The frame.
+        came : float
+            Instant at which it was taken, s.
+        sampled : float
+            Instant at which a report was sent, as far as it is known, s; NaN: not at all.
+        late : bool
+            Whether drives that report when asked had been asked in the cycle before.
+        """
+        for drive, asked in self._takes.get(frame.arbitration_id, ()):
+            instant = sampled if asked is late and sampled < came else came
+            if drive.receive(frame, instant, self.feedback):
+                if not (self._fresh[drive.index] or (late and asked)):
+                    self._fresh[drive.index] = True
+                    self._missing -= 1
+                return
+        ours = self._commands.get(frame.arbitration_id)
+        if ours is not None and frame.data != ours.data:  # some adapters echo what was sent
+            self.foreign += 1
+
+    def count(self, now: float) -> int:
+        """Bring `ages` and `absent` up to date.
+
+        Parameters
+        ----------
+        now : float
+            The present, s of the loop's clock.
+
+        Returns
+        -------
+        int
+            How many axes have not reported since the last call.
+        """
+        self.ages[:] = [now - sampled for sampled in self.feedback.time.tolist()]
+        counts = self.feedback.count.tolist()
+        lost = 0
+        for k, (count, before) in enumerate(zip(counts, self._counts, strict=True)):
+            self.absent[k] = self.absent[k] + 1 if count == before else 0
+            lost += count == before
+        self._counts = counts
+        return lost
+
+    def send(self, wanted: Wanted, torque: np.ndarray) -> None:
+        """Make the frames of all axes, then send them: none before all are made.
+
+        Who was refused one is the first in the next cycle: a queue that takes all frames but the
+        last must not cut off always the same drive.
+
+        Parameters
+        ----------
+        wanted : Wanted
+            What the drives shall do.
+        torque : numpy.ndarray
+            Torques of the axes, N m (N), shape (n,).
+        """
+        frames = [
+            drive.command(wanted, value)
+            for drive, value in zip(self.drives, torque.tolist(), strict=True)
+        ]
+        send, before = self.bus.send, time.perf_counter()
+        order = [*range(self._first, len(frames)), *range(self._first)]
+        refused = [k for k in order if not send(frames[k])]
+        self.transfer += time.perf_counter() - before
+        self._sent = self.bus.clock.now()
+        self._commands = {frame.arbitration_id: frame for frame in frames}
+        self._first = refused[0] if refused else 0
+        self.refused = self.refused + 1 if refused else 0
