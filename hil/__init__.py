@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from hil.controller import Controller, Mode, Outcome
     from hil.drives import Drive, register_drive
     from hil.emulator import EmulatorProcesses, Fault, FaultKind, World
-    from hil.estimator import Estimator
-    from hil.figures import write_report
     from hil.guard import Flag, Limits, Verdict, judge
     from hil.latch import Latch, Reason, State
     from hil.operator import OperatorSender
-    from hil.pose_source import PoseSender
     from hil.record import Record
     from hil.rig import Rig, load_rig
     from hil.session import Result, Wishes, run_session
+    from hil.state.estimator import Estimator
+    from hil.state.pose_source import PoseSender
+    from hil.views.figures import write_report
 
 _PLACES = {
     "Controller": "controller",
     "Drive": "drives",
     "EmulatorProcesses": "emulator",
-    "Estimator": "estimator",
+    "Estimator": "state.estimator",
     "Fault": "emulator",
     "FaultKind": "emulator",
     "Flag": "guard",
@@ -55,7 +55,7 @@ _PLACES = {
     "Mode": "controller",
     "OperatorSender": "operator",
     "Outcome": "controller",
-    "PoseSender": "pose_source",
+    "PoseSender": "state.pose_source",
     "Reason": "latch",
     "Record": "record",
     "Result": "session",
@@ -68,7 +68,7 @@ _PLACES = {
     "load_rig": "rig",
     "register_drive": "drives",
     "run_session": "session",
-    "write_report": "figures",
+    "write_report": "views.figures",
 }
 
 __all__ = [

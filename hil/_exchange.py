@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hil.feedback import Feedback
+from hil.drives.feedback import Feedback
 
 if TYPE_CHECKING:
     import can

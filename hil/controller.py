@@ -22,13 +22,13 @@ from concur.control import Tick, TickStatus
 from hil._exchange import Exchange
 from hil.drives import Wanted
 from hil.errors import ArmError
-from hil.estimator import Estimator
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
 from hil.latch import Action, Latch, Phase, Reason, State
 from hil.quality import Quality
 from hil.realtime import Granted, realtime
+from hil.record.rows import Layout
 from hil.rig import Policy
-from hil.rows import Layout
+from hil.state.estimator import Estimator
 
 if TYPE_CHECKING:
     from concur.control import Servo
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from hil.drives import AxisCheck, Drive
     from hil.operator import OperatorChannel
     from hil.plan import Plan
-    from hil.pose_source import PoseReceiver
+    from hil.record.ring import Ring
     from hil.rig import Rig
-    from hil.ring import Ring
+    from hil.state.pose_source import PoseReceiver
 
 PATIENCE = 3.0
 """Time that drives may take from arming until all report and are under power, s."""

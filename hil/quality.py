@@ -27,7 +27,9 @@ class Histogram:
     largest: float = 0.0
 
     def __post_init__(self) -> None:
-        self._counts = memoryview(self.counts.data)  # its numbers are Python's, in a third of the time
+        self._counts = memoryview(
+            self.counts.data
+        )  # its numbers are Python's, in a third of the time
 
     def add(self, duration: float) -> None:
         """Count one duration; what is no number counts as the longest.

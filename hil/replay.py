@@ -19,8 +19,8 @@ from concur.control import Tick, TickStatus
 from hil.errors import RecordError
 from hil.guard import Flag, Limits, brake, hold, judge, policy_torque
 from hil.latch import Reason, State
-from hil.manifest import fingerprints, machine
 from hil.record import Record
+from hil.record.manifest import fingerprints, machine
 
 if TYPE_CHECKING:
     from concur.control import Servo

@@ -14,20 +14,20 @@ import msgpack
 
 from concur.control import Servo
 from hil.bus import may_have_drives, open_bus
-from hil.busload import refuse_overload
 from hil.clock import MonotonicClock, SteppedClock
-from hil.console import Heartbeat, facts_of, start_console
 from hil.controller import Controller, Mode, Outcome
-from hil.dashboard import start_dashboard
 from hil.drives import make_drives
 from hil.emulator import Fault, World
 from hil.errors import ArmError
 from hil.operator import OperatorChannel
 from hil.plan import sample_plan
-from hil.pose_source import PoseReceiver, PoseSender
-from hil.recorder import Recorder
+from hil.record.recorder import Recorder
+from hil.record.rows import Layout
 from hil.rig import BusSettings, Rig
-from hil.rows import Layout
+from hil.rig.busload import refuse_overload
+from hil.state.pose_source import PoseReceiver, PoseSender
+from hil.views.console import Heartbeat, facts_of, start_console
+from hil.views.dashboard import start_dashboard
 
 SHARE = 0.5
 """Share of the ring that may wait for the disk before the rig stops."""

@@ -22,8 +22,8 @@ from concur.plotting import animate, error_figure, new_figure, styled
 from concur.plotting.flight import draw_views
 from concur.plotting.robot import TRIAD
 from concur.simulation import Run
-from hil.dashboard import Dashboard
-from hil.ring import Ring
+from hil.record.ring import Ring
+from hil.views.dashboard import Dashboard
 
 HERE = Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"

@@ -13,12 +13,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from hil.bus import open_bus
-from hil.busload import BusLoad, bus_load
 from hil.certificate import TorqueBound, load_bound
 from hil.clock import MonotonicClock, SteppedClock
 from hil.drives import AxisCheck, Finding, make_drives
 from hil.emulator import World
 from hil.rig import Rig, load_rig
+from hil.rig.busload import BusLoad, bus_load
 from hil.session import mocked
 
 MARKS = {

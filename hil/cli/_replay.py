@@ -12,10 +12,10 @@ from rich.progress import Progress
 from rich.table import Table
 
 from hil.errors import RecordError
-from hil.figures import write_report
 from hil.record import Record
 from hil.replay import ReplayReport, replay
 from hil.rig import load_rig
+from hil.views.figures import write_report
 
 
 @dataclass(frozen=True, eq=False)

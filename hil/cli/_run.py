@@ -21,10 +21,10 @@ from hil.cli._check import checks_table, limits_table
 from hil.controller import Mode
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError
-from hil.figures import write_report
 from hil.record import Record
 from hil.rig import Rig, load_rig
 from hil.session import Result, Wishes, run_session
+from hil.views.figures import write_report
 
 
 @dataclass(frozen=True, eq=False)

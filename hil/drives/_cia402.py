@@ -31,11 +31,11 @@ from hil.drives._cia402_state import (
 )
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
 from hil.drives._network import Nmt, SdoSession
+from hil.drives.units import AxisScale, Turns, limit_per_mille, signed
 from hil.errors import ArmError, DriveError, UnitError
-from hil.units import AxisScale, Turns, limit_per_mille, signed
 
 if TYPE_CHECKING:
-    from hil.feedback import Feedback
+    from hil.drives.feedback import Feedback
     from hil.rig import Axis, Rig
 
 HOST_NODE = 0x7F

@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     import can
 
     from hil.bus import Bus
-    from hil.feedback import Feedback
+    from hil.drives.feedback import Feedback
     from hil.rig import Axis, Rig
 
 

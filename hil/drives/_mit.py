@@ -36,11 +36,11 @@ import can
 
 from hil.bus import Bus
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.drives.units import MitScale, Turns
 from hil.errors import ArmError, DriveError, UnitError
-from hil.units import MitScale, Turns
 
 if TYPE_CHECKING:
-    from hil.feedback import Feedback
+    from hil.drives.feedback import Feedback
     from hil.rig import Axis, Rig
 
 ENTER = b"\xff" * 7 + b"\xfc"

@@ -183,6 +183,6 @@ class EmulatedMit(EmulatedDrive):
 def _usual_ranges(axis: Axis) -> Mapping[str, tuple[float, float]]:
     if axis.ranges:
         return axis.ranges
-    from hil.mit_models import mit_ranges  # takes long: not in the processes of the drives
+    from hil.drives.mit_models import mit_ranges  # takes long: not in the processes of the drives
 
     return mit_ranges(axis)

@@ -137,7 +137,7 @@ def pose_sender(
     """
     if rig.pose is None or rig.emulator.pose_rate <= 0.0:
         return (lambda sample: None), (lambda: None)
-    from hil.pose_source import PoseSender
+    from hil.state.pose_source import PoseSender
 
     sender = PoseSender(rig.pose.kind, rig.pose.host, rig.pose.port, body)
 

@@ -544,7 +544,7 @@ def _told(settings: DriveSettings, axis: Any) -> DriveSettings:
     """Settings with the ranges of an MIT drive in them: its process knows no models."""
     if axis.drive != "mit" or settings.ranges is not None:
         return settings
-    from hil.mit_models import mit_ranges
+    from hil.drives.mit_models import mit_ranges
 
     return replace(settings, ranges=dict(mit_ranges(axis)))
 

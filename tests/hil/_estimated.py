@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import numpy as np
 
 import concur as cc
-from hil.estimator import Estimator
-from hil.feedback import Feedback
+from hil.drives.feedback import Feedback
 from hil.rig import Axis, BusSettings, EstimatorSettings, LoopSettings, PoseSettings, Rig
+from hil.state.estimator import Estimator
 
 PERIOD, LATENCY, COUNTS = 4e-3, 1e-3, 4096
 

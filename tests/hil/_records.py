@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from concur.formats import load_task
+from hil.record.rows import Layout
 from hil.rig import Axis, BusSettings, RecorderSettings, Rig
-from hil.rows import Layout
 
 ROOT = Path(__file__).parent.parent.parent
 TASK = ROOT / "examples" / "rover_arm.toml"

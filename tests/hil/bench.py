@@ -25,12 +25,12 @@ from hil.emulator import World
 from hil.guard import Limits, Phase, State
 from hil.operator import OperatorChannel, OperatorSender
 from hil.plan import sample_plan
-from hil.pose_source import PoseReceiver, PoseSender
 from hil.realtime import Granted
+from hil.record.ring import Ring
+from hil.record.rows import Layout
 from hil.rig import load_rig
-from hil.ring import Ring
-from hil.rows import Layout
 from hil.session import mocked
+from hil.state.pose_source import PoseReceiver, PoseSender
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ROVER = "rover_rig/rig.toml"

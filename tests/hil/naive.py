@@ -16,8 +16,8 @@ from hil.drives import Wanted, make_drives
 from hil.drives._cia402 import TORQUE_MODE
 from hil.drives._cia402_state import next_controlword
 from hil.drives._network import Nmt, SdoSession
-from hil.estimator import Estimator
-from hil.feedback import Feedback
+from hil.drives.feedback import Feedback
+from hil.state.estimator import Estimator
 
 FULL_SCALE = 10.0
 END = 2.0

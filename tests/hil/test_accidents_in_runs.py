@@ -19,9 +19,9 @@ from hil.errors import RigError, UnitError
 from hil.guard import Flag, Limits, Reason, State
 from hil.operator import OperatorChannel, OperatorSender
 from hil.plan import sample_plan
+from hil.record.ring import Ring
+from hil.record.rows import Layout
 from hil.rig import load_rig
-from hil.ring import Ring
-from hil.rows import Layout
 from hil.session import mocked
 
 FOLDER = Path(__file__).parents[2] / "examples" / "rover_rig"

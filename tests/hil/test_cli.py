@@ -16,12 +16,12 @@ import typer
 from typer.testing import CliRunner
 
 import hil
-from hil._reconstruction import find_places
 from hil.cli import _replay, _run, main
 from hil.controller import Mode, Outcome
 from hil.quality import Quality
 from hil.realtime import Granted
 from hil.session import Result
+from hil.state._reconstruction import find_places
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_rig"
 RIG = str(EXAMPLE / "rig.toml")

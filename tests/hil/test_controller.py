@@ -20,7 +20,7 @@ from hil.emulator import Fault
 from hil.errors import ArmError
 from hil.guard import Flag, Phase, Reason, State
 from hil.operator import OperatorSender
-from hil.ring import Ring
+from hil.record.ring import Ring
 from tests.hil.bench import (
     FLOATER,
     ROVER,

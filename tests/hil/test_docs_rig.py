@@ -15,20 +15,20 @@ import typer
 from typer.testing import CliRunner
 
 import hil
-from hil import console, recorder
-from hil._drain import SYNC
 from hil.bus import open_bus
-from hil.busload import bus_load
 from hil.cli import main
 from hil.clock import MonotonicClock, SteppedClock
 from hil.drives import Finding, Wanted, _drive, _mit, _registry, make_drives
+from hil.drives.feedback import Feedback
+from hil.drives.mit_models import MIT_MODELS
 from hil.emulator import _faults
-from hil.feedback import Feedback
-from hil.mit_models import MIT_MODELS
 from hil.operator import OperatorChannel
-from hil.pose_source import PoseReceiver
 from hil.quality import Quality
+from hil.record._drain import SYNC
 from hil.rig import OperatorSettings, PoseSettings
+from hil.rig.busload import bus_load
+from hil.state.pose_source import PoseReceiver
+from hil.views import console, recorder
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/rig.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-import hil.recorder
+import hil.record.recorder
 import hil.session
 from hil.controller import Mode
 from hil.emulator import Fault, World
@@ -323,7 +323,7 @@ def test_a_floating_robot_that_needs_its_cameras_stops_without():
 def test_a_full_disk_stops_the_rig(monkeypatch, tmp_path):
     """The recorder may write 100 kB; rows wait in the ring; when it is half full, the rig stops."""
     drain = (
-        "import resource, sys, hil._drain as drain\n"
+        "import resource, sys, hil.record._drain as drain\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
         "drain.PATIENCE = 0.2\n"
         "sys.exit(drain.main(*sys.argv[1:]))\n"
@@ -333,7 +333,7 @@ def test_a_full_disk_stops_the_rig(monkeypatch, tmp_path):
         words = [sys.executable, "-c", drain, name, str(folder)]
         return subprocess.Popen(words, cwd=EXAMPLES.parent)
 
-    monkeypatch.setattr(hil.recorder, "_start", limited)
+    monkeypatch.setattr(hil.record.recorder, "_start", limited)
     worlds = []
 
     class Seen(World):

@@ -8,8 +8,6 @@ import numpy as np
 import pytest
 
 from hil import session
-from hil._drain import ROWS_FILE, write_json
-from hil.chunks import ChunkFile
 from hil.clock import SteppedClock
 from hil.controller import Mode
 from hil.emulator import Fault
@@ -17,6 +15,8 @@ from hil.errors import RecordError
 from hil.guard import Flag
 from hil.latch import Reason, State
 from hil.record import Record
+from hil.record._drain import ROWS_FILE, write_json
+from hil.record.chunks import ChunkFile
 from hil.replay import replay
 from hil.rig import Policies, Policy, load_rig
 from hil.session import Wishes, run_session

@@ -45,7 +45,7 @@ def test_import_of_the_rig_brings_nothing_else():
 
 
 def test_recorder_of_the_rig_starts_without_robots():
-    program = f"import hil._drain, sys; print([n for n in {UNRECORDED} if n in sys.modules])"
+    program = f"import hil.record._drain, sys; print([n for n in {UNRECORDED} if n in sys.modules])"
     done = run(sys.executable, "-c", program)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from hil.clock import SteppedClock
 from hil.drives import Cia402Drive, DriveState, FaultCode, Finding, Wanted
 from hil.drives._cia402 import HOST_NODE
+from hil.drives.feedback import Feedback
 from hil.emulator import EmulatedCia402
 from hil.errors import ArmError, DriveError, UnitError
-from hil.feedback import Feedback
 from tests.hil.drives._stations import (
     NODE,
     AnsweringBus,

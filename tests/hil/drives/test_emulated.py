@@ -11,9 +11,9 @@ import pytest
 from hil.bus import open_bus
 from hil.clock import SteppedClock
 from hil.drives import FaultCode, Finding, Wanted, make_drives
+from hil.drives.feedback import Feedback
 from hil.emulator import DriveSettings, Fault, FaultKind, World
 from hil.errors import ArmError, DriveError, UnitError
-from hil.feedback import Feedback
 from hil.rig import load_rig
 
 FOLDER = Path(__file__).parents[3] / "examples" / "rover_rig"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from hil.drives import FaultCode, Finding, MitDrive, Wanted
 from hil.drives._mit import CLEAR, ENTER, LEAVE, unpack_report
+from hil.drives.feedback import Feedback
 from hil.errors import ArmError, DriveError, UnitError
-from hil.feedback import Feedback
 from tests.hil.drives._stations import AnsweringBus, frame, make_mit_axis, make_rig
 
 NODE = 3

@@ -8,7 +8,6 @@ import struct
 import can
 import pytest
 
-from hil.busload import bus_load
 from hil.clock import SteppedClock
 from hil.drives import (
     AxisCheck,
@@ -24,8 +23,9 @@ from hil.drives import (
     make_drives,
     register_drive,
 )
+from hil.drives.feedback import Feedback
 from hil.errors import RigFileError
-from hil.feedback import Feedback
+from hil.rig.busload import bus_load
 from tests.hil.drives._stations import (
     frame,
     make_axis,

@@ -140,7 +140,7 @@ class Driver:
     """Runs host drives on a world: prepares them, then sends torques cycle by cycle."""
 
     def __init__(self, rig, world, bus, drives):
-        from hil.feedback import Feedback
+        from hil.drives.feedback import Feedback
 
         self.rig, self.world, self.bus, self.drives = rig, world, bus, drives
         self.clock = bus.clock

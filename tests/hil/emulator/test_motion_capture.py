@@ -8,8 +8,8 @@ from scipy.spatial.transform import Rotation
 
 from hil.clock import SteppedClock
 from hil.emulator import MotionCapture, World
-from hil.pose_source import PoseReceiver
 from hil.rig import EmulatorSettings, PoseSettings
+from hil.state.pose_source import PoseReceiver
 from tests.hil.emulator._rigs import FLOATER, virtual_rig
 
 TURN = Rotation.from_rotvec([0.3, -0.2, 0.5])

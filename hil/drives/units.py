@@ -1,0 +1,459 @@
+"""Units of the drives: the one place where gear, direction, offset and fixed-point numbers count.
+
+Positions, velocities and torques on this side are those of the joint, in SI units. With gear N and
+direction d (1 or -1) the shaft that the drive knows (the motor's; behind the drive's own gearbox,
+that gearbox' output) and the joint are related by
+
+    joint position = offset + d * shaft angle / N,    joint torque = d * N * shaft torque,
+
+so that both sides have the same power. Numbers that a drive cannot be told raise `UnitError`.
+They are never clipped here: the guard has bounded them before, and what is still out of range
+means that units are wrong somewhere.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from hil.drives.mit_models import BITS, mit_ranges
+from hil.errors import UnitError
+
+if TYPE_CHECKING:
+    from hil.rig import Axis
+
+LARGEST = 32767
+"""Largest number of per mille: 0x6071 and 0x6077 have 16 bits and a sign."""
+
+
+class AxisScale:
+    """Numbers of a CiA 402 drive to and from those of its joint.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis: its `rated_torque`, `torque_unit`, `counts`, `gear`, `direction` and `offset`
+        count.
+    rated_torque : float, optional
+        Rated torque that the drive reports (0x6076), N m of the motor; the axis' if not given.
+    maximum_torque : float, optional
+        Maximum torque in force in the drive (0x6072 of 0x6076), N m of the motor; if not given,
+        that of `limit_per_mille`, which is set before arming. It counts where `torque_unit` is
+        "maximum".
+
+    Attributes
+    ----------
+    step : float
+        Torque at the joint that one per mille means, N m (N).
+    largest_torque : float
+        Largest torque at the joint that the drive can be told, N m (N).
+    """
+
+    __slots__ = (
+        "_counts",
+        "_inverse_torque",
+        "_name",
+        "_offset",
+        "_position",
+        "_torque",
+        "largest_torque",
+        "step",
+    )
+
+    def __init__(
+        self, axis: Axis, rated_torque: float | None = None, maximum_torque: float | None = None
+    ) -> None:
+        rated = axis.rated_torque if rated_torque is None else rated_torque
+        if axis.torque_unit == "rated":
+            whole = rated
+        elif maximum_torque is None:
+            whole = rated * limit_per_mille(axis) * 1e-3
+        else:
+            whole = maximum_torque
+        if not whole > 0.0:
+            raise UnitError(
+                f"axis `{axis.name}`",
+                expected="a torque above zero that 1000 per mille mean",
+                came=f"{whole:g} N m",
+                cure="Check rated (0x6076) and maximum torque (0x6072) of the drive.",
+            )
+        self._name = axis.name
+        self._offset = axis.offset
+        self._torque = axis.direction * axis.gear * whole * 1e-3
+        self._inverse_torque = 1.0 / self._torque
+        self._counts = axis.direction * axis.gear * axis.counts / math.tau
+        self._position = 1.0 / self._counts
+        self.step = abs(self._torque)
+        self.largest_torque = LARGEST * self.step
+
+    def per_mille(self, torque: float) -> int:
+        """Torque as the drive takes it (0x6071).
+
+        Parameters
+        ----------
+        torque : float
+            Torque at the joint, N m (N).
+
+        Returns
+        -------
+        int
+            The nearest number of per mille of the torque that 1000 of them mean.
+
+        Raises
+        ------
+        UnitError
+            If it is beyond 16 bits, or not a number.
+        """
+        number = torque * self._inverse_torque
+        if not -LARGEST - 0.5 < number < LARGEST + 0.5:
+            raise _beyond(self._name, torque, self.largest_torque)
+        return round(number)
+
+    def torque(self, per_mille: int) -> float:
+        """Torque at the joint (N m, N) from the drive's number (0x6077).
+
+        Parameters
+        ----------
+        per_mille : int
+            Per mille of the torque that 1000 of them mean.
+
+        Returns
+        -------
+        float
+            Torque at the joint, N m (N).
+        """
+        return per_mille * self._torque
+
+    def position(self, counts: int) -> float:
+        """Position of the joint from the encoder's counts (0x6064).
+
+        Parameters
+        ----------
+        counts : int
+            Counts, with the turns that 32 bits do not hold added by `Turns`.
+
+        Returns
+        -------
+        float
+            Position of the joint, rad (m).
+        """
+        return self._offset + counts * self._position
+
+    def counts(self, position: float) -> int:
+        """Counts of the encoder at a position of the joint, as 32 bits hold them.
+
+        Parameters
+        ----------
+        position : float
+            Position of the joint, rad (m).
+
+        Returns
+        -------
+        int
+            The nearest count, wrapped around to -2^31 <= count < 2^31.
+
+        Raises
+        ------
+        UnitError
+            If the position is not finite.
+        """
+        if not math.isfinite(position):
+            raise _beyond(self._name, position, math.inf)
+        return signed(round((position - self._offset) * self._counts), 32)
+
+
+class MitScale:
+    """Numbers of an MIT drive to and from those of its joint.
+
+    The ends of a range lie on codes, and so a range from -x to x has no code for zero: the
+    nearest stands for half a step.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis: its `model` or `ranges`, `gear`, `direction` and `offset` count.
+
+    Attributes
+    ----------
+    step : float
+        Torque at the joint between two codes, N m (N).
+    largest_torque : float
+        Largest torque at the joint, of either sign, that the drive can be told, N m (N).
+    fastest : float
+        Largest speed of the joint, of either sign, that the drive can report, rad/s (m/s).
+    span : (float, float)
+        Positions of the joint that have a code of their own, rad (m); beyond, codes wrap around.
+    """
+
+    __slots__ = (
+        "_factor",
+        "_name",
+        "_offset",
+        "_position",
+        "_torque",
+        "_velocity",
+        "fastest",
+        "largest_torque",
+        "span",
+        "step",
+    )
+
+    def __init__(self, axis: Axis) -> None:
+        ranges = mit_ranges(axis)
+        self._name = axis.name
+        self._offset = axis.offset
+        self._factor = axis.direction * axis.gear
+        self._position = _Code(*ranges["position"], BITS["position"])
+        self._velocity = _Code(*ranges["velocity"], BITS["velocity"])
+        self._torque = _Code(*ranges["torque"], BITS["torque"])
+        lower, upper = ranges["torque"]
+        self.largest_torque = axis.gear * min(-lower, upper)
+        self.step = axis.gear * self._torque.step
+        lower, upper = ranges["velocity"]
+        self.fastest = min(-lower, upper) / axis.gear
+        first, last = sorted(axis.offset + end / self._factor for end in ranges["position"])
+        self.span = (first, last)
+
+    def torque_code(self, torque: float) -> int:
+        """Torque as the drive takes it.
+
+        Parameters
+        ----------
+        torque : float
+            Torque at the joint, N m (N).
+
+        Returns
+        -------
+        int
+            The nearest code, 12 bits.
+
+        Raises
+        ------
+        UnitError
+            If it is beyond the drive's range, or not a number.
+        """
+        return self._coded(self._torque, torque / self._factor, torque, self.largest_torque)
+
+    def torque(self, code: int) -> float:
+        """Torque at the joint (N m, N) from the drive's code.
+
+        Parameters
+        ----------
+        code : int
+            Code, 12 bits.
+
+        Returns
+        -------
+        float
+            Torque at the joint, N m (N).
+        """
+        return self._torque.value(code) * self._factor
+
+    def position_code(self, position: float) -> int:
+        """Position of the joint as the drive counts it.
+
+        Parameters
+        ----------
+        position : float
+            Position of the joint, rad (m).
+
+        Returns
+        -------
+        int
+            The nearest code, 16 bits.
+
+        Raises
+        ------
+        UnitError
+            If it is beyond the drive's range, or not a number.
+        """
+        angle = (position - self._offset) * self._factor
+        return self._coded(self._position, angle, position, max(map(abs, self.span)))
+
+    def position(self, code: int) -> float:
+        """Position of the joint from the drive's code.
+
+        Parameters
+        ----------
+        code : int
+            Code, 16 bits, with the rounds that they do not hold added by `Turns`.
+
+        Returns
+        -------
+        float
+            Position of the joint, rad (m).
+        """
+        return self._offset + self._position.value(code) / self._factor
+
+    def velocity_code(self, velocity: float) -> int:
+        """Velocity of the joint as the drive reports it.
+
+        Parameters
+        ----------
+        velocity : float
+            Velocity of the joint, rad/s (m/s).
+
+        Returns
+        -------
+        int
+            The nearest code, 12 bits.
+
+        Raises
+        ------
+        UnitError
+            If it is beyond the drive's range, or not a number.
+        """
+        return self._coded(self._velocity, velocity * self._factor, velocity, self.fastest)
+
+    def velocity(self, code: int) -> float:
+        """Velocity of the joint from the drive's code.
+
+        Parameters
+        ----------
+        code : int
+            Code, 12 bits.
+
+        Returns
+        -------
+        float
+            Velocity of the joint, rad/s (m/s).
+        """
+        return self._velocity.value(code) / self._factor
+
+    def _coded(self, code: _Code, value: float, shown: float, largest: float) -> int:
+        number = code.number(value)
+        if not -0.5 < number < code.top + 0.5:
+            raise _beyond(self._name, shown, largest)
+        return round(number)
+
+
+class _Code:
+    """Fixed-point numbers of some bits between two ends.
+
+    Parameters
+    ----------
+    lower, upper : float
+        What the smallest and the largest code mean.
+    bits : int
+        Width of a code.
+    """
+
+    __slots__ = ("_inverse", "_lower", "step", "top")
+
+    def __init__(self, lower: float, upper: float, bits: int) -> None:
+        self.top = (1 << bits) - 1
+        self.step = (upper - lower) / self.top
+        self._inverse = self.top / (upper - lower)
+        self._lower = lower
+
+    def number(self, value: float) -> float:
+        """Code of a value before it is rounded."""
+        return (value - self._lower) * self._inverse
+
+    def value(self, code: int) -> float:
+        """What a code means."""
+        return self._lower + code * self.step
+
+
+class Turns:
+    """Adds up the rounds of a counter of some bits, from report to report.
+
+    Between two reports the counter must move by less than half its range.
+
+    Parameters
+    ----------
+    bits : int
+        Width of the counter.
+    has_sign : bool
+        Whether its first number is read with a sign: a counter without one starts between 0 and
+        2^bits.
+
+    Examples
+    --------
+    >>> turns = Turns(16, has_sign=False)
+    >>> [turns.take(code) for code in (65000, 65500, 464, 65500)]
+    [65000, 65500, 66000, 65500]
+    """
+
+    __slots__ = ("_bits", "_has_sign", "_last", "_mask")
+
+    def __init__(self, bits: int, has_sign: bool = True) -> None:
+        self._bits = bits
+        self._mask = (1 << bits) - 1
+        self._has_sign = has_sign
+        self._last: int | None = None
+
+    def take(self, number: int) -> int:
+        """Take a report.
+
+        Parameters
+        ----------
+        number : int
+            The counter, with or without a sign.
+
+        Returns
+        -------
+        int
+            The number nearest to the last one that has the same bits; the first one is taken as
+            it is.
+        """
+        if self._last is None:
+            number &= self._mask
+            self._last = signed(number, self._bits) if self._has_sign else number
+        else:
+            self._last += signed(number - self._last, self._bits)
+        return self._last
+
+    def forget(self) -> None:
+        """Start afresh with the next report, as after a drive was without power."""
+        self._last = None
+
+
+def signed(number: int, bits: int) -> int:
+    """Give the number that the lowest bits of another mean in two's complement.
+
+    Parameters
+    ----------
+    number : int
+        Any whole number.
+    bits : int
+        How many bits count.
+
+    Returns
+    -------
+    int
+        From -2^(bits - 1) to below 2^(bits - 1).
+
+    Examples
+    --------
+    >>> signed(2**31, 32), signed(-1, 32)
+    (-2147483648, -1)
+    """
+    half = 1 << (bits - 1)
+    return ((number + half) & ((1 << bits) - 1)) - half
+
+
+def limit_per_mille(axis: Axis) -> int:
+    """Torque limit of an axis as a CiA 402 drive is told it (0x6072).
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+
+    Returns
+    -------
+    int
+        `torque_limit` at the motor in per mille of its rated torque, rounded up.
+    """
+    return math.ceil(axis.torque_limit / (axis.gear * axis.rated_torque) * 1e3 - 1e-9)
+
+
+def _beyond(name: str, value: float, largest: float) -> UnitError:
+    return UnitError(
+        f"axis `{name}`",
+        expected=f"a number within {largest:g} at the joint, which the drive can be told",
+        came=f"{value:g}",
+        cure="Limits of the axis are checked against its units when the rig file is read: the "
+        "number has not come through the guard.",
+    )

@@ -1,0 +1,221 @@
+"""The process that drains a ring to a file: `python -m hil.record._drain RING FOLDER`.
+
+It outlives the process that writes the ring, and imports no more than it needs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import sys
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from hil.record.chunks import ChunkFile
+from hil.record.ring import Ring
+
+ROWS_FILE = "rows.bin"
+MANIFEST_FILE = "manifest.json"
+PERIOD = 0.05
+"""Time between drains, s."""
+SYNC = 0.25
+"""Time between waits for the disk, s."""
+UNWRITTEN = 3
+"""Exit status of the process if it could not write everything."""
+PATIENCE = 5.0
+"""How long a full disk is waited for once no more rows come, s."""
+
+
+class Drain:
+    """Takes rows from a ring and appends them to the file of a record.
+
+    Parameters
+    ----------
+    ring : Ring
+        The ring, opened for reading.
+    folder : Path
+        Folder of the record.
+    make_file : callable, optional
+        Makes the file, for tests of disks that fail: path, layout, width -> `ChunkFile`.
+    """
+
+    def __init__(
+        self, ring: Ring, folder: Path, make_file: Callable[..., ChunkFile] = ChunkFile
+    ) -> None:
+        self.ring = ring
+        self.folder = folder
+        self.file = make_file(folder / ROWS_FILE, ring.layout_dict, ring.width)
+        self.lost = ring.lost
+        self._synced = time.monotonic()
+
+    def step(self) -> bool:
+        """Write what is there; true if the file then holds all that was published."""
+        ring, file = self.ring, self.file
+        error: OSError | None = None
+        try:
+            while True:
+                rows, _, lost = ring.take(file.next, 4096)
+                if not len(rows):
+                    self._skip(lost)
+                    break
+                first = file.next + lost
+                self._skip(lost)
+                file.write(first, rows.data.cast("B"))
+                ring.report(file.next, self.lost)
+            if time.monotonic() - self._synced >= SYNC:
+                self._synced = time.monotonic()
+                file.sync()
+        except OSError as failure:
+            error = failure
+        if error is None:
+            ring.report(file.next, self.lost)
+        else:
+            note = f"{file.path}: {error.strerror or error}"
+            ring.report(file.next, self.lost, error.errno or -1, note)
+        return error is None and file.next >= ring.written
+
+    def _skip(self, lost: int) -> None:
+        self.lost += lost
+        self.file.next += lost
+
+    def finish(self, reason: str) -> bool:
+        """Write the rest, wait for the disk, and complete the manifest.
+
+        Parameters
+        ----------
+        reason : str
+            Why no more rows come.
+
+        Returns
+        -------
+        bool
+            Whether everything was written.
+        """
+        deadline = time.monotonic() + PATIENCE
+        complete = self.step()
+        while not complete and time.monotonic() < deadline:
+            time.sleep(PERIOD)
+            complete = self.step()
+        end = {"reason": reason, "rows": self.file.next, "lost": self.lost}
+        end["unwritten"] = self.ring.written - self.file.next
+        try:
+            self.file.sync()
+            end_manifest(self.folder, end)
+        except OSError as error:
+            note = f"{self.folder}: {error.strerror or error}"
+            self.ring.report(self.file.next, self.lost, error.errno or -1, note)
+            complete = False
+        self.file.close()
+        return complete
+
+
+def end_manifest(folder: Path, end: Mapping[str, Any]) -> None:
+    """Add how a run ended to its manifest.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the record.
+    end : mapping
+        What to add to the manifest's `end`.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written; the manifest is as before then.
+    """
+    path = folder / MANIFEST_FILE
+    try:
+        manifest = json.loads(path.read_text(encoding="utf-8"))
+    except (FileNotFoundError, ValueError):
+        manifest = {}
+    manifest["end"] = {**manifest.get("end", {}), **end}
+    write_json(path, manifest)
+
+
+def write_json(path: Path, document: Mapping[str, Any]) -> None:
+    """Write a JSON file that is either the old one or the new one, whole.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    document : mapping
+        What JSON knows.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with open(fresh, "w", encoding="utf-8") as file:
+            json.dump(document, file, indent=1)
+            file.write("\n")
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(fresh, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+
+
+def main(name: str, folder: str) -> int:
+    """Drain a ring until its writer closes it or dies.
+
+    Parameters
+    ----------
+    name : str
+        Name of the ring.
+    folder : str
+        Folder of the record.
+
+    Returns
+    -------
+    int
+        0 if all rows that were published are in the file, else `UNWRITTEN`.
+    """
+    _step_back()
+    asked = False
+
+    def ask(*_: object) -> None:
+        nonlocal asked
+        asked = True
+
+    signal.signal(signal.SIGTERM, ask)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "SIGXFSZ"):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    ring = Ring.attach(name)
+    drain = Drain(ring, Path(folder))
+    while True:
+        # Asked first, drained afterwards: nothing that was published before is left.
+        reason = "closed" if ring.closed else "" if ring.writer_alive else "controller died"
+        reason = reason or ("recorder was asked to stop" if asked else "")
+        if reason:
+            break
+        drain.step()
+        time.sleep(PERIOD)
+    complete = drain.finish(reason)
+    if complete and not asked:
+        ring.report_done()
+    ring.close()
+    return 0 if complete else UNWRITTEN
+
+
+def _step_back() -> None:
+    """Leave processor and priority to the loop, whose child this is."""
+    with contextlib.suppress(OSError, AttributeError):
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    with contextlib.suppress(OSError):
+        os.nice(10)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

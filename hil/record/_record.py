@@ -1,0 +1,300 @@
+"""A record of a run, as read from its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.simulation._hdf5 import write
+from hil.errors import RecordError
+from hil.record.chunks import LAYOUT, ROWS, Chunk, Damage, scan
+from hil.record.manifest import ROWS_FILE, read_manifest
+from hil.record.ring import layout_of
+from hil.record.rows import SCALARS, Layout
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """Rows of a run with their names, units and circumstances; `Record.load` reads one.
+
+    Parameters
+    ----------
+    folder : Path
+        Where it was read from.
+    layout : Layout
+        What stands in a row.
+    manifest : mapping
+        What was known at the start and, if the run was ended, how it ended: `end`.
+    rows : numpy.ndarray
+        Shape (n, width).
+    index : numpy.ndarray
+        Numbers of the rows, counted from the start of the run, shape (n,), rising; a gap tells
+        that rows are missing.
+    damage : tuple of Damage
+        Parts of the file that could not be read.
+    notes : tuple of str
+        What else is to be known: a controller that died, rows that were lost.
+
+    Examples
+    --------
+    >>> record = Record.load("rig-records/rover-20250101-120000")    # doctest: +SKIP
+    >>> record["torque"].shape                                       # doctest: +SKIP
+    (15000, 5)
+    """
+
+    folder: Path
+    layout: Layout
+    manifest: Mapping[str, Any]
+    rows: NDArray[np.float64]
+    index: NDArray[np.int64]
+    damage: tuple[Damage, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def load(cls, folder: str | PathLike[str]) -> Record:
+        """Read a record; what is damaged is left out and told.
+
+        Parameters
+        ----------
+        folder : str or os.PathLike
+            Folder of one run.
+
+        Returns
+        -------
+        Record
+            All rows of all whole chunks.
+
+        Raises
+        ------
+        RecordError
+            If the folder is none of a record, or its files do not belong together.
+        """
+        path = Path(folder)
+        manifest = read_manifest(path)
+        layout = _manifest_layout(path, manifest)
+        file = path / str(manifest.get("rows_file", ROWS_FILE))
+        try:
+            data = file.read_bytes()
+        except FileNotFoundError:
+            data = b""
+        except OSError as error:
+            raise RecordError(
+                str(file),
+                expected="the rows of a record",
+                came=error.strerror or str(error),
+                cure="Allow reading it, or name another folder.",
+            ) from error
+        rows, index, damage = _read_rows(file, data, layout)
+        notes = _notes(manifest, rows, index, damage)
+        return cls(path, layout, manifest, rows, index, damage, notes)
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]:
+        """Columns of a name of the layout: shape (n,) for a scalar, else (n, length)."""
+        span = self.layout.spans.get(name)
+        if span is None:
+            raise RecordError(
+                f"record {self.folder}",
+                expected=f"a name out of {', '.join(self.layout.spans)}",
+                came=f"`{name}`",
+                cure="Take one of these.",
+            )
+        part = self.rows[:, span]
+        return part[:, 0] if name in self._scalars else part
+
+    def __repr__(self) -> str:
+        ended = "" if self.complete else ", not complete"
+        return f"Record({self.folder}: {len(self)} rows, {self.duration:.6g} s{ended})"
+
+    @property
+    def _scalars(self) -> set[str]:
+        return {name for name, _ in SCALARS}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names that `record[name]` knows."""
+        return tuple(self.layout.spans)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the axes."""
+        return self.layout.axes
+
+    @property
+    def time(self) -> NDArray[np.float64]:
+        """When each cycle began, s since the first one, shape (n,)."""
+        clock = self["time"]
+        return clock - clock[0] if len(clock) else clock
+
+    @property
+    def wall(self) -> NDArray[np.float64]:
+        """When each cycle began, s since 1970 by the machine's calendar at the start, shape (n,).
+
+        The offset to the loop's clock is that of the start: steps of the calendar are not in it.
+        """
+        return self["time"] + float(self.manifest["wall_minus_clock"])
+
+    @property
+    def duration(self) -> float:
+        """From the first cycle to the last, s."""
+        return float(self.time[-1]) if len(self) else 0.0
+
+    @property
+    def complete(self) -> bool:
+        """Whether the run was ended, and every row of it is here."""
+        end = self.manifest.get("end")
+        if end is None or self.damage or end.get("unwritten"):
+            return False
+        return int(end.get("rows", -1)) == len(self)
+
+    def columns(self, name: str) -> list[tuple[str, str]]:
+        """Name and unit of each column of a name.
+
+        Parameters
+        ----------
+        name : str
+            A name of the layout.
+
+        Returns
+        -------
+        list of (str, str)
+            One pair for each column.
+        """
+        span = self.layout.spans[name]
+        told = self.manifest.get("columns", {}).get(name)
+        if told is None:
+            return [(f"{name}[{i}]", "1") for i in range(span.stop - span.start)]
+        return [(str(column), str(unit)) for column, unit in told]
+
+    def save(self, path: str | PathLike[str]) -> Path:
+        """Write the record to an HDF5 file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file. Each name of the layout is a dataset with its `unit`; one with several columns
+            has their names and units in the attributes `columns` and `units`. The manifest is an
+            attribute of the file, as JSON.
+
+        Raises
+        ------
+        DescriptionError
+            If the file cannot be written.
+        """
+        arrays = {name: (self[name], self.columns(name)) for name in self.names}
+        arrays["index"] = (self.index.astype(np.float64), [("index", "1")])
+        facts = {
+            "rig": str(self.manifest.get("name", "")),
+            "started": str(self.manifest.get("started", "")),
+            "wall_minus_clock": float(self.manifest["wall_minus_clock"]),
+            "manifest": json.dumps(self.manifest),
+        }
+        return write(path, arrays, facts)
+
+    def save_mcap(self, path: str | PathLike[str]) -> Path:
+        """Write the record as an MCAP file, for tools that show logs of robots.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write; an existing one is replaced.
+
+        Returns
+        -------
+        pathlib.Path
+            The file.
+
+        Raises
+        ------
+        RecordError
+            If the file cannot be written, or the package `mcap` is missing.
+        """
+        from hil.record.mcap import write_mcap
+
+        return write_mcap(self, path)
+
+
+def _manifest_layout(folder: Path, manifest: Mapping[str, Any]) -> Layout:
+    try:
+        return layout_of(manifest["layout"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise RecordError(
+            f"{folder}, layout of the manifest",
+            expected="axes, nq, ns, pose_size and size",
+            came=f"{type(error).__name__}: {error}",
+            cure="Take the manifest from a copy; the file of rows begins with its layout too.",
+        ) from error
+
+
+def _read_rows(
+    file: Path, data: bytes, layout: Layout
+) -> tuple[NDArray[np.float64], NDArray[np.int64], tuple[Damage, ...]]:
+    parts: list[NDArray[np.float64]] = []
+    numbers: list[NDArray[np.int64]] = []
+    damage: list[Damage] = []
+    seen = 0
+    for part in scan(data):
+        if isinstance(part, Damage):
+            damage.append(part)
+        elif part.kind == LAYOUT:
+            _check_layout(file, data, part, layout)
+        elif part.kind == ROWS:
+            rows = np.frombuffer(data[part.start : part.end], np.float64)
+            if part.first < seen or rows.size % layout.width:
+                damage.append(Damage(part.start, part.end, "rows that do not follow"))
+                continue
+            parts.append(rows.reshape(-1, layout.width))
+            seen = part.first + len(parts[-1])
+            numbers.append(np.arange(part.first, seen))
+    if not parts:
+        return np.empty((0, layout.width)), np.empty(0, dtype=np.int64), tuple(damage)
+    return np.concatenate(parts), np.concatenate(numbers), tuple(damage)
+
+
+def _check_layout(file: Path, data: bytes, part: Chunk, layout: Layout) -> None:
+    own = json.loads(data[part.start : part.end])
+    if own != layout.to_dict():
+        raise RecordError(
+            str(file),
+            expected=f"rows as the manifest beside them says: {layout.to_dict()}",
+            came=f"rows of {own}",
+            cure="Put manifest and rows of the same run into one folder.",
+        )
+
+
+def _notes(
+    manifest: Mapping[str, Any],
+    rows: NDArray[np.float64],
+    index: NDArray[np.int64],
+    damage: tuple[Damage, ...],
+) -> tuple[str, ...]:
+    end = manifest.get("end")
+    notes = []
+    if end is None:
+        notes.append("the run was not ended: controller and recorder died, or it still runs")
+    else:
+        if end.get("reason") == "controller died":
+            notes.append("the controller died")
+        if "recorder" in end:
+            notes.append(f"the recorder {end['recorder']}")
+        if end.get("unwritten"):
+            notes.append(f"the last {end['unwritten']} rows could not be written")
+    missing = int(index[-1]) + 1 - len(rows) if len(rows) else 0
+    if missing:
+        notes.append(f"{missing} rows are missing between others")
+    notes.extend(str(part) for part in damage)
+    return tuple(notes)

@@ -1,0 +1,358 @@
+"""What is written beside the rows: which rig, robot, law and certificate, on which machine."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import sys
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from concur.codegen import fingerprint
+from concur.simulation._hdf5 import coordinate_columns, velocity_columns
+from hil.errors import RecordError
+from hil.record._drain import MANIFEST_FILE, ROWS_FILE, end_manifest, write_json
+from hil.record.rows import SCALARS, Layout
+
+if TYPE_CHECKING:
+    from concur.control import Servo
+    from hil.clock import Clock
+    from hil.rig import Rig
+
+__all__ = [
+    "FORMAT",
+    "ROWS_FILE",
+    "columns",
+    "end_manifest",
+    "fingerprints",
+    "machine",
+    "make_manifest",
+    "read_manifest",
+    "write_manifest",
+]
+
+FORMAT = "concur rig record"
+VERSION = 1
+PACKAGES = (
+    "concur",
+    "numpy",
+    "casadi",
+    "scipy",
+    "python-can",
+    "canopen",
+    "msgpack",
+    "pyzmq",
+    "mcap",
+    "h5py",
+)
+
+_POSE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
+
+
+def make_manifest(
+    rig: Rig,
+    layout: Layout,
+    servo: Servo,
+    *,
+    clock: Clock | None = None,
+    mode: str = "",
+    ring: str = "",
+    facts: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Everything that is known when a run starts.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    layout : Layout
+        What stands in a row.
+    servo : Servo
+        Servo of the rig's task.
+    clock : Clock, optional
+        The loop's clock; the machine's monotonic clock if not given.
+    mode : str
+        In which mode the loop runs.
+    ring : str
+        Name of the ring in shared memory.
+    facts : mapping, optional
+        What else is to be kept, such as what the operating system granted.
+
+    Returns
+    -------
+    dict
+        As JSON types.
+    """
+    now = time.monotonic() if clock is None else clock.now()
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "name": rig.name,
+        "mode": mode,
+        "started": datetime.now(UTC).isoformat(timespec="milliseconds"),
+        "wall_minus_clock": time.time() - now,
+        "clock_at_start": now,
+        "rate": rig.loop.rate,
+        "rows_file": ROWS_FILE,
+        "ring": ring,
+        "layout": layout.to_dict(),
+        "columns": columns(servo, layout),
+        "limits": {
+            axis.name: {"torque": axis.torque_limit, "speed": axis.speed_limit} for axis in rig.axes
+        },
+        "rig": {
+            "file": str(rig.path.resolve()),
+            "text": _text(rig.path),
+            "sha256": file_hash(rig.path),
+        },
+        "task": {
+            "file": str(rig.task.path.resolve()),
+            "text": _text(rig.task.path),
+            "sha256": file_hash(rig.task.path),
+        },
+        "fingerprints": fingerprints(rig, servo),
+        "certificate": _certificate(rig.certificate),
+        "machine": machine(),
+        "packages": _packages(),
+        "python": sys.version.split()[0],
+        "facts": dict(facts or {}),
+    }
+
+
+def fingerprints(rig: Rig, servo: Servo) -> dict[str, str | None]:
+    """Digests that tell whether a record can be computed again.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    servo : Servo
+        Servo of its task.
+
+    Returns
+    -------
+    dict of str to str or None
+        `rig` and `task`: of the files; `robot` and `law`: of all their numbers and of the code
+        that uses them, None where these hold classes of a user's own; `code`: of that code alone.
+    """
+    return {
+        "rig": file_hash(rig.path),
+        "task": file_hash(rig.task.path),
+        "robot": fingerprint("robot", servo.model.robot),
+        "law": fingerprint("tick", servo),
+        "code": fingerprint("code", 0),
+    }
+
+
+def columns(servo: Servo, layout: Layout) -> dict[str, list[list[str]]]:
+    """Name and unit of each number in a row.
+
+    Parameters
+    ----------
+    servo : Servo
+        Servo of the rig's task.
+    layout : Layout
+        What stands in a row.
+
+    Returns
+    -------
+    dict of str to list of [str, str]
+        For each name of the layout one pair for each number.
+    """
+    robot, axes = servo.model.robot, layout.axes
+    rates = dict(velocity_columns(robot))
+    errors = [
+        (f"{output.name}.{name}", unit)
+        for output in servo.outputs
+        for name, unit in zip(output.coordinate_names, output.coordinate_units, strict=True)
+    ]
+    pose = [
+        (f"{output.name}.{name}", _POSE_UNITS.get(name, "1"))
+        for output in servo.outputs
+        for name in output.lie.coordinate_names
+    ]
+    forces = dict(zip(servo.model.control_names, servo.model.control_units, strict=True))
+    torques = [(axis, forces.get(axis, "N m")) for axis in axes]
+    lengths = [(axis, "m" if unit == "N" else "rad") for axis, unit in torques]
+    found: dict[str, list[tuple[str, str]]] = {
+        "q": coordinate_columns(robot),
+        "s": [(name, rates.get(name, "rad/s")) for name in servo.velocity_names],
+        "pose": pose,
+        "error": errors,
+        "twist": [(name, f"{unit}/s") for name, unit in errors],
+        "acceleration": [(name, f"{unit}/s^2") for name, unit in errors],
+        "demand": torques,
+        "torque": torques,
+        "measured": torques,
+        "position": lengths,
+        "velocity": [(name, f"{unit}/s") for name, unit in lengths],
+        "report_time": [(axis, "s") for axis in axes],
+    }
+    scalars = dict(SCALARS)
+    told: dict[str, list[list[str]]] = {}
+    for name, span in layout.spans.items():
+        length = span.stop - span.start
+        pairs = found.get(name, [(axis, "1") for axis in axes])
+        if name in scalars:
+            pairs = [(name, scalars[name] or "1")]
+        if len(pairs) != length:
+            pairs = [(f"{name}[{i}]", "1") for i in range(length)]
+        told[name] = [list(pair) for pair in pairs]
+    return told
+
+
+def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Write the manifest of a record.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the record.
+    manifest : mapping
+        As of `make_manifest`.
+
+    Raises
+    ------
+    RecordError
+        If it cannot be written.
+    """
+    try:
+        write_json(folder / MANIFEST_FILE, manifest)
+    except OSError as error:
+        raise RecordError(
+            str(folder / MANIFEST_FILE),
+            expected="a file that can be written",
+            came=error.strerror or str(error),
+            cure="Name another `directory` in `[recorder]`, or free some space.",
+        ) from error
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read the manifest of a record.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the record.
+
+    Returns
+    -------
+    dict
+        What `make_manifest` gave and, if the run was ended, how: `end`.
+
+    Raises
+    ------
+    RecordError
+        If there is none, or it is another kind of file.
+    """
+    path = folder / MANIFEST_FILE
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RecordError(
+            str(path),
+            expected="the manifest of a record",
+            came=error.strerror or str(error),
+            cure="Name the folder of one run: one of those in `directory` of `[recorder]`.",
+        ) from error
+    except ValueError as error:
+        raise RecordError(
+            str(path),
+            expected="the manifest of a record",
+            came=f"a file that is no JSON: {error}",
+            cure="Take it from a copy; the rows beside it are as they were.",
+        ) from error
+    known = isinstance(found, dict) and found.get("format") == FORMAT
+    if not known or found.get("version") != VERSION:
+        came = f"{found.get('format')!r}, version {found.get('version')!r}" if known else "another"
+        raise RecordError(
+            str(path),
+            expected=f"the manifest of a record, version {VERSION}",
+            came=came,
+            cure="Read it with the version of concur that wrote it: `packages` in it.",
+        )
+    return dict(found)
+
+
+def file_hash(path: Path) -> str | None:
+    """SHA-256 of a file, hexadecimal; None if it cannot be read.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Returns
+    -------
+    str or None
+        64 digits.
+    """
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def machine() -> dict[str, str]:
+    """Which machine this is: floating-point bits are compared on the same one only.
+
+    Returns
+    -------
+    dict of str to str
+        Name of the machine, of its processor and of its system.
+    """
+    model = platform.processor()
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                model = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return {
+        "node": platform.node(),
+        "machine": platform.machine(),
+        "processor": model,
+        "system": platform.platform(),
+    }
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return None
+
+
+def _packages() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _certificate(path: Path | None) -> dict[str, Any] | None:
+    if path is None:
+        return None
+    found: dict[str, Any] = {
+        "file": str(path.resolve()),
+        "sha256": file_hash(path),
+        "status": "missing",
+    }
+    text = _text(path)
+    if text is not None:
+        try:
+            document = json.loads(text)
+            found["status"] = str(document["status"])
+            found["format"] = str(document.get("format", ""))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            found["status"] = "no certificate"
+    return found

@@ -1,0 +1,521 @@
+"""A ring of rows in shared memory: the loop writes, others read, and nobody waits for anybody.
+
+The writer copies a row into the next slot and then publishes its number. A reader copies rows and
+looks at their numbers afterwards: a slot that was overwritten meanwhile has another one. The memory
+is a file in `/dev/shm`, mapped: it is there for readers that come later, it survives the death of
+the writer, so that the recorder can still drain it, and it is removed by whoever sees that last.
+One object serves one thread. For Linux and macOS.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import mmap
+import os
+import secrets
+import tempfile
+import threading
+import time
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hil.errors import RecordError
+    from hil.record.rows import Layout
+
+PREFIX = "concur-ring-"
+_LISTED = Path("/proc/self/stat").exists()
+_MAGIC = 0x31474E4952434343
+_HEADER = 4096
+_TEXT, _NOTE = 2048, 3584
+"""Where in the header the layout and the recorder's words stand."""
+
+# Places of the numbers in the header, int64.
+_READY, _ROWS, _WIDTH, _PID, _BORN, _WRITTEN, _HEARTBEAT, _CLOSED = range(8)
+_RECORDER, _RECORDED, _LOST, _ERROR, _DONE = range(8, 13)
+
+
+def ring_folder() -> Path:
+    """Folder of the rings: memory where there is one, else the folder for temporary files."""
+    memory = Path("/dev/shm")
+    return memory if memory.is_dir() else Path(tempfile.gettempdir())
+
+
+def process_start(pid: int) -> int:
+    """When a process was started, to tell it from a later one with the same number.
+
+    Parameters
+    ----------
+    pid : int
+        Number of a process.
+
+    Returns
+    -------
+    int
+        Clock ticks since the machine started; 0 where that cannot be asked; -1 if there is no such
+        process, or only what is left of a dead one.
+    """
+    if _LISTED:
+        try:
+            # The name, in parentheses, may contain anything.
+            parts = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+        except OSError:
+            return -1
+        return -1 if parts[0] in (b"Z", b"X") else int(parts[19])
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return -1
+    except PermissionError:
+        pass
+    return 0
+
+
+class Ring:
+    """Rows of the last seconds; made by `create`, or opened for reading by `attach`.
+
+    Parameters
+    ----------
+    name : str
+        Name under which others attach.
+    memory : mmap.mmap
+        The memory that they share.
+    writer : bool
+        Whether this one writes.
+
+    Attributes
+    ----------
+    row : numpy.ndarray
+        Row to fill, shape (width,): always the same array, so that views of it may be kept. Of the
+        writer only.
+    """
+
+    def __init__(self, name: str, memory: mmap.mmap, writer: bool) -> None:
+        self.name = name
+        self._path = ring_folder() / name
+        self._memory = memory
+        self._writer = writer
+        self._header = memoryview(memory)[: 8 * 32].cast("q")
+        rows, width = self._header[_ROWS], self._header[_WIDTH]
+        self._rows, self._width = rows, width
+        stamps = _HEADER + 8 * rows
+        self._stamps = memoryview(memory)[_HEADER:stamps].cast("q")
+        self._all_stamps = np.frombuffer(memory, np.int64, rows, _HEADER)
+        self._table = np.frombuffer(memory, np.float64, rows * width, stamps).reshape(rows, width)
+        # Releasing and taking a lock keeps processor and compiler from moving writes across.
+        self._fence = threading.Lock()
+        self._fence.acquire()
+        self.row = np.full(width, np.nan) if writer else np.empty(0)
+        self._next = 0
+
+    @classmethod
+    def create(cls, layout: Layout, rows: int, name: str | None = None) -> Ring:
+        """Make a ring and become its writer.
+
+        Parameters
+        ----------
+        layout : Layout
+            What stands in a row.
+        rows : int
+            How many rows it holds.
+        name : str, optional
+            Its name; a new one if not given.
+
+        Returns
+        -------
+        Ring
+            The ring; close it after use.
+
+        Raises
+        ------
+        RecordError
+            If the memory cannot be had, or the name is taken.
+        """
+        if rows < 2:
+            raise _error(
+                "ring", "at least 2 rows", str(rows), "Set `seconds` of `[recorder]` higher."
+            )
+        sweep()
+        name = name or f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
+        text = json.dumps(layout.to_dict()).encode()
+        if len(text) > _NOTE - _TEXT:
+            raise _error(
+                f"ring `{name}`",
+                f"a layout of at most {_NOTE - _TEXT} bytes",
+                f"{len(text)}: {len(layout.axes)} axes",
+                "Give the axes shorter names.",
+            )
+        size = _HEADER + 8 * rows * (1 + layout.width)
+        path = ring_folder() / _checked(name)
+        try:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
+        except OSError as error:
+            raise _error(
+                f"ring `{name}`",
+                f"a file that can be made in {path.parent}",
+                error.strerror or str(error),
+                "Take another name, or allow writing there.",
+            ) from error
+        try:
+            if hasattr(os, "posix_fallocate"):
+                # Memory that is not there must be an error here, not a signal in the loop.
+                os.posix_fallocate(descriptor, 0, size)
+            else:
+                os.ftruncate(descriptor, size)
+            # All pages at once: the loop must not wait for the first touch of one.
+            memory = mmap.mmap(descriptor, size, mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
+        except OSError as error:
+            path.unlink(missing_ok=True)
+            raise _error(
+                f"ring `{name}`",
+                f"{size / 1e6:.3g} MB of shared memory",
+                error.strerror or str(error),
+                f"Set `seconds` of `[recorder]` lower, or free some of {path.parent}.",
+            ) from error
+        finally:
+            os.close(descriptor)
+        header = memoryview(memory)[: 8 * 32].cast("q")
+        header[_ROWS], header[_WIDTH] = rows, layout.width
+        header[_PID], header[_BORN] = os.getpid(), process_start(os.getpid())
+        header[_HEARTBEAT] = time.monotonic_ns()
+        memory[_TEXT : _TEXT + len(text)] = text
+        header.release()
+        ring = cls(name, memory, writer=True)
+        # A writer that forgets to close it, and ends, leaves nothing behind either.
+        weakref.finalize(ring, _forgotten, path, os.getpid())
+        ring._barrier()
+        ring._header[_READY] = _MAGIC
+        return ring
+
+    @classmethod
+    def attach(cls, name: str) -> Ring:
+        """Open a ring that another process writes.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+
+        Returns
+        -------
+        Ring
+            The ring, for reading; close it after use.
+
+        Raises
+        ------
+        RecordError
+            If there is no such ring.
+        """
+        path = ring_folder() / _checked(name)
+        try:
+            descriptor = os.open(path, os.O_RDWR)
+        except OSError as error:
+            raise _missing(name, error.strerror or str(error)) from error
+        try:
+            size = os.fstat(descriptor).st_size
+            if size < _HEADER:
+                raise _missing(name, f"a file of {size} bytes")
+            memory = mmap.mmap(descriptor, size)
+        finally:
+            os.close(descriptor)
+        with memoryview(memory) as whole, whole[: 8 * 32].cast("q") as header:
+            ready, rows, width = header[_READY], header[_ROWS], header[_WIDTH]
+        if ready != _MAGIC or size != _HEADER + 8 * rows * (1 + width):
+            memory.close()
+            raise _missing(name, "a file that is none, or is not ready yet")
+        return cls(name, memory, writer=False)
+
+    @property
+    def layout_dict(self) -> dict[str, Any]:
+        """The layout as it stands in the ring: arguments of `Layout`."""
+        text = bytes(self._memory[_TEXT:_NOTE]).rstrip(b"\0")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    @property
+    def layout(self) -> Layout:
+        """What stands in a row."""
+        return layout_of(self.layout_dict)
+
+    @property
+    def rows(self) -> int:
+        """How many rows it holds."""
+        return self._rows
+
+    @property
+    def width(self) -> int:
+        """Numbers in a row."""
+        return self._width
+
+    @property
+    def written(self) -> int:
+        """Rows published so far."""
+        return int(self._header[_WRITTEN])
+
+    @property
+    def closed(self) -> bool:
+        """Whether the writer has said that no more rows come."""
+        return bool(self._header[_CLOSED])
+
+    @property
+    def writer_pid(self) -> int:
+        """Process number of the writer."""
+        return int(self._header[_PID])
+
+    @property
+    def heartbeat(self) -> float:
+        """When the last row was published, s of the machine's monotonic clock."""
+        return self._header[_HEARTBEAT] * 1e-9
+
+    @property
+    def writer_alive(self) -> bool:
+        """Whether the process of the writer is there."""
+        return process_start(self._header[_PID]) == self._header[_BORN]
+
+    def publish(self) -> None:
+        """Let others see `row`, as the next one."""
+        number = self._next
+        slot = number % self._rows
+        stamps, fence = self._stamps, self._fence
+        stamps[slot] = 0
+        fence.release()
+        fence.acquire()
+        self._table[slot] = self.row
+        fence.release()
+        fence.acquire()
+        self._next = number = number + 1
+        stamps[slot] = number
+        header = self._header
+        header[_WRITTEN] = number
+        header[_HEARTBEAT] = time.monotonic_ns()
+
+    def take(self, since: int, most: int | None = None) -> tuple[NDArray[np.float64], int, int]:
+        """Copy the rows from a number on.
+
+        Parameters
+        ----------
+        since : int
+            Number of the first row wanted, counted from 0: `next` of the last call.
+        most : int, optional
+            How many rows at most; all that are there if not given.
+
+        Returns
+        -------
+        rows : numpy.ndarray
+            Shape (n, width); may be empty.
+        next : int
+            Number of the row after them.
+        lost : int
+            How many rows before them were overwritten before they could be copied: the first one
+            copied has the number `since + lost`.
+        """
+        end = self.written
+        self._barrier()
+        begin = max(since, end - self._rows)
+        end = max(end, begin)
+        if most is not None:
+            end = min(end, begin + most)
+        slots = np.arange(begin, end) % self._rows
+        rows = self._table[slots]
+        self._barrier()
+        overwritten = self._all_stamps[slots] != np.arange(begin + 1, end + 1)
+        # The oldest are overwritten first.
+        bad = int(np.flatnonzero(overwritten)[-1]) + 1 if overwritten.any() else 0
+        return rows[bad:], end, begin + bad - since
+
+    def last(self) -> NDArray[np.float64] | None:
+        """Copy the newest row; None before the first.
+
+        Returns
+        -------
+        numpy.ndarray or None
+            Shape (width,).
+        """
+        rows = self._table[:0]
+        # A writer that overtakes a reader again and again is not meant to be: give up some day.
+        for _ in range(100):
+            written = self.written
+            if written and not len(rows):
+                rows, _, _ = self.take(written - 1)
+        return rows[-1].copy() if len(rows) else None
+
+    def end(self) -> None:
+        """Say that no more rows come. Of the writer."""
+        self._barrier()
+        self._header[_CLOSED] = 1
+
+    def close(self) -> None:
+        """Let go of the memory, and remove it if nobody will write to it any more."""
+        if self._memory.closed:
+            return
+        if self._writer:
+            self.end()
+        if self._writer or self.closed or not self.writer_alive:
+            self.remove()
+        self.row = np.empty(0)
+        self._table = self._table[:0].copy()
+        self._all_stamps = self._all_stamps[:0].copy()
+        self._stamps.release()
+        self._header.release()
+        # A view that someone keeps keeps the memory too; the name is gone in any case.
+        with contextlib.suppress(BufferError):
+            self._memory.close()
+
+    def remove(self) -> None:
+        """Remove the name; who is attached stays so."""
+        with contextlib.suppress(OSError):
+            self._path.unlink(missing_ok=True)
+
+    def __enter__(self) -> Ring:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # What the recorder tells the loop --------------------------------------------------------
+
+    def report(self, recorded: int, lost: int, error: int = 0, note: str = "") -> None:
+        """Tell how far recording is. Of the recorder.
+
+        Parameters
+        ----------
+        recorded : int
+            Number of the first row that is not in the file.
+        lost : int
+            Rows that were overwritten before they were recorded.
+        error : int
+            Number of the operating system's error that keeps rows from the file; 0: none.
+        note : str
+            What it is, in words.
+        """
+        header = self._header
+        if error and note:
+            text = note.encode()[: _HEADER - _NOTE]
+            self._memory[_NOTE:_HEADER] = text.ljust(_HEADER - _NOTE, b"\0")
+        header[_RECORDED], header[_LOST], header[_ERROR] = recorded, lost, error
+        header[_RECORDER] = time.monotonic_ns()
+
+    def report_done(self) -> None:
+        """Tell that the file is complete. Of the recorder."""
+        self._header[_DONE] = 1
+
+    @property
+    def recorder_ready(self) -> bool:
+        """Whether a recorder has reported."""
+        return self._header[_RECORDER] != 0
+
+    @property
+    def recorder_heartbeat(self) -> float:
+        """When the recorder last reported, s of the machine's monotonic clock; 0: never."""
+        return self._header[_RECORDER] * 1e-9
+
+    @property
+    def recorder_error(self) -> int:
+        """Number of the error that keeps rows from the file; 0: none."""
+        return int(self._header[_ERROR])
+
+    @property
+    def recorder_note(self) -> str:
+        """The last error of the recorder in words; "" if there was none."""
+        return bytes(self._memory[_NOTE:_HEADER]).rstrip(b"\0").decode(errors="replace")
+
+    @property
+    def recorder_done(self) -> bool:
+        """Whether the file is complete."""
+        return bool(self._header[_DONE])
+
+    @property
+    def recorded(self) -> int:
+        """Number of the first row that is not in the file."""
+        return int(self._header[_RECORDED])
+
+    @property
+    def lost(self) -> int:
+        """Rows that were overwritten before they were recorded."""
+        return int(self._header[_LOST])
+
+    def _barrier(self) -> None:
+        self._fence.release()
+        self._fence.acquire()
+
+
+def layout_of(found: Mapping[str, Any]) -> Layout:
+    """The layout that a dictionary tells.
+
+    Parameters
+    ----------
+    found : mapping
+        What `Layout.to_dict` gave.
+
+    Returns
+    -------
+    Layout
+        The layout.
+    """
+    from hil.record.rows import Layout
+
+    sizes = {name: int(found[name]) for name in ("nq", "ns", "pose_size", "size")}
+    return Layout(axes=tuple(found["axes"]), **sizes)
+
+
+def rings() -> list[str]:
+    """Names of the rings whose writers live, newest last.
+
+    Returns
+    -------
+    list of str
+        Names for `Ring.attach`.
+    """
+    found = []
+    for path in ring_folder().glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            if process_start(_pid_in(path.name)) >= 0:
+                found.append((path.stat().st_mtime, path.name))
+    return [name for _, name in sorted(found)]
+
+
+def sweep() -> None:
+    """Remove rings whose writers and recorders died without being able to."""
+    for path in ring_folder().glob(f"{PREFIX}*"):
+        with contextlib.suppress(OSError, ValueError):
+            # Who still drains one has it open and does not need the name.
+            if process_start(_pid_in(path.name)) < 0:
+                path.unlink(missing_ok=True)
+
+
+def _forgotten(path: Path, pid: int) -> None:
+    if os.getpid() == pid:
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _pid_in(name: str) -> int:
+    return int(name.removeprefix(PREFIX).partition("-")[0])
+
+
+def _checked(name: str) -> str:
+    if not name or "/" in name or name.startswith("."):
+        raise _error("ring", "a name of a ring", repr(name), "Take it from the manifest.")
+    return name
+
+
+def _missing(name: str, came: str) -> RecordError:
+    return _error(
+        f"ring `{name}`",
+        "a ring that a controller writes",
+        came,
+        "Start the controller first; the name stands in the manifest of its record.",
+    )
+
+
+def _error(where: str, expected: str, came: str, cure: str) -> RecordError:
+    # Late: the recorder's process needs no more than this module and must be ready soon.
+    from hil.errors import RecordError
+
+    return RecordError(where, expected=expected, came=came, cure=cure)

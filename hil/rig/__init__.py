@@ -1,0 +1,31 @@
+"""What a rig is: its axes, bus, loop, watchdogs and policies, read from a file and checked."""
+
+from hil.rig._rig import (
+    Axis,
+    BusSettings,
+    EmulatorSettings,
+    EstimatorSettings,
+    LoopSettings,
+    OperatorSettings,
+    Policies,
+    Policy,
+    PoseSettings,
+    RecorderSettings,
+    Rig,
+    load_rig,
+)
+
+__all__ = [
+    "Axis",
+    "BusSettings",
+    "EmulatorSettings",
+    "EstimatorSettings",
+    "LoopSettings",
+    "OperatorSettings",
+    "Policies",
+    "Policy",
+    "PoseSettings",
+    "RecorderSettings",
+    "Rig",
+    "load_rig",
+]

@@ -1,0 +1,517 @@
+"""What must hold between the fields of a rig file, besides their types."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from concur.formats._toml import fault, suggest, unknown
+from hil.drives.mit_models import BITS, MIT_MODELS
+from hil.drives.units import LARGEST, AxisScale, MitScale
+from hil.errors import RigError
+
+if TYPE_CHECKING:
+    from concur.formats import Task
+    from hil.rig import Axis, Rig
+    from hil.rig._schema import AxisTable, RigTable
+
+WATCHDOG = (0.02, 0.2)
+"""Shortest and longest time after which a drive removes torque by itself, s."""
+
+COARSEST = 0.05
+"""Largest step of a drive's torque, as a share of the axis' limit."""
+
+LONGEST_PATIENCE = 0.2
+"""Longest time that failing cycles may be put up with, s."""
+
+LARGEST_NODE = 126
+"""Largest node number: 127 is the host's (CANopen), or begins a command of zero torque (MIT)."""
+
+
+class Refusal:
+    """Builds the errors of one table of one file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    table : str
+        The table as the file writes it.
+    """
+
+    def __init__(self, path: str, table: str) -> None:
+        self.path = path
+        self.table = table
+
+    def __call__(self, field: str, expected: str, came: object, cure: str) -> NoReturn:
+        """Raise the error for a field."""
+        raise fault(
+            self.path, self.table, field, expected=expected, came=str(came), cure=cure
+        ) from None
+
+
+def _refusal(rig: Rig, table: str) -> Refusal:
+    return Refusal(str(rig.path), table)
+
+
+def _label(name: str) -> str:
+    return f'[[axes]] "{name}"'
+
+
+# --- names ------------------------------------------------------------------------------------
+
+
+def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
+    """Put the axes into the order of the robot's controls.
+
+    Parameters
+    ----------
+    table : RigTable
+        The file.
+    task : Task
+        The task whose robot is driven.
+    path : str
+        Name of the file.
+
+    Returns
+    -------
+    list of AxisTable
+        One for each control.
+
+    Raises
+    ------
+    DescriptionError
+        If a control has no axis or two, or an axis names no control.
+    """
+    robot = task.robot
+    for body in robot.actuated or ():
+        joint = robot.bodies[robot.index(body)].joint
+        if joint.nv != 1:
+            Refusal(path, "")(
+                "task",
+                "a robot all of whose driven joints have one freedom, as a motor has",
+                f"`{body}`, whose joint of type {type(joint).__name__} has {joint.nv}",
+                f"Describe `{body}` as {joint.nv} joints in a row, with bodies without mass in "
+                "between.",
+            )
+    names = [robot.freedom_names[i] for i in robot.actuated_freedoms]
+    by_name: dict[str, AxisTable] = {}
+    for axis in table.axes:
+        if axis.name not in names:
+            raise unknown(path, _label(axis.name), "name", "a driven joint", axis.name, names)
+        if axis.name in by_name:
+            Refusal(path, _label(axis.name))(
+                "name",
+                "each driven joint once",
+                f"`{axis.name}` twice",
+                "Remove one of the tables, or name the joint that it moves: "
+                f"{', '.join(n for n in names if n not in by_name) or 'none is left'}.",
+            )
+        by_name[axis.name] = axis
+    missing = [name for name in names if name not in by_name]
+    if missing:
+        Refusal(path, "")(
+            "axes",
+            f"one axis for each driven joint of `{robot.name}`: {', '.join(names)}",
+            f"none for {', '.join(f'`{name}`' for name in missing)}",
+            "Add a table [[axes]] for it: every control needs its motor.",
+        )
+    return [by_name[name] for name in names]
+
+
+def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> None:
+    """Refuse kinds of drives that nobody knows, and fields that belong to another kind.
+
+    Parameters
+    ----------
+    axes : iterable of AxisTable
+        The axes.
+    kinds : iterable of str
+        The kinds that are known.
+    path : str
+        Name of the file.
+    """
+    known = list(kinds)
+    for axis in axes:
+        refuse = Refusal(path, _label(axis.name))
+        if axis.drive not in known:
+            refuse(
+                "drive",
+                f"a kind of drive ({', '.join(known)})",
+                f"`{axis.drive}`",
+                suggest(axis.drive, known, "Register another kind by `hil.drives.register_drive`."),
+            )
+        if axis.drive == "cia402":
+            _check_cia402(axis, refuse)
+        elif axis.drive == "mit":
+            _check_mit(axis, refuse)
+
+
+def _check_cia402(axis: AxisTable, refuse: Refusal) -> None:
+    for field, value, what in (
+        ("rated_torque", axis.rated_torque, "the rated torque of the motor, N m"),
+        ("counts", axis.counts, "the encoder counts per motor turn"),
+    ):
+        if value is None:
+            refuse(
+                field, what, "nothing", f"Add the field `{field}`; it stands in the motor's data."
+            )
+    for field in ("model", "ranges"):
+        if getattr(axis, field) is not None:
+            refuse(
+                field, "no such field on a CiA 402 drive", "one", 'Remove it, or set drive = "mit".'
+            )
+    if axis.node > LARGEST_NODE:
+        refuse(
+            "node",
+            f"a CANopen node number from 1 to {LARGEST_NODE}",
+            axis.node,
+            f"Give the drive a lower one; {LARGEST_NODE + 1} is the host's.",
+        )
+
+
+def _check_mit(axis: AxisTable, refuse: Refusal) -> None:
+    for field, value in (
+        ("rated_torque", axis.rated_torque),
+        ("counts", axis.counts),
+        ("torque_unit", axis.torque_unit),
+    ):
+        if value is not None:
+            refuse(
+                field,
+                "no such field on an MIT drive, whose units follow from its model",
+                value,
+                'Remove it, or set drive = "cia402".',
+            )
+    if (axis.model is None) == (axis.ranges is None):
+        refuse(
+            "model",
+            "either a model or `ranges`",
+            "nothing" if axis.model is None else "both",
+            f"Name one of {', '.join(MIT_MODELS)}, or write the ranges of the drive's manual.",
+        )
+    if axis.node > LARGEST_NODE:
+        refuse(
+            "node",
+            f"a number from 1 to {LARGEST_NODE}",
+            axis.node,
+            "Give the drive a lower one: the first byte of a report must tell it from a command.",
+        )
+    if axis.model is not None and axis.model not in MIT_MODELS:
+        refuse(
+            "model",
+            f"a known model ({', '.join(MIT_MODELS)})",
+            f"`{axis.model}`",
+            suggest(
+                axis.model, MIT_MODELS, "Write the ranges of the drive's manual into `ranges`."
+            ),
+        )
+    if axis.ranges is not None:
+        for field in BITS:
+            lower, upper = getattr(axis.ranges, field)
+            wanted, fits = "the lower end before the upper one, with zero in between", True
+            if field in ("kp", "kd"):
+                wanted, fits = "zero, then a number above", lower == 0.0
+            if not (lower <= 0.0 < upper and fits):
+                refuse(f"ranges.{field}", wanted, f"[{lower:g}, {upper:g}]", "Correct the range.")
+
+
+# --- the whole --------------------------------------------------------------------------------
+
+
+def check_rig(rig: Rig) -> None:
+    """Refuse a rig whose parts do not fit each other.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig, with all its fields of the right type.
+
+    Raises
+    ------
+    DescriptionError
+        At the first thing that does not fit, with file, table and field.
+    """
+    _check_times(rig)
+    _check_nodes(rig)
+    for axis in rig.axes:
+        _check_axis(axis, rig)
+    _check_hold(rig)
+    _check_start(rig)
+    _check_ports(rig)
+    _check_emulator(rig)
+
+
+def _check_times(rig: Rig) -> None:
+    period = rig.loop.period
+    loop = _refusal(rig, "[loop]")
+    if rig.loop.rate > 10_000.0:
+        loop("rate", "a rate in Hz, at most 10000", f"{rig.loop.rate:g}", "Is it a period?")
+    for field in ("window", "spin"):
+        value = getattr(rig.loop, field)
+        if not value < period:
+            loop(
+                field,
+                f"a time shorter than the period of {period:g} s",
+                f"{value:g} s",
+                f"Shorten it, to {0.375 * period:.3g} for example, or lower the rate.",
+            )
+    if rig.policies.patience * period > LONGEST_PATIENCE:
+        _refusal(rig, "[policies]")(
+            "patience",
+            f"at most {LONGEST_PATIENCE:g} s of failing cycles, which are "
+            f"{math.floor(LONGEST_PATIENCE / period + 1e-9)} at {rig.loop.rate:g} Hz",
+            rig.policies.patience,
+            "Lower it: what holds or damps through a long fault is a rig without control.",
+        )
+    if not 2.0 * period < rig.operator.timeout <= 2.0:
+        _refusal(rig, "[operator]")(
+            "timeout",
+            f"more than two periods ({2.0 * period:g} s), at most 2 s",
+            f"{rig.operator.timeout:g} s",
+            "A few tenths of a second bridge a lost datagram and still stop soon.",
+        )
+    if not 2.0 * rig.estimator.bandwidth < rig.loop.rate:
+        _refusal(rig, "[estimator]")(
+            "bandwidth",
+            f"less than half the loop's rate, {0.5 * rig.loop.rate:g} Hz",
+            f"{rig.estimator.bandwidth:g} Hz",
+            f"A tenth of the rate is usual: {0.1 * rig.loop.rate:g}.",
+        )
+    if rig.estimator.latency > 0.1:
+        _refusal(rig, "[estimator]")(
+            "latency",
+            "at most 0.1 s",
+            f"{rig.estimator.latency:g} s",
+            "It is meant in seconds: 1 ms is 1e-3.",
+        )
+
+
+def _check_nodes(rig: Rig) -> None:
+    """Refuse frames of two drives under one identifier."""
+    owners: dict[int, tuple[str, str]] = {}
+    for axis in rig.axes:
+        refuse = _refusal(rig, _label(axis.name))
+        for other in rig.axes:
+            if other.name == axis.name:
+                break
+            if other.node == axis.node and other.drive == axis.drive:
+                refuse(
+                    "node",
+                    "a node number of its own for each drive",
+                    f"{axis.node}, which `{other.name}` has too",
+                    "Give one of the two drives another number, and write it here.",
+                )
+        for identifier, what in _identifiers(axis):
+            if identifier in owners:
+                name, of_other = owners[identifier]
+                refuse(
+                    "node",
+                    "frames with identifiers that no other drive uses",
+                    f"{axis.node}: its {what} has identifier {identifier:#05x}, which is the "
+                    f"{of_other} of {name}",
+                    "Give one of the two drives another number.",
+                )
+            owners[identifier] = (f"`{axis.name}`", what)
+    kinds = {axis.drive for axis in rig.axes}
+    if {"cia402", "mit"} <= kinds:
+        mit = next(axis for axis in rig.axes if axis.drive == "mit")
+        _refusal(rig, _label(mit.name))(
+            "drive",
+            "drives of one protocol on a bus",
+            "an MIT drive beside CiA 402 drives",
+            "MIT drives answer with identifier 0, which tells CANopen nodes to start or stop. "
+            "Give each protocol a rig of its own.",
+        )
+
+
+def _identifiers(axis: Axis) -> list[tuple[int, str]]:
+    if axis.drive == "cia402":
+        return [
+            (base + axis.node, what)
+            for base, what in (
+                (0x080, "emergency message"),
+                (0x180, "report"),
+                (0x200, "command"),
+                (0x580, "SDO answer"),
+                (0x600, "SDO request"),
+                (0x700, "heartbeat"),
+            )
+        ]
+    return [(axis.node, "command")] if axis.drive == "mit" else []
+
+
+def _check_axis(axis: Axis, rig: Rig) -> None:
+    refuse = _refusal(rig, _label(axis.name))
+    lower, upper = axis.position_limits
+    if not lower < upper:
+        refuse(
+            "position_limits",
+            "the lower end before the upper one",
+            f"[{lower:g}, {upper:g}]",
+            "Exchange the two." if lower > upper else "Leave them out for a joint without ends.",
+        )
+    shortest, longest = WATCHDOG
+    if not shortest <= axis.watchdog <= longest:
+        refuse(
+            "watchdog",
+            f"{shortest:g} to {longest:g} s",
+            f"{axis.watchdog:g} s",
+            "50 to 100 ms are usual. Without a drive that removes its torque by itself, nothing "
+            "may be armed.",
+        )
+    if not axis.watchdog > 2.0 * rig.loop.period:
+        refuse(
+            "watchdog",
+            f"more than two periods of the loop, {2.0 * rig.loop.period:g} s",
+            f"{axis.watchdog:g} s",
+            "Lengthen it, or raise the rate: one late cycle must not stop the drive.",
+        )
+    if axis.drive == "cia402":
+        _check_per_mille(axis, refuse)
+    elif axis.drive == "mit":
+        _check_ranges(axis, refuse)
+
+
+def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
+    largest = LARGEST * 1e-3 * axis.rated_torque * axis.gear
+    if axis.torque_limit > largest:
+        refuse(
+            "torque_limit",
+            f"at most {largest:.4g} at the joint, which the drive can be told: "
+            f"{LARGEST} per mille of rated_torque {axis.rated_torque:g} N m, gear {axis.gear:g}",
+            f"{axis.torque_limit:g}",
+            "Check `rated_torque` (N m, not mN m) and `gear`, or lower the limit.",
+        )
+    _check_step(AxisScale(axis).step, f"1 per mille of {axis.torque_unit} torque", axis, refuse)
+
+
+def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:
+    if not step < COARSEST * axis.torque_limit:
+        refuse(
+            "torque_limit",
+            f"more than {step / COARSEST:.4g} at the joint, twenty steps of the drive ({what} is "
+            f"{step:.4g})",
+            f"{axis.torque_limit:g}",
+            "The drive counts too coarsely for this joint. Check its units and `gear`, or take a "
+            "smaller drive.",
+        )
+
+
+def _check_ranges(axis: Axis, refuse: Refusal) -> None:
+    scale = MitScale(axis)
+    if axis.torque_limit > scale.largest_torque:
+        refuse(
+            "torque_limit",
+            f"at most {scale.largest_torque:g} at the joint, which the drive can be told",
+            f"{axis.torque_limit:g}",
+            "Check `model` and `gear`, or lower the limit.",
+        )
+    _check_step(scale.step, "one step of its range", axis, refuse)
+    if axis.speed_limit > scale.fastest:
+        refuse(
+            "speed_limit",
+            f"at most {scale.fastest:g} at the joint, which the drive can report",
+            f"{axis.speed_limit:g}",
+            "Check `model` and `gear`, or lower the limit.",
+        )
+    first, last = scale.span
+    lower, upper = axis.position_limits
+    if any(math.isfinite(end) and not first <= end <= last for end in (lower, upper)):
+        refuse(
+            "position_limits",
+            f"limits that the drive can report, within [{first:.4g}, {last:.4g}]",
+            f"[{lower:g}, {upper:g}]",
+            "Set the drive's zero near the middle of its range and correct `offset`, or narrow "
+            "the limits.",
+        )
+    # A joint without ends leaves the range: its rounds are counted from report to report.
+    countable = 0.25 * (last - first) / axis.watchdog
+    if math.isinf(upper - lower) and axis.speed_limit > countable:
+        refuse(
+            "speed_limit",
+            f"at most {countable:.4g}, so that the rounds of its position can be counted even "
+            "when reports are lost for the time of the watchdog",
+            f"{axis.speed_limit:g}",
+            "Lower it, or shorten the watchdog.",
+        )
+
+
+def _check_hold(rig: Rig) -> None:
+    hold, period = rig.task.hold, rig.loop.period
+    if hold is not None and abs(hold - period) > 1e-6 * period:
+        _refusal(rig, "[loop]")(
+            "rate",
+            f"the rate that the task is simulated with, {1.0 / hold:g} Hz (hold = {hold:g} s in "
+            f"{rig.task.path})",
+            f"{rig.loop.rate:g} Hz",
+            f"Write rate = {1.0 / hold:g}, or hold = {period:g} in the task.",
+        )
+
+
+def _check_start(rig: Rig) -> None:
+    robot, q0 = rig.task.robot, rig.task.q0
+    for axis in rig.axes:
+        body = axis.name.split("[")[0]
+        start = float(q0[robot.q_slice(body)][0])
+        lower, upper = axis.position_limits
+        if not lower <= start <= upper:
+            _refusal(rig, _label(axis.name))(
+                "position_limits",
+                f"limits with the task's start in between, {start:g}",
+                f"[{lower:g}, {upper:g}]",
+                f"Widen them, or change [initial.q] of {rig.task.path}.",
+            )
+
+
+def _check_ports(rig: Rig) -> None:
+    used = {rig.operator.port: "[operator]"}
+    ports = [("[pose]", "port", 0 if rig.pose is None else rig.pose.port)]
+    ports.append(("[emulator]", "control_port", rig.emulator.control_port))
+    for table, field, port in ports:
+        if port and port in used:
+            _refusal(rig, table)(
+                field, "a port of its own", f"{port}, which {used[port]} has", "Take another one."
+            )
+        used[port] = table
+
+
+def _check_emulator(rig: Rig) -> None:
+    refuse, emulator = _refusal(rig, "[emulator]"), rig.emulator
+    if emulator.dt > rig.loop.period * (1.0 + 1e-9):
+        refuse(
+            "dt",
+            f"a time step not longer than the period of {rig.loop.period:g} s",
+            f"{emulator.dt:g} s",
+            "1 ms is usual.",
+        )
+    if emulator.pose_rate > 0.0 and rig.pose is None:
+        refuse(
+            "pose_rate",
+            "a table [pose] that says where poses arrive",
+            f"{emulator.pose_rate:g} Hz without one",
+            "Add [pose], or remove it.",
+        )
+    names = [axis.name for axis in rig.axes]
+    for field in ("viscous", "friction"):
+        for name in getattr(emulator, field):
+            if name not in names:
+                raise unknown(rig.path, f"[emulator.{field}]", name, "an axis", name, names)
+    for number, entry in enumerate(emulator.faults, start=1):
+        _check_fault(entry, number, names, rig)
+
+
+def _check_fault(entry: Mapping[str, Any], number: int, names: list[str], rig: Rig) -> None:
+    from hil.emulator import Fault  # only here: it brings the whole emulator
+
+    table = f"[[emulator.faults]] number {number}"
+    name = entry.get("axis", "*")
+    if name not in ("*", *names):
+        raise unknown(rig.path, table, "axis", 'an axis, or "*" for all', str(name), names)
+    try:
+        Fault.from_table(entry)
+    except RigError as error:
+        field = re.search(r"`(\w+)`", error.where)
+        _refusal(rig, table)(field[1] if field else "", error.expected, error.came, error.cure)

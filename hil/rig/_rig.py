@@ -1,0 +1,525 @@
+"""A rig: axes, bus, loop, watchdogs, policies, and the task it runs. `load_rig` reads one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal
+
+from concur.errors import DescriptionError
+from concur.formats import Task, load_task
+from concur.formats._robot import given
+from concur.formats._toml import Table, check, fault, missing_file, read_toml
+from hil.drives.mit_models import mit_ranges
+from hil.errors import ArmError, RigFileError
+from hil.rig._checks import check_kinds, check_rig, sorted_axes
+from hil.rig._schema import AxisTable, RigTable
+from hil.rig.busload import refuse_overload
+
+
+class Policy(Enum):
+    """What is done when a cycle or a report fails; values are sentences."""
+
+    HOLD = "keep the last torque for a few cycles, then stop"
+    DAMP = "brake with joint damping for a few cycles, then stop"
+    STOP = "stop at once"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One motor with its drive; all torques and speeds are those of the joint.
+
+    Parameters
+    ----------
+    name : str
+        Controlled freedom of the robot that it moves (a name of `servo.velocity_names`).
+    drive : str
+        Kind of drive: "cia402", "mit", or a registered one.
+    node : int
+        Node number on the bus (CANopen), or identifier of the drive (MIT).
+    torque_limit : float
+        Largest torque at the joint, N m (N).
+    torque_rate_limit : float
+        Largest change of it, N m / s (N / s).
+    speed_limit : float
+        Largest joint speed, rad/s (m/s).
+    gear : float
+        Motor turns per joint turn (motor radians per metre on a linear axis), above zero. What
+        counts is the shaft that the drive reports: that of the gearbox for a drive with its own.
+    direction : int
+        1 or -1: -1 if the joint moves against the motor.
+    rated_torque : float
+        Rated torque of the motor, N m (CiA 402, object 0x6076); 0 for other kinds.
+    torque_unit : {"rated", "maximum"}
+        Whether the drive's per mille are of rated torque (0x6076) or of maximum torque (0x6072),
+        which is set to the torque limit before arming.
+    torque_constant : float
+        N m per A at the motor; 0 if not needed.
+    model : str
+        Model of an MIT drive, which fixes its ranges; "" for other kinds.
+    ranges : mapping of str to (float, float)
+        Ranges of an MIT drive that is not a known model: position, velocity, torque, kp, kd.
+    counts : int
+        Encoder counts per motor turn (CiA 402); 0 for kinds that report radians.
+    offset : float
+        Joint position at encoder zero, rad (m).
+    position_limits : (float, float)
+        Range of the joint, rad (m); infinite for wheels.
+    power_limit : float
+        Largest mechanical power, W; infinite if not given.
+    damping : float
+        Joint damping of a braking stop, N m s/rad (N s/m); from a file that does not give it
+        torque_limit / speed_limit, which brakes a joint at its largest speed with its largest
+        torque.
+    stiffness : float
+        Joint stiffness of a holding stop, N m/rad (N/m); from a file that does not give it
+        5 / s times the damping.
+    watchdog : float
+        Time without a command after which the drive itself removes torque, s.
+    watchdog_confirmed : bool
+        Whether a person has seen that it does: for drives that cannot tell (MIT).
+    """
+
+    name: str
+    drive: str
+    node: int
+    torque_limit: float
+    torque_rate_limit: float
+    speed_limit: float
+    gear: float = 1.0
+    direction: int = 1
+    rated_torque: float = 0.0
+    torque_unit: Literal["rated", "maximum"] = "rated"
+    torque_constant: float = 0.0
+    model: str = ""
+    ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    counts: int = 0
+    offset: float = 0.0
+    position_limits: tuple[float, float] = (float("-inf"), float("inf"))
+    power_limit: float = float("inf")
+    damping: float = 0.0
+    stiffness: float = 0.0
+    watchdog: float = 0.1
+    watchdog_confirmed: bool = False
+
+
+@dataclass(frozen=True)
+class BusSettings:
+    """Where the frames go.
+
+    Parameters
+    ----------
+    interface, channel : str
+        As python-can names them.
+    bitrate : int
+        Bit rate, bit/s; for interfaces without one it still bounds the load.
+    largest_load : float
+        Share of the bit rate that may be used in the worst case.
+    options : mapping
+        Further arguments of `can.Bus`.
+    """
+
+    interface: str
+    channel: str
+    bitrate: int = 1_000_000
+    largest_load: float = 0.8
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LoopSettings:
+    """How the loop runs.
+
+    Parameters
+    ----------
+    rate : float
+        Cycles per second.
+    priority : int
+        SCHED_FIFO priority asked for, 1 to 99; 0: none.
+    lock_memory : bool
+        Whether to ask for memory that is never swapped out.
+    spin : float
+        Last part of each wait spent in asking the clock, s.
+    window : float
+        Time after the start of a cycle that reports are waited for, s.
+    """
+
+    rate: float = 250.0
+    priority: int = 50
+    lock_memory: bool = True
+    spin: float = 200e-6
+    window: float = 1.5e-3
+
+    @property
+    def period(self) -> float:
+        """Length of a cycle, s."""
+        return 1.0 / self.rate
+
+
+@dataclass(frozen=True)
+class Policies:
+    """What is done when something fails, and how long it is put up with.
+
+    Parameters
+    ----------
+    late : Policy
+        A cycle that starts more than half a period after its deadline.
+    lost : Policy
+        A cycle without a valid report of some axis.
+    patience : int
+        Failing cycles in a row that hold and damp last; then the rig stops.
+    stop_category : {1, 2}
+        IEC 60204-1: 1, brake and remove power; 2, brake and hold under power.
+    stop_time : float
+        Time that braking may take before power is removed, s.
+    prelude, postlude : int
+        Cycles without torque after arming and before leaving.
+    start_error : float
+        Largest tracking error, per output coordinate in its unit, at which a run may start.
+    largest_error : float
+        Tracking error, likewise, above which a run stops; from a file that does not give it,
+        twice the `start_error`.
+    """
+
+    late: Policy = Policy.HOLD
+    lost: Policy = Policy.HOLD
+    patience: int = 5
+    stop_category: Literal[1, 2] = 1
+    stop_time: float = 0.5
+    prelude: int = 10
+    postlude: int = 10
+    start_error: float = 0.5
+    largest_error: float = 1.0
+
+
+@dataclass(frozen=True)
+class OperatorSettings:
+    """The person at the stop button.
+
+    Parameters
+    ----------
+    host, port : str, int
+        Where the loop listens for datagrams of the operator's heartbeat.
+    timeout : float
+        Time without a heartbeat after which the rig stops, s.
+    required : bool
+        Whether the rig may be armed without a heartbeat; cannot be false in drive mode.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 47110
+    timeout: float = 0.3
+    required: bool = True
+
+
+@dataclass(frozen=True)
+class PoseSettings:
+    """An external source of the base's pose.
+
+    Parameters
+    ----------
+    kind : {"udp", "zmq"}
+        How it arrives.
+    host, port : str, int
+        Where it arrives.
+    gives : {"pose", "position", "attitude"}
+        What of the pose it measures.
+    timeout : float
+        Age above which it is not used, s.
+    required : bool
+        Whether its loss stops the rig; else the lift alone is used from then on.
+    largest_jump : float
+        Distance from the estimate above which a report is refused, m and rad.
+    """
+
+    kind: Literal["udp", "zmq"] = "udp"
+    host: str = "127.0.0.1"
+    port: int = 47111
+    gives: Literal["pose", "position", "attitude"] = "pose"
+    timeout: float = 0.2
+    required: bool = False
+    largest_jump: float = 0.3
+
+
+@dataclass(frozen=True)
+class EstimatorSettings:
+    """How states are made of reports.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Of the filtered differentiation of joint positions, Hz.
+    latency : float
+        Known delay from sampling a position to its arrival, s.
+    pose_gain : float
+        Rate at which the estimate is drawn to the external pose, 1/s.
+    """
+
+    bandwidth: float = 25.0
+    latency: float = 1e-3
+    pose_gain: float = 5.0
+
+
+@dataclass(frozen=True)
+class RecorderSettings:
+    """What becomes of each cycle.
+
+    Parameters
+    ----------
+    directory : Path
+        Folder that records are written to, one folder for each run.
+    seconds : float
+        Length of the ring that bridges a slow disk, s.
+    """
+
+    directory: Path = Path("rig-records")
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class EmulatorSettings:
+    """How an emulated rig differs from a perfect one.
+
+    Parameters
+    ----------
+    latency : float
+        Delay of every frame, s.
+    loss : float
+        Share of frames that are lost.
+    dt : float
+        Time step of the plant, s.
+    seed : int
+        Of the random numbers.
+    pose_rate : float
+        Rate of the emulated motion capture, Hz; 0: none.
+    pose_noise : float
+        Its standard deviation, m and rad.
+    pose_latency : float
+        Time from a sample of it to its departure, s.
+    pose_loss : float
+        Share of its samples that are lost.
+    viscous, friction : mapping of str to float
+        Viscous (N m s/rad) and Coulomb friction (N m) by axis; zero where not named.
+    faults : tuple of mapping
+        Faults that happen by themselves, one table each: `kind`, `axis`, `at`, `lasting` and what
+        else `hil.emulator.Fault` knows.
+    control_port : int
+        UDP port of this machine at which faults are commanded; 0: none.
+    """
+
+    latency: float = 1e-3
+    loss: float = 0.0
+    dt: float = 1e-3
+    seed: int = 0
+    pose_rate: float = 0.0
+    pose_noise: float = 0.0
+    pose_latency: float = 0.0
+    pose_loss: float = 0.0
+    viscous: Mapping[str, float] = field(default_factory=dict)
+    friction: Mapping[str, float] = field(default_factory=dict)
+    faults: tuple[Mapping[str, Any], ...] = ()
+    control_port: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Rig:
+    """A robot's motors on a bus, and the task they are to run; read by `load_rig`.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rig.
+    path : Path
+        File it was read from.
+    task : Task
+        What is to be tracked, with which gains.
+    axes : tuple of Axis
+        One for each control, in the order of the robot's controls.
+    bus : BusSettings
+        Adapter and bit rate.
+    loop : LoopSettings
+        Rate, and what is asked of the operating system.
+    policies : Policies
+        What is done about failing cycles, and how the rig stops.
+    operator : OperatorSettings
+        Where the stop button's datagrams arrive.
+    estimator : EstimatorSettings
+        How positions become a state.
+    recorder : RecorderSettings
+        Where records go.
+    emulator : EmulatorSettings
+        How the emulated rig differs from a perfect one.
+    pose : PoseSettings or None
+        External pose source, if there is one.
+    certificate : Path or None
+        Certificate of the law whose bound on the torque is shown before driving.
+    """
+
+    name: str
+    path: Path
+    task: Task
+    axes: tuple[Axis, ...]
+    bus: BusSettings
+    loop: LoopSettings = LoopSettings()
+    policies: Policies = Policies()
+    operator: OperatorSettings = OperatorSettings()
+    estimator: EstimatorSettings = EstimatorSettings()
+    recorder: RecorderSettings = RecorderSettings()
+    emulator: EmulatorSettings = EmulatorSettings()
+    pose: PoseSettings | None = None
+    certificate: Path | None = None
+
+    def check_operator(self) -> None:
+        """Refuse to drive without a person at the stop button.
+
+        Raises
+        ------
+        ArmError
+            If the operator's heartbeat is not required.
+        """
+        if not self.operator.required:
+            raise ArmError(
+                f"{self.path}, [operator], field `required`",
+                expected="true for driving",
+                came="false",
+                cure="Set it to true, and keep `concur-rig operator` or the dashboard open beside "
+                "the rig. Without a person the modes mock, listen and shadow are left.",
+            )
+
+
+HOLDING = 5.0
+"""Stiffness of a holding stop over its damping where the file gives none, 1/s."""
+
+
+def load_rig(path: str | PathLike[str]) -> Rig:
+    """Read a rig from a TOML file.
+
+    Parameters
+    ----------
+    path : path
+        The file. Its fields are ``name``; ``task``, a task file relative to this one;
+        ``certificate`` (optional, likewise); a table ``[[axes]]`` for each control of the task's
+        robot with the fields of `Axis`; ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``,
+        ``[pose]``, ``[estimator]``, ``[recorder]`` and ``[emulator]`` with those of the classes
+        named alike. What is left out takes the defaults of these classes; without ``[pose]``
+        there is no external pose.
+
+    Returns
+    -------
+    Rig
+        The rig, with its task loaded and its axes in the order of the robot's controls; axes of
+        MIT drives have their ranges.
+
+    Raises
+    ------
+    RigFileError
+        If the file cannot be read, a field is missing, unknown, of the wrong type or out of
+        range, or parts do not fit each other.
+    BusLoadError
+        If the frames of all axes do not fit on the bus.
+    DescriptionError
+        If the task cannot be read; names the task's file.
+    """
+    # Here, since drives know rigs and bring their protocols' libraries.
+    from hil.drives import drive_kinds
+
+    with _as_rig_errors(path):
+        data = read_toml(path)
+        if "outputs" in data and "axes" not in data:
+            raise fault(
+                path,
+                "",
+                "",
+                expected="a rig file",
+                came="a task file (it has `outputs`)",
+                cure="Name the rig file; it names this task in its field `task`.",
+            )
+        table = check(RigTable, data, path)
+        file = Path(path)
+        task = load_task(_beside(file, "task", table.task, "a task file"))
+        axes = sorted_axes(table, task, str(path))
+        check_kinds(axes, drive_kinds(), str(path))
+        rig = Rig(
+            name=table.name,
+            path=file,
+            task=task,
+            axes=tuple(map(_axis, axes)),
+            bus=BusSettings(**given(table.bus)),
+            certificate=None
+            if table.certificate is None
+            else _beside(file, "certificate", table.certificate, "a certificate"),
+            **_parts(table),
+        )
+        check_rig(rig)
+    refuse_overload(rig)
+    return rig
+
+
+@contextmanager
+def _as_rig_errors(path: str | PathLike[str]) -> Iterator[None]:
+    """Make errors of the rig file of errors that name it; those of other files pass."""
+    try:
+        yield
+    except DescriptionError as error:
+        if error.data.get("file", str(path)) != str(path):
+            raise
+        raise RigFileError(
+            error.where,
+            expected=error.expected,
+            came=error.came,
+            cure=error.cure,
+            **error.data,
+        ) from None
+
+
+def _beside(file: Path, field: str, name: str, kind: str) -> Path:
+    found = file.parent / name
+    if not found.is_file():
+        raise missing_file(file, "", field, kind, found)
+    return found
+
+
+def _parts(table: RigTable) -> dict[str, Any]:
+    """Build the parts that have a table of their own in the file."""
+    kinds: dict[str, Any] = {
+        "loop": LoopSettings,
+        "policies": Policies,
+        "operator": OperatorSettings,
+        "pose": PoseSettings,
+        "estimator": EstimatorSettings,
+        "recorder": RecorderSettings,
+        "emulator": EmulatorSettings,
+    }
+    parts: dict[str, Any] = {}
+    for name, kind in kinds.items():
+        part: Table | None = getattr(table, name)
+        if part is None:
+            continue
+        values = given(part)
+        for field_name in ("late", "lost"):
+            if field_name in values:
+                values[field_name] = Policy[values[field_name].upper()]
+        if "start_error" in values:
+            values.setdefault("largest_error", 2.0 * values["start_error"])
+        if "directory" in values:
+            values["directory"] = Path(values["directory"])
+        if "faults" in values:
+            values["faults"] = tuple(values["faults"])
+        parts[name] = kind(**values)
+    return parts
+
+
+def _axis(table: AxisTable) -> Axis:
+    values = given(table)
+    if "position_limits" in values:
+        values["position_limits"] = tuple(values["position_limits"])
+    if "ranges" in values:
+        values["ranges"] = {name: tuple(ends) for name, ends in values["ranges"].items()}
+    values.setdefault("damping", table.torque_limit / table.speed_limit)
+    values.setdefault("stiffness", HOLDING * values["damping"])
+    axis = Axis(**values)
+    return replace(axis, ranges=dict(mit_ranges(axis))) if axis.drive == "mit" else axis

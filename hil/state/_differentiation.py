@@ -1,0 +1,351 @@
+"""Joint positions and velocities from encoder reports: tracking observers with a known delay.
+
+Each axis has an observer of position x and velocity w with two equal poles at
+``theta = exp(-2 pi bandwidth dt)`` (a critically damped g-h filter; fading memory):
+
+    x- = x + (w + f/2) dt        w- = w + f        r = y - x-
+    x  = x- + (1 - theta^2) r    w  = w- + (1 - theta)^2 r / dt
+
+where dt is the time between the samples, whatever it is, and f the change of velocity that is
+known from elsewhere: of an acceleration that was computed, or of a velocity that the drive
+reports. Under a constant acceleration that f does not know, w is late by
+``dt ((1 + theta) / (1 - theta) - 1/2)``, near ``1 / (pi bandwidth)``; what f knows is not late.
+Steady speed is followed without error.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.state._stuck import Watch
+
+if TYPE_CHECKING:
+    from hil.drives.feedback import Feedback
+    from hil.rig import Axis
+
+HORIZON = 0.1
+"""Longest time that a position is carried forward without a report, s."""
+
+SHARE = 0.4
+"""Bandwidth for axes whose drives report velocities, as a share of that without.
+
+Of positions and velocities as MIT drives round them, this leaves less noise than either alone.
+"""
+
+SLACK = 4.0
+"""Encoder steps by which a report may miss its prediction on top of what speed allows."""
+
+PATIENCE = 3
+"""Implausible reports in a row after which an axis counts as lost."""
+
+ABSURD = 1e6
+"""Sum of accelerations, rad/s^2 (m/s^2), from which on they are not believed."""
+
+FINEST = 25.0 / 65535.0
+"""Step of a drive that reports radians, where its range is not known, rad."""
+
+
+def velocity_delay(bandwidth: float, period: float) -> float:
+    """Time by which an observer's velocity is late when nothing is known of the acceleration.
+
+    Parameters
+    ----------
+    bandwidth : float
+        Of the observer, Hz.
+    period : float
+        Time between reports, s.
+
+    Returns
+    -------
+    float
+        The delay against the instant of the last sample, s.
+    """
+    theta = math.exp(-2.0 * math.pi * bandwidth * period)
+    return period * ((1.0 + theta) / (1.0 - theta) - 0.5)
+
+
+def encoder_step(axis: Axis) -> float:
+    """Smallest change of an axis' reported position.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+
+    Returns
+    -------
+    float
+        At the joint, rad (m on a linear axis).
+    """
+    if axis.counts:
+        return 2.0 * math.pi / axis.counts / axis.gear
+    if "position" in axis.ranges:
+        low, high = axis.ranges["position"]
+        return (high - low) / 65535.0 / axis.gear
+    return FINEST / axis.gear
+
+
+class Observer:
+    """Observer of one axis.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+    bandwidth : float
+        Of the observer, Hz.
+
+    Attributes
+    ----------
+    x, w : float
+        Position and velocity at the last sample, rad and rad/s (m, m/s); NaN and 0 before the
+        first.
+    t : float
+        Instant of that sample, s; minus infinity before the first.
+    refused : int
+        Implausible reports in a row.
+    implausible, repeated : int
+        Reports refused so far.
+    stuck : bool
+        Whether the last reports cannot be true.
+    """
+
+    __slots__ = (
+        "_axis",
+        "_fastest",
+        "_last",
+        "_rate",
+        "_reported",
+        "_slack",
+        "_watch",
+        "implausible",
+        "refused",
+        "repeated",
+        "stuck",
+        "t",
+        "w",
+        "x",
+    )
+
+    def __init__(self, axis: Axis, bandwidth: float) -> None:
+        self._axis = axis
+        self._rate = 2.0 * math.pi * bandwidth
+        self._fastest = axis.speed_limit
+        self._slack = SLACK * encoder_step(axis)
+        self.implausible = self.repeated = 0
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all states; counters stay."""
+        self.x, self.w, self.t = math.nan, 0.0, -math.inf
+        self.refused, self.stuck = 0, False
+        self._last = math.nan  # position of the last report that was taken,
+        self._reported = math.nan  # and the velocity in it
+        self._watch = Watch(encoder_step(self._axis), self._axis.torque_limit)
+
+    def take(
+        self, y: float, speed: float, t: float, known: float | None, effort: float, asked: float
+    ) -> bool:
+        """Take one report, or refuse it.
+
+        Parameters
+        ----------
+        y, speed : float
+            Position and velocity that the drive reports; velocity NaN if it reports none.
+        t : float
+            Instant of the sample, s.
+        known : float or None
+            Acceleration since the last one, as far as it is known.
+        effort, asked : float
+            Torque that the drive reports, and that was asked for; NaN if there is none.
+
+        Returns
+        -------
+        bool
+            Whether it was taken, and the axis is not stuck.
+        """
+        if self.refused >= PATIENCE or not (math.isfinite(y) and math.isfinite(t)):
+            return self._refuse()
+        if abs(speed) > 2.0 * self._fastest:
+            speed = math.nan
+        dt = t - self.t
+        if dt == math.inf:
+            self.x, self.t, self._last, self._reported = y, t, y, speed
+            self.w = speed if speed == speed else 0.0
+            self._watch.look(y, self.w, known, effort, asked, t, 0.0)
+            return True
+        if dt <= 0.0:
+            self.repeated += 1
+            return False
+        rate, gained = self._rate, speed - self._reported
+        if gained == gained:
+            rate *= SHARE
+        else:
+            gained = 0.0 if known is None else known * dt
+        ahead = self.x + (self.w + 0.5 * gained) * dt
+        rest, reach = y - ahead, self._fastest * dt + self._slack
+        if abs(rest) > reach < abs(y - self._last):
+            return self._refuse()
+        theta = math.exp(-rate * dt)
+        left = 1.0 - theta
+        self.x = ahead + (1.0 + theta) * left * rest
+        self.w += gained + left * left * rest / dt
+        self.t, self._last, self._reported, self.refused = t, y, speed, 0
+        self.stuck = self._watch.look(y, self.w, known, effort, asked, t, dt)
+        return not self.stuck
+
+    def _refuse(self) -> bool:
+        self.implausible += 1
+        self.refused += 1
+        self._reported = math.nan
+        return False
+
+
+class Differentiator:
+    """Observers of all axes; `update` takes what was reported and predicts the present.
+
+    Parameters
+    ----------
+    axes : sequence of Axis
+        The axes.
+    bandwidth : float
+        Of the observers, Hz.
+    latency : float
+        Time from a sample to the instant that its report is stamped with, s.
+    use_reported : bool
+        Whether velocities that drives report are used.
+
+    Attributes
+    ----------
+    position, velocity : numpy.ndarray
+        Estimates for the present: rad, rad/s (m, m/s); NaN and 0 before the first report. An
+        axis without reports is carried on for a while, then rests. Shape (n,).
+    age : numpy.ndarray
+        Time since the sample of the last report that was taken, s; infinite before the first.
+        Shape (n,).
+    stuck : numpy.ndarray
+        Whether reports come that cannot be true, shape (n,), bool: their position stays the same
+        to the bit although the axis must have gone on; or all of the report stays the same
+        although the torque asked for changes, of a drive whose reported torque is known to
+        change. An encoder that fails while its axis creeps cannot be told from one that rests.
+    lost : numpy.ndarray
+        Whether several reports in a row were implausible, shape (n,), bool. Until `reset` no
+        further one is taken: who knows where the axis is now.
+    implausible : numpy.ndarray
+        Reports refused: not finite, of an axis that is lost, or further than the speed limit
+        allows from both the prediction and the last position. Shape (n,), int64.
+    repeated : numpy.ndarray
+        Reports without a later sample than the one before, shape (n,), int64.
+    """
+
+    def __init__(
+        self,
+        axes: Sequence[Axis],
+        bandwidth: float,
+        latency: float = 0.0,
+        use_reported: bool = True,
+    ) -> None:
+        n = self.size = len(axes)
+        self.use_reported, self.latency = use_reported, latency
+        self._observers = [Observer(axis, bandwidth) for axis in axes]
+        self.position = np.full(n, np.nan)
+        self.velocity = np.zeros(n)
+        self.age = np.full(n, np.inf)
+        self.stuck = np.zeros(n, dtype=np.bool_)
+        self.lost = np.zeros(n, dtype=np.bool_)
+        self.implausible = np.zeros(n, dtype=np.int64)
+        self.repeated = np.zeros(n, dtype=np.int64)
+        self._none = [math.nan] * n
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget all states: the last report of each axis is its first. Counters stay."""
+        for observer in self._observers:
+            observer.reset()
+        self._counts, self._clean = [0] * self.size, True
+        self.ready = False
+        self.position.fill(np.nan)
+        self.velocity.fill(0.0)
+        self.age.fill(np.inf)
+        self.stuck.fill(False)
+        self.lost.fill(False)
+
+    def update(
+        self,
+        feedback: Feedback,
+        now: float,
+        acceleration: NDArray[np.float64] | None = None,
+        torque: Sequence[float] | None = None,
+    ) -> None:
+        """Take the reports that are new, and predict all axes to the present.
+
+        Parameters
+        ----------
+        feedback : Feedback
+            Last reports; one is new if its count has changed.
+        now : float
+            The present, s of the loop's clock.
+        acceleration : numpy.ndarray, optional
+            Acceleration of the axes since the last call as far as it is known, shape (n,).
+        torque : sequence of float, optional
+            Torque that was asked for, N m (N).
+        """
+        ahead = None if acceleration is None else acceleration.tolist()
+        if ahead is not None and not sum(map(abs, ahead)) < ABSURD:  # nor of NaN
+            ahead = None
+        counts = feedback.count.tolist()
+        if counts != self._counts:
+            self._take(feedback, counts, now, ahead, self._none if torque is None else torque)
+        position, velocity, age = [], [], []
+        for i, observer in enumerate(self._observers):
+            past, w = now - observer.t, observer.w
+            age.append(past)
+            if past >= HORIZON:
+                position.append(observer.x + w * HORIZON)
+                velocity.append(0.0)
+            else:
+                gained = 0.0 if ahead is None else ahead[i] * past
+                position.append(observer.x + (w + 0.5 * gained) * past)
+                velocity.append(w + gained)
+        self.position[:] = position
+        self.velocity[:] = velocity
+        self.age[:] = age
+        if not self.ready:
+            self.ready = max(age, default=0.0) < math.inf
+
+    def _take(
+        self,
+        feedback: Feedback,
+        counts: list[int],
+        now: float,
+        ahead: list[float] | None,
+        asked: Sequence[float],
+    ) -> None:
+        """Let the observers take the reports that are new."""
+        positions, times = feedback.position.tolist(), feedback.time.tolist()
+        efforts = feedback.torque.tolist()
+        speeds = feedback.velocity.tolist() if self.use_reported else self._none
+        clean = True
+        for i, observer in enumerate(self._observers):
+            if counts[i] != self._counts[i]:
+                sampled = min(times[i], now) - self.latency
+                known = None if ahead is None else ahead[i]
+                if not observer.take(positions[i], speeds[i], sampled, known, efforts[i], asked[i]):
+                    clean = False
+        self._counts = counts
+        if not (clean and self._clean):
+            self._tell()
+        self._clean = clean
+
+    def _tell(self) -> None:
+        """Bring the arrays up to what the observers found; rarely needed."""
+        observers = self._observers
+        self.stuck[:] = [o.stuck for o in observers]
+        self.lost[:] = [o.refused >= PATIENCE for o in observers]
+        self.implausible[:] = [o.implausible for o in observers]
+        self.repeated[:] = [o.repeated for o in observers]

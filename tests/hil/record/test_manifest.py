@@ -1,0 +1,155 @@
+"""Manifests: what was run, told so that a difference is found later."""
+
+import dataclasses
+import hashlib
+import json
+import math
+from importlib.metadata import version
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.codegen import fingerprint
+from hil.clock import SteppedClock
+from hil.errors import RecordError
+from hil.record._drain import end_manifest
+from hil.record.manifest import (
+    columns,
+    file_hash,
+    fingerprints,
+    machine,
+    make_manifest,
+    read_manifest,
+    write_manifest,
+)
+from hil.record.rows import Layout
+from tests.hil._records import layout_of_rig, make_rig, task_and_servo
+
+
+@pytest.fixture
+def rig(tmp_path):
+    return make_rig(tmp_path)
+
+
+@pytest.fixture
+def manifest(rig):
+    return make_manifest(rig, layout_of_rig(rig), task_and_servo()[1], mode="shadow", ring="r")
+
+
+def test_a_manifest_survives_its_file(manifest, tmp_path):
+    write_manifest(tmp_path, manifest)
+    assert read_manifest(tmp_path) == json.loads(json.dumps(manifest))
+
+
+def test_it_tells_what_was_run(manifest, rig):
+    assert manifest["rig"]["text"] == 'name = "rover"\n'
+    assert manifest["rig"]["sha256"] == hashlib.sha256(b'name = "rover"\n').hexdigest()
+    assert manifest["task"]["text"] == rig.task.path.read_text()
+    assert manifest["fingerprints"]["law"] == fingerprint("tick", task_and_servo()[1])
+    assert (manifest["mode"], manifest["ring"], manifest["certificate"]) == ("shadow", "r", None)
+    assert manifest["packages"]["concur"] == version("concur")
+    assert {"numpy", "casadi", "python-can"} <= set(manifest["packages"])
+    assert all(manifest["machine"].values())
+    assert "end" not in manifest
+
+
+def test_the_clock_of_the_loop_is_tied_to_the_calendar(rig):
+    clock = SteppedClock(start=77.0)
+    made = make_manifest(rig, layout_of_rig(rig), task_and_servo()[1], clock=clock)
+    assert made["clock_at_start"] == 77.0
+    assert made["wall_minus_clock"] > 1.6e9
+
+
+def test_robot_and_law_have_fingerprints_of_their_own(rig):
+    servo = task_and_servo()[1]
+    base = fingerprints(rig, servo)
+    softer = dataclasses.replace(servo, stiffness=0.5 * servo.stiffness)
+    other = fingerprints(rig, softer)
+    assert {name for name in base if base[name] != other[name]} == {"law"}
+    rig.path.write_text('name = "another"\n')
+    again = fingerprints(rig, servo)
+    assert {name for name in base if base[name] != again[name]} == {"rig"}
+
+
+def test_files_that_are_not_there_have_no_hash(rig):
+    rig.path.unlink()
+    made = make_manifest(rig, layout_of_rig(rig), task_and_servo()[1])
+    assert made["rig"]["text"] is None
+    assert made["fingerprints"]["rig"] is None
+    assert file_hash(rig.path) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "status"),
+    [
+        ('{"status": "PROVED", "format": "x"}', "PROVED"),
+        ("{}", "no certificate"),
+        ("[]", "no certificate"),
+        ("{", "no certificate"),
+        (None, "missing"),
+    ],
+)
+def test_certificates_are_told_with_their_status(rig, tmp_path, text, status):
+    path = tmp_path / "certificate.json"
+    if text is not None:
+        path.write_text(text)
+    certified = dataclasses.replace(rig, certificate=path)
+    made = make_manifest(certified, layout_of_rig(rig), task_and_servo()[1])
+    assert made["certificate"]["status"] == status
+    assert made["certificate"]["sha256"] == file_hash(path)
+
+
+def test_a_certificate_of_the_law_is_recognised(rig, tmp_path):
+    certificate = cc.certify(task_and_servo()[1])
+    certificate.save(tmp_path / "certificate.json")
+    certified = dataclasses.replace(rig, certificate=tmp_path / "certificate.json")
+    made = make_manifest(certified, layout_of_rig(rig), task_and_servo()[1])
+    assert made["certificate"]["status"] == certificate.status.name
+
+
+def test_a_layout_that_does_not_fit_the_servo_still_has_names():
+    layout = Layout(("a", "b"), 1, 1, 1, 1)
+    told = columns(task_and_servo()[1], layout)
+    for name, span in layout.spans.items():
+        assert len(told[name]) == span.stop - span.start
+    assert told["q"] == [["q[0]", "1"]]
+
+
+def test_forces_and_lengths_have_their_units():
+    robot = cc.robots.orbital_crawler()
+    model = cc.reduce(robot, momentum=np.zeros(6))
+    names = model.control_names
+    units = dict(zip(names, model.control_units, strict=True))
+    assert "N" in units.values()
+
+    class FakeServo:
+        outputs = ()
+        velocity_names = model.shape_names
+
+    FakeServo.model = model
+    told = columns(FakeServo(), Layout(tuple(names), robot.nq, len(model.shape_names), 0, 0))
+    for (name, force), (_, length), (_, rate) in zip(
+        told["torque"], told["position"], told["velocity"], strict=True
+    ):
+        assert force == units[name]
+        assert (length, rate) == (("m", "m/s") if force == "N" else ("rad", "rad/s"))
+
+
+def test_the_end_is_added_and_nothing_else_changes(manifest, tmp_path):
+    write_manifest(tmp_path, manifest)
+    end_manifest(tmp_path, {"reason": "closed", "rows": 5})
+    end_manifest(tmp_path, {"reason": "the operator", "counters": {"x": math.inf}})
+    found = read_manifest(tmp_path)
+    assert found.pop("end") == {"reason": "the operator", "rows": 5, "counters": {"x": np.inf}}
+    assert found == json.loads(json.dumps(manifest))
+    assert [path.name for path in tmp_path.glob("*manifest*")] == ["manifest.json"]
+
+
+def test_a_manifest_that_cannot_be_written_is_an_error(manifest, tmp_path):
+    with pytest.raises(RecordError, match="Name another `directory`"):
+        write_manifest(tmp_path / "none", manifest)
+
+
+def test_a_machine_has_a_name():
+    assert set(machine()) == {"node", "machine", "processor", "system"}

@@ -1,0 +1,195 @@
+"""Records: read back by name, damaged or not, and written for other tools."""
+
+import json
+import shutil
+
+import h5py
+import numpy as np
+import pytest
+
+from concur.errors import DescriptionError
+from hil.errors import RecordError
+from hil.record import Record
+from hil.record._drain import ROWS_FILE, write_json
+from hil.record.chunks import ChunkFile
+from hil.record.manifest import make_manifest
+from hil.record.rows import SCALARS, Layout
+from tests.hil._records import SMALL, layout_of_rig, make_rig, numbered, task_and_servo
+
+
+def write_rows(folder, layout, rows, first=0):
+    file = ChunkFile(folder / ROWS_FILE, layout.to_dict(), layout.width)
+    file.write(first, np.ascontiguousarray(rows).data.cast("B"))
+    file.close()
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """Folder of a record of 40 rows in four chunks, never to be changed."""
+    folder = tmp_path_factory.mktemp("record")
+    rig = make_rig(folder)
+    layout = layout_of_rig(rig)
+    manifest = make_manifest(rig, layout, task_and_servo()[1], mode="mock")
+    manifest["wall_minus_clock"] = 1.6e9
+    manifest["end"] = {"reason": "done", "rows": 40, "lost": 0, "unwritten": 0}
+    write_json(folder / "manifest.json", manifest)
+    rows = numbered(layout, 0, 40)
+    rows[:, layout.spans["time"]] = 50.0 + 0.004 * np.arange(40)[:, None]
+    rows[7, layout.spans["elapsed"]] = np.nan
+    for k in range(4):
+        write_rows(folder, layout, rows[10 * k : 10 * k + 10], 10 * k)
+    return folder, layout, rows
+
+
+@pytest.fixture
+def folder(source, tmp_path):
+    return shutil.copytree(source[0], tmp_path / "record")
+
+
+def test_columns_come_by_name(source):
+    folder, layout, rows = source
+    record = Record.load(folder)
+    assert record.complete
+    assert record.notes == ()
+    assert record.layout == layout
+    assert record.axes == layout.axes
+    np.testing.assert_array_equal(record.rows, rows)
+    for name in record.names:
+        expected = rows[:, layout.spans[name]]
+        scalar = name in dict(SCALARS)
+        np.testing.assert_array_equal(record[name], expected[:, 0] if scalar else expected)
+    np.testing.assert_allclose(record.time, 0.004 * np.arange(40), atol=1e-12)
+    np.testing.assert_array_equal(record.wall, record["time"] + 1.6e9)
+    assert record.duration == pytest.approx(39 * 0.004)
+    assert "40 rows" in repr(record)
+
+
+def test_every_column_has_a_name_and_a_unit(source):
+    record = Record.load(source[0])
+    for name, span in record.layout.spans.items():
+        columns = record.columns(name)
+        assert len(columns) == span.stop - span.start
+        assert all(column and unit for column, unit in columns)
+    assert record.columns("torque")[0] == ("left_wheel", "N m")
+    assert record.columns("q")[2] == ("chassis.heading", "rad")
+    assert record.columns("error")[4] == ("hand.z", "m")
+    assert record.columns("s")[1] == ("right_wheel", "rad/s")
+    assert record.columns("compute") == [("compute", "s")]
+
+
+def test_an_unknown_name_is_refused(source):
+    with pytest.raises(RecordError, match="a name out of cycle, time"):
+        Record.load(source[0])["torques"]
+
+
+def test_a_cut_file_is_told_and_not_raised(folder):
+    data = (folder / ROWS_FILE).read_bytes()
+    (folder / ROWS_FILE).write_bytes(data[:-100])
+    record = Record.load(folder)
+    assert len(record) == 30
+    assert not record.complete
+    assert len(record.damage) == 1
+    assert "ends after" in str(record.damage[0])
+    assert str(record.damage[0]) in record.notes
+
+
+def test_a_changed_byte_costs_its_chunk_and_leaves_a_gap(folder, source):
+    data = bytearray((folder / ROWS_FILE).read_bytes())
+    data[len(data) // 2 - 500] ^= 4
+    (folder / ROWS_FILE).write_bytes(data)
+    record = Record.load(folder)
+    assert len(record) == 30
+    assert record.index[0] == 0
+    assert record.index[-1] == 39
+    np.testing.assert_array_equal(record.rows, source[2][record.index])
+    assert "10 rows are missing between others" in record.notes
+    assert "checksum" in record.notes[-1]
+
+
+def test_rows_that_go_back_are_not_taken_twice(folder, source):
+    write_rows(folder, source[1], source[2][20:30], 20)
+    record = Record.load(folder)
+    assert len(record) == 40
+    assert record.damage[0].why == "rows that do not follow"
+
+
+def test_a_run_that_has_not_ended_can_be_read(folder):
+    manifest = json.loads((folder / "manifest.json").read_text())
+    del manifest["end"]
+    write_json(folder / "manifest.json", manifest)
+    record = Record.load(folder)
+    assert len(record) == 40
+    assert not record.complete
+    assert record.notes == (
+        "the run was not ended: controller and recorder died, or it still runs",
+    )
+    assert repr(record).endswith("not complete)")
+
+
+@pytest.mark.parametrize("content", [None, b""])
+def test_a_record_without_rows(folder, content, tmp_path):
+    (folder / ROWS_FILE).unlink()
+    if content is not None:
+        (folder / ROWS_FILE).write_bytes(content)
+    record = Record.load(folder)
+    assert len(record) == 0
+    assert record.duration == 0.0
+    assert record["torque"].shape == (0, 5)
+    assert record["time"].shape == (0,)
+    assert record.save(tmp_path / "empty.h5").exists()
+    assert record.save_mcap(tmp_path / "empty.mcap").exists()
+
+
+def test_a_folder_that_is_none_is_refused(tmp_path):
+    with pytest.raises(RecordError, match="Name the folder of one run"):
+        Record.load(tmp_path / "nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "cure"),
+    [
+        ("{", "the rows beside it are as they were"),
+        ("[]", "the version of concur"),
+        ('{"format": "something", "version": 1}', "the version of concur"),
+        ('{"format": "concur rig record", "version": 99}', "the version of concur"),
+        ('{"format": "concur rig record", "version": 1}', "begins with its layout"),
+        ('{"format": "concur rig record", "version": 1, "layout": {"axes": 3}}', "its layout"),
+    ],
+)
+def test_manifests_that_are_none_are_refused(folder, text, cure):
+    (folder / "manifest.json").write_text(text)
+    with pytest.raises(RecordError, match=cure):
+        Record.load(folder)
+
+
+def test_rows_of_another_layout_are_refused(folder):
+    (folder / ROWS_FILE).unlink()
+    write_rows(folder, SMALL, numbered(SMALL, 0, 3))
+    with pytest.raises(RecordError, match="Put manifest and rows of the same run"):
+        Record.load(folder)
+
+
+def test_hdf5_has_all_columns_with_names_and_units(source, tmp_path):
+    folder, layout, rows = source
+    path = Record.load(folder).save(tmp_path / "run.h5")
+    with h5py.File(path) as file:
+        assert set(file) == {*layout.spans, "index"}
+        for name, span in layout.spans.items():
+            np.testing.assert_array_equal(file[name][...].reshape(40, -1), rows[:, span])
+        assert file["torque"].attrs["unit"] == "N m"
+        assert list(file["torque"].attrs["columns"]) == list(layout.axes)
+        assert list(file["q"].attrs["units"])[:3] == ["m", "m", "rad"]
+        assert file["time"].attrs["unit"] == "s"
+        assert json.loads(file.attrs["manifest"])["mode"] == "mock"
+        np.testing.assert_array_equal(file["index"], np.arange(40))
+
+
+def test_hdf5_that_cannot_be_written_is_refused(source, tmp_path):
+    with pytest.raises(DescriptionError, match="a file that can be written"):
+        Record.load(source[0]).save(tmp_path / "none" / "run.h5")
+
+
+def test_a_layout_survives_its_dictionary(source):
+    layout = source[1]
+    fields = layout.to_dict()
+    assert Layout(**{**fields, "axes": tuple(fields["axes"])}) == layout

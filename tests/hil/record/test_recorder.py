@@ -1,0 +1,291 @@
+"""The recorder: every cycle reaches the file, whoever is killed and whatever the disk does."""
+
+import errno
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from hil.clock import SteppedClock
+from hil.errors import RecordError
+from hil.record import Record
+from hil.record._drain import Drain
+from hil.record.chunks import ROWS, ChunkFile, scan
+from hil.record.manifest import read_manifest
+from hil.record.recorder import Recorder
+from hil.record.ring import Ring, ring_folder
+from tests.hil._records import (
+    ROOT,
+    SMALL,
+    layout_of_rig,
+    make_rig,
+    task_and_servo,
+)
+
+# Publishes rows until it is killed, and tells how many.
+CONTROLLER = """
+import sys, time
+from tests.hil._records import layout_of_rig, make_rig, task_and_servo
+from hil.record.recorder import Recorder
+rig = make_rig(sys.argv[1])
+recorder = Recorder(rig, layout_of_rig(rig), servo=task_and_servo()[1])
+print(recorder.folder, recorder.ring.name, flush=True)
+k = 0
+while True:
+    recorder.ring.row[:] = k
+    recorder.ring.publish()
+    k += 1
+    print(k, flush=True)
+    time.sleep(0.001)
+"""
+
+
+def make_recorder(tmp_path, **settings):
+    rig = make_rig(tmp_path)
+    return Recorder(rig, layout_of_rig(rig), servo=task_and_servo()[1], **settings)
+
+
+def publish(ring, first, count):
+    for k in range(first, first + count):
+        ring.row[:] = k
+        ring.publish()
+
+
+def wait_for(condition, seconds=20.0):
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.005)
+
+
+def check_rows(record, count):
+    np.testing.assert_array_equal(record.index, np.arange(count))
+    np.testing.assert_array_equal(
+        record.rows, np.arange(count)[:, None] * np.ones(len(record.rows[0]))
+    )
+
+
+def test_every_row_is_recorded(tmp_path):
+    with make_recorder(tmp_path, mode="mock") as recorder:
+        assert not recorder.failed
+        publish(recorder.ring, 0, 1000)
+        wait_for(lambda: recorder.recorded == 1000)
+        publish(recorder.ring, 1000, 500)
+        recorder.stop("the task ended", {"late": 2})
+        assert recorder.complete
+        assert (recorder.recorded, recorder.lost, recorder.why) == (1500, 0, "")
+    record = Record.load(recorder.folder)
+    check_rows(record, 1500)
+    assert record.complete
+    assert record.notes == ()
+    assert record.manifest["mode"] == "mock"
+    assert record.manifest["end"] == {
+        "reason": "the task ended",
+        "rows": 1500,
+        "lost": 0,
+        "unwritten": 0,
+        "counters": {"late": 2},
+    }
+    assert not (ring_folder() / recorder.ring.name).exists()
+
+
+def test_an_error_in_the_loop_is_the_reason_of_the_end(tmp_path):
+    recorder = make_recorder(tmp_path)
+    publish(recorder.ring, 0, 10)
+    with pytest.raises(ZeroDivisionError), recorder:
+        raise ZeroDivisionError("of something")
+    record = Record.load(recorder.folder)
+    check_rows(record, 10)
+    assert record.manifest["end"]["reason"] == "ZeroDivisionError: of something"
+
+
+def test_a_killed_controller_loses_no_row(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", CONTROLLER, str(tmp_path)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    folder, name = process.stdout.readline().split()
+    for _ in range(200):
+        published = int(process.stdout.readline())
+    os.kill(process.pid, signal.SIGKILL)
+    told, errors = process.communicate()
+    published = int([str(published), *told.split()][-1])
+    wait_for(lambda: "end" in read_manifest(tmp_path / folder))
+    record = Record.load(folder)
+    # It may have been killed between publishing a row and telling of it.
+    assert len(record) in (published, published + 1)
+    check_rows(record, len(record))
+    assert record.manifest["end"]["reason"] == "controller died"
+    assert "the controller died" in record.notes
+    assert errors == ""
+    wait_for(lambda: not (ring_folder() / name).exists())
+
+
+def test_a_killed_recorder_is_noticed_and_the_controller_drains_the_rest(tmp_path, monkeypatch):
+    monkeypatch.setattr("hil.record.recorder.SILENCE", 0.3)
+    with make_recorder(tmp_path) as recorder:
+        publish(recorder.ring, 0, 100)
+        wait_for(lambda: recorder.recorded == 100)
+        os.kill(recorder._process.pid, signal.SIGKILL)
+        publish(recorder.ring, 100, 100)
+        wait_for(lambda: recorder.failed)
+        assert recorder.why == "the recorder's process does not answer"
+        # What it had written is there before anyone stops anything.
+        assert len(Record.load(recorder.folder)) >= 100
+        recorder.stop("end")
+        assert recorder.complete
+    record = Record.load(recorder.folder)
+    check_rows(record, 200)
+    assert record.notes == ("the recorder left early; the controller drained the rest",)
+
+
+def test_a_recorder_that_was_asked_to_leave_drains_first(tmp_path):
+    with make_recorder(tmp_path) as recorder:
+        publish(recorder.ring, 0, 50)
+        recorder._process.terminate()
+        assert recorder._process.wait(20.0) == 0
+        assert len(Record.load(recorder.folder)) == 50
+        publish(recorder.ring, 50, 10)
+    check_rows(Record.load(recorder.folder), 60)
+
+
+def test_a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again(tmp_path):
+    with make_recorder(tmp_path) as recorder:
+        publish(recorder.ring, 0, 100)
+        wait_for(lambda: recorder.recorded == 100)
+        size = (recorder.folder / "rows.bin").stat().st_size
+        pid, (_, hard) = recorder._process.pid, resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (size + 1000, hard))
+        publish(recorder.ring, 100, 100)
+        wait_for(lambda: recorder.failed)
+        assert "File too large" in recorder.why
+        assert recorder.recorded == 100
+        full = Record.load(recorder.folder)
+        check_rows(full, 100)
+        assert full.damage == ()
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard, hard))
+        wait_for(lambda: not recorder.failed)
+        assert recorder.recorded == 200
+    assert recorder.complete
+    assert recorder.note == ""
+    check_rows(Record.load(recorder.folder), 200)
+
+
+def test_a_disk_that_stays_full_does_not_stop_the_end(tmp_path, monkeypatch):
+    recorder = make_recorder(tmp_path)
+    publish(recorder.ring, 0, 100)
+    wait_for(lambda: recorder.recorded == 100)
+    size = (recorder.folder / "rows.bin").stat().st_size
+    resource.prlimit(recorder._process.pid, resource.RLIMIT_FSIZE, (size, size))
+    publish(recorder.ring, 100, 100)
+    wait_for(lambda: recorder.failed)
+    recorder.stop("end")
+    assert not recorder.complete
+    assert "File too large" in recorder.note
+    record = Record.load(recorder.folder)
+    check_rows(record, 100)
+    assert not record.complete
+    assert record.manifest["end"]["reason"] == "end"
+
+
+class FullDisk(ChunkFile):
+    """A file on a disk that takes no more than some rows, until there is room again."""
+
+    room = 10
+
+    def write(self, first, rows):
+        if first >= self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        super().write(first, rows)
+
+
+def test_rows_wait_in_the_ring_while_the_disk_is_full(tmp_path):
+    with Ring.create(SMALL, 64) as ring:
+        drain = Drain(ring, tmp_path, FullDisk)
+        publish(ring, 0, 10)
+        assert drain.step()
+        publish(ring, 10, 64)
+        assert not drain.step()
+        assert ring.recorder_error == errno.ENOSPC
+        assert "No space left" in ring.recorder_note
+        drain.file.room = 1000
+        assert drain.step()
+        assert (ring.recorder_error, ring.recorded, ring.lost) == (0, 74, 0)
+
+
+def test_rows_that_the_ring_could_not_keep_are_counted(tmp_path):
+    with Ring.create(SMALL, 64) as ring:
+        drain = Drain(ring, tmp_path, FullDisk)
+        publish(ring, 0, 10)
+        drain.step()
+        publish(ring, 10, 164)
+        assert not drain.step()
+        publish(ring, 174, 6)
+        drain.file.room = 1000
+        assert drain.step()
+        assert (ring.recorded, ring.lost) == (180, 106)
+    parts = [p for p in scan((tmp_path / "rows.bin").read_bytes()) if p.kind == ROWS]
+    assert [part.first for part in parts] == [0, 116]
+
+
+def test_a_drain_of_nothing_is_complete(tmp_path):
+    with Ring.create(SMALL, 4) as ring:
+        assert Drain(ring, tmp_path).finish("closed")
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest["end"] == {"reason": "closed", "rows": 0, "lost": 0, "unwritten": 0}
+
+
+def test_a_loop_faster_than_real_time_waits_for_room(tmp_path):
+    rig = make_rig(tmp_path, seconds=0.2)  # 50 rows
+    clock = SteppedClock()
+    with Recorder(rig, layout_of_rig(rig), servo=task_and_servo()[1], clock=clock) as recorder:
+        for k in range(500):
+            publish(recorder.ring, k, 1)
+            recorder.relieve()
+    assert recorder.complete
+    record = Record.load(recorder.folder)
+    check_rows(record, 500)
+    assert record.manifest["clock_at_start"] == 1000.0
+
+
+def test_the_wall_clock_may_jump(tmp_path, monkeypatch):
+    with make_recorder(tmp_path) as recorder:
+        monkeypatch.setattr(time, "time", lambda: 0.0)
+        publish(recorder.ring, 0, 10)
+        assert not recorder.failed
+    check_rows(Record.load(recorder.folder), 10)
+
+
+def test_records_never_write_over_another(tmp_path):
+    rig = make_rig(tmp_path)
+    folder = tmp_path / "run"
+    folder.mkdir()
+    arguments = (rig, layout_of_rig(rig), folder)
+    with Recorder(*arguments, servo=task_and_servo()[1]) as recorder:
+        publish(recorder.ring, 0, 10)
+    with pytest.raises(RecordError, match="never writes over another"):
+        Recorder(*arguments, servo=task_and_servo()[1])
+    check_rows(Record.load(folder), 10)
+
+
+def test_two_records_of_the_same_second_have_two_folders(tmp_path):
+    with make_recorder(tmp_path) as first, make_recorder(tmp_path) as second:
+        assert first.folder != second.folder
+
+
+def test_a_process_that_does_not_start_is_an_error(tmp_path, monkeypatch):
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    before = {path.name for path in ring_folder().iterdir()}
+    with pytest.raises(RecordError, match="one that ended with 1"):
+        make_recorder(tmp_path)
+    mine = {path.name for path in ring_folder().iterdir() if f"-{os.getpid()}-" in path.name}
+    assert mine <= before

@@ -1,0 +1,181 @@
+"""Bus load: bits of a frame against a frame that is really stuffed, loads, refusals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import can
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from hil.drives import CycleFrame, make_drives
+from hil.errors import BusLoadError
+from hil.rig import BusSettings, LoopSettings, Rig, load_rig
+from hil.rig.busload import bus_load, frame_bits, frames_load, refuse_overload
+
+EXAMPLES = Path(__file__).parents[3] / "examples"
+
+
+def checksum(bits: list[int]) -> list[int]:
+    """CRC-15 of CAN, ISO 11898-1."""
+    register = 0
+    for bit in bits:
+        top = bit ^ (register >> 14)
+        register = (register << 1) & 0x7FFF
+        if top:
+            register ^= 0x4599
+    return [register >> i & 1 for i in range(14, -1, -1)]
+
+
+def stuffed_length(identifier: int, data: bytes) -> int:
+    """Bits of a frame as they stand on the wire, with the silence after it."""
+    bits = [0, *(identifier >> i & 1 for i in range(10, -1, -1)), 0, 0, 0]
+    bits += [len(data) >> i & 1 for i in range(3, -1, -1)]
+    bits += [byte >> i & 1 for byte in data for i in range(7, -1, -1)]
+    bits += checksum(bits)
+    stuffed, run, last = 0, 0, -1
+    for bit in bits:
+        run = run + 1 if bit == last else 1
+        last = bit
+        if run == 5:
+            stuffed, run, last = stuffed + 1, 1, 1 - bit
+    delimiter, acknowledgement, end, silence = 1, 2, 7, 3
+    return len(bits) + stuffed + delimiter + acknowledgement + end + silence
+
+
+def test_known_lengths() -> None:
+    assert [frame_bits(n) for n in range(9)] == [55, 65, 75, 85, 95, 105, 115, 125, 135]
+
+
+@example(0, bytes(8))
+@example(0x7FF, b"\xff" * 8)
+@given(st.integers(0, 0x7FF), st.binary(max_size=8))
+def test_no_frame_is_longer(identifier: int, data: bytes) -> None:
+    assert stuffed_length(identifier, data) <= frame_bits(len(data))
+
+
+def test_the_worst_case_is_not_far_off() -> None:
+    assert stuffed_length(0, bytes(8)) > 0.9 * frame_bits(8)
+    # One bit after every four of the 98 that are stuffed, but the first: 5, then 4 at a time.
+    assert frame_bits(8) == 44 + 8 * 8 + 3 + 1 + (34 + 8 * 8 - 5) // 4
+
+
+@pytest.mark.parametrize("length", [-1, 9, 64])
+def test_frames_of_another_kind_are_refused(length: int) -> None:
+    with pytest.raises(BusLoadError, match="0 to 8 bytes"):
+        frame_bits(length)
+
+
+NINE = [("command", 8, 9), ("report", 8, 9), ("SYNC", 0, 1)]
+
+
+@pytest.mark.parametrize(("rate", "percent"), [(250.0, 62), (500.0, 124)])
+def test_nine_axes(rate: float, percent: int) -> None:
+    load = frames_load(rate, 1_000_000, NINE)
+    assert round(100 * load.share) == percent
+    assert load.fits == (rate == 250.0)
+    assert load.share == pytest.approx((18 * 135 + 55) * rate * 1e-6)
+    assert sum(row.per_second * row.bits for row in load.rows) == pytest.approx(load.share * 1e6)
+
+
+@given(
+    st.floats(1.0, 5000.0),
+    st.sampled_from([125_000, 250_000, 500_000, 1_000_000]),
+    st.lists(st.tuples(st.just("frame"), st.integers(0, 8), st.integers(1, 9)), min_size=1),
+    st.floats(0.0, 2000.0),
+    st.floats(0.1, 1.0),
+)
+def test_the_largest_rate_fits_and_the_next_does_not(rate, bitrate, cycle, often, largest) -> None:
+    steady = [("heartbeat", 1, often)]
+    load = frames_load(rate, bitrate, cycle, steady, largest)
+    at = load.largest_rate
+    assert at == int(at)
+    if at:
+        assert frames_load(at, bitrate, cycle, steady, largest * (1 + 1e-9)).fits
+    assert not frames_load(at + 1.0, bitrate, cycle, steady, largest * (1 - 1e-9)).fits
+    assert load.fits == (load.share <= largest)
+
+
+def nine_axes(rate: float) -> Rig:
+    """Give a rig of nine drives of an unknown kind: command and report of 8 bytes."""
+    rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
+    axes = tuple(replace(rig.axes[0], node=i, drive="acme") for i in range(1, 10))
+    return replace(rig, axes=axes, loop=LoopSettings(rate=rate))
+
+
+class Spoken:
+    """A drive as far as the bus load is concerned."""
+
+    def cycle_frames(self) -> tuple[CycleFrame, ...]:
+        return CycleFrame("command", 8, True), CycleFrame("report", 8, False)
+
+    @classmethod
+    def opening_frames(cls, rig: Rig) -> tuple[can.Message, ...]:
+        return (can.Message(arbitration_id=0x80, data=b"", is_extended_id=False),)
+
+
+class Silent(Spoken):
+    """The same, without a frame that opens a cycle."""
+
+    @classmethod
+    def opening_frames(cls, rig: Rig) -> tuple[can.Message, ...]:
+        return ()
+
+
+def test_drives_are_asked_for_their_frames_and_each_kind_once_for_its_opening() -> None:
+    load = refuse_overload(nine_axes(250.0), [Spoken() for _ in range(9)])
+    assert round(1e6 * load.share) == 621_250
+    assert [(row.each_cycle, row.length) for row in load.rows] == [(9, 8), (9, 8), (1, 0)]
+    mixed = bus_load(nine_axes(250.0), [Spoken(), Silent(), Spoken()])
+    assert [(row.each_cycle, row.length) for row in mixed.rows] == [(3, 8), (3, 8), (1, 0)]
+
+
+def test_an_overload_is_refused_with_the_arithmetic() -> None:
+    drives = [Spoken() for _ in range(9)]
+    with pytest.raises(BusLoadError) as caught:
+        refuse_overload(nine_axes(500.0), drives)
+    text = str(caught.value)
+    assert "9 x 135 bit + 9 x 135 bit + 1 x 55 bit = 2485 bit per cycle at 500 Hz" in text
+    assert "1242500 bit/s, 124 % of 1000000 bit/s" in text
+    assert "Write rate = 321 or less" in text
+    assert caught.value.load.largest_rate == 321.0
+    assert 321 * 2485 < 0.8e6 < 322 * 2485
+    refuse_overload(nine_axes(321.0), drives)
+    with pytest.raises(BusLoadError):
+        refuse_overload(nine_axes(322.0), drives)
+
+
+def test_a_bus_that_is_too_slow_for_any_rate_says_so() -> None:
+    rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
+    slow = replace(rig, bus=BusSettings("virtual", "x", bitrate=5_000))
+    with pytest.raises(BusLoadError, match="No rate is low enough"):
+        refuse_overload(slow, None)
+
+
+def test_sync_and_heartbeats_count_without_drives_too() -> None:
+    rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
+    load = bus_load(rig)
+    rows = {row.name: row for row in load.rows}
+    assert (rows["SYNC"].each_cycle, rows["SYNC"].length) == (1, 0)
+    assert (rows["report"].each_cycle, rows["report"].length) == (5, 8)
+    assert (rows["command"].each_cycle, rows["command"].length) == (5, 4)
+    assert rows["heartbeat of a drive"].per_second == pytest.approx(5 * 2 / 0.1)
+    cycle = 5 * 135 + 5 * 95 + 55 + 65  # with the heartbeat of the host, one byte
+    assert load.share == pytest.approx((250 * cycle + 100 * 65) * 1e-6)
+    mit = bus_load(load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml"))
+    assert mit.share == pytest.approx(250 * 10 * 135 * 1e-6)
+
+
+@pytest.mark.parametrize("name", ["rover_rig/rig.toml", "rover_rig/rig_mit.toml"])
+def test_usual_frames_are_those_of_the_drives(name: str) -> None:
+    rig = load_rig(EXAMPLES / name)
+    assert bus_load(rig).share == pytest.approx(bus_load(rig, make_drives(rig)).share)
+
+
+def test_frames_of_drives_are_duck_typed() -> None:
+    rig = load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml")
+    drive = SimpleNamespace(cycle_frames=lambda: (CycleFrame("both", 8, True),))
+    assert bus_load(rig, [drive]).share == pytest.approx(135 * 250e-6)

@@ -1,0 +1,703 @@
+"""Rig files: what is read, and that every kind of mistake is refused with its place and cure."""
+
+from __future__ import annotations
+
+import copy
+import json
+import math
+import pickle
+import re
+import tempfile
+import tomllib
+from collections.abc import Callable
+from dataclasses import MISSING, fields, is_dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from concur.errors import DescriptionError
+from concur.formats import Task, load_task
+from hil.drives.mit_models import MIT_MODELS, mit_ranges
+from hil.errors import ArmError, BusLoadError, RigFileError
+from hil.rig import Axis, Policy, Rig, _schema, load_rig
+from hil.rig import _rig as rig_module
+
+ROOT = Path(__file__).parents[3]
+EXAMPLES = ROOT / "examples"
+FILES = ["rover_rig/rig.toml", "rover_rig/rig_mit.toml", "floater_rig/rig.toml"]
+PAGE = (ROOT / "docs" / "rig_files.md").read_text(encoding="utf-8")
+
+TASKS: dict[str, Task] = {}
+
+Edit = Callable[[dict[str, Any]], None]
+
+
+def written(value: Any) -> str:
+    """Write a value as TOML."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{k} = {written(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(written, value)) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return "nan" if math.isnan(value) else "inf" if value > 0 else "-inf"
+    return json.dumps(value)
+
+
+def saved(table: dict[str, Any], folder: Path) -> Path:
+    """Write a rig file beside the rover's task."""
+    task = (EXAMPLES / "rover_rig" / "task.toml").read_text(encoding="utf-8")
+    (folder / "task.toml").write_text(task, encoding="utf-8")
+    (folder / "operating.json").write_text("{}", encoding="utf-8")
+    file = folder / "rig.toml"
+    file.write_text("".join(f"{k} = {written(v)}\n" for k, v in table.items()), encoding="utf-8")
+    return file
+
+
+def whole(name: str = "rig.toml") -> dict[str, Any]:
+    """Give the tables of a rig file of the rover."""
+    return tomllib.loads((EXAMPLES / "rover_rig" / name).read_text(encoding="utf-8"))
+
+
+def put(place: str, value: Any) -> Edit:
+    """Give the edit that sets an entry; None removes it. Numbers in the place count axes."""
+
+    def edit(table: dict[str, Any]) -> None:
+        *path, last = [int(part) if part.isdigit() else part for part in place.split(".")]
+        inner: Any = table
+        for part in path:
+            inner = inner[part] if isinstance(part, int) else inner.setdefault(part, {})
+        if value is None:
+            del inner[last]
+        else:
+            inner[last] = value
+
+    return edit
+
+
+@pytest.fixture(autouse=True)
+def tasks_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Read the same task once only; what is tested here is the file around it."""
+
+    def load(path: Path) -> Task:
+        text = path.read_text(encoding="utf-8")
+        if text not in TASKS:
+            TASKS[text] = load_task(path)
+        return replace(TASKS[text], path=path)
+
+    monkeypatch.setattr(rig_module, "load_task", load)
+
+
+def both(*edits: Edit) -> Edit:
+    def edit(table: dict[str, Any]) -> None:
+        for one in edits:
+            one(table)
+
+    return edit
+
+
+def refused(
+    edit: Edit, tmp_path: Path, file: str = "rig.toml", error: type = RigFileError
+) -> RigFileError:
+    """Read an edited rig file of the rover; it must be refused."""
+    table = copy.deepcopy(whole(file))
+    edit(table)
+    path = saved(table, tmp_path)
+    with pytest.raises(error) as caught:
+        load_rig(path)
+    assert str(path) in str(caught.value)
+    return caught.value
+
+
+# --- what is read -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_examples_are_read(name: str) -> None:
+    rig = load_rig(EXAMPLES / name)
+    servo = rig.task.servo()
+    assert tuple(axis.name for axis in rig.axes) == servo.model.control_names
+    assert rig.task.hold == rig.loop.period
+    assert all(isinstance(axis, Axis) for axis in rig.axes)
+    rig.check_operator()
+
+
+def test_limits_of_the_examples_leave_room_above_the_simulated_torque() -> None:
+    for name in ("rover_rig/rig.toml", "floater_rig/rig.toml"):
+        rig = load_rig(EXAMPLES / name)
+        task = replace(rig.task, duration=4.0)  # torques are largest at the start
+        run = task.simulate(task.servo())
+        peaks = np.abs(np.asarray(run.u)).max(axis=0)
+        limits = np.array([axis.torque_limit for axis in rig.axes])
+        assert np.all(1.4 * peaks < limits), (name, peaks)
+
+
+def test_fields_arrive_where_they_belong() -> None:
+    rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
+    assert rig.name == "rover on CiA 402 drives"
+    assert rig.path == EXAMPLES / "rover_rig" / "rig.toml"
+    assert rig.bus.options == {"port": 43113}
+    assert rig.policies.late is Policy.HOLD
+    assert rig.recorder.directory == Path("rig-records")
+    assert rig.pose is None
+    right = rig.axes[1]
+    assert (right.direction, right.node, right.rated_torque, right.counts) == (-1, 2, 4.0, 4096)
+    assert rig.axes[0].position_limits == (-math.inf, math.inf)
+    assert rig.axes[3].position_limits == (0.2, 1.5)
+    assert rig.axes[3].offset == 1.0
+    pose = load_rig(EXAMPLES / "floater_rig" / "rig.toml").pose
+    assert pose is not None
+    assert (pose.port, pose.gives) == (47131, "pose")
+
+
+def test_axes_are_sorted_into_the_order_of_the_controls(tmp_path: Path) -> None:
+    table = whole()
+    table["axes"] = table["axes"][::-1]
+    rig = load_rig(saved(table, tmp_path))
+    names = ("left_wheel", "right_wheel", "turret", "upper_arm", "forearm")
+    assert tuple(axis.name for axis in rig.axes) == names
+    assert [axis.node for axis in rig.axes] == [1, 2, 3, 4, 5]
+
+
+def test_damping_and_stiffness_have_defaults_and_may_be_given(tmp_path: Path) -> None:
+    table = whole()
+    table["axes"][0] |= {"damping": 0.5, "stiffness": 7.0}
+    table["axes"][1]["damping"] = 0.6
+    left, right, turret, *_ = load_rig(saved(table, tmp_path)).axes
+    assert (left.damping, left.stiffness) == (0.5, 7.0)
+    assert (right.damping, right.stiffness) == (0.6, 3.0)
+    assert (turret.damping, turret.stiffness) == (12.0 / 3.0, 20.0)
+    assert turret.damping * turret.speed_limit == turret.torque_limit
+
+
+def test_ranges_of_a_model_are_filled_in_and_own_ranges_are_kept(tmp_path: Path) -> None:
+    table = whole("rig_mit.toml")
+    own = {"position": [-4.0, 4.0], "velocity": [-30.0, 30.0], "torque": [-20.0, 20.0]}
+    own |= {"kp": [0.0, 100.0], "kd": [0.0, 2.0]}
+    del table["axes"][2]["model"]
+    table["axes"][2]["ranges"] = own
+    left, _, turret, *_ = load_rig(saved(table, tmp_path)).axes
+    assert left.ranges == MIT_MODELS["AK60-6"]
+    assert turret.ranges == {name: tuple(ends) for name, ends in own.items()}
+    assert mit_ranges(turret) is turret.ranges
+
+
+def test_ranges_are_those_of_the_manual() -> None:
+    # CubeMars, AK Series Actuator Driver Manual V1.0.8, page 50: rad/s and N m.
+    table = {
+        "AK10-9": (50, 65),
+        "AK60-6": (45, 15),
+        "AK70-10": (50, 25),
+        "AK80-6": (76, 12),
+        "AK80-9": (50, 18),
+        "AK80-80": (8, 144),
+        "AK80-64": (8, 144),
+        "mini-cheetah": (65, 18),
+    }
+    assert set(MIT_MODELS) == set(table)
+    for model, (velocity, torque) in table.items():
+        ranges = MIT_MODELS[model]
+        assert ranges["position"] == (-12.5, 12.5)
+        assert ranges["velocity"] == (-velocity, velocity)
+        assert ranges["torque"] == (-torque, torque)
+        assert (ranges["kp"], ranges["kd"]) == ((0, 500), (0, 5))
+        row = next(line for line in PAGE.splitlines() if line.startswith(f"| `{model}` |"))
+        assert [float(cell) for cell in row.split("|")[2:5]] == [12.5, velocity, torque]
+
+
+def test_axes_can_be_sent_to_another_process() -> None:
+    axes = load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml").axes
+    assert pickle.loads(pickle.dumps(axes)) == axes
+
+
+def test_faults_of_the_emulator_are_read(tmp_path: Path) -> None:
+    table = whole()
+    fault = {"kind": "drop", "axis": "turret", "at": 5, "lasting": 0.1}
+    table["emulator"] |= {"faults": [fault], "friction": {"turret": 0.2}, "control_port": 47140}
+    emulator = load_rig(saved(table, tmp_path)).emulator
+    assert emulator.faults == (fault,)
+    assert emulator.friction == {"turret": 0.2}
+
+
+def test_a_registered_kind_of_drive_is_accepted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = whole()
+    for axis in table["axes"]:
+        axis["drive"] = "acme"
+    with pytest.raises(RigFileError, match=r"cia402, mit.*got `acme`.*register_drive"):
+        load_rig(saved(table, tmp_path))
+    monkeypatch.setattr("hil.drives.drive_kinds", lambda: ("cia402", "mit", "acme"))
+    assert load_rig(saved(table, tmp_path)).axes[0].drive == "acme"
+
+
+def test_a_rig_that_nobody_watches_is_not_for_driving(tmp_path: Path) -> None:
+    table = whole()
+    table["operator"]["required"] = False
+    rig = load_rig(saved(table, tmp_path))
+    with pytest.raises(ArmError, match=r"`required`: expected true .* got false"):
+        rig.check_operator()
+
+
+# --- what is refused --------------------------------------------------------------------------
+
+AXIS = ("torque_limit", "torque_rate_limit", "speed_limit", "gear", "rated_torque", "power_limit")
+POSITIVE = [f"axes.2.{name}" for name in (*AXIS, "damping", "stiffness", "watchdog")]
+POSITIVE += ["loop.rate", "loop.window", "policies.stop_time", "policies.start_error"]
+POSITIVE += ["operator.timeout", "estimator.bandwidth", "recorder.seconds", "emulator.dt"]
+POSITIVE += ["axes.2.torque_constant", "pose.timeout", "pose.largest_jump"]
+NOT_NEGATIVE = ["loop.spin", "estimator.latency", "estimator.pose_gain", "emulator.latency"]
+NOT_NEGATIVE += ["emulator.loss", "emulator.pose_rate", "emulator.pose_noise"]
+NOT_NEGATIVE += ["emulator.pose_latency", "emulator.pose_loss"]
+FINITE = ["axes.2.offset", "bus.largest_load"]
+
+
+NO_NUMBERS = [math.nan, math.inf, -math.inf, "1.0", True, [1.0], {}]
+
+
+@pytest.mark.parametrize("place", POSITIVE + NOT_NEGATIVE + FINITE)
+def test_a_number_is_a_finite_number(place: str, tmp_path: Path) -> None:
+    for value in NO_NUMBERS:
+        error = refused(put(place, value), tmp_path)
+        assert error.field == place.split(".")[-1], value
+        assert error.cure, value
+
+
+@pytest.mark.parametrize("place", POSITIVE + NOT_NEGATIVE)
+def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
+    for value in [0.0, -1.0] if place in POSITIVE else [-1e-9]:
+        error = refused(put(place, value), tmp_path)
+        assert error.field == place.split(".")[-1]
+        assert f"{value:g}" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "expected"),
+    [
+        ("name", "", "text"),
+        ("name", 3, "text"),
+        ("task", None, "text"),
+        ("bus", None, "a table"),
+        ("bus.interface", None, "text"),
+        ("bus.channel", 0, "text"),
+        ("bus.bitrate", 2_000_000, "a whole number from 10000 to 1000000"),
+        ("bus.bitrate", 1e6, "a whole number from 10000 to 1000000"),
+        ("bus.largest_load", 1.1, "a number above 0, at most 1"),
+        ("bus.options", 3, "a table"),
+        ("loop.priority", 100, "a whole number from 0 to 99"),
+        ("loop.priority", True, "a whole number from 0 to 99"),
+        ("loop.lock_memory", 1, "true or false"),
+        ("policies.late", "brake", '"hold", "damp" or "stop"'),
+        ("policies.lost", 1, '"hold", "damp" or "stop"'),
+        ("policies.stop_category", 0, "1 or 2 (category 0"),
+        ("policies.stop_category", True, "1 or 2"),
+        ("policies.prelude", 0, "a whole number above zero"),
+        ("policies.postlude", -1, "a whole number above zero"),
+        ("policies.patience", 1.5, "a whole number not below zero"),
+        ("operator.port", 0, "a port from 1 to 65535"),
+        ("operator.port", 70000, "a port from 1 to 65535"),
+        ("operator.required", "yes", "true or false"),
+        ("pose.kind", "tcp", '"udp" or "zmq"'),
+        ("pose.gives", "velocity", '"pose", "position" or "attitude"'),
+        ("emulator.loss", 1.0, "a number from 0 to below 1"),
+        ("emulator.seed", -1, "a whole number not below zero"),
+        ("emulator.friction.turret", -0.1, "a number not below zero"),
+        ("emulator.faults", [3], "a list of tables"),
+        ("emulator.control_port", -1, "a port from 1 to 65535, or 0 for none"),
+        ("recorder.directory", 7, "text"),
+        ("certificate", False, "text"),
+        ("axes", [], "at least one table [[axes]]"),
+        ("axes", {}, "at least one table [[axes]]"),
+        ("axes.2.name", None, "text"),
+        ("axes.2.drive", None, "text"),
+        ("axes.2.node", None, "a whole number from 1 to 2047"),
+        ("axes.2.node", 0, "a whole number from 1 to 2047"),
+        ("axes.2.node", 3.0, "a whole number from 1 to 2047"),
+        ("axes.2.node", 2048, "a whole number from 1 to 2047"),
+        ("axes.2.direction", 0, "1 or -1"),
+        ("axes.2.direction", 2, "1 or -1"),
+        ("axes.2.direction", True, "1 or -1"),
+        ("axes.2.direction", "reverse", "1 or -1"),
+        ("axes.2.torque_unit", "peak", '"rated" or "maximum"'),
+        ("axes.2.counts", 0, "a whole number above zero"),
+        ("axes.2.counts", -4096, "a whole number above zero"),
+        ("axes.2.counts", 4096.0, "a whole number above zero"),
+        ("axes.2.position_limits", [1.0], "a lower and an upper end"),
+        ("axes.2.position_limits", [0.0, math.inf], "a number"),
+        ("axes.2.position_limits", [math.nan, 1.0], "a number"),
+        ("axes.2.torque_limit", None, "a number above zero"),
+        ("axes.2.torque_rate_limit", None, "a number above zero"),
+        ("axes.2.speed_limit", None, "a number above zero"),
+    ],
+)
+def test_a_field_has_its_type_and_range(
+    place: str, value: Any, expected: str, tmp_path: Path
+) -> None:
+    error = refused(put(place, value), tmp_path)
+    assert error.expected.startswith(expected), error.expected
+    if place.startswith("axes.2.") and place != "axes.2.name":
+        assert error.table == '[[axes]] "turret"'
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "cure"),
+    [
+        ("robot", "rover_arm", "The task names the robot"),
+        ("axis", [], "Write a table [[axes]]"),
+        ("polices", {}, "Did you mean `policies`?"),
+        ("bus.bit_rate", 500_000, "Did you mean `bitrate`?"),
+        ("loop.rat", 3.0, "Did you mean `rate`?"),
+        ("loop.period", 0.004, "`rate`, in Hz"),
+        ("policies.latte", "hold", "Did you mean `late`?"),
+        ("operator.time_out", 1.0, "Did you mean `timeout`?"),
+        ("pose.quaternion", 1, "Remove it."),
+        ("estimator.band_width", 3.0, "Did you mean `bandwidth`?"),
+        ("recorder.folder", "x", "Remove it."),
+        ("emulator.los", 0.1, "Did you mean `loss`?"),
+        ("axes.2.torque_limits", 3.0, "Did you mean `torque_limit`?"),
+        ("axes.2.gear_ratio", 3.0, "Did you mean `gear`?"),
+        ("axes.2.node_id", 3, "Did you mean `node`?"),
+    ],
+)
+def test_a_misspelt_field_is_refused(place: str, value: Any, cure: str, tmp_path: Path) -> None:
+    error = refused(put(place, value), tmp_path)
+    assert cure in error.cure
+    assert "unknown field" in error.came
+
+
+def drop(axis: int) -> Edit:
+    def edit(table: dict[str, Any]) -> None:
+        del table["axes"][axis]
+
+    return edit
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (put("axes.2.name", "turet"), r"a driven joint \(left_wheel.*`turet`. Did you mean `turre"),
+        (put("axes.2.name", "chassis"), r"a driven joint .*`chassis`"),
+        (put("axes.2.name", "left_wheel"), r"`left_wheel` twice"),
+        (drop(3), r"field `axes`: .*got none for `upper_arm`"),
+        (put("axes.2.node", 1), r"got 1, which `left_wheel` has too"),
+        (put("axes.2.node", 127), r"from 1 to 126, got 127. .* 127 is the host's"),
+        (put("axes.2.drive", "cia401"), r"a kind of drive .*Did you mean `cia402`\?"),
+        (put("axes.2.rated_torque", None), r"the rated torque.* got nothing"),
+        (put("axes.2.counts", None), r"the encoder counts.* got nothing"),
+        (put("axes.2.model", "AK80-9"), r"`model`: expected no such field on a CiA 402 drive"),
+        (put("axes.2.position_limits", [1.2, -1.2]), r"the lower end .*Exchange the two"),
+        (put("axes.2.position_limits", [0.5, 0.5]), r"the lower end before the upper one"),
+        (put("axes.2.position_limits", [0.0, 1.2]), r"task's start in between, -0.1, got \[0, 1."),
+        (put("axes.2.watchdog", 0.019), r"0.02 to 0.2 s, got 0.019 s"),
+        (put("axes.2.watchdog", 0.21), r"0.02 to 0.2 s, got 0.21 s"),
+        (put("axes.2.rated_torque", 3e-4), r"`torque_limit`: expected at most 0.00983 .* got 12"),
+        (put("axes.2.rated_torque", 700.0), r"more than 14 at the joint, twenty steps"),
+        (put("axes.2.gear", 101.0), r"more than 12.12 at the joint, twenty steps .*0.606"),
+        (
+            put("loop", {"rate": 500.0}),
+            r"simulated with, 250 Hz .*got 500 Hz. Write rate = 250, or hold",
+        ),
+        (put("loop.rate", 20000.0), r"at most 10000"),
+        (put("loop.window", 0.004), r"shorter than the period of 0.004 s"),
+        (put("loop.spin", 0.005), r"shorter than the period of 0.004 s"),
+        (put("policies.patience", 51), r"which are 50 at 250 Hz, got 51"),
+        (put("operator.timeout", 0.008), r"more than two periods \(0.008 s\), at most 2 s"),
+        (put("operator.timeout", 2.5), r"at most 2 s, got 2.5 s"),
+        (put("estimator.bandwidth", 125.0), r"less than half the loop's rate, 125 Hz"),
+        (put("estimator.latency", 1.0), r"at most 0.1 s"),
+        (put("emulator.dt", 0.005), r"not longer than the period"),
+        (put("emulator.pose_rate", 100.0), r"a table \[pose\]"),
+        (put("emulator.friction.turet", 1.0), r"an axis .*Did you mean `turret`\?"),
+        (put("emulator.faults", [{"axis": "turret"}]), r"faults\]\] number 1, field `kind`"),
+        (put("emulator.faults", [{"kind": "explode"}]), r"one of drop.*got 'explode'"),
+        (put("emulator.faults", [{"kind": "drop", "axis": "leg"}]), r"field `axis`.*`leg`"),
+        (put("emulator.faults", [{"kind": "drop", "at": -1}]), r"field `at`"),
+        (put("emulator.faults", [{"kind": "drop", "when": 1}]), r"field `when`"),
+        (put("emulator.control_port", 47110), r"a port of its own, got 47110, which \[operator\]"),
+        (put("pose.port", 47110), r"a port of its own, got 47110"),
+        (put("task", "tusk.toml"), r"a task file, got no file .*Did you mean `task.toml`\?"),
+        (put("certificate", "proof.json"), r"a certificate, got no file"),
+    ],
+)
+def test_parts_that_do_not_fit_are_refused(edit: Edit, message: str, tmp_path: Path) -> None:
+    assert re.search(message, str(refused(edit, tmp_path)))
+
+
+@pytest.mark.parametrize(
+    ("edit", "message"),
+    [
+        (put("axes.2.model", "AK80-8"), r"a known model .*Did you mean `AK80-"),
+        (put("axes.2.model", None), r"either a model or `ranges`, got nothing"),
+        (put("axes.2.counts", 4096), r"`counts`: expected no such field on an MIT drive"),
+        (put("axes.2.rated_torque", 1.0), r"no such field on an MIT drive"),
+        (put("axes.2.torque_unit", "rated"), r"no such field on an MIT drive"),
+        (put("axes.2.torque_limit", 18.1), r"at most 18 at the joint"),
+        (put("axes.2.gear", 0.5), r"at most 9 at the joint"),
+        (put("axes.2.torque_limit", 0.1), r"more than 0.1758 at the joint, twenty steps"),
+        (put("axes.2.speed_limit", 51.0), r"at most 50 at the joint, which the drive can report"),
+        (put("axes.2.position_limits", [-13.0, 1.0]), r"within \[-12.5, 12.5\], got \[-13, 1\]"),
+        (put("axes.2.offset", 12.0), r"within \[-0.5, 24.5\]"),
+        (put("axes.2.node", 2), r"which `right_wheel` has too"),
+        (put("axes.2.node", 127), r"from 1 to 126, got 127"),
+        (
+            both(put("axes.0.gear", 10.0), put("axes.0.torque_limit", 100.0),
+                 put("axes.0.speed_limit", 4.4), put("axes.0.watchdog", 0.2)),
+            r"at most 3.125, so that the rounds",
+        ),
+        (
+            both(put("axes.2.drive", "cia402"), put("axes.2.model", None),
+                 put("axes.2.rated_torque", 6.0), put("axes.2.counts", 4096)),
+            r"one protocol on a bus",
+        ),
+    ],
+)  # fmt: skip
+def test_parts_that_do_not_fit_mit_drives_are_refused(
+    edit: Edit, message: str, tmp_path: Path
+) -> None:
+    assert re.search(message, str(refused(edit, tmp_path, "rig_mit.toml")))
+
+
+GIVEN = {
+    "position": [-12.5, 12.5],
+    "velocity": [-50.0, 50.0],
+    "torque": [-18.0, 18.0],
+    "kp": [0.0, 500.0],
+    "kd": [0.0, 5.0],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "message"),
+    [
+        ("torque", [18.0, -18.0], r"ranges.torque`: expected the lower end before"),
+        ("torque", [1.0, 18.0], r"with zero in between"),
+        ("velocity", [0.0, 0.0], r"ranges.velocity"),
+        ("kp", [-1.0, 500.0], r"ranges.kp`: expected zero, then a number above"),
+        ("kd", None, r"`ranges.kd`: .*nothing"),
+        ("position", [1.0], r"a lower and an upper end"),
+        ("current", [0.0, 1.0], r"unknown field `current`"),
+    ],
+)
+def test_ranges_that_no_drive_has_are_refused(
+    name: str, ends: Any, message: str, tmp_path: Path
+) -> None:
+    ranges = {**GIVEN, name: ends}
+    if ends is None:
+        del ranges[name]
+    edit = both(put("axes.2.model", None), put("axes.2.ranges", ranges))
+    error = refused(edit, tmp_path, "rig_mit.toml")
+    assert re.search(message, str(error)), str(error)
+    assert refused(put("axes.2.ranges", GIVEN), tmp_path, "rig_mit.toml").came == "both"
+
+
+def test_a_watchdog_bridges_more_than_two_periods(tmp_path: Path) -> None:
+    table = whole()
+    task = (EXAMPLES / "rover_rig" / "task.toml").read_text(encoding="utf-8")
+    table["loop"] |= {"rate": 20.0, "window": 1.5e-3}
+    table["policies"]["patience"] = 1
+    table["estimator"]["bandwidth"] = 5.0
+    path = saved(table, tmp_path)
+    (tmp_path / "task.toml").write_text(task.replace("hold = 0.004", "hold = 0.05"))
+    with pytest.raises(RigFileError, match=r"more than two periods of the loop, 0.1 s, got 0.1 s"):
+        load_rig(path)
+
+
+def test_an_impossible_rate_is_refused_with_the_arithmetic(tmp_path: Path) -> None:
+    error = refused(put("bus.bitrate", 250_000), tmp_path, error=BusLoadError)
+    assert "5 x 135 bit + 5 x 95 bit + 1 x 55 bit + 1 x 65 bit = 1270 bit per cycle" in str(error)
+    assert "Write rate = 152 or less" in str(error)
+    assert error.load.share > 0.8
+
+
+def test_a_driven_joint_of_several_freedoms_is_refused(tmp_path: Path) -> None:
+    robot = """
+        name = "wrist"
+        [[bodies]]
+        name = "body"
+        joint = { type = "Free" }
+        inertia = { mass = 10.0, moments = [1.0, 1.0, 1.0] }
+        [[bodies]]
+        name = "ball"
+        parent = "body"
+        joint = { type = "Spherical" }
+        inertia = { mass = 1.0, moments = [0.1, 0.1, 0.1] }
+    """
+    task = """
+        name = "point"
+        robot = "wrist.toml"
+        [[outputs]]
+        name = "hand"
+        body = "ball"
+        group = "SO3"
+        stiffness = 1.0
+        damping = 2.0
+        [reference.hand]
+        kind = "hold"
+        point = [0.0, 0.0, 0.0, 1.0]
+        [simulation]
+        duration = 1.0
+    """
+    path = saved(whole(), tmp_path)
+    (tmp_path / "wrist.toml").write_text(robot)
+    (tmp_path / "task.toml").write_text(task)
+    with pytest.raises(
+        RigFileError, match=r"`ball`, whose joint of type Spherical has 3"
+    ) as caught:
+        load_rig(path)
+    assert "joints in a row" in caught.value.cure
+
+
+def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
+    task = EXAMPLES / "rover_rig" / "task.toml"
+    with pytest.raises(RigFileError, match="expected a rig file, got a task file"):
+        load_rig(task)
+    with pytest.raises(RigFileError, match="expected a file"):
+        load_rig(tmp_path / "none.toml")
+    with pytest.raises(RigFileError, match="expected a TOML file, got a directory"):
+        load_rig(tmp_path)
+    (tmp_path / "bad.toml").write_text("name = \n")
+    with pytest.raises(RigFileError, match="line 1"):
+        load_rig(tmp_path / "bad.toml")
+    with pytest.raises(RigFileError, match="expected the path of a TOML file"):
+        load_rig(3)  # type: ignore[arg-type]
+
+
+def test_a_fault_of_the_task_names_the_task(tmp_path: Path) -> None:
+    path = saved(whole(), tmp_path)
+    task = tmp_path / "task.toml"
+    task.write_text(task.read_text().replace("duration = 60.0", "duration = -1.0"))
+    with pytest.raises(DescriptionError) as caught:
+        load_rig(path)
+    assert str(task) in caught.value.where
+    assert not isinstance(caught.value, RigFileError)
+
+
+JUNK = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**40), 2**40),
+    st.floats(),
+    st.sampled_from(["", "x", "cia402", "mit", "hold", "AK80-9"]),
+    st.lists(st.one_of(st.floats(), st.text("ab", max_size=2)), max_size=3),
+    st.dictionaries(st.sampled_from(["kind", "x", "torque"]), st.floats(), max_size=2),
+)
+
+
+def leaves(value: Any, place: tuple[str | int, ...] = ()) -> list[tuple[str | int, ...]]:
+    """Give the places of all entries and tables of a file."""
+    inner = value.items() if isinstance(value, dict) else enumerate(value)
+    found = [place] if place else []
+    for key, entry in inner:
+        below = leaves(entry, (*place, key)) if isinstance(entry, (dict, list)) else []
+        found += below or [(*place, key)]
+    return found
+
+
+PLACES = [(name, place) for name in ("rig.toml", "rig_mit.toml") for place in leaves(whole(name))]
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.sampled_from(PLACES), JUNK)
+def test_whatever_stands_in_a_file_it_is_read_or_refused(
+    at: tuple[str, tuple[str | int, ...]], junk: Any
+) -> None:
+    name, place = at
+    table = copy.deepcopy(whole(name))
+    inner: Any = table
+    for key in place[:-1]:
+        inner = inner[key]
+    if junk is None:
+        del inner[place[-1]]
+    else:
+        inner[place[-1]] = junk
+    with tempfile.TemporaryDirectory() as folder:
+        path = saved(table, Path(folder))
+        try:
+            said = f"{path}: {len(load_rig(path).axes)} axes"
+        except (RigFileError, BusLoadError) as error:
+            said = str(error)
+    assert str(path) in said
+    assert "None" not in said
+
+
+# --- the page -----------------------------------------------------------------------------------
+
+SECTIONS = {
+    "Axes": (_schema.AxisTable, Axis),
+    "Bus": (_schema.BusTable, rig_module.BusSettings),
+    "Loop": (_schema.LoopTable, rig_module.LoopSettings),
+    "Policies": (_schema.PoliciesTable, rig_module.Policies),
+    "Operator": (_schema.OperatorTable, rig_module.OperatorSettings),
+    "Pose": (_schema.PoseTable, rig_module.PoseSettings),
+    "Estimator": (_schema.EstimatorTable, rig_module.EstimatorSettings),
+    "Recorder": (_schema.RecorderTable, rig_module.RecorderSettings),
+    "Emulator": (_schema.EmulatorTable, rig_module.EmulatorSettings),
+}
+BLOCKS = re.findall(r"^```toml\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+
+
+def rows_of(heading: str) -> dict[str, list[str]]:
+    """Give the cells of the table of fields of a section, by field: unit to example."""
+    section = PAGE.split(f"## {heading}\n")[1].split("\n## ")[0] if heading else PAGE
+    table = section[section.index("| field | unit | meaning | default | example |") :]
+    lines = table.split("\n\n")[0].splitlines()[2:]
+    cells = [[cell.strip() for cell in line.strip()[1:-1].split("|")] for line in lines]
+    assert all(len(row) == 5 for row in cells), cells
+    return {row[0].strip("`| "): row[1:] for row in cells}
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_every_field_stands_on_the_page_with_its_default(heading: str) -> None:
+    table, kind = SECTIONS[heading]
+    rows = rows_of(heading)
+    assert sorted(rows) == sorted(table.model_fields)
+    assert is_dataclass(kind)
+    assert set(rows) == {field.name for field in fields(kind)}
+    for field in fields(kind):
+        shown = rows[field.name][2]
+        if field.default is MISSING and field.default_factory is MISSING:
+            assert shown == "", field.name
+        elif re.fullmatch(r"`[-0-9.\"a-z]+`", shown):
+            value = tomllib.loads(f"x = {shown.strip('`')}")["x"]
+            default = field.default
+            if isinstance(default, Policy):
+                default = default.name.lower()
+            if isinstance(default, Path):
+                default = str(default)
+            assert value == default, field.name
+            assert type(value) is type(default), field.name
+        elif field.name in ("damping", "stiffness"):
+            assert "damping" in shown or shown == "`torque_limit / speed_limit`"
+        elif field.name == "largest_error":
+            assert shown == "twice `start_error`"
+            assert field.default == 2.0 * kind().start_error
+        else:
+            assert shown in ("none", "no ends", "those of the model"), (field.name, shown)
+
+
+@pytest.mark.parametrize("heading", SECTIONS)
+def test_every_example_on_the_page_has_the_right_type(heading: str) -> None:
+    table, _ = SECTIONS[heading]
+    rows = rows_of(heading)
+    text = "\n".join(f"{name} = {row[3].strip('` |')}" for name, row in rows.items())
+    table.model_validate(tomllib.loads(text))
+
+
+def test_fields_of_the_whole_stand_on_the_page() -> None:
+    assert sorted(rows_of("")) == sorted(_schema.RigTable.model_fields)
+    own = {field.name for field in fields(Rig)} - {"path"}
+    assert own == set(_schema.RigTable.model_fields)
+
+
+def test_the_file_on_the_page_is_read(tmp_path: Path) -> None:
+    path = saved({}, tmp_path)
+    path.write_text(BLOCKS[0], encoding="utf-8")
+    assert len(load_rig(path).axes) == 5
+    table = whole("rig_mit.toml")
+    table["axes"][2] = tomllib.loads(BLOCKS[1])["axes"][0]
+    turret = load_rig(saved(table, tmp_path)).axes[2]
+    assert (turret.model, turret.watchdog) == ("AK80-9", 0.05)
+    assert len(BLOCKS) == 2

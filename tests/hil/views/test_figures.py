@@ -1,0 +1,233 @@
+"""Figures and report of a record: they show what is in it, whatever that is."""
+
+import base64
+import dataclasses
+import html
+import re
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from concur.errors import ConcurError
+from hil.guard import Flag
+from hil.latch import Reason, State
+from hil.record import Record
+from hil.record._drain import ROWS_FILE, write_json
+from hil.record.chunks import ChunkFile
+from hil.record.manifest import make_manifest
+from hil.views.figures import (
+    FIGURES,
+    error_figure,
+    guard_figure,
+    quality_rows,
+    reason_name,
+    save_figures,
+    timing_figure,
+    torque_figure,
+    write_report,
+)
+from tests.hil._records import layout_of_rig, make_rig, task_and_servo
+
+COUNT = 200
+
+
+def make_record(folder, change=None, count=COUNT, end=True):
+    """A record of a run that is armed, runs, and stops because the task is done."""
+    rig = make_rig(folder)
+    layout = layout_of_rig(rig)
+    manifest = make_manifest(rig, layout, task_and_servo()[1], mode="mock")
+    if end:
+        manifest["end"] = {"reason": "END", "rows": count, "lost": 0, "unwritten": 0}
+    write_json(folder / "manifest.json", manifest)
+    rows = np.zeros((COUNT, layout.width))
+    views = layout.views(rows)
+    t = 0.004 * np.arange(COUNT)
+    views["deadline"][:, 0] = 100.0 + t
+    views["time"][:, 0] = 100.0 + t + 1e-5 * (1.0 + np.sin(np.arange(COUNT)))
+    views["compute"][:, 0] = 2e-4 + 1e-4 * np.cos(np.arange(COUNT)) ** 2
+    views["state"][:, 0] = np.select([t < 0.1, t < 0.7], [State.ARMED, State.RUN], State.STOP)
+    views["reason"][:, 0] = np.where(t < 0.7, Reason.NONE, Reason.END)
+    views["flags"][50:60, 0] = Flag.CLIPPED_RATE | Flag.CLIPPED_TORQUE
+    views["clipped"][:, 0] = np.clip(np.arange(COUNT) - 49, 0, 10)
+    views["error"][:] = np.exp(-5.0 * t)[:, None] * np.arange(1, 6)
+    views["torque"][:] = np.sin(10.0 * t)[:, None] * np.arange(1, 6)
+    views["demand"][:] = views["torque"]
+    views["measured"][:] = views["torque"] + 0.01
+    if change is not None:
+        change(views)
+    file = ChunkFile(folder / ROWS_FILE, layout.to_dict(), layout.width)
+    file.write(0, memoryview(rows[:count].tobytes()))
+    file.close()
+    return Record.load(folder)
+
+
+@pytest.fixture(scope="module")
+def record(tmp_path_factory):
+    return make_record(tmp_path_factory.mktemp("record"))
+
+
+@pytest.fixture(autouse=True)
+def coarse(monkeypatch):
+    """Fewer pixels: nobody looks at them here."""
+    monkeypatch.setattr("hil.views.figures.DPI", 30)
+
+
+def lines(axes, label):
+    return next(line for line in axes.get_lines() if line.get_label() == label)
+
+
+def test_errors_are_drawn_by_output_and_only_in_a_run(record):
+    figure = error_figure(record)
+    titles = [axes.get_title() for axes in figure.axes if axes.get_title()]
+    assert titles == ["base: position", "hand: position"]
+    run = record["state"] == State.RUN
+    top = figure.axes[1]
+    drawn = top.get_lines()[0].get_ydata()
+    np.testing.assert_allclose(drawn[run], np.linalg.norm(record["error"][run, 2:], axis=1))
+    assert np.isnan(drawn[~run]).all()
+    assert top.get_ylabel() == "|error| [m]"
+    assert "last 0.2" in top.get_legend().get_texts()[0].get_text()
+
+
+def test_torques_are_drawn_with_their_limits(record):
+    figure = torque_figure(record)
+    panels = figure.axes
+    assert len(panels) == 5
+    for i, axes in enumerate(panels):
+        np.testing.assert_array_equal(lines(axes, "sent").get_ydata(), record["torque"][:, i])
+        np.testing.assert_array_equal(lines(axes, "measured").get_ydata(), record["measured"][:, i])
+        assert f"at most {i + 1} N m, limit ±20 N m" in axes.get_title()
+        assert axes.get_ylabel() == "[N m]"
+
+
+def test_limits_that_are_near_are_in_the_picture(tmp_path):
+    figure = torque_figure(make_record(tmp_path, lambda views: views["torque"].__imul__(3.9)))
+    low, high = figure.axes[4].get_ylim()
+    assert low < -20.0
+    assert high > 20.0
+    assert figure.axes[0].get_ylim()[1] < 20.0
+
+
+def test_cycle_times_are_drawn_with_their_quantiles(record):
+    figure = timing_figure(record)
+    late, late_counts, compute, _ = figure.axes
+    assert "period 4000 µs" in figure.get_suptitle()
+    np.testing.assert_allclose(
+        late.get_lines()[0].get_ydata(), 1e6 * (record["time"] - record["deadline"]).clip(1e-7)
+    )
+    assert lines(late, "half a period: late").get_ydata()[0] == 2000.0
+    assert lines(compute, "a period").get_ydata()[0] == 4000.0
+    told = [text.get_text() for text in late_counts.get_legend().get_texts()]
+    assert [text.rsplit(" ", 2)[0] for text in told] == ["median", "99.9 %", "largest"]
+    assert sum(patch.get_height() for patch in late_counts.patches) == COUNT
+
+
+def test_time_that_is_simulated_is_never_late(tmp_path):
+    def change(views):
+        views["time"][:] = views["deadline"]
+
+    figure = timing_figure(make_record(tmp_path, change))
+    assert figure.axes[0].texts[0].get_text() == "lateness: zero throughout"
+
+
+def test_the_guard_is_drawn_with_reason_flags_and_counters(record):
+    figure = guard_figure(record)
+    top, middle, bottom = figure.axes
+    assert figure.get_suptitle().endswith("the task is done")
+    assert len(top.patches) == 3
+    ticks = [text.get_text() for text in middle.get_yticklabels()]
+    assert "clipped rate: 10 cycles" in ticks
+    assert "clipped torque: 10 cycles" in ticks
+    assert "held: 0 cycles" in ticks
+    assert lines(bottom, "clipped: 10").get_ydata()[-1] == 10.0
+
+
+def test_quality_is_judged(record):
+    rows = {label: (value, limit, kept) for label, value, limit, kept in quality_rows(record)}
+    assert rows["ended because"] == ("the task is done", "the task is done", True)
+    assert rows["cycles in the record"] == ("200", "all 200", True)
+    assert rows["cycles in RUN"][0] == "150"
+    assert rows["cycles with a bounded torque"][0] == "10"
+    assert rows["compute"][2] is True
+    assert rows["largest torque of forearm"] == ("5 N m", "20 N m", True)
+    assert rows["last error of base"][0].endswith(" m")
+
+
+def test_what_went_wrong_is_missed(tmp_path):
+    def change(views):
+        views["reason"][-1] = Reason.LOST
+        views["compute"][:] = 5e-3
+        views["torque"][100, 2] = 21.0
+
+    record = make_record(tmp_path, change, count=150)
+    missed = {label for label, _, _, kept in quality_rows(record) if kept is False}
+    assert missed == {"ended because", "compute", "largest torque of turret"}
+    short = dataclasses.replace(
+        record, manifest={**record.manifest, "end": {"rows": 160, "unwritten": 40}}
+    )
+    rows = {label: (value, limit, kept) for label, value, limit, kept in quality_rows(short)}
+    assert rows["cycles in the record"] == ("150", "all 190", False)
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_short_records_are_drawn(tmp_path, count):
+    record = make_record(tmp_path, count=count)
+    assert write_report(record, tmp_path).exists()
+
+
+def test_numbers_that_are_none_are_drawn(tmp_path):
+    def change(views):
+        for name, view in views.items():
+            if name not in ("time", "deadline"):
+                view[:] = np.nan
+        views["demand"][:, 0] = np.inf
+
+    record = make_record(tmp_path, change, end=False)
+    assert reason_name(record) == "the run was not ended"
+    assert write_report(record, tmp_path).exists()
+
+
+def test_a_record_with_many_axes_has_two_columns(record):
+    layout = dataclasses.replace(record.layout, axes=tuple(f"joint_{i}" for i in range(9)))
+    manifest = {**record.manifest, "columns": {"error": record.manifest["columns"]["error"]}}
+    rows = np.zeros((50, layout.width))
+    layout.views(rows)["time"][:, 0] = 0.004 * np.arange(50)
+    wide = dataclasses.replace(
+        record, layout=layout, manifest=manifest, rows=rows, index=np.arange(50)
+    )
+    figure = torque_figure(wide)
+    figure.canvas.draw()
+    assert len({axes.get_position().x0 for axes in figure.axes}) == 2
+
+
+def test_files_and_page_hold_all_figures(record, tmp_path):
+    files = save_figures(record, tmp_path)
+    assert list(files) == list(FIGURES)
+    page = write_report(record, tmp_path, files).read_text()
+    images = re.findall(r'src="data:image/png;base64,([^"]+)"', page)
+    assert [base64.b64decode(image) for image in images] == [
+        path.read_bytes() for path in files.values()
+    ]
+    assert "http" not in page.replace("http-equiv", "")
+    assert "The run was done as it should be" in page
+    assert record.manifest["fingerprints"]["law"] in page
+    assert ".banner.good" in page  # the style of the package's other report
+
+
+def test_the_page_tells_notes_and_replay(tmp_path):
+    record = make_record(tmp_path, end=False)
+    found = SimpleNamespace(
+        passed=False, first="law: torque <1>", rows=lambda: [("verdict", "not as recorded")]
+    )
+    page = write_report(record, tmp_path / "page", replayed=found).read_text()
+    assert "The run was not as it should be" in page
+    assert html.escape("law: torque <1>") in page
+    assert '<th scope="row">verdict</th><td>not as recorded</td>' in page
+    assert html.escape(record.notes[0]) in page
+
+
+def test_a_page_that_cannot_be_written_is_refused(record, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ConcurError, match="a directory that can be written"):
+        write_report(record, tmp_path / "file")
