@@ -239,7 +239,7 @@ def _make_folder(rig: Rig, folder: str | os.PathLike[str] | None) -> Path:
 
 def _start(name: str, folder: Path) -> subprocess.Popen[bytes]:
     """Start the process; away from the terminal, whose Ctrl-C is for the controller."""
-    paths = [str(Path(__file__).resolve().parent.parent), os.environ.get("PYTHONPATH", "")]
+    paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "hil.record._drain", name, str(folder)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))},

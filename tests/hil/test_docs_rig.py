@@ -24,11 +24,12 @@ from hil.drives.mit_models import MIT_MODELS
 from hil.emulator import _faults
 from hil.operator import OperatorChannel
 from hil.quality import Quality
+from hil.record import recorder
 from hil.record._drain import SYNC
 from hil.rig import OperatorSettings, PoseSettings
 from hil.rig.busload import bus_load
 from hil.state.pose_source import PoseReceiver
-from hil.views import console, recorder
+from hil.views import console
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/rig.md").read_text(encoding="utf-8")
