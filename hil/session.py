@@ -17,7 +17,7 @@ from hil.bus import may_have_drives, open_bus
 from hil.clock import MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
 from hil.drives import make_drives
-from hil.emulator import Fault, World
+from hil.emulator import Fault, World, scheduled_faults
 from hil.errors import ArmError
 from hil.operator import OperatorChannel
 from hil.plan import sample_plan
@@ -141,6 +141,7 @@ def run_session(
     mock = wishes.mode is Mode.MOCK
     if mock:
         rig = mocked(rig)
+        scheduled_faults(rig, wishes.faults)  # a wrong axis is told before the law is compiled
     servo = rig.task.servo() if servo is None else servo
     drives = make_drives(rig)
     refuse_overload(rig, drives)

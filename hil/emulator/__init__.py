@@ -25,7 +25,7 @@ if TYPE_CHECKING:
         command_fault,
         run_emulator,
     )
-    from hil.emulator._world import KINDS, World, emulated_drive
+    from hil.emulator._world import KINDS, World, emulated_drive, scheduled_faults
 
 _PLACES = {
     "KINDS": "_world",
@@ -46,6 +46,7 @@ _PLACES = {
     "RobotPlant": "_plant",
     "World": "_world",
     "emulated_drive": "_world",
+    "scheduled_faults": "_world",
 }
 
 __all__ = [
@@ -67,6 +68,7 @@ __all__ = [
     "command_fault",
     "emulated_drive",
     "run_emulator",
+    "scheduled_faults",
 ]
 
 

@@ -13,6 +13,7 @@ import hil.record.recorder
 import hil.session
 from hil.controller import Mode
 from hil.emulator import Fault, World
+from hil.errors import RigError
 from hil.guard import Reason, State
 from hil.record import Record
 from hil.session import Wishes, run_session
@@ -473,6 +474,12 @@ def test_many_faults_one_after_the_other(seed):
         assert outcome.reason in (Reason.END, Reason.LATE, *WRONG_NUMBERS), outcome.reason
         bench.check()
         bench.torque_ended_in_time()
+
+
+def test_an_unknown_axis_is_refused_before_the_law_is_built():
+    wishes = Wishes(Mode.MOCK, faults=(Fault("drop", "tail"),))
+    with pytest.raises(RigError, match="left_wheel.*got tail"):
+        run_session(rig_of(), wishes, servo=object())
 
 
 def test_the_rigs_are_those_of_the_examples():
