@@ -478,7 +478,7 @@ def test_many_faults_one_after_the_other(seed):
 
 def test_an_unknown_axis_is_refused_before_the_law_is_built():
     wishes = Wishes(Mode.MOCK, faults=(Fault("drop", "tail"),))
-    with pytest.raises(RigError, match="left_wheel.*got tail"):
+    with pytest.raises(RigError, match=r"left_wheel.*got tail"):
         run_session(rig_of(), wishes, servo=object())
 
 
