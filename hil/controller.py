@@ -24,7 +24,7 @@ from hil.drives import Wanted
 from hil.errors import ArmError
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
 from hil.latch import Action, Latch, Phase, Reason, State
-from hil.quality import Quality
+from hil.quality import LATE, PROMPT, Quality
 from hil.realtime import Granted, realtime
 from hil.record.rows import Layout
 from hil.rig import Policy
@@ -223,7 +223,6 @@ class Controller:
         self._armed = self._elapsed = float("nan")
         self._longest = min(axis.watchdog for axis in rig.axes)
         self._missed = 0  # deadlines since the cycle before that had no cycle
-        self._overran = False  # whether the cycle before ended after the deadline of this one
         self._delayed = 0  # cycles late or left out since the loop kept up
         self._tick_status = TickStatus.OK
         self._flags = 0  # bits of `Flag`: enumerations are slow
@@ -333,9 +332,7 @@ class Controller:
             # A cycle that would begin more than half a period late is left out: it would wait its
             # whole window for reports again, and the loop would stay behind.
             deadline += period
-            behind = clock.now() - deadline
-            self._overran = behind > 0.0
-            missed = max(0, round(behind / period))
+            missed = max(0, round((clock.now() - deadline) / period))
             if missed:
                 self.quality.skipped += missed
                 self._missed = missed
@@ -372,12 +369,12 @@ class Controller:
         now = clock.now()
         lost = exchange.count(now)
         quality.invalid = sum(self.feedback.invalid.tolist())
-        late = lateness > 0.5 * self.rig.loop.period
+        late = lateness > LATE * self.rig.loop.period
         quality.late += late
         reason = self._reason_outside(now)
         estimated = self._estimate(now)  # in any case: a stop brakes by it
         reason = reason or estimated
-        self._count_failures(late, lost)
+        self._count_failures(late, lateness <= PROMPT * self.rig.loop.period, lost)
         self._law()
         reason = reason or self._advance(now, lost)
         if behind > self._longest:
@@ -464,7 +461,7 @@ class Controller:
             return Reason.LOST if estimator.lost.any() else Reason.NOT_FINITE
         return Reason.NONE
 
-    def _count_failures(self, late: bool, lost: int) -> None:
+    def _count_failures(self, late: bool, prompt: bool, lost: int) -> None:
         """Count failing cycles in a row; only a run has any."""
         running = self.latch.state is State.RUN
         if running:
@@ -477,8 +474,8 @@ class Controller:
         else:
             self._lost.cycles = self._losing = 0
         failed = late + self._missed  # the last torque was kept for as long
-        # Only a cycle that had not to wait for the one before shows that the loop keeps up.
-        keeps_up = not failed and not self._overran
+        # Only a cycle that began in time by itself shows that the loop keeps up.
+        keeps_up = prompt and not failed
         self._delayed = self._delayed + failed if running and not keeps_up else 0
         self._late.cycles = self._delayed if failed else 0
         self._missed = 0

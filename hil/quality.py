@@ -7,6 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+LATE = 0.5
+"""Part of the period after which a cycle is late."""
+
+PROMPT = 0.25
+"""Part of the period within which a cycle begins if the loop keeps up."""
+
 BINS = 4000
 """Bins of the histograms, 1 us each; longer ones fall into the last."""
 

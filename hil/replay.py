@@ -19,6 +19,7 @@ from concur.control import Tick, TickStatus
 from hil.errors import RecordError
 from hil.guard import Flag, Limits, brake, hold, judge, policy_torque
 from hil.latch import Reason, State
+from hil.quality import LATE, PROMPT
 from hil.record import Record
 from hil.record.manifest import fingerprints, machine
 
@@ -327,13 +328,15 @@ class _Guard:
         # A report that came after the cycle began was not there before it came.
         ages = np.maximum(record["time"][:, None] - record["report_time"], 0.0)
         self._ages = np.ascontiguousarray(ages)
-        late = record["time"] - record["deadline"] > 0.5 * self._period
+        lateness = record["time"] - record["deadline"]
+        late, self._prompt = lateness > LATE * self._period, lateness <= PROMPT * self._period
         # Deadlines that had no cycle: the loop counts them with the cycle after them.
         passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / self._period)
         self._late = late + np.where(passed > 1.0, passed - 1.0, 0.0)
         self._lost = np.diff(record["lost"], prepend=0.0) > 0.0
         self._reports = record["reports"]
         self._absent = np.zeros(limits.size)  # cycles in a row without a report, by axis
+        self._delayed: int | None = 0  # cycles late or left out since the loop kept up
         self._losing: int | None = 0  # cycles in a row without a report of some axis
         fresh = limits.largest_age - rig.loop.window - 2.0 * self._period
         old = (self._ages > fresh) & (self._ages <= limits.largest_age)
@@ -353,12 +356,13 @@ class _Guard:
         follows = self.follows(k)
         ran = follows and self._state[k - 1] == State.RUN
         begins = k == 0 or (follows and not ran)
-        late, losing, patience = self._failing[Reason.LATE], self._losing, self._policies.patience
+        delayed, losing, patience = self._delayed, self._losing, self._policies.patience
+        failed = int(self._late[k])
         # After a gap it is not known for how long something has failed.
-        if not self._late[k] or begins:
-            late = 0
+        if begins or (self._prompt[k] and not failed):
+            delayed = 0
         else:
-            late = late + int(self._late[k]) if follows and late is not None else None
+            delayed = delayed + failed if follows and delayed is not None else None
         if not self._lost[k] or begins:
             losing = 0
         else:
@@ -370,7 +374,8 @@ class _Guard:
             self._absent = np.zeros(self._limits.size)
         absent = int(self._absent.max())
         self._losing = losing
-        self._failing[Reason.LATE] = late
+        self._delayed = delayed
+        self._failing[Reason.LATE] = delayed if failed and not begins else 0
         if losing == 0:
             self._failing[Reason.LOST] = 0
         elif losing is None:

@@ -167,7 +167,8 @@ class Policies:
     Parameters
     ----------
     late : Policy
-        A cycle that starts more than half a period after its deadline.
+        A cycle that starts more than half a period after its deadline, or after deadlines that
+        were left out. They are counted until a cycle starts within a quarter of the period.
     lost : Policy
         A cycle without a valid report of some axis.
     patience : int

@@ -9,7 +9,7 @@ import pytest
 
 from hil import session
 from hil.clock import SteppedClock
-from hil.controller import Mode
+from hil.controller import Controller, Mode
 from hil.emulator import Fault
 from hil.errors import RecordError
 from hil.guard import Flag
@@ -282,6 +282,31 @@ def test_late_cycles_come_out_again(rig, servo, tmp_path, monkeypatch):
     run_flags = record["flags"][record["state"] == State.RUN].astype(int)
     assert (run_flags & Flag.HELD).any()
     assert replay(record, rig, servo=servo).differences == ()
+
+
+class Slow(Controller):
+    """A loop whose cycles take more than a period from some time on: it never keeps up."""
+
+    def _law(self):
+        super()._law()
+        if self.quality.cycles > 60:
+            self.clock.sleep_until(self.clock.now() + 0.9 * self.rig.loop.period)
+
+
+@pytest.mark.parametrize("policy", Policy)
+def test_a_loop_that_never_keeps_up_comes_out_again(policy, rig, servo, tmp_path):
+    tight = dataclasses.replace(rig, policies=Policies(late=policy, patience=5))
+    wishes = Wishes(Mode.MOCK, duration=DURATION, folder=tmp_path / "run")
+    result = run_session(tight, wishes, servo, controller=Slow)
+    assert result.outcome.reason is Reason.LATE
+    record = Record.load(tmp_path / "run")
+    gaps = np.diff(record["deadline"][record["state"] == State.RUN]) > 1.5 * rig.loop.period
+    if policy is not Policy.STOP:  # there are cycles in time between those that are missed
+        assert gaps.sum() == 5
+        assert (gaps[:-1] & gaps[1:]).sum() == 0
+    report = replay(record, tight, servo=servo)
+    assert report.differences == ()
+    assert report.left_out == 0
 
 
 class EndingClock(SteppedClock):
