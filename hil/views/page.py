@@ -1,0 +1,273 @@
+"""What the dashboard's page says: its card, its tables, its style."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from enum import IntEnum
+from html import escape
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.guard import Flag
+from hil.latch import Reason, State
+
+SILENCE = 0.5
+"""Time without a new cycle after which the page says so, s."""
+
+OLD = 3.0
+"""Time without news after which the page in the browser calls itself frozen, s."""
+
+_Member = TypeVar("_Member", bound=IntEnum)
+
+_COLORS = {
+    State.DISARMED: "#5f6b76",
+    State.ARMED: "#b26a00",
+    State.RUN: "#1b7f3b",
+    State.STOP: "#b71c1c",
+}
+_DONE = "#1f5fa8"
+STYLE = f"""<style>
+@keyframes hil-old {{ 0%, 99% {{ visibility: hidden; }} 100% {{ visibility: visible; }} }}
+.hil-old {{ animation: hil-old {OLD}s linear forwards; position: absolute; inset: 0;
+  background: #ffd400; color: #000; padding: 0.7em; border-radius: 6px; font-weight: 700; }}
+.hil-card {{ position: relative; color: #fff; padding: 0.7em 0.9em; border-radius: 6px;
+  margin: 0 0.6em 0.6em; min-height: 6.2em; }}
+.hil-card h2 {{ margin: 0; font-size: 1.7em; line-height: 1.2; }}
+.hil-note {{ font-size: 0.85em; line-height: 1.35; }}
+p.hil-note {{ margin: 0.6em 0.8em; }}
+.hil-bad {{ color: #b71c1c; font-weight: 700; }}
+.hil-table {{ width: calc(100% - 1.6em); margin: 0 0.8em 0.6em; border-collapse: collapse;
+  font-size: 0.82em; line-height: 1.5; font-variant-numeric: tabular-nums; }}
+.hil-table th {{ text-align: right; font-weight: 600; border-bottom: 1px solid #bbb; }}
+.hil-table td {{ text-align: right; }}
+.hil-table th:first-child, .hil-table td:first-child {{ text-align: left; }}
+.mantine-Button-root {{ height: 4.2rem !important; font-size: 2rem !important;
+  font-weight: 800 !important; letter-spacing: 0.1em; }}
+</style>"""
+
+
+def member(kind: type[_Member], value: float) -> _Member | None:
+    """The member of an enumeration that a number of a row means.
+
+    Parameters
+    ----------
+    kind : type
+        The enumeration.
+    value : float
+        The number.
+
+    Returns
+    -------
+    IntEnum or None
+        None if the number means none, NaN for one.
+    """
+    try:
+        return kind(int(value))
+    except (ValueError, OverflowError):
+        return None
+
+
+def number(value: float, form: str = ".3f") -> str:
+    """A number for people.
+
+    Parameters
+    ----------
+    value : float
+        The number.
+    form : str
+        How to write it, if it is finite.
+
+    Returns
+    -------
+    str
+        A dash if it is not.
+    """
+    return format(value, form) if math.isfinite(value) else "–"
+
+
+def silence(written: int, closed: bool, alive: bool, silent: float, state: State | None) -> str:
+    """What is to be said of a loop from which nothing new comes.
+
+    Parameters
+    ----------
+    written : int
+        Cycles so far.
+    closed : bool
+        Whether the loop has said that no more come.
+    alive : bool
+        Whether its process is there.
+    silent : float
+        Time since the last cycle, s.
+    state : State or None
+        State in the last cycle.
+
+    Returns
+    -------
+    str
+        "" if all is well.
+    """
+    if not alive and not closed:
+        return "The controller's process is gone. The drives stop by their own watchdogs."
+    if closed or (state is State.STOP and silent > SILENCE):
+        return "The loop has ended; this is its last cycle."
+    if not written:
+        return "No cycle yet: the run is being prepared."
+    if silent > SILENCE:
+        return f"No new cycle for {silent:.1f} s: the loop hangs, or waits."
+    return ""
+
+
+def card(
+    name: str,
+    row: dict[str, NDArray[np.float64]] | None,
+    duration: float,
+    note: str,
+    beat: int | None,
+) -> str:
+    """The state in plain words, as HTML.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rig.
+    row : dict of str to numpy.ndarray or None
+        The last row by names; None before the first.
+    duration : float
+        Length of the run, s.
+    note : str
+        What `silence` says.
+    beat : int or None
+        A number that changes each time: a card that stays the same for a while calls itself
+        frozen. None: it may stay.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    state = None if row is None else member(State, row["state"][0])
+    reason = None if row is None else member(Reason, row["reason"][0])
+    paint = _COLORS[State.DISARMED if state is None else state]
+    lines = []
+    if row is None:
+        title = "NOT ARMED YET"
+    elif state is None:
+        title = "STATE UNKNOWN"
+    else:
+        title = state.name
+        if state is State.STOP and reason is Reason.END:
+            title, paint = "STOP: task done", _DONE
+        lines.append(_sentence(state.sentence))
+        if reason:
+            lines.append(f"<b>{reason.name}</b>: {reason.sentence}.")
+        elapsed = row["elapsed"][0]
+        if math.isfinite(elapsed):
+            lines.append(f"{elapsed:.1f} s of {duration:.1f} s")
+    if note:
+        lines.append(f"<b>{note}</b>")
+        paint = paint if state is State.STOP or row is None else "#b71c1c"
+    frozen = ""
+    if beat is not None:
+        frozen = (
+            f'<div class="hil-old" data-beat="{beat}">FROZEN: no news from the dashboard. What '
+            "you see is old, and the button may reach nobody. Use the emergency stop.</div>"
+        )
+    body = "".join(f'<div class="hil-note">{line}</div>' for line in lines)
+    return (
+        f'<div class="hil-card" style="background:{paint}"><div class="hil-note">{escape(name)}'
+        f'</div><h2 id="hil-state">{title}</h2>'
+        f"{body}{frozen}</div>"
+    )
+
+
+def axes_table(
+    names: Sequence[str], limits: Sequence[float], row: dict[str, NDArray[np.float64]]
+) -> str:
+    """Positions, torques and drives, as HTML.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The axes.
+    limits : sequence of float
+        Their torque limits, N m.
+    row : dict of str to numpy.ndarray
+        A row by names.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+    lines = []
+    for k, name in enumerate(names):
+        torque = row["torque"][k]
+        share, fault = abs(torque) / limits[k], row["fault"][k]
+        drive = "on" if row["enabled"][k] == 1.0 else "off"
+        if fault:  # NaN too
+            code = f"0x{int(fault):X}" if math.isfinite(fault) else "?"
+            drive = f'<span class="hil-bad">fault {code}</span>'
+        bad = ' class="hil-bad"' if not share < 0.95 else ""
+        lines.append(
+            f'<tr data-axis="{escape(name)}"><td>{escape(name)}</td>'
+            f"<td>{number(row['position'][k])}</td><td>{number(torque)}</td>"
+            f"<td{bad}>{number(100.0 * share, '.0f')} % of {limits[k]:g}</td><td>{drive}</td></tr>"
+        )
+    return (
+        '<table class="hil-table" id="hil-axes"><tr><th>axis</th><th>rad</th><th>N m</th>'
+        f"<th>limit</th><th>drive</th></tr>{''.join(lines)}</table>"
+    )
+
+
+def quality_table(
+    row: dict[str, NDArray[np.float64]], recent: dict[str, NDArray[np.float64]]
+) -> str:
+    """Counters, cycle times and what the guard does, as HTML.
+
+    Parameters
+    ----------
+    row : dict of str to numpy.ndarray
+        The last row by names.
+    recent : dict of str to numpy.ndarray
+        The rows of the last second by names.
+
+    Returns
+    -------
+    str
+        HTML.
+    """
+
+    def pair(values: NDArray[np.float64]) -> str:
+        known = 1e6 * values[np.isfinite(values)]
+        return f"{np.median(known):.0f}, at most {known.max():.0f} µs" if known.size else "–"
+
+    words = {
+        name: number(row[column][0], ".0f")
+        for name, column in (
+            ("cycles", "cycle"),
+            ("late cycles", "late"),
+            ("lost reports", "lost"),
+            ("stale reports", "stale"),
+            ("clipped cycles", "clipped"),
+        )
+    }
+    flags = recent["flags"][np.isfinite(recent["flags"])].astype(int)
+    seen = Flag(int(np.bitwise_or.reduce(flags))) if flags.size else Flag.NONE
+    names = [str(flag.name).lower().replace("_", " ") for flag in seen]
+    words["guard, last second"] = ", ".join(names) or "nothing changed"
+    words["lateness, last second"] = pair(recent["time"] - recent["deadline"])
+    words["computing, last second"] = pair(recent["compute"])
+    if math.isfinite(row["pose_age"][0]):
+        words["age of the external pose"] = f"{1e3 * row['pose_age'][0]:.1f} ms"
+    lines = "".join(
+        f'<tr data-name="{name}"><td>{name}</td><td>{value}</td></tr>'
+        for name, value in words.items()
+    )
+    return f'<table class="hil-table" id="hil-quality">{lines}</table>'
+
+
+def _sentence(words: str) -> str:
+    return f"{words[0].upper()}{words[1:]}."
