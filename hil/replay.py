@@ -31,7 +31,7 @@ TOLERANCE = 1e-9
 """How far the law's results may be from the recorded ones on another machine: N m and N, m, rad,
 relative where they are above one."""
 
-JUDGED = "rig", "task", "robot", "law"
+JUDGED = "rig", "task", "driver", "robot", "law"
 """Fingerprints that must be those of the record."""
 
 
@@ -515,7 +515,7 @@ def _check_fingerprints(record: Record, rig: Rig, servo: Servo, force: bool) -> 
     why = " (the code of concur or a library differs: robot and law may be the same)" * code
     raise RecordError(
         f"record {record.folder}",
-        expected="rig, task, robot and law as they were when it was made",
+        expected="rig, task, drivers, robot and law as they were when it was made",
         came=f"another {', another '.join(names)}{why}",
         cure="Name the rig file that was used, with the version of concur in the manifest; or go "
         "on with `--force`.",

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from inspect import isabstract
 from typing import TYPE_CHECKING
 
 from hil.drives._cia402 import HOST_NODE, SYNC_IDENTIFIER, Cia402Drive
@@ -14,6 +17,9 @@ if TYPE_CHECKING:
     from hil.rig import Axis, Rig
 
 _KINDS: dict[str, type[Drive]] = {"cia402": Cia402Drive, "mit": MitDrive}
+
+_LISTENING: list[list[str]] = []
+"""Lists that take every kind that is registered, again or for the first time."""
 
 _LARGEST_IDENTIFIER = 0x7FF
 _LARGEST_CANOPEN_NODE = 0x7F
@@ -34,8 +40,16 @@ def register_drive(kind: str, drive: type[Drive]) -> None:
     Raises
     ------
     RigFileError
-        If another class has this name.
+        If another class has this name, or it is no class of drives with all its methods.
     """
+    if not (isinstance(drive, type) and issubclass(drive, Drive)) or isabstract(drive):
+        left = ", ".join(sorted(getattr(drive, "__abstractmethods__", ())))
+        raise RigFileError(
+            f"drive kind `{kind}`",
+            expected="a class derived from `hil.Drive`, with all its methods",
+            came=f"one without {left}" if left else f"{drive!r}",
+            cure="See the recipe in `hil/drives/_drive.py`.",
+        )
     known = _KINDS.setdefault(kind, drive)
     if known is not drive:
         raise RigFileError(
@@ -44,6 +58,29 @@ def register_drive(kind: str, drive: type[Drive]) -> None:
             came=f"that of {known.__name__}",
             cure="Register the class under another name.",
         )
+    for heard in _LISTENING:
+        heard.append(kind)
+
+
+@contextmanager
+def registering() -> Iterator[list[str]]:
+    """Take back what is registered inside if that raises.
+
+    Yields
+    ------
+    list of str
+        Takes the kinds that are registered inside, known before or not.
+    """
+    known, heard = dict(_KINDS), list[str]()
+    _LISTENING.append(heard)
+    try:
+        yield heard
+    except BaseException:
+        _KINDS.clear()
+        _KINDS.update(known)
+        raise
+    finally:
+        _LISTENING.pop()
 
 
 def drive_kinds() -> tuple[str, ...]:

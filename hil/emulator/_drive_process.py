@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from multiprocessing.connection import Connection
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,9 @@ robot be kept waiting, encoders do not stand still."""
 ORDERS = 0.01
 """Time between two looks for commanded faults, s."""
 
+OWN_KINDS = ("cia402", "mit")
+"""Kinds of drives that need no file of `drive_modules`."""
+
 GREED = 64
 """Frames taken before anything else is looked at."""
 
@@ -40,7 +44,7 @@ class DriveJob:
     index : int
         Place of the axis.
     kind : str
-        "cia402" or "mit".
+        "cia402", "mit", or one that a file of `modules` registers.
     axis : mapping
         Fields of the axis; not the class, the import of which takes long.
     settings : DriveSettings
@@ -53,6 +57,10 @@ class DriveJob:
         Of the random numbers.
     faults : tuple of Fault
         What goes wrong, in time since all processes were ready.
+    modules : tuple of Path
+        Files that register kinds of drives of one's own.
+    rig_file : Path
+        The rig file that names them, for errors.
     parent : int
         Process whose death ends this one.
     priority : int
@@ -70,6 +78,8 @@ class DriveJob:
     parent: int
     priority: int = 0
     faults: tuple[Fault, ...] = field(default_factory=tuple)
+    modules: tuple[Path, ...] = ()
+    rig_file: Path = Path()
 
 
 def run_drive(job: DriveJob, plant: Block, block: Block, begin: Block, orders: Connection) -> None:
@@ -121,10 +131,17 @@ class _Runner:
             from hil.emulator._mit import EmulatedMit
 
             self.drive = EmulatedMit(axis, job.settings)
-        else:
+        elif job.kind == "cia402":
             from hil.emulator._cia402 import EmulatedCia402
 
             self.drive = EmulatedCia402(axis, job.settings)
+        else:
+            from hil.emulator._world import emulated_drive
+            from hil.rig import Axis
+            from hil.rig._modules import import_drives
+
+            import_drives(job.modules, job.rig_file)
+            self.drive = emulated_drive(Axis(**job.axis), job.settings)
         self.faults = Faults(axis.name, job.faults, job.seed, job.loss)
         self._queue: list[tuple[float, int, bool, can.Message]] = []
         self._order = count()

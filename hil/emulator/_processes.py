@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hil.bus import may_have_drives
 from hil.emulator._drive import DriveSettings
-from hil.emulator._drive_process import DriveJob, run_drive
+from hil.emulator._drive_process import OWN_KINDS, DriveJob, run_drive
 from hil.emulator._faults import Fault
 from hil.emulator._plant_process import PlantJob, run_plant
 from hil.emulator._shared import DRIVE, Block, plant_block
@@ -200,6 +200,14 @@ class EmulatorProcesses:
         }
         for axis in rig.axes:
             emulated_drive(axis, self._settings[axis.name])  # refuses what cannot be emulated
+            if axis.drive not in OWN_KINDS and not rig.drive_modules:
+                raise RigError(
+                    f"axis `{axis.name}`, `drive`",
+                    expected=f"a kind that other processes know: {', '.join(OWN_KINDS)}, or one of "
+                    "a file that `drive_modules` of the rig file names",
+                    came=f"{axis.drive}, registered in this process",
+                    cure="Register it in a file of `drive_modules`, or emulate the rig by `World`.",
+                )
         self._q0 = None if q0 is None else np.asarray(q0, dtype=float)
         robot = rig.task.plant or rig.task.robot
         self._plant_block = plant_block(len(rig.axes), robot.nq, robot.nv)
@@ -258,6 +266,8 @@ class EmulatorProcesses:
                     parent,
                     self._priority(),
                     self._scheduled,
+                    rig.drive_modules,
+                    rig.path,
                 )
                 self._begin(
                     context.Process(

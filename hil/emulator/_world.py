@@ -59,7 +59,8 @@ def emulated_drive(axis: Axis, settings: DriveSettings | None = None) -> Emulate
             f"axis `{axis.name}`, `drive`",
             expected=f"a kind that can be emulated: {', '.join(KINDS)}",
             came=axis.drive,
-            cure="Add an emulated drive of this kind to `hil.emulator.KINDS`.",
+            cure="Add an emulated drive of this kind to `hil.emulator.KINDS` where the kind is "
+            "registered; without one such a rig cannot be emulated.",
         )
     return kind(axis, settings or DriveSettings())
 

@@ -115,6 +115,10 @@ def make_manifest(
             "text": _text(rig.task.path),
             "sha256": file_hash(rig.task.path),
         },
+        "drive_modules": [
+            {"file": str(path.resolve()), "text": _text(path), "sha256": file_hash(path)}
+            for path in rig.drive_modules
+        ],
         "fingerprints": fingerprints(rig, servo),
         "certificate": _certificate(rig.certificate),
         "machine": machine(),
@@ -137,12 +141,14 @@ def fingerprints(rig: Rig, servo: Servo) -> dict[str, str | None]:
     Returns
     -------
     dict of str to str or None
-        `rig` and `task`: of the files; `robot` and `law`: of all their numbers and of the code
+        `rig` and `task`: of the files; `driver`: of those that `drive_modules` names, None if there
+        are none; `robot` and `law`: of all their numbers and of the code
         that uses them, None where these hold classes of a user's own; `code`: of that code alone.
     """
     return {
         "rig": file_hash(rig.path),
         "task": file_hash(rig.task.path),
+        "driver": _driver_hash(rig),
         "robot": fingerprint("robot", servo.model.robot),
         "law": fingerprint("tick", servo),
         "code": fingerprint("code", 0),
@@ -296,6 +302,12 @@ def file_hash(path: Path) -> str | None:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:
         return None
+
+
+def _driver_hash(rig: Rig) -> str | None:
+    """SHA-256 of all files that register drives, in their order; None if there are none."""
+    hashes = [str(file_hash(path)) for path in rig.drive_modules]
+    return hashlib.sha256(" ".join(hashes).encode()).hexdigest() if hashes else None
 
 
 def machine() -> dict[str, str]:

@@ -141,7 +141,12 @@ def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> N
                 "drive",
                 f"a kind of drive ({', '.join(known)})",
                 f"`{axis.drive}`",
-                suggest(axis.drive, known, "Register another kind by `hil.drives.register_drive`."),
+                suggest(
+                    axis.drive,
+                    known,
+                    "Register another kind by `hil.drives.register_drive`, in a Python file that "
+                    "`drive_modules` names.",
+                ),
             )
         if axis.drive == "cia402":
             _check_cia402(axis, refuse)

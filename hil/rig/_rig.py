@@ -17,6 +17,7 @@ from concur.formats._toml import Table, check, fault, missing_file, read_toml
 from hil.drives.mit_models import mit_ranges
 from hil.errors import ArmError, RigFileError
 from hil.rig._checks import check_kinds, check_rig, sorted_axes
+from hil.rig._modules import drive_files, import_drives
 from hil.rig._schema import AxisTable, RigTable
 from hil.rig.busload import refuse_overload
 
@@ -358,6 +359,8 @@ class Rig:
         External pose source, if there is one.
     certificate : Path or None
         Certificate of the law whose bound on the torque is shown before driving.
+    drive_modules : tuple of Path
+        Python files that register kinds of drives of one's own.
     """
 
     name: str
@@ -373,6 +376,7 @@ class Rig:
     emulator: EmulatorSettings = EmulatorSettings()
     pose: PoseSettings | None = None
     certificate: Path | None = None
+    drive_modules: tuple[Path, ...] = ()
 
     def check_operator(self) -> None:
         """Refuse to drive without a person at the stop button.
@@ -403,11 +407,12 @@ def load_rig(path: str | PathLike[str]) -> Rig:
     ----------
     path : path
         The file. Its fields are ``name``; ``task``, a task file relative to this one;
-        ``certificate`` (optional, likewise); a table ``[[axes]]`` for each control of the task's
-        robot with the fields of `Axis`; ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``,
-        ``[pose]``, ``[estimator]``, ``[recorder]`` and ``[emulator]`` with those of the classes
-        named alike. What is left out takes the defaults of these classes; without ``[pose]``
-        there is no external pose.
+        ``certificate`` (optional, likewise); ``drive_modules`` (optional), Python files likewise,
+        which are imported to make kinds of drives known; a table ``[[axes]]`` for each control of
+        the task's robot with the fields of `Axis`; ``[bus]``, ``[loop]``, ``[policies]``,
+        ``[operator]``, ``[pose]``, ``[estimator]``, ``[recorder]`` and ``[emulator]`` with those
+        of the classes named alike. What is left out takes the defaults of these classes; without
+        ``[pose]`` there is no external pose.
 
     Returns
     -------
@@ -419,7 +424,7 @@ def load_rig(path: str | PathLike[str]) -> Rig:
     ------
     RigFileError
         If the file cannot be read, a field is missing, unknown, of the wrong type or out of
-        range, or parts do not fit each other.
+        range, parts do not fit each other, or a file of ``drive_modules`` cannot be imported.
     BusLoadError
         If the frames of all axes do not fit on the bus.
     DescriptionError
@@ -442,6 +447,8 @@ def load_rig(path: str | PathLike[str]) -> Rig:
         table = check(RigTable, data, path)
         file = Path(path)
         task = load_task(_beside(file, "task", table.task, "a task file"))
+        modules = drive_files(table.drive_modules or (), file)
+        import_drives(modules, file)
         axes = sorted_axes(table, task, str(path))
         check_kinds(axes, drive_kinds(), str(path))
         rig = Rig(
@@ -453,6 +460,7 @@ def load_rig(path: str | PathLike[str]) -> Rig:
             certificate=None
             if table.certificate is None
             else _beside(file, "certificate", table.certificate, "a certificate"),
+            drive_modules=modules,
             **_parts(table),
         )
         check_rig(rig)

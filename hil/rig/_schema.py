@@ -216,12 +216,16 @@ class RigTable(Table):
     cures: ClassVar[Mapping[str, str]] = {
         "robot": "The task names the robot; name the task file in `task`.",
         "axis": "Write a table [[axes]] for each axis.",
+        "drive_module": "Did you mean `drive_modules`?",
         "drives": "Write a table [[axes]] for each drive.",
     }
 
     name: Text
     task: Text
     bus: BusTable
+    drive_modules: (
+        Annotated[list[str], Field(description="a list of names of Python files")] | None
+    ) = None
     axes: Annotated[list[AxisTable], Field(min_length=1, description="at least one table [[axes]]")]
     loop: LoopTable | None = None
     policies: PoliciesTable | None = None

@@ -22,6 +22,7 @@ from hil.quality import Quality
 from hil.realtime import Granted
 from hil.session import Result
 from hil.state._reconstruction import find_places
+from tests.hil._acme import ACME, forgotten
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "rover_rig"
 RIG = str(EXAMPLE / "rig.toml")
@@ -162,6 +163,48 @@ def test_check_of_drives_that_do_not_answer(alone):
     assert not result["passed"]
     assert {check["finding"] for check in result["checks"]} == {"missing"}
     assert all(check["cure"] for check in result["checks"])
+
+
+@pytest.fixture
+def acme(changed, tmp_path):
+    """The rover's rig with drives of a kind that a file beside it registers."""
+
+    def change(text=ACME, *pairs):
+        (tmp_path / "acme_drive.py").write_text(text, encoding="utf-8")
+        added = ("[bus]", 'drive_modules = ["acme_drive.py"]\n\n[bus]')
+        return changed(added, ('drive = "cia402"', 'drive = "acme"'), *pairs)
+
+    with forgotten():
+        yield change
+
+
+def test_check_of_drives_of_one_s_own(acme):
+    result = json.loads(run("check", acme(), "--mock", "--json")[0])
+    assert result["passed"]
+    assert {check["axis"] for check in result["checks"]} == {a.name for a in hil.load_rig(RIG).axes}
+    assert {check["finding"] for check in result["checks"]} <= {"found", "unknown"}
+
+
+def test_drives_of_one_s_own_that_cannot_be_used(acme):
+    unemulated = acme(ACME.replace("KINDS[", "dict()["))
+    assert "`hil.emulator.KINDS`" in refused("check", unemulated, "--mock")
+    assert "`hil.emulator.KINDS`" in run("emulate", unemulated, status=2)[1]
+    assert "that of AcmeDrive" in refused("check", acme(), "--mock")  # another file by now
+    for text, told in (("", "registers none"), ("1 / 0", "ZeroDivisionError in line 1: ")):
+        assert told in refused("check", acme(text), "--mock")
+
+
+@pytest.mark.usefixtures("unreported")
+def test_replay_with_another_driver(acme, tmp_path):
+    folder = tmp_path / "record"
+    with forgotten():
+        run("drive", acme(), "--mock", "--duration", 0.4, "--out", folder)
+        assert json.loads(run("replay", folder, "--json")[0])["passed"]
+    (kept,) = hil.Record.load(folder).manifest["drive_modules"]
+    assert (Path(kept["file"]).name, kept["text"]) == ("acme_drive.py", ACME)
+    acme(ACME + "# another")
+    assert "got another driver." in refused("replay", folder)
+    assert json.loads(run("replay", folder, "--force", "--json")[0])["passed"]
 
 
 # --- what is refused --------------------------------------------------------------------------

@@ -85,6 +85,38 @@ def test_a_name_is_registered_once(kinds):
     assert drive_kinds() == ("cia402", "mit", "cia402 again")
 
 
+def test_what_is_no_whole_class_of_drives_is_not_registered(kinds):
+    class Half(Drive):
+        """Lacks most methods."""
+
+    for none in (3, dict, MitDrive(make_mit_axis(), 0, make_rig(make_mit_axis()))):
+        with pytest.raises(RigFileError, match=r"derived from `hil\.Drive`"):
+            register_drive("none", none)
+    with pytest.raises(RigFileError, match=r"got one without command, .*release"):
+        register_drive("half", Half)
+    assert drive_kinds() == ("cia402", "mit")
+
+
+def _register_two(drive):
+    register_drive("other", drive)
+    register_drive("mit", drive)
+
+
+def test_what_is_registered_is_taken_back_after_an_error(kinds):
+    class Own(MitDrive):
+        """A kind of one's own."""
+
+    with _registry.registering() as heard:
+        register_drive("own", Own)
+        register_drive("mit", MitDrive)
+    assert heard == ["own", "mit"]
+    with pytest.raises(RigFileError), _registry.registering():
+        _register_two(Own)
+    register_drive("own", Own)
+    assert drive_kinds() == ("cia402", "mit", "own")
+    assert heard == ["own", "mit"]
+
+
 def test_a_third_kind_by_the_recipe(kinds):
     """The example of the documentation is run as it stands, and then used."""
     names = {

@@ -14,10 +14,12 @@ import pytest
 
 from hil.bus import open_bus
 from hil.clock import MonotonicClock
-from hil.drives import Wanted, make_drives
+from hil.drives import Finding, Wanted, make_drives
 from hil.emulator import DriveSettings, EmulatorProcesses, Fault, command_fault, run_emulator
 from hil.errors import RigError
 from hil.rig import BusSettings, EmulatorSettings, load_rig
+from tests.hil._acme import ACME, forgotten
+from tests.hil._records import ROOT
 from tests.hil.emulator._rigs import ROVER, ROVER_MIT, Driver, virtual_rig
 
 TORQUES = (0.4, 0.3, 0.5, 6.0, 1.2)
@@ -199,6 +201,27 @@ def test_settings_reach_the_drives():
     wrong = [check for check in checks if check.finding.name == "WRONG"]
     assert [check.axis for check in wrong] == ["turret"]
     assert "0x6076" in wrong[0].what
+
+
+def test_drives_of_one_s_own_are_processes_too(tmp_path):
+    (tmp_path / "acme.py").write_text(ACME)
+    text = (ROOT / ROVER).read_text(encoding="utf-8")
+    text = text.replace('"task.toml"', f'"{(ROOT / ROVER).parent.as_posix()}/task.toml"')
+    text = text.replace('certificate = "', '# "').replace("node = 3", "node = 33")
+    text = text.replace('name = "turret"\ndrive = "cia402"', 'name = "turret"\ndrive = "acme"')
+    (tmp_path / "rig.toml").write_text('drive_modules = ["acme.py"]\n' + text, encoding="utf-8")
+    with forgotten():
+        own = rig(tmp_path / "rig.toml")
+        assert [axis.drive for axis in own.axes].count("acme") == 1
+        clock = MonotonicClock()
+        with open_bus(own.bus, clock) as bus, EmulatorProcesses(own):
+            drive = make_drives(own)[2]
+            assert type(drive).__name__ == "AcmeDrive"
+            findings = {check.finding for check in drive.inspect(bus)}
+        assert Finding.MISSING not in findings
+        assert Finding.FOUND in findings
+        with pytest.raises(RigError, match=r"got acme, registered in this process.*drive_modules"):
+            EmulatorProcesses(dataclasses.replace(own, drive_modules=()))
 
 
 def _lives(pid):

@@ -72,6 +72,25 @@ def test_robot_and_law_have_fingerprints_of_their_own(rig):
     assert {name for name in base if base[name] != again[name]} == {"rig"}
 
 
+def test_files_of_drives_have_a_fingerprint_together(rig, tmp_path):
+    servo = task_and_servo()[1]
+    assert fingerprints(rig, servo)["driver"] is None  # as in records that know of none
+    files = (tmp_path / "a.py", tmp_path / "b.py")
+    own = dataclasses.replace(rig, drive_modules=files)
+    for file in files:
+        file.write_text("x = 1\n")
+    made = make_manifest(own, layout_of_rig(rig), servo)
+    assert [kept["file"] for kept in made["drive_modules"]] == [str(f.resolve()) for f in files]
+    assert {kept["text"] for kept in made["drive_modules"]} == {"x = 1\n"}
+    assert {kept["sha256"] for kept in made["drive_modules"]} == {file_hash(files[0])}
+    base = made["fingerprints"]
+    for file in files:
+        file.write_text("x = 2\n")
+        other = fingerprints(own, servo)
+        assert {name for name in base if base[name] != other[name]} == {"driver"}
+        base = other
+
+
 def test_files_that_are_not_there_have_no_hash(rig):
     rig.path.unlink()
     made = make_manifest(rig, layout_of_rig(rig), task_and_servo()[1])

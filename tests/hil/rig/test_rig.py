@@ -7,9 +7,10 @@ import json
 import math
 import pickle
 import re
+import sys
 import tempfile
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import MISSING, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,12 +20,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import hil.emulator
 from concur.errors import DescriptionError
 from concur.formats import Task, load_task
+from hil.drives import _registry, drive_kinds
 from hil.drives.mit_models import MIT_MODELS, mit_ranges
 from hil.errors import ArmError, BusLoadError, RigFileError
 from hil.rig import Axis, Policy, Rig, _schema, load_rig
 from hil.rig import _rig as rig_module
+from tests.hil._acme import ACME, forgotten
 
 ROOT = Path(__file__).parents[3]
 EXAMPLES = ROOT / "examples"
@@ -234,6 +238,95 @@ def test_a_registered_kind_of_drive_is_accepted(
     assert load_rig(saved(table, tmp_path)).axes[0].drive == "acme"
 
 
+# --- files that register kinds of drives ------------------------------------------------------
+
+
+@pytest.fixture
+def kinds() -> Iterator[None]:
+    """Let what is registered here be forgotten afterwards."""
+    with forgotten():
+        yield
+
+
+def acme(folder: Path, *files: str, drive: str = "acme", **texts: str) -> Path:
+    """Write a rig file that names Python files, with these texts, and a drive of this kind."""
+    table = {"drive_modules": list(files)} | whole()
+    for axis in table["axes"]:
+        axis["drive"] = drive
+    for name, text in texts.items():
+        (folder / f"{name}.py").write_text(text, encoding="utf-8")
+    return saved(table, folder)
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_file_registers_a_kind_of_drive_once(tmp_path: Path) -> None:
+    (tmp_path / "copy").mkdir()
+    for folder in (tmp_path, tmp_path, tmp_path / "copy"):
+        rig = load_rig(acme(folder, "acme.py", acme=ACME))
+        assert rig.drive_modules == (folder / "acme.py",)
+        assert rig.axes[0].drive == "acme"
+    assert drive_kinds() == ("cia402", "mit", "acme")
+    assert pickle.loads(pickle.dumps(_registry._KINDS["acme"])) is _registry._KINDS["acme"]
+    assert [path.name for path in tmp_path.glob("**/*.pyc")] == []
+
+
+@pytest.mark.usefixtures("kinds")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("x = 1", r"a Python file that registers a kind .*acme\.py, which registers none"),
+        ("x = = 1", r"can be imported, got SyntaxError: .*line 1"),
+        (ACME + "1 / 0", r"can be imported, got ZeroDivisionError in line 10: division"),
+        (ACME + "raise SystemExit(2)", r"got SystemExit in line 10: 2\. .*__main__"),
+        (ACME.replace('"acme"', '"mit"'), r"got RigFileError in line 8: .*name that is free"),
+        (ACME.replace("AcmeDrive)", "3)"), r"got RigFileError in line 8: .*got 3"),
+        ("\0", r"got SyntaxError"),
+        ("import hil; hil.load_rig(__file__[:-7] + 'rig.toml')", r"reads no rig file while"),
+    ],
+)
+def test_a_file_that_registers_nothing_leaves_nothing_behind(
+    text: str, message: str, tmp_path: Path
+) -> None:
+    known, emulated, modules = drive_kinds(), dict(hil.emulator.KINDS), set(sys.modules)
+    for _ in range(2):
+        with pytest.raises(RigFileError) as caught:
+            load_rig(acme(tmp_path, "acme.py", acme=text))
+        error = caught.value
+        assert re.search(message, str(error)), str(error)
+        assert error.where == f"{tmp_path / 'rig.toml'}, field `drive_modules[0]`"
+        assert error.field == "drive_modules[0]"
+        assert (drive_kinds(), hil.emulator.KINDS) == (known, emulated)
+        assert not [name for name in set(sys.modules) - modules if name.startswith("drive_mod")]
+    assert load_rig(acme(tmp_path, "acme.py", acme=ACME)).axes[0].drive == "acme"
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_file_that_changes_after_its_import_is_told(tmp_path: Path) -> None:
+    load_rig(acme(tmp_path, "acme.py", acme=ACME))
+    with pytest.raises(RigFileError, match=r"that of AcmeDrive.* start Python anew"):
+        load_rig(acme(tmp_path, "acme.py", acme=ACME + "# another"))
+
+
+@pytest.mark.usefixtures("kinds")
+def test_a_kind_that_no_file_registers_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(RigFileError, match=r"\(cia402, mit, acme\), got `zebu`.*`drive_modules`"):
+        load_rig(acme(tmp_path, "acme.py", drive="zebu", acme=ACME))
+
+
+def test_files_of_drives_must_be_there(tmp_path: Path) -> None:
+    (tmp_path / "folder.py").mkdir()
+    for name, message in [
+        ("acne.py", r"a Python file \(.py\), got no file .*Did you mean `acme.py`\?"),
+        ("task.toml", r"a Python file \(.py\), got .*task.toml"),
+        ("folder.py", r"a Python file \(.py\), got .*folder.py"),
+        ("", r"a Python file \(.py\), got"),
+    ]:
+        with pytest.raises(RigFileError, match=message) as caught:
+            load_rig(acme(tmp_path, "acme.py", name, acme=ACME))
+        assert caught.value.field == "drive_modules[1]"
+    assert "acme" not in drive_kinds()
+
+
 def test_a_rig_that_nobody_watches_is_not_for_driving(tmp_path: Path) -> None:
     table = whole()
     table["operator"]["required"] = False
@@ -311,6 +404,8 @@ def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
         ("certificate", False, "text"),
         ("axes", [], "at least one table [[axes]]"),
         ("axes", {}, "at least one table [[axes]]"),
+        ("drive_modules", "acme.py", "a list of names of Python files"),
+        ("drive_modules", [3], "text"),
         ("axes.2.name", None, "text"),
         ("axes.2.drive", None, "text"),
         ("axes.2.node", None, "a whole number from 1 to 2047"),
@@ -347,6 +442,7 @@ def test_a_field_has_its_type_and_range(
     [
         ("robot", "rover_arm", "The task names the robot"),
         ("axis", [], "Write a table [[axes]]"),
+        ("drive_module", ["acme.py"], "Did you mean `drive_modules`?"),
         ("polices", {}, "Did you mean `policies`?"),
         ("bus.bit_rate", 500_000, "Did you mean `bitrate`?"),
         ("loop.rat", 3.0, "Did you mean `rate`?"),

@@ -1,0 +1,162 @@
+"""Python files that a rig file names in `drive_modules`: they make kinds of drives known."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from hashlib import sha256
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from types import ModuleType
+
+from concur.formats._toml import suggest
+from hil.errors import RigFileError
+
+RUNS_NOTHING = 'What it is to run as a program belongs under `if __name__ == "__main__":`.'
+
+_IMPORTED: set[str] = set()
+
+
+def drive_files(names: Iterable[str], rig_file: Path) -> tuple[Path, ...]:
+    """Find the files that `drive_modules` names.
+
+    Parameters
+    ----------
+    names : iterable of str
+        The entries of the field.
+    rig_file : Path
+        The rig file; the names are relative to its folder.
+
+    Returns
+    -------
+    tuple of Path
+        One for each name.
+
+    Raises
+    ------
+    RigFileError
+        If one is missing, or is no Python file.
+    """
+    files = []
+    for place, name in enumerate(names):
+        file = rig_file.parent / name
+        if not (file.suffix == ".py" and file.is_file()):
+            beside = [other.name for other in rig_file.parent.glob("*.py")]
+            raise _fault(
+                rig_file,
+                place,
+                "a Python file (.py)",
+                f"{file}" if file.exists() else f"no file of this name: {file}",
+                suggest(name, beside, "Name it relative to the folder of this file."),
+            )
+        files.append(file)
+    return tuple(files)
+
+
+def import_drives(files: Iterable[Path], rig_file: Path) -> None:
+    """Import the files that register drives, each once in a process as long as it is unchanged.
+
+    What a file has registered is taken back if it cannot be imported to its end.
+
+    Parameters
+    ----------
+    files : iterable of Path
+        As of `drive_files`.
+    rig_file : Path
+        The rig file, for errors.
+
+    Raises
+    ------
+    RigFileError
+        If one cannot be read, raises on import, or registers no kind of drive.
+    """
+    for place, file in enumerate(files):
+        _import(file, rig_file, place)
+
+
+def _import(file: Path, rig_file: Path, place: int) -> None:
+    # Only here: drives bring their protocols' libraries.
+    from hil.drives._registry import registering
+
+    try:
+        source = file.read_bytes()
+    except OSError as error:
+        raise _fault(
+            rig_file, place, "a readable file", f"`{error.strerror}`", "Check the permissions."
+        ) from None
+    # Named after what stands in it: the same drives are the same module, wherever they are.
+    name = f"drive_module_{sha256(source).hexdigest()[:16]}"
+    if name in _IMPORTED:
+        return
+    if name in sys.modules:
+        raise _fault(
+            rig_file,
+            place,
+            "a file that reads no rig file while it is imported",
+            f"{file}, which reads this one",
+            RUNS_NOTHING,
+        )
+    spec = spec_from_file_location(name, file)
+    assert spec is not None  # of a file that ends in .py
+    module = module_from_spec(spec)
+    with _all_or_nothing(module), registering() as kinds:
+        try:
+            # No byte code is kept beside the file: that could be older than what was read.
+            exec(compile(source, file, "exec", dont_inherit=True), vars(module))
+        except (Exception, SystemExit) as error:
+            raise _fault(
+                rig_file,
+                place,
+                "a Python file that can be imported",
+                f"{type(error).__name__}{_line(error, file)}: {error}",
+                f"Correct it. {RUNS_NOTHING} If it was imported before it was changed, start "
+                "Python anew.",
+            ) from error
+        if not kinds:
+            raise _fault(
+                rig_file,
+                place,
+                "a Python file that registers a kind of drive",
+                f"{file}, which registers none",
+                "Call `hil.register_drive` in it, or remove it from the list.",
+            )
+    _IMPORTED.add(name)
+
+
+@contextmanager
+def _all_or_nothing(module: ModuleType) -> Iterator[None]:
+    """Forget a module, and the drives that it emulates, if it cannot be imported to its end."""
+    from hil.emulator import KINDS  # only here: it brings the whole emulator
+
+    before = dict(KINDS)
+    sys.modules[module.__name__] = module
+    try:
+        yield
+    except BaseException:
+        sys.modules.pop(module.__name__, None)
+        KINDS.clear()
+        KINDS.update(before)
+        raise
+
+
+def _line(error: BaseException, file: Path) -> str:
+    """Where in a file an error came up."""
+    if isinstance(error, SyntaxError):
+        return ""  # says so itself
+    lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
+    return f" in line {lines[-1]}" if lines else ""
+
+
+def _fault(rig_file: Path, place: int, expected: str, came: str, cure: str) -> RigFileError:
+    field = f"drive_modules[{place}]"
+    return RigFileError(
+        f"{rig_file}, field `{field}`",
+        expected=expected,
+        came=came,
+        cure=cure,
+        file=str(rig_file),
+        table="",
+        field=field,
+    )

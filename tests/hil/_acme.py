@@ -1,0 +1,34 @@
+"""A file that registers a kind of drive of one's own, and what it leaves behind taken back."""
+
+import sys
+from contextlib import contextmanager
+
+import hil.emulator
+from hil.drives import _registry
+from hil.rig import _modules
+
+ACME = """
+from hil.drives import Cia402Drive, register_drive
+from hil.emulator import KINDS, EmulatedCia402
+
+class AcmeDrive(Cia402Drive):
+    ...
+
+register_drive("acme", AcmeDrive)
+KINDS["acme"] = EmulatedCia402
+"""
+
+
+@contextmanager
+def forgotten():
+    """Forget afterwards what files of drives have registered."""
+    kept = _registry._KINDS, hil.emulator.KINDS, _modules._IMPORTED
+    before = [kind.copy() for kind in kept]
+    try:
+        yield
+    finally:
+        for name in _modules._IMPORTED - before[2]:
+            del sys.modules[name]
+        for kind, old in zip(kept, before, strict=True):
+            kind.clear()
+            kind.update(old)
