@@ -24,6 +24,7 @@ from hil.bus import may_have_drives
 from hil.emulator._drive import DriveSettings
 from hil.emulator._drive_process import OWN_KINDS, DriveJob, run_drive
 from hil.emulator._faults import Fault
+from hil.emulator._lock import BusLock
 from hil.emulator._plant_process import PlantJob, run_plant
 from hil.emulator._shared import DRIVE, Block, plant_block
 from hil.emulator._world import check_axis, emulated_drive, scheduled_faults
@@ -159,7 +160,8 @@ class EmulatorProcesses:
     Raises
     ------
     RigError
-        If the bus is one that joins no processes, or a process does not start.
+        If the bus is one that joins no processes, another rig is emulated on it, or a process
+        does not start.
 
     Examples
     --------
@@ -216,12 +218,14 @@ class EmulatorProcesses:
         self._processes: list[SpawnProcess] = []
         self._orders: list[Connection] = []
         self._control: socket.socket | None = None
+        self._lock = BusLock(rig.bus)
         self._spent = [0.0] * (1 + len(rig.axes))
         self.start = math.nan
 
     # -- beginning and end ---------------------------------------------------------------------
 
     def __enter__(self) -> EmulatorProcesses:
+        self._lock.take()
         try:
             self._launch()
             self._listen()
@@ -341,6 +345,7 @@ class EmulatorProcesses:
         if self._control is not None:
             self._control.close()
             self._control = None
+        self._lock.release()
 
     # -- commands ------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ from hil.bus import open_bus
 from hil.clock import MonotonicClock
 from hil.drives import Finding, Wanted, make_drives
 from hil.emulator import DriveSettings, EmulatorProcesses, Fault, command_fault, run_emulator
-from hil.errors import RigError
+from hil.errors import BusError, RigError
 from hil.rig import BusSettings, EmulatorSettings, load_rig
 from tests.hil._acme import ACME, forgotten
 from tests.hil._records import ROOT
@@ -175,6 +175,17 @@ def test_it_runs_until_told_to_stop_and_says_how_it_goes():
     assert len(lines) == 2
     assert "enabled 0/5" in lines[1]
     assert "late steps" in lines[1]
+
+
+def test_a_second_emulated_rig_on_the_bus_is_refused():
+    own = rig()
+    with EmulatorProcesses(own):
+        second = EmulatorProcesses(own)
+        with pytest.raises(BusError, match=rf"no other emulated rig.*process {os.getpid()}"):
+            second.__enter__()
+        assert second.pids == []
+    with EmulatorProcesses(own) as again:  # the bus is free again
+        assert again.alive
 
 
 def test_what_cannot_start_is_refused():

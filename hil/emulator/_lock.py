@@ -1,0 +1,74 @@
+"""One emulated rig on a bus of this machine: two would answer each other's controllers."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hil.errors import BusError
+
+if TYPE_CHECKING:
+    from hil.rig import BusSettings
+
+fcntl: Any = None  # not on Windows: there nobody is refused
+with suppress(ImportError):
+    fcntl = import_module("fcntl")
+
+
+class BusLock:
+    """A lock that the operating system gives back when its holder dies.
+
+    Parameters
+    ----------
+    bus : BusSettings
+        The bus.
+    """
+
+    def __init__(self, bus: BusSettings) -> None:
+        self._bus = bus
+        words = f"{bus.interface} {bus.channel} {bus.options.get('port', '')}"
+        name = hashlib.sha256(words.encode()).hexdigest()[:16]
+        self._path = Path(tempfile.gettempdir()) / f"concur-emulated-{name}"
+        self._file: int | None = None
+
+    def take(self) -> None:
+        """Take the bus.
+
+        Raises
+        ------
+        BusError
+            If another rig is emulated on it.
+        """
+        if fcntl is None:
+            return
+        try:
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return  # of another person: then the buses meet, and the loop will say so
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._file, 20, 0).decode("ascii", "replace").strip()
+            os.close(self._file)
+            self._file = None
+            raise BusError(
+                f"bus `{self._bus.interface}`, channel `{self._bus.channel}`",
+                expected="no other emulated rig on it",
+                came=f"one of process {holder or 'unknown'}",
+                cure="End it, or give one of the rigs another `port` in `options` of `[bus]`.",
+            ) from error
+        os.ftruncate(self._file, 0)
+        os.pwrite(self._file, str(os.getpid()).encode("ascii"), 0)
+
+    def release(self) -> None:
+        """Give the bus back."""
+        if self._file is not None:
+            with suppress(OSError):
+                os.ftruncate(self._file, 0)
+            os.close(self._file)
+            self._file = None
