@@ -25,6 +25,8 @@ RIGS = {
 }
 LENGTH = 20.0
 """Length of each run, s."""
+RUNS = 3
+"""Runs of each rig; the one with the least computing is shown, as other timings are."""
 
 STAGES = {
     "_estimate": "state",
@@ -129,12 +131,12 @@ def rig_table() -> str:
     """Table of all example rigs."""
     head = (
         "| rig | cycles | late | lost | lateness: median, 99.9 % | compute: median, 99.9 % "
-        "| of the period | state | tick | guard | record | transfer |"
+        "| of the period | state | tick | guard | record | transfer | compute, caches warm |"
     )
-    lines = [head, "| --- |" + " ---: |" * 11]
+    lines = [head, "| --- |" + " ---: |" * 12]
     for name, path in RIGS.items():
         progress(f"rig, {name}")
-        row = run_rig(path)
+        row = min((run_rig(path) for _ in range(RUNS)), key=lambda row: row.share)
         quality = row.outcome.quality
         if not row.outcome.done:
             raise RuntimeError(f"{name}: {row.outcome.reason.name}; measure on a quiet machine")
@@ -148,14 +150,17 @@ def rig_table() -> str:
             f"{row.share:.1%}",
             *(_median(row.stages[stage]) for stage in ("state", "tick", "guard", "record")),
             _median(quality.transfer),
+            _median(run_rig(path, 0.5 * LENGTH, emulated=False).outcome.quality.compute),
         ]
         lines.append("| " + " | ".join(parts) + " |")
     words = (
-        f"Runs of {LENGTH:g} s in real time, drives in processes of their own on a multicast bus "
-        "of this machine, the rovers at 250 Hz, the free-flyer at 200 Hz. *Compute* is all that "
-        "the controller does in a cycle but for waiting and for *transfer*, the time in python-can "
-        "for sending and receiving; *tick* includes the tracking error, *guard* the policies. In "
-        "microseconds."
+        f"The best of {RUNS} runs of {LENGTH:g} s in real time, drives in processes of their own "
+        "on a multicast bus of this machine, the rovers at 250 Hz, the free-flyer at 200 Hz. "
+        "*Compute* is all that the controller does in a cycle but for waiting and for *transfer*, "
+        "the time in python-can for sending and receiving; *tick* includes the tracking error, "
+        "*guard* the policies. In microseconds. After waiting for some milliseconds all code is "
+        "cold, on a shared host more than elsewhere; the last column is of cycles in simulated "
+        "time, one straight after the other."
     )
     return "\n".join([words, "", *lines])
 
