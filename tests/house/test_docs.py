@@ -51,11 +51,10 @@ def public_names(module):
 
 
 def packages():
-    """The roots and their public subpackages."""
-    found = []
-    for root in (concur, hil):
-        found.append(root)
-        for entry in pkgutil.iter_modules(root.__path__, f"{root.__name__}."):
+    """The roots and all that is public below them."""
+    found = [concur, hil]
+    for package in found:  # grows meanwhile
+        for entry in pkgutil.iter_modules(getattr(package, "__path__", ()), f"{package.__name__}."):
             if not entry.name.rpartition(".")[2].startswith("_"):
                 found.append(importlib.import_module(entry.name))
     return found
