@@ -58,6 +58,8 @@ def velocity_delay(bandwidth: float, period: float) -> float:
     bandwidth : float
         Of the observer, Hz.
     period : float
+        Of the reports, s.
+    period : float
         Time between reports, s.
 
     Returns
@@ -119,9 +121,11 @@ class Observer:
         "_axis",
         "_fastest",
         "_last",
+        "_period",
         "_rate",
         "_reported",
         "_slack",
+        "_stamp",
         "_watch",
         "implausible",
         "refused",
@@ -132,8 +136,8 @@ class Observer:
         "x",
     )
 
-    def __init__(self, axis: Axis, bandwidth: float) -> None:
-        self._axis = axis
+    def __init__(self, axis: Axis, bandwidth: float, period: float = math.inf) -> None:
+        self._axis, self._period = axis, period
         self._rate = 2.0 * math.pi * bandwidth
         self._fastest = axis.speed_limit
         self._slack = SLACK * encoder_step(axis)
@@ -144,7 +148,8 @@ class Observer:
         """Forget all states; counters stay."""
         self.x, self.w, self.t = math.nan, 0.0, -math.inf
         self.refused, self.stuck = 0, False
-        self._last = math.nan  # position of the last report that was taken,
+        self._stamp = -math.inf  # instant that came with the last report that was taken,
+        self._last = math.nan  # its position,
         self._reported = math.nan  # and the velocity in it
         self._watch = Watch(encoder_step(self._axis), self._axis.torque_limit)
 
@@ -176,12 +181,17 @@ class Observer:
         dt = t - self.t
         if dt == math.inf:
             self.x, self.t, self._last, self._reported = y, t, y, speed
+            self._stamp = t
             self.w = speed if speed == speed else 0.0
             self._watch.look(y, self.w, known, effort, asked, t, 0.0)
             return True
         if dt <= 0.0:
             self.repeated += 1
             return False
+        stamp = t
+        if t - self._stamp > 1.5 * self._period:
+            t = self._sampled(y, t)
+            dt = t - self.t
         rate, gained = self._rate, speed - self._reported
         if gained == gained:
             rate *= SHARE
@@ -196,8 +206,21 @@ class Observer:
         self.x = ahead + (1.0 + theta) * left * rest
         self.w += gained + left * left * rest / dt
         self.t, self._last, self._reported, self.refused = t, y, speed, 0
+        self._stamp = stamp
         self.stuck = self._watch.look(y, self.w, known, effort, asked, t, dt)
         return not self.stuck
+
+    def _sampled(self, y: float, t: float) -> float:
+        """When a report that follows a gap was sampled: it may have waited through all of it.
+
+        An axis that has gone less far than it should have by then was seen earlier.
+        """
+        dt = t - self.t
+        way = self.w * dt
+        share = (y - self.x) / way if abs(way) > self._slack else 1.0
+        if not 0.0 < share < 1.0:
+            return t
+        return self.t + max(share * dt, min(0.5 * self._period, dt))
 
     def _refuse(self) -> bool:
         self.implausible += 1
@@ -219,6 +242,9 @@ class Differentiator:
         Time from a sample to the instant that its report is stamped with, s.
     use_reported : bool
         Whether velocities that drives report are used.
+    period : float
+        Of the reports, s: one that comes after more than one and a half may have been sampled
+        earlier than its instant says.
 
     Attributes
     ----------
@@ -249,10 +275,11 @@ class Differentiator:
         bandwidth: float,
         latency: float = 0.0,
         use_reported: bool = True,
+        period: float = math.inf,
     ) -> None:
         n = self.size = len(axes)
         self.use_reported, self.latency = use_reported, latency
-        self._observers = [Observer(axis, bandwidth) for axis in axes]
+        self._observers = [Observer(axis, bandwidth, period) for axis in axes]
         self.position = np.full(n, np.nan)
         self.velocity = np.zeros(n)
         self.age = np.full(n, np.inf)

@@ -129,7 +129,9 @@ class Estimator:
         gives = "" if self._pose is None else self._pose.gives
         self._graphs = make_graphs(model, self._places, servo.measured, gives)
         self.compiled = compiled and self._graphs.compile()
-        self._joints = Differentiator(rig.axes, settings.bandwidth, settings.latency, use_reported)
+        self._joints = Differentiator(
+            rig.axes, settings.bandwidth, settings.latency, use_reported, rig.loop.period
+        )
         self.velocity_delay = velocity_delay(settings.bandwidth, rig.loop.period)
 
         joints, step = self._joints, self._graphs.step

@@ -13,6 +13,7 @@ from hil.state._differentiation import (
     HORIZON,
     PATIENCE,
     Differentiator,
+    Observer,
     encoder_step,
     velocity_delay,
 )
@@ -466,3 +467,36 @@ def test_smallest_steps():
     ranges = {"position": (-10.0, 10.0)}
     assert encoder_step(axis("a", counts=0, ranges=ranges)) == pytest.approx(20.0 / 65535.0)
     assert 0.0 < encoder_step(axis("a", counts=0, gear=2.0)) < 1e-3
+
+
+@pytest.mark.parametrize("speed", [3.0, -3.0, 0.0])
+def test_reports_that_waited_through_a_stall_are_no_leap(speed):
+    """The first report after a stall is as old as the stall, and stamped as if it were new."""
+    observer = Observer(axis("wheel", speed_limit=10.0), 25.0, PERIOD)
+    step = 2.0 * np.pi / COUNTS
+
+    def take(t, stamp):
+        y = step * round(speed * t / step)
+        return observer.take(y, np.nan, stamp, 0.0, np.nan, np.nan)
+
+    for k in range(200):
+        assert take(k * PERIOD, k * PERIOD)
+    end, stall = 199 * PERIOD, 5 * PERIOD
+    assert take(end + PERIOD, end + stall)  # it waited
+    for k in range(1, 20):
+        assert take(end + stall + k * PERIOD, end + stall + k * PERIOD - 0.5e-3)
+        assert abs(observer.w - speed) < 0.6  # of 3 rad/s; the encoder alone makes 0.3
+        assert abs(observer.x - speed * observer.t) < 0.02
+    assert observer.implausible == observer.repeated == 0
+
+
+def test_an_axis_that_stops_in_a_gap_is_seen_to_stop():
+    observer = Observer(axis("wheel", speed_limit=10.0), 25.0, PERIOD)
+    for k in range(200):
+        observer.take(3.0 * k * PERIOD, np.nan, k * PERIOD, 0.0, np.nan, np.nan)
+    stopped, t = 3.0 * 201 * PERIOD, 199 * PERIOD
+    for k in range(5, 40):  # braked without anyone knowing of it
+        observer.take(stopped, np.nan, t + k * PERIOD, None, np.nan, np.nan)
+    assert abs(observer.w) < 0.05
+    assert abs(observer.x - stopped) < 1e-3
+    assert observer.t == t + 39 * PERIOD
