@@ -40,6 +40,9 @@ Of positions and velocities as MIT drives round them, this leaves less noise tha
 SLACK = 4.0
 """Encoder steps by which a report may miss its prediction on top of what speed allows."""
 
+LONGEST_WAIT = 8.0
+"""Periods after which a report is not taken for one that waited: the clock may have jumped."""
+
 PATIENCE = 3
 """Implausible reports in a row after which an axis counts as lost."""
 
@@ -189,7 +192,7 @@ class Observer:
             self.repeated += 1
             return False
         stamp = t
-        if t - self._stamp > 1.5 * self._period:
+        if 1.5 * self._period < t - self._stamp < LONGEST_WAIT * self._period:
             t = self._sampled(y, t)
             dt = t - self.t
         rate, gained = self._rate, speed - self._reported
