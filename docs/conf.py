@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import metadata
+from concur._version import __version__
 
 project = "concur"
 author = "The concur developers"
 copyright = "2026, The concur developers"
-release = metadata.version("concur")
+release = __version__
 extensions = ["myst_parser", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.mathjax"]
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 3

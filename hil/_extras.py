@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
+from concur._version import install_command
 from hil.errors import RigError
 
 NEEDED = ("can", "canopen", "zmq", "msgpack", "viser", "mcap")
@@ -24,5 +25,5 @@ def require_extra() -> None:
             "concur-rig",
             expected="the libraries of the extra `rig`",
             came=f"an installation without {', '.join(missing)}",
-            cure="Run `pip install concur[rig]`.",
+            cure=f"Run `{install_command('rig')}`.",
         )

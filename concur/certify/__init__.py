@@ -4,7 +4,7 @@ A certificate is a theorem about the error dynamics of the very law that runs: w
 motion from the stated region decays at the stated rate. It says PROVED, REFUTED or UNDECIDED,
 and never the first without a proof. The constants of the thesis and the verification of stored
 proofs work without the extra; the search for tighter rates needs ``pip install
-"concur[certify]"``.
+"concur-control[certify]"``.
 """
 
 from concur.certify._certificate import Certificate, ChannelCertificate, certify

@@ -22,6 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur._version import __version__
 from concur.certify._bounds import (
     Rational,
     float_above,
@@ -71,7 +72,7 @@ _LARGE_OVERSHOOT = 50.0
 _POSE_COST = 20
 """Boxes of rotations that take as long as one of poses without isotropic gains."""
 
-_PROGRAMS = ("concur", "numpy", "casadi", "cvxpy", "clarabel", "python-flint")
+_PROGRAMS = ("numpy", "casadi", "cvxpy", "clarabel", "python-flint")
 
 _NAMES: dict[type[OutputGroup], str] = {
     Angle: "SO2",
@@ -769,7 +770,7 @@ def _stored(part: ChannelCertificate) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "concur": __version__}
     for name in _PROGRAMS:
         try:
             found[name] = version(name)

@@ -18,6 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur._version import install_command
 from concur.errors import ConcurError, OutputError, ShapeError
 
 Ball = Any
@@ -50,7 +51,7 @@ def flint() -> ModuleType:
             "certificates",
             expected="python-flint, which does the interval arithmetic",
             came="an environment without it",
-            cure='Install the extra: pip install "concur[certify]".',
+            cure=f"Install the extra: {install_command('certify')}.",
         ) from None
     return module
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from concur._version import install_command
 from concur.certify._channels import Channel
 from concur.certify._family import Family
 from concur.certify._reduction import Reduction, reduce_domain
@@ -395,6 +396,6 @@ def load_cvxpy() -> ModuleType:
             "certificates",
             expected="cvxpy with the solver Clarabel, which solve matrix inequalities",
             came="an environment without them",
-            cure='Install the extra: pip install "concur[certify]".',
+            cure=f"Install the extra: {install_command('certify')}.",
         )
     return import_module("cvxpy")

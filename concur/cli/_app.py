@@ -6,13 +6,13 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, TextIO
 
 import typer
 from rich.console import Console
 
+from concur._version import __version__
 from concur.cli._certify import certify_task
 from concur.cli._check import check_robot
 from concur.cli._export import export_task
@@ -33,7 +33,7 @@ STATUS = "Exit status: 0 yes, 1 no, 2 bad input."
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"concur {version('concur')}")
+        typer.echo(f"concur {__version__}")
         raise typer.Exit
 
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import casadi as ca
 
 from concur.codegen._c_programme import fill_holes
+from concur.codegen._sources import START
 from concur.errors import ConcurError
 
 PRECISIONS = ("double", "single")
@@ -21,7 +22,6 @@ PRECISIONS = ("double", "single")
 
 _REAL = {"double": "double", "single": "float"}
 _TINY, _HUGE = 2.0**-126, 3.4028234663852886e38  # normal numbers of single precision
-_END_OF_HEAD = re.compile(r"^CASADI_SYMBOL_EXPORT int \w+_real_size\(void\).*\n", re.MULTILINE)
 _CONSTANT = re.compile(r"^static const \w+ (casadi_\w+)\[\d+\] =[^;]*;\n", re.MULTILINE)
 _SIGNATURE = re.compile(
     r"^(static int \w+)\(const casadi_real\*\* arg, casadi_real\*\* res, "
@@ -122,12 +122,12 @@ def c_text(function: ca.Function, precision: str) -> CText:
     generator = ca.CodeGenerator("law.c", {"with_header": False})
     generator.add(named)
     text = generator.dump()
-    head = _END_OF_HEAD.search(text)
+    head = START.search(text)
     end = text.find("CASADI_SYMBOL_EXPORT int law(")
-    if head is None or end < 0:
+    if head is None or end < head.start():
         raise _unknown("a text of another form")
     runtime = {found["name"]: found[0] for found in _RUNTIME.finditer(text[: head.start()])}
-    text = text[head.end() : end]
+    text = text[head.start() : end]
     for constant in list(_CONSTANT.finditer(text)):
         if len(re.findall(rf"\b{constant[1]}\b", text)) == 1:
             text = text.replace(constant[0], "")

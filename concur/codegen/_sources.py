@@ -26,6 +26,12 @@ FILE = 12_000
 LONG = 60_000
 """Assignments above which compile time is worth more than the last of speed."""
 
+START = re.compile(r"^(?:static const casadi_|/\* \w+:\(|static int casadi_f\d)", re.MULTILINE)
+"""Where the support of generated C ends: the first constant, or the comment before a function.
+
+What else CasADi writes between the two depends on its version.
+"""
+
 _BLOCK = re.compile(
     r"^static int (?P<name>\w+)\(const casadi_real\*\* arg, casadi_real\*\* res, "
     r"casadi_int\* iw, casadi_real\* w, int mem\) \{\n(?P<body>.*?)\n  return 0;\n\}\n",
@@ -45,7 +51,6 @@ _MEMORY = re.compile(
     re.MULTILINE,
 )
 _SOLVE = re.compile(r"^(  casadi_daqp_solve\(d,)", re.MULTILINE)
-_ENTRIES = "/* Configuration this file was compiled with */"
 _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
 
 
@@ -106,7 +111,8 @@ def sources(functions: Sequence[ca.Function]) -> Sources:
             whole, of_block = _cut(match["name"], lines)
             main = main[: match.start()] + whole + main[match.end() :]
             parts = of_block + parts
-    head = text[: text.index(_ENTRIES)] if parts else ""
+    start = START.search(text)
+    head = text[: start.start()] if parts and start else ""
     files, size = [main], FILE
     for part in parts:
         if size >= FILE:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur._version import __version__
 from concur.codegen import DRIFT, as_floats, instructions
 from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_text import real_type
@@ -178,7 +178,7 @@ def exported(
 def _facts(servo: Servo, function: ca.Function) -> dict[str, Any]:
     limits = servo.torque_limits
     return {
-        "concur": version("concur"),
+        "concur": __version__,
         "casadi": ca.__version__,
         "robot": servo.name,
         "reduction": servo.model.kind,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from concur._version import __version__
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction, ReducedModel
@@ -177,7 +177,7 @@ class Motion:
             "momentum": MOMENTUM_COLUMNS,
         }
         known = {
-            "concur_version": version("concur"),
+            "concur_version": __version__,
             "robot": robot.name,
             "bodies": [body.name for body in robot.bodies],
             "reduction": model.kind,

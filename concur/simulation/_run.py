@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from importlib.metadata import version
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from concur._version import __version__
 from concur.control import MomentumMismatch, Servo
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction, StagedReduction
@@ -315,7 +315,7 @@ class Run:
     def _facts(self) -> dict[str, Any]:
         servo = self.servo
         return {
-            "concur_version": version("concur"),
+            "concur_version": __version__,
             "robot": servo.model.robot.name,
             "plant": self.robot.name,
             "plant_differences": ", ".join(self.plant_differences),

@@ -6,12 +6,12 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from concur._version import __version__
 from concur.codegen import CompilerWarning
 from concur.errors import ConcurError
 
@@ -51,7 +51,7 @@ FaultOption = Annotated[
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"concur {version('concur')}")
+        typer.echo(f"concur {__version__}")
         raise typer.Exit
 
 

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from concur._version import __version__
 from concur.codegen import fingerprint
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns
 from hil.errors import RecordError
@@ -39,7 +40,6 @@ __all__ = [
 FORMAT = "concur rig record"
 VERSION = 1
 PACKAGES = (
-    "concur",
     "numpy",
     "casadi",
     "scipy",
@@ -342,7 +342,7 @@ def _text(path: Path) -> str | None:
 
 
 def _packages() -> dict[str, str]:
-    found = {}
+    found = {"concur": __version__}
     for name in PACKAGES:
         try:
             found[name] = version(name)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from concur._version import install_command
 from hil.errors import RecordError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ def write_mcap(record: Record, path: str | PathLike[str]) -> Path:
             "export to MCAP",
             expected="the package `mcap`",
             came="a Python without it",
-            cure='Install it with `pip install "concur[rig]"`.',
+            cure=f"Install it with `{install_command('rig')}`.",
         ) from error
     target = Path(path)
     topics = _topics(record)

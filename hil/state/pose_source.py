@@ -39,6 +39,7 @@ from typing import Any, Protocol
 
 import msgpack
 
+from concur._version import install_command
 from hil.errors import RigError
 from hil.rig import PoseSettings
 
@@ -411,7 +412,7 @@ def _zmq() -> Any:
             'pose source, kind "zmq"',
             expected="the package `pyzmq`",
             came="none",
-            cure='Install it with `pip install "concur[rig]"`, or use kind = "udp".',
+            cure=f'Install it with `{install_command("rig")}`, or use kind = "udp".',
         ) from error
     return zmq
 

@@ -3,7 +3,6 @@
 import html
 import json
 import re
-from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from concur._version import __version__
 from concur.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -108,7 +108,7 @@ def assert_described(file):
         "plant_file": "",
     }
     assert file.attrs["dt"] == 0.001
-    assert file.attrs["concur_version"] == version("concur")
+    assert file.attrs["concur_version"] == __version__
     assert file.attrs["tolerance_settling_time"] == 12.0
     assert file.attrs["tolerance_final_error"] == 1e-6
 
@@ -313,7 +313,7 @@ def test_files_of_the_wrong_kind_are_told_apart(tmp_path):
 
 
 def test_version():
-    assert run("--version").output == f"concur {version('concur')}\n"
+    assert run("--version").output == f"concur {__version__}\n"
 
 
 def test_check_suggests_a_shipped_robot():

@@ -70,7 +70,7 @@ except hil.errors.RigError as error:
     print(error)
 """
     done = run(sys.executable, "-c", MISSING + program)
-    assert "pip install concur[rig]" in done.stdout, done.stderr
+    assert 'pip install "concur-control[rig]"' in done.stdout, done.stderr
     assert "without can, canopen, zmq, msgpack" in done.stdout
 
 
@@ -84,4 +84,4 @@ def test_command_of_the_rig_without_its_extra():
     assert done.stdout == ""
     assert done.stderr.count("\n") == 1
     assert "extra `rig`" in done.stderr
-    assert "pip install concur[rig]" in done.stderr
+    assert 'pip install "concur-control[rig]"' in done.stderr

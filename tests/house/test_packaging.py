@@ -6,14 +6,16 @@ import sys
 import sysconfig
 import tomllib
 import zipfile
-from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
+from concur._version import DISTRIBUTION, __version__, install_command
+
 ROOT = Path(__file__).parents[2]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 PROJECT = tomllib.loads(PYPROJECT)["project"]
+TOOLS = {"test", "docs", "all"}  # extras of those who work on the package
 REQUIREMENTS = [
     *PROJECT["dependencies"],
     *(r for extra in PROJECT["optional-dependencies"].values() for r in extra),
@@ -31,7 +33,8 @@ def script(name):
 def test_version_is_the_newest_in_the_changelog():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)[0]
-    assert version("concur") == PROJECT["version"] == newest
+    assert PROJECT["dynamic"] == ["version"]
+    assert __version__ == newest
 
 
 @pytest.mark.parametrize("name", PROJECT["scripts"])
@@ -71,7 +74,32 @@ def test_wheel_holds_every_file_of_the_packages(tmp_path):
     assert files, "no files found beside the tests"
     assert not files - packed, f"not in the wheel: {sorted(files - packed)}"
     top = {name.split("/")[0] for name in packed}
-    assert top == {"concur", "hil", f"concur-{PROJECT['version']}.dist-info"}
+    assert top == {"concur", "hil", f"concur_control-{__version__}.dist-info"}
+
+
+def test_no_text_sends_a_user_to_the_other_project():
+    """On the index of packages `concur` is another project."""
+    assert PROJECT["name"] == DISTRIBUTION == "concur-control"
+    files = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "pyproject.toml"]
+    files += [path for folder in ("concur", "hil") for path in (ROOT / folder).rglob("*.py")]
+    wrong = re.compile(r"""install\s+(?:-\S+\s+)*["']?concur(?!-control)\b""")
+    found = [
+        f"{path.relative_to(ROOT)}: {match[0]}"
+        for path in files
+        for match in wrong.finditer(path.read_text(encoding="utf-8"))
+    ]
+    assert not found
+    assert install_command("rig") == 'pip install "concur-control[rig]"'
+
+
+@pytest.mark.parametrize("extra", sorted({*PROJECT["optional-dependencies"]} - TOOLS))
+def test_an_extra_brings_what_the_packages_use(extra):
+    modules = {"python-can": "can", "pyzmq": "zmq", "python-flint": "flint"}
+    files = (path for folder in ("concur", "hil") for path in (ROOT / folder).rglob("*.py"))
+    source = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    for requirement in PROJECT["optional-dependencies"][extra]:
+        name = re.match(r"[\w-]+", requirement)[0]
+        assert re.search(rf"\b{modules.get(name, name)}\b", source), f"{name} is used by nothing"
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS)

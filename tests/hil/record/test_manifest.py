@@ -4,12 +4,12 @@ import dataclasses
 import hashlib
 import json
 import math
-from importlib.metadata import version
 
 import numpy as np
 import pytest
 
 import concur as cc
+from concur._version import __version__
 from concur.codegen import fingerprint
 from hil.clock import SteppedClock
 from hil.errors import RecordError
@@ -48,7 +48,7 @@ def test_it_tells_what_was_run(manifest, rig):
     assert manifest["task"]["text"] == rig.task.path.read_text()
     assert manifest["fingerprints"]["law"] == fingerprint("tick", task_and_servo()[1])
     assert (manifest["mode"], manifest["ring"], manifest["certificate"]) == ("shadow", "r", None)
-    assert manifest["packages"]["concur"] == version("concur")
+    assert manifest["packages"]["concur"] == __version__
     assert {"numpy", "casadi", "python-can"} <= set(manifest["packages"])
     assert all(manifest["machine"].values())
     assert "end" not in manifest
