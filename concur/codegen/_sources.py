@@ -51,6 +51,7 @@ _MEMORY = re.compile(
     re.MULTILINE,
 )
 _SOLVE = re.compile(r"^(  casadi_daqp_solve\(d,)", re.MULTILINE)
+_FIRST = re.compile(rf"^CASADI_SYMBOL_EXPORT |{START.pattern}", re.MULTILINE)
 _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
 
 
@@ -111,8 +112,8 @@ def sources(functions: Sequence[ca.Function]) -> Sources:
             whole, of_block = _cut(match["name"], lines)
             main = main[: match.start()] + whole + main[match.end() :]
             parts = of_block + parts
-    start = START.search(text)
-    head = text[: start.start()] if parts and start else ""
+    first = _FIRST.search(text)
+    head = text[: first.start()] if parts and first else ""
     files, size = [main], FILE
     for part in parts:
         if size >= FILE:
