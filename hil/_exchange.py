@@ -175,6 +175,27 @@ class Exchange:
         self._counts = counts
         return lost
 
+    def outdated(self, now: float, largest: float) -> bool:
+        """Whether a report has become too old since `count`; `ages` are those of `now` then.
+
+        Parameters
+        ----------
+        now : float
+            The present, s of the loop's clock.
+        largest : float
+            Age above which a report is too old, s.
+
+        Returns
+        -------
+        bool
+            False, and `ages` unchanged, as long as all reports are fresh enough.
+        """
+        times = self.feedback.time.tolist()
+        if all(now - sampled <= largest for sampled in times):
+            return False
+        self.ages[:] = [now - sampled for sampled in times]
+        return True
+
     def send(self, wanted: Wanted, torque: np.ndarray) -> None:
         """Make the frames of all axes, then send them: none before all are made.
 

@@ -13,6 +13,10 @@ SPIN = 200e-6
 """The last part of a wait, s, spent in asking the clock: sleeping wakes too late."""
 STANDSTILL = 1_000_000
 """Readings of the clock in a row that are the same after which it has stopped."""
+ASLEEP = 1e-3
+"""Time that the machine may have slept, s: far below any suspension, far above rounding."""
+
+_BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
@@ -30,6 +34,10 @@ class Clock(Protocol):
         instant : float
             Instant of this clock, s.
         """
+        ...
+
+    def asleep(self) -> float:
+        """Time for which the machine slept and this clock did not run, s, since some instant."""
         ...
 
 
@@ -68,6 +76,21 @@ class MonotonicClock:
             same = same + 1 if now == before else 0
             before = now
 
+    def asleep(self) -> float:
+        """Time for which the machine was suspended since it started, s.
+
+        The difference of CLOCK_BOOTTIME, which runs on, and CLOCK_MONOTONIC, which does not; always
+        0 on systems without the former.
+
+        Returns
+        -------
+        float
+            Never more than the time in truth, even if the process is held up between the readings.
+        """
+        if _BOOTTIME is None:
+            return 0.0
+        return (time.clock_gettime_ns(_BOOTTIME) - time.monotonic_ns()) * 1e-9
+
 
 class SteppedClock:
     """A clock that moves only when someone waits for it, and moves a world along.
@@ -104,3 +127,7 @@ class SteppedClock:
             self._now = instant
         if self.advance is not None:
             self.advance(self._now)
+
+    def asleep(self) -> float:
+        """Time for which the machine slept, s: none."""
+        return 0.0

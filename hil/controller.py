@@ -20,6 +20,7 @@ import numpy as np
 
 from concur.control import Tick, TickStatus
 from hil._exchange import Exchange
+from hil.clock import ASLEEP
 from hil.drives import Wanted
 from hil.errors import ArmError
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
@@ -94,6 +95,9 @@ class Outcome:
         What the operating system gave.
     checks : tuple of AxisCheck
         What the drives said before arming.
+    left : tuple of str
+        What went wrong when the drives were released at the end: one sentence for each drive that
+        is not known to be out of the loop.
     """
 
     mode: Mode
@@ -103,6 +107,7 @@ class Outcome:
     quality: Quality
     granted: Granted
     checks: tuple[AxisCheck, ...] = ()
+    left: tuple[str, ...] = ()
 
     @property
     def done(self) -> bool:
@@ -196,6 +201,7 @@ class Controller:
         self.quality = Quality()
         self.latch = Latch.from_rig(rig)
         self.checks: tuple[AxisCheck, ...] = ()
+        self.left: list[str] = []
         n = len(rig.axes)
         self.limits = Limits.from_rig(rig)
         self.estimator = Estimator(rig, servo)
@@ -220,7 +226,7 @@ class Controller:
         self._addressed = False  # whether anything was asked of the drives
         self._losing = 0  # cycles in a row without a report of some axis, whichever
         self._stops = 0  # stops that the operator had asked for when holding began
-        self._armed = self._elapsed = float("nan")
+        self._armed = self._elapsed = self._asleep = float("nan")
         self._longest = min(axis.watchdog for axis in rig.axes)
         self._missed = 0  # deadlines since the cycle before that had no cycle
         self._delayed = 0  # cycles late or left out since the loop kept up
@@ -243,16 +249,20 @@ class Controller:
         ArmError, DriveError, UnitError
             If the rig may not be armed; no torque has left.
         """
-        rig = self.rig
+        rig, failure = self.rig, None
         with realtime(rig.loop.priority, rig.loop.lock_memory) as granted, self._signals():
             try:
                 self._prepare()
                 self._loop()
-            except BaseException:
+            except BaseException as error:
+                failure = error
                 self.latch.stop(Reason.ERROR)
                 raise
             finally:
                 self._leave()
+                if failure is not None:
+                    for sentence in self.left:
+                        failure.add_note(sentence)
         return Outcome(
             self.mode,
             self.latch.reason,
@@ -261,6 +271,7 @@ class Controller:
             self.quality,
             granted,
             self.checks,
+            tuple(self.left),
         )
 
     def _prepare(self) -> None:
@@ -268,6 +279,7 @@ class Controller:
         self._warm_up()
         if self.operator is not None and self._talks:
             self._await_operator(self.operator)
+        self._asleep = self.clock.asleep()
         if not self._talks:
             return
         self._addressed = True
@@ -352,8 +364,18 @@ class Controller:
             with suppress(Exception):
                 clock.sleep_until(clock.now() + period)
         for drive in self.drives:
-            with suppress(Exception):
+            refused = self.bus.refused
+            try:
                 drive.release(self.bus)
+            except Exception as error:
+                self._note_left(drive, f"{type(error).__name__}: {error}")
+            else:
+                if self.bus.refused > refused:
+                    self._note_left(drive, "the bus did not take all frames")
+
+    def _note_left(self, drive: Drive, why: str) -> None:
+        """Keep why a drive is not known to be out of the loop."""
+        self.left.append(f"axis `{drive.axis.name}` may still be under power: {why}")
 
     # -- one cycle -----------------------------------------------------------------------------
 
@@ -557,6 +579,7 @@ class Controller:
         before = latch.action
         latch.step(start, reason, largest_speed(velocity, ages, limits))
         self._end_holding(self.clock.now())
+        self._check_again()
         action, wanted = latch.action, Wanted.TORQUE
         if action is Action.LAW:
             self._torque[:] = self._passed
@@ -572,6 +595,15 @@ class Controller:
         if wanted is Wanted.READY and self.resets and feedback.fault.any():
             wanted = Wanted.RESET
         self._exchange.send(wanted, self._torque)
+
+    def _check_again(self) -> None:
+        """Stop if the loop, or the machine, was held up after the reports were judged."""
+        if self.clock.asleep() - self._asleep > ASLEEP:
+            self.latch.stop(Reason.CLOCK)
+        if self._asks_for_torque and self._exchange.outdated(
+            self.clock.now(), self.limits.largest_age
+        ):
+            self.latch.stop(Reason.STALE)
 
     def _end_holding(self, now: float) -> None:
         """End a stop that holds: at a reset, a second stop, or when the operator goes away.

@@ -93,7 +93,7 @@ class Reason(_Sentences):
     LOST = 9, "reports of an axis stayed away for longer than the policy allows"
     STUCK = 10, "an encoder reports the same position although the joint must move"
     LATE = 11, "cycles were late for longer than the policy allows"
-    CLOCK = 12, "the clock stood still or went back"
+    CLOCK = 12, "the clock stood still or went back, or the machine slept"
     OPERATOR = 13, "the operator asked for a stop"
     DEADMAN = 14, "the operator's heartbeat stayed away"
     POSE_LOST = 15, "the external pose that the rig file requires stayed away"

@@ -339,7 +339,10 @@ class _Guard:
         self._delayed: int | None = 0  # cycles late or left out since the loop kept up
         self._losing: int | None = 0  # cycles in a row without a report of some axis
         fresh = limits.largest_age - rig.loop.window - 2.0 * self._period
-        old = (self._ages > fresh) & (self._ages <= limits.largest_age)
+        # A cycle that was held up ended as late as the next one began.
+        held = np.fmax(np.diff(record["time"], append=np.nan) - self._period, record["compute"])
+        held = np.fmax(held, 0.0)[:, None]
+        old = (self._ages + held > fresh) & (self._ages <= limits.largest_age)
         self._doubtful = old.any(axis=1) | (record["reason"] == Reason.NOT_FINITE)
         self._state, self._index = record["state"], record.index
         self._failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}

@@ -306,9 +306,11 @@ class Cia402Drive(Drive):
             return
         bus.send(self.command(Wanted.OFF, 0.0))
         node = SdoSession(bus, self.axis.name, self.axis.node, timeout=0.02, attempts=2)
+        off = False
         try:
             # the frame above may be lost; these are confirmed
             node.put(0x6040, 0, "H", Controlword.DISABLE_VOLTAGE)
+            off = True
             node.put(0x6071, 0, "h", 0)
             node.command(Nmt.PRE_OPERATIONAL)
             node.put(0x1016, 1, "I", 0)  # the heartbeat ends with the loop
@@ -320,6 +322,8 @@ class Cia402Drive(Drive):
                     is_extended_id=False,
                 )
             )
+            if not off:
+                raise
 
     # -- checks --------------------------------------------------------------------------------
 

@@ -303,10 +303,16 @@ class Drive(ABC):
 
     @abstractmethod
     def release(self, bus: Bus) -> None:
-        """Leave the drive without torque and out of the loop; never raises, waits little.
+        """Leave the drive without torque and out of the loop; waits little.
 
         Parameters
         ----------
         bus : Bus
             The open bus.
+
+        Raises
+        ------
+        DriveError
+            If the drive does not confirm it, once everything has been sent. The loop goes on with
+            the other drives, and the run's result names this one.
         """

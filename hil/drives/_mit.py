@@ -418,8 +418,16 @@ class MitDrive(Drive):
         if bus.silent:
             return
         self._entered = False
-        for data in (self._torque_free(), LEAVE, LEAVE):
-            self._exchange(bus, data, attempts=1, timeout=0.01)
+        self._exchange(bus, self._torque_free(), attempts=1, timeout=0.01)
+        # Both are sent in any case: one may be lost.
+        answers = [self._exchange(bus, LEAVE, attempts=1, timeout=0.01) for _ in range(2)]
+        if answers == [None, None]:
+            raise DriveError(
+                f"axis `{self.axis.name}`",
+                expected="an answer to the command that ends motor mode",
+                came="none",
+                cure="Look at the drive and its wiring before anybody reaches into the rig.",
+            )
 
     def _prove_watchdog(self, bus: Bus, where: str) -> AxisCheck:
         axis, clock = self.axis, bus.clock

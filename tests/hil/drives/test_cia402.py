@@ -329,7 +329,7 @@ def test_a_position_out_of_range_is_refused():
         make_drive(position_limits=(-0.3, 2.0)).prepare(bus)
 
 
-def test_release_takes_the_torque_away_and_never_raises():
+def test_release_takes_the_torque_away_and_tells_if_that_is_not_confirmed():
     with station() as (bus, drive):
         host = make_drive()
         host.prepare(bus)
@@ -344,7 +344,8 @@ def test_release_takes_the_torque_away_and_never_raises():
         assert drive.node.nmt.state == "PRE-OPERATIONAL"
     with virtual_pair(SteppedClock()) as (bus, far):
         before = bus.clock.now()
-        make_drive().release(bus)
+        with pytest.raises(DriveError, match="0x6040"):
+            make_drive().release(bus)
         assert bus.clock.now() - before < 0.1
         sent = [(m.arbitration_id, bytes(m.data)) for m in take_all(far)]
         assert (0x200 + NODE, bytes(4)) in sent

@@ -10,11 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hil.clock import SteppedClock
 from hil.drives import FaultCode, Finding, MitDrive, Wanted
 from hil.drives._mit import CLEAR, ENTER, LEAVE, unpack_report
 from hil.drives.feedback import Feedback
 from hil.errors import ArmError, DriveError, UnitError
-from tests.hil.drives._stations import AnsweringBus, frame, make_mit_axis, make_rig
+from tests.hil.drives._stations import (
+    AnsweringBus,
+    frame,
+    make_mit_axis,
+    make_rig,
+    take_all,
+    virtual_pair,
+)
 
 NODE = 3
 PERIOD = 0.004
@@ -326,6 +334,15 @@ def test_nothing_is_asked_on_a_silent_bus(make_bench):
         drive.prepare(bus)
     drive.release(bus)
     assert firmware.commands == []
+
+
+def test_a_drive_that_does_not_answer_its_release_is_named():
+    with virtual_pair(SteppedClock()) as (bus, far):
+        drive = make_drive()
+        with pytest.raises(DriveError, match=drive.axis.name):
+            drive.release(bus)
+        sent = [bytes(m.data) for m in take_all(far)]
+        assert sent.count(LEAVE) == 2
 
 
 def test_a_watchdog_is_proved_by_silence_without_torque(make_bench):

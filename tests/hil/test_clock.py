@@ -1,0 +1,38 @@
+"""Clocks: time asleep is what CLOCK_BOOTTIME ran on while CLOCK_MONOTONIC stood."""
+
+import time
+
+import pytest
+
+import hil.clock
+from hil.clock import MonotonicClock, SteppedClock
+
+
+def test_time_asleep_is_the_difference_of_two_clocks(monkeypatch):
+    monkeypatch.setattr(hil.clock, "_BOOTTIME", 7)
+    monkeypatch.setattr(
+        time, "clock_gettime_ns", lambda clock: {7: time.monotonic_ns() + 5_000_000_000}[clock]
+    )
+    assert MonotonicClock().asleep() == pytest.approx(5.0, abs=1e-2)
+
+
+def test_a_pause_between_the_two_readings_is_no_sleep(monkeypatch):
+    """The process is taken off the processor after one clock has been read."""
+    monkeypatch.setattr(hil.clock, "_BOOTTIME", 7)
+    readings = iter([10_000_000_000, 10_500_000_000])
+    monkeypatch.setattr(time, "clock_gettime_ns", lambda clock: next(readings))
+    monkeypatch.setattr(time, "monotonic_ns", lambda: next(readings))
+    assert MonotonicClock().asleep() <= 0.0
+
+
+def test_a_machine_that_does_not_tell_never_slept(monkeypatch):
+    monkeypatch.setattr(hil.clock, "_BOOTTIME", None)
+    assert MonotonicClock().asleep() == 0.0
+    assert SteppedClock().asleep() == 0.0
+
+
+def test_this_machine_does_not_sleep_during_the_test():
+    clock = MonotonicClock()
+    before = clock.asleep()
+    time.sleep(0.01)
+    assert abs(clock.asleep() - before) < 1e-3
