@@ -6,7 +6,7 @@ that would go on feeding the watchdogs of the drives while the controller hangs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import can
 
@@ -40,11 +40,36 @@ def may_have_drives(settings: BusSettings) -> bool:
     Returns
     -------
     bool
-        False for "virtual", "udp_multicast", and channels `vcan...` of "socketcan".
+        False for "virtual", for channels `vcan...` of "socketcan", and for "udp_multicast" that
+        does not leave this machine.
     """
     if settings.interface == "socketcan":
         return not settings.channel.startswith("vcan")
-    return settings.interface not in ("virtual", "udp_multicast")
+    if settings.interface == "udp_multicast":  # other machines may join it to a CAN bus
+        return bool(bus_options(settings)["hop_limit"] != 0)
+    return settings.interface != "virtual"
+
+
+def bus_options(settings: BusSettings) -> dict[str, Any]:
+    """Options for python-can: those of the rig file, and what they leave open.
+
+    Parameters
+    ----------
+    settings : BusSettings
+        Interface, bit rate and options.
+
+    Returns
+    -------
+    dict
+        With the bit rate for hardware. Multicast frames do not leave the machine: their
+        `hop_limit` is 0.
+    """
+    options = dict(settings.options)
+    if settings.interface == "udp_multicast":
+        options.setdefault("hop_limit", 0)
+    elif settings.interface != "virtual":
+        options.setdefault("bitrate", settings.bitrate)
+    return options
 
 
 def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
@@ -67,11 +92,10 @@ def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
     BusError
         If python-can cannot open it.
     """
-    options = dict(settings.options)
-    if settings.interface not in ("virtual", "udp_multicast"):
-        options.setdefault("bitrate", settings.bitrate)
     try:
-        bus = can.Bus(interface=settings.interface, channel=settings.channel, **options)
+        bus = can.Bus(
+            interface=settings.interface, channel=settings.channel, **bus_options(settings)
+        )
     except (can.CanError, OSError, ValueError, ImportError, TypeError) as error:
         raise BusError(
             f"bus `{settings.interface}`, channel `{settings.channel}`",
@@ -118,6 +142,7 @@ class Bus:
         self._refused_in_row = 0
         self._off_since_error_frame = False
         self._stepped = not isinstance(clock, MonotonicClock)
+        self._expect = getattr(clock, "expect", None)  # of clocks that stop with an emulation
         self._tells_by_error_frames = type(bus).__module__.startswith("can.interfaces.socketcan")
 
     @property
@@ -172,6 +197,8 @@ class Bus:
             are counted and passed over.
         """
         clock, passed, same, before = self.clock, 0, 0, 0.0
+        if self._expect is not None:
+            self._expect(until)
         while passed < PASSED_OVER and same < STANDSTILL:
             wait = 0.0 if self._stepped else max(until - clock.now(), 0.0)
             try:

@@ -22,6 +22,7 @@ from concur.control import Tick, TickStatus
 from hil._exchange import Exchange
 from hil.clock import ASLEEP
 from hil.drives import Wanted
+from hil.emulator import EmulationClock
 from hil.errors import ArmError
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
 from hil.latch import Action, Latch, Phase, Reason, State
@@ -250,7 +251,11 @@ class Controller:
             If the rig may not be armed; no torque has left.
         """
         rig, failure = self.rig, None
-        with realtime(rig.loop.priority, rig.loop.lock_memory) as granted, self._signals():
+        with (
+            realtime(rig.loop.priority, rig.loop.lock_memory) as granted,
+            self._signals(),
+            self._in_time(),
+        ):
             try:
                 self._prepare()
                 self._loop()
@@ -679,6 +684,19 @@ class Controller:
         row["invalid"][:] = feedback.invalid
         row["enabled"][:] = feedback.enabled
         row["fault"][:] = feedback.fault
+
+    @contextmanager
+    def _in_time(self) -> Iterator[None]:
+        """Let the clock of an emulated rig wait for this loop, and no other part of a session."""
+        clock = self.clock
+        if not isinstance(clock, EmulationClock):
+            yield
+            return
+        clock.join()
+        try:
+            yield
+        finally:
+            clock.leave()
 
     @contextmanager
     def _signals(self) -> Iterator[None]:

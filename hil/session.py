@@ -14,7 +14,7 @@ import msgpack
 
 from concur.control import Servo
 from hil.bus import may_have_drives, open_bus
-from hil.clock import MonotonicClock, SteppedClock
+from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
 from hil.drives import make_drives
 from hil.emulator import Fault, World, scheduled_faults
@@ -102,6 +102,7 @@ def run_session(
     servo: Servo | None = None,
     progress: Callable[[str, float], Any] | None = None,
     controller: type[Controller] = Controller,
+    clock: Clock | None = None,
 ) -> Result:
     """Run a rig, from opening the bus to closing the record.
 
@@ -117,6 +118,9 @@ def run_session(
         Called with what is being done before the run, and the share of it that is done.
     controller : type
         Class of the loop, `Controller` or one derived from it.
+    clock : Clock, optional
+        The loop's clock: `EmulatorProcesses.clock` beside an emulated rig. Default the machine's
+        monotonic clock; simulated time in mode MOCK.
 
     Returns
     -------
@@ -153,7 +157,10 @@ def run_session(
     tick = servo.compile()
     servo.compile_functions("errors")
     say("law", 1.0)
-    clock = SteppedClock() if mock else MonotonicClock(rig.loop.spin)
+    if mock:
+        clock = SteppedClock()
+    elif clock is None:
+        clock = MonotonicClock(rig.loop.spin)
     layout = Layout(
         tuple(a.name for a in rig.axes), servo.nq, servo.nw, servo.pose_size, servo.size
     )
@@ -226,7 +233,7 @@ def mocked(rig: Rig) -> Rig:
 def _emulate(
     stack: ExitStack,
     rig: Rig,
-    clock: SteppedClock | MonotonicClock,
+    clock: Clock,
     pose: PoseReceiver | None,
     faults: tuple[Fault, ...],
 ) -> World:

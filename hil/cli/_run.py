@@ -191,8 +191,9 @@ def run_rig(
     if kind is Mode.DRIVE:
         _ask(rig, console, yes or emulate)
     with contextlib.ExitStack() as stack:
+        clock = None
         if emulate:
-            stack.enter_context(EmulatorProcesses(rig, wrongs))
+            clock = stack.enter_context(EmulatorProcesses(rig, wrongs)).clock
         say = stack.enter_context(_progress(console))
         live = console.is_terminal and not as_json and kind is not Mode.MOCK
         wishes = Wishes(
@@ -207,7 +208,7 @@ def run_rig(
             emulate,
             wrongs if mock else (),
         )
-        result = run_session(rig, wishes, progress=say)
+        result = run_session(rig, wishes, progress=say, clock=clock)
     files = (write_report(Record.load(result.folder), result.folder),)
     return RunResult(rig, result, files)
 

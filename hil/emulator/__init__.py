@@ -1,6 +1,6 @@
 """An emulated rig: drives as they behave on a bus, on the full-order plant of a robot.
 
-In one process with the controller (`World`), or as processes of their own on a multicast bus
+In one process with the controller (`World`), or in a process of its own on a multicast bus
 (`EmulatorProcesses`, `run_emulator`): the controller cannot tell them from a rig, and runs the
 same code.
 """
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         command_fault,
         run_emulator,
     )
+    from hil.emulator._time import EmulationClock, Stalls
     from hil.emulator._world import KINDS, World, emulated_drive, scheduled_faults
 
 _PLACES = {
@@ -32,6 +33,7 @@ _PLACES = {
     "run_emulator": "_processes",
     "command_fault": "_processes",
     "PlantReport": "_processes",
+    "EmulationClock": "_time",
     "EmulatorProcesses": "_processes",
     "DriveReport": "_processes",
     "DriveSettings": "_drive",
@@ -44,6 +46,7 @@ _PLACES = {
     "MotionCapture": "_motion_capture",
     "PowerState": "_cia402_machine",
     "RobotPlant": "_plant",
+    "Stalls": "_time",
     "World": "_world",
     "emulated_drive": "_world",
     "scheduled_faults": "_world",
@@ -56,6 +59,7 @@ __all__ = [
     "EmulatedCia402",
     "EmulatedDrive",
     "EmulatedMit",
+    "EmulationClock",
     "EmulatorProcesses",
     "Fault",
     "FaultKind",
@@ -64,6 +68,7 @@ __all__ = [
     "PlantReport",
     "PowerState",
     "RobotPlant",
+    "Stalls",
     "World",
     "command_fault",
     "emulated_drive",

@@ -92,6 +92,10 @@ class Inbox:
         except Exception:  # what python-can and msgpack raise over a datagram that is no frame
             return True
 
+    def wait(self, time: float) -> None:
+        """Wait until a frame comes, or for a time, s."""
+        select.select([self.bus if self._socket is None else self._socket], [], [], max(time, 0.0))
+
     def close(self) -> None:
         """Let go of the socket."""
         if self._socket is not None:

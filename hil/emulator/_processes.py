@@ -1,4 +1,4 @@
-"""An emulated rig as processes: the robot in one, each drive in one of its own."""
+"""An emulated rig in a process of its own, on a bus that joins processes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from multiprocessing.context import SpawnProcess
@@ -20,25 +20,27 @@ import msgpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hil.bus import may_have_drives
+from hil.bus import bus_options, may_have_drives
 from hil.emulator._drive import DriveSettings
-from hil.emulator._drive_process import OWN_KINDS, DriveJob, run_drive
 from hil.emulator._faults import Fault
 from hil.emulator._lock import BusLock
-from hil.emulator._plant_process import PlantJob, run_plant
-from hil.emulator._shared import DRIVE, Block, plant_block
+from hil.emulator._process import RigJob, report_block, run_rig
+from hil.emulator._time import EmulationClock, SharedTime, Stalls
 from hil.emulator._world import check_axis, emulated_drive, scheduled_faults
 from hil.errors import RigError
 
 if TYPE_CHECKING:
     from hil.rig import Rig
 
+OWN_KINDS = ("cia402", "mit")
+"""Kinds of drives that need no file of `drive_modules`."""
+
 START = 60.0
-"""Longest time that all processes together may take to start, s: the first time ever, the plant
-is compiled."""
+"""Longest time that the process may take to start, s: the first time ever, the plant is
+compiled."""
 
 END = 2.0
-"""Time that a process has to end by itself, s."""
+"""Time that the process has to end by itself, s."""
 
 LONGEST = 4096
 """Bytes of a datagram that commands a fault, at most."""
@@ -54,71 +56,54 @@ class StopEvent(Protocol):
 
 @dataclass(frozen=True)
 class DriveReport:
-    """What a drive's process says.
+    """State of an emulated drive.
 
     Parameters
     ----------
     axis : str
         Name of the axis.
-    pid : int
-        Its process.
-    alive : bool
-        Whether the process runs.
     enabled : bool
         Whether commands become torque.
     torque : float
         Torque on the robot, N m.
     last_command : float
-        Instant of the last valid command, s of the monotonic clock; NaN before the first.
+        Instant of the last valid command, s of the emulation's clock; NaN before the first.
     torque_free_after : float
         Time from the last valid command to the end of the torque, s; zero if a command ended it,
         infinite while there is torque, NaN if there never was any.
-    delivered, ignored, sent : int
-        Frames for the drive; frames of others, as far as the system did not drop them; frames
-        that it sent.
-    cpu : float
-        Time of the processor, s.
     """
 
     axis: str
-    pid: int
-    alive: bool
     enabled: bool
     torque: float
     last_command: float
     torque_free_after: float
-    delivered: int
-    ignored: int
-    sent: int
-    cpu: float
 
 
 @dataclass(frozen=True)
 class PlantReport:
-    """What the robot's process says.
+    """State of the emulated robot, and of the process that emulates the rig.
 
     Parameters
     ----------
     pid : int
-        Its process.
+        The process.
     alive : bool
-        Whether the process runs.
+        Whether it runs.
     time : float
-        Instant of its state, s of the monotonic clock.
+        Instant of the state, s of the emulation's clock.
     q, v : numpy.ndarray
         True configuration and velocity, shapes (nq,) and (nv,).
     torque : numpy.ndarray
         Torque that acts on each axis, shape (n,), N m.
-    steps, late : int
-        Steps taken; those that began more than a step late.
-    lag : float
-        Longest delay of a step, s.
-    skipped : float
-        Time that was given up because the process had been halted, s.
-    samples : int
-        Poses that the motion capture took.
+    steps : int
+        Steps taken.
+    delivered, sent : int
+        Frames that reached a drive; frames that the drives sent.
+    stalls : Stalls
+        Standstills of the machine, for which the emulation's clock stood too.
     cpu : float
-        Time of the processor, s.
+        Processor time since the process was ready, s.
     """
 
     pid: int
@@ -128,18 +113,17 @@ class PlantReport:
     v: NDArray[np.float64]
     torque: NDArray[np.float64]
     steps: int
-    late: int
-    lag: float
-    skipped: float
-    samples: int
+    delivered: int
+    sent: int
+    stalls: Stalls
     cpu: float
 
 
 class EmulatorProcesses:
-    """Processes of an emulated rig; ends them at the end of the `with` block.
+    """An emulated rig in a process of its own; ends it at the end of the `with` block.
 
-    Each drive opens the bus by itself and knows nothing of the robot but the encoder; the robot
-    knows nothing of the drives but their torques. If this process dies, they end too.
+    Robot and drives are a `World` that moves in real time. Its clock stops while the machine does
+    not run the process. If this process dies, that one ends too.
 
     Parameters
     ----------
@@ -154,13 +138,16 @@ class EmulatorProcesses:
 
     Attributes
     ----------
+    clock : EmulationClock
+        Clock for a controller in this process: it stops with that of the emulated rig. Without
+        it a controller has the machine's time.
     start : float
-        When all processes were ready, s of the monotonic clock; NaN before. Faults count from it.
+        When the process was ready, s of the monotonic clock; NaN before. Faults count from it.
 
     Raises
     ------
     RigError
-        If the bus is one that joins no processes, another rig is emulated on it, or a process
+        If the bus is one that joins no processes, another rig is emulated on it, or the process
         does not start.
 
     Examples
@@ -195,13 +182,11 @@ class EmulatorProcesses:
             )
         self.rig = rig
         self._names = [axis.name for axis in rig.axes]
-        self._scheduled = tuple(scheduled_faults(rig, faults))
-        self._settings = {
-            axis.name: _told((settings or {}).get(axis.name, DriveSettings()), axis)
-            for axis in rig.axes
-        }
+        self._faults = tuple(faults)
+        scheduled_faults(rig, self._faults)
+        self._settings = dict(settings or {})
         for axis in rig.axes:
-            emulated_drive(axis, self._settings[axis.name])  # refuses what cannot be emulated
+            emulated_drive(axis, self._settings.get(axis.name))  # refuses what cannot be emulated
             if axis.drive not in OWN_KINDS and not rig.drive_modules:
                 raise RigError(
                     f"axis `{axis.name}`, `drive`",
@@ -212,14 +197,14 @@ class EmulatorProcesses:
                 )
         self._q0 = None if q0 is None else np.asarray(q0, dtype=float)
         robot = rig.task.plant or rig.task.robot
-        self._plant_block = plant_block(len(rig.axes), robot.nq, robot.nv)
-        self._blocks = tuple(Block(DRIVE) for _ in rig.axes)
-        self._begun = Block((("instant", 1),))
-        self._processes: list[SpawnProcess] = []
-        self._orders: list[Connection] = []
+        self._block = report_block(len(rig.axes), robot.nq, robot.nv)
+        self._time = SharedTime()
+        self.clock = EmulationClock(self._time, rig.loop.spin)
+        self._process: SpawnProcess | None = None
+        self._orders: Connection | None = None
         self._control: socket.socket | None = None
         self._lock = BusLock(rig.bus)
-        self._spent = [0.0] * (1 + len(rig.axes))
+        self._spent = 0.0
         self.start = math.nan
 
     # -- beginning and end ---------------------------------------------------------------------
@@ -239,58 +224,31 @@ class EmulatorProcesses:
         self.close()
 
     def _launch(self) -> None:
-        context = get_context("spawn")
-        rig, parent = self.rig, os.getpid()
-        job = PlantJob(rig, self._q0, parent, self._priority(1))
+        rig, context = self.rig, get_context("spawn")
+        job = RigJob(
+            rig,
+            {
+                "interface": rig.bus.interface,
+                "channel": rig.bus.channel,
+                **bus_options(rig.bus),
+            },
+            self._faults,
+            self._settings,
+            self._q0,
+            os.getpid(),
+            # What stands for hardware does not wait for the controller.
+            min(rig.loop.priority + 10, 99) if rig.loop.priority else 0,
+        )
+        self._orders, theirs = context.Pipe()
+        self._process = context.Process(
+            target=run_rig,
+            args=(job, self._block, self._time, theirs),
+            name="emulated rig",
+            daemon=True,
+        )
         with _plain_main():
-            self._begin(
-                context.Process(
-                    target=run_plant,
-                    args=(job, self._plant_block, self._blocks),
-                    name="emulated robot",
-                    daemon=True,
-                )
-            )
-            for index, axis in enumerate(rig.axes):
-                ours, theirs = context.Pipe()
-                self._orders.append(ours)
-                drive = DriveJob(
-                    index,
-                    axis.drive,
-                    asdict(axis) | {"ranges": dict(axis.ranges)},
-                    self._settings[axis.name],
-                    {
-                        "interface": rig.bus.interface,
-                        "channel": rig.bus.channel,
-                        **rig.bus.options,
-                    },
-                    rig.emulator.latency,
-                    rig.emulator.loss,
-                    rig.emulator.seed,
-                    parent,
-                    self._priority(),
-                    self._scheduled,
-                    rig.drive_modules,
-                    rig.path,
-                )
-                self._begin(
-                    context.Process(
-                        target=run_drive,
-                        args=(drive, self._plant_block, self._blocks[index], self._begun, theirs),
-                        name=f"emulated drive {axis.name}",
-                        daemon=True,
-                    )
-                )
-                theirs.close()
-
-    def _priority(self, more: int = 0) -> int:
-        """What stands for hardware does not wait for the controller, nor motors for drives."""
-        wanted = self.rig.loop.priority
-        return min(wanted + 10 + more, 99) if wanted else 0
-
-    def _begin(self, process: SpawnProcess) -> None:
-        process.start()
-        self._processes.append(process)
+            self._process.start()
+        theirs.close()
 
     def _listen(self) -> None:
         port = self.rig.emulator.control_port
@@ -312,36 +270,30 @@ class EmulatorProcesses:
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START
-        blocks = (self._plant_block, *self._blocks)
-        while not all(block.read()["ready"][0] for block in blocks):
-            dead = self.dead()
-            if dead or time.monotonic() > deadline:
+        while not self._block.read()["ready"][0]:
+            if not self.alive or time.monotonic() > deadline:
                 raise RigError(
                     f"emulator of `{self.rig.name}`",
-                    expected=f"processes that are ready within {START:g} s",
-                    came=f"{dead[0]} has ended" if dead else "some are not",
-                    cure="See what they have written above; check `[bus]` of the rig file.",
+                    expected=f"a process that is ready within {START:g} s",
+                    came="one that is not" if self.alive else "one that has ended",
+                    cure="See what it has written above; check `[bus]` of the rig file.",
                 )
             time.sleep(0.02)
-        self._spent = [block.read()["cpu"][0] for block in blocks]  # on starting
+        self._spent = self._block.read()["cpu"][0]  # on starting
         self.start = time.monotonic()
-        self._begun.draft("instant")[0] = self.start
-        self._begun.publish()
 
     def close(self) -> None:
-        """End all processes."""
-        for process in self._processes:
-            if process.is_alive():
-                process.terminate()
-        deadline = time.monotonic() + END
-        for process in self._processes:
-            process.join(max(deadline - time.monotonic(), 0.0))
+        """End the process."""
+        process = self._process
+        if process is not None and process.is_alive():
+            process.terminate()
+            process.join(END)
             if process.is_alive():
                 process.kill()
                 process.join()
-        for orders in self._orders:
-            orders.close()
-        self._orders.clear()
+        if self._orders is not None:
+            self._orders.close()
+            self._orders = None
         if self._control is not None:
             self._control.close()
             self._control = None
@@ -363,10 +315,9 @@ class EmulatorProcesses:
             If it names no axis.
         """
         check_axis(fault, self._names)
-        for name, orders in zip(self._names, self._orders, strict=True):
-            if fault.axis in (name, "*"):
-                with contextlib.suppress(OSError):  # a drive that is dead has faults enough
-                    orders.send(fault)
+        if self._orders is not None:
+            with contextlib.suppress(OSError):  # a rig that is dead has faults enough
+                self._orders.send(fault)
 
     def poll(self, timeout: float = 0.0) -> int:
         """Carry out what came in at the control port.
@@ -401,39 +352,34 @@ class EmulatorProcesses:
     # -- reports -------------------------------------------------------------------------------
 
     @property
-    def pids(self) -> list[int]:
-        """Processes: that of the robot, then those of the drives."""
-        return [process.pid or 0 for process in self._processes]
+    def pid(self) -> int:
+        """The process; 0 before it is started."""
+        return 0 if self._process is None else self._process.pid or 0
 
     @property
     def alive(self) -> bool:
-        """Whether all processes run."""
-        return bool(self._processes) and not self.dead()
-
-    def dead(self) -> list[str]:
-        """Names of the processes that have ended."""
-        return [process.name for process in self._processes if not process.is_alive()]
+        """Whether the process runs."""
+        return self._process is not None and self._process.is_alive()
 
     def plant(self) -> PlantReport:
-        """What the robot's process says now."""
-        said, process = self._plant_block.read(), self._processes[0]
+        """State of the robot now."""
+        said = self._block.read()
         return PlantReport(
-            process.pid or 0,
-            process.is_alive(),
+            self.pid,
+            self.alive,
             float(said["instant"][0]),
             said["q"],
             said["v"],
-            said["applied"],
+            said["torque"],
             int(said["steps"][0]),
-            int(said["late"][0]),
-            float(said["lag"][0]),
-            float(said["skipped"][0]),
-            int(said["samples"][0]),
-            float(said["cpu"][0]),
+            int(said["delivered"][0]),
+            int(said["sent"][0]),
+            self._time.stalls,
+            float(said["cpu"][0] - self._spent),
         )
 
     def drive(self, axis: str) -> DriveReport:
-        """What a drive's process says now.
+        """State of a drive now.
 
         Parameters
         ----------
@@ -443,49 +389,35 @@ class EmulatorProcesses:
         Returns
         -------
         DriveReport
-            Its words, and what the robot has felt of it.
+            Its state, and what the robot has felt of it.
         """
-        index = self._names.index(axis)
-        said, process = self._blocks[index].read(), self._processes[1 + index]
-        plant = self._plant_block.read()
-        torque, acted = float(plant["applied"][index]), float(plant["acted"][index])
-        command = float(said["command"][0])
-        free = math.inf if torque else acted - command
+        index, said = self._names.index(axis), self._block.read()
         return DriveReport(
             axis,
-            process.pid or 0,
-            process.is_alive(),
-            bool(said["enabled"][0]),
-            torque,
-            command,
-            free if math.isnan(free) else max(free, 0.0),
-            int(said["delivered"][0]),
-            int(said["ignored"][0]),
-            int(said["sent"][0]),
-            float(said["cpu"][0]),
+            bool(said["enabled"][index]),
+            float(said["torque"][index]),
+            float(said["command"][index]),
+            float(said["free"][index]),
         )
 
     def drives(self) -> list[DriveReport]:
-        """What all drives' processes say now, in the order of the axes."""
+        """State of all drives now, in the order of the axes."""
         return [self.drive(name) for name in self._names]
 
     def status(self) -> str:
         """All of it in one line."""
         plant, drives = self.plant(), self.drives()
         passed = max(time.monotonic() - self.start, 1e-3)
-        robot = plant.cpu - self._spent[0]
-        others = sum(drive.cpu for drive in drives) - sum(self._spent[1:])
+        stalls = plant.stalls
         parts = [
             f"{passed:7.1f} s",
             f"enabled {sum(drive.enabled for drive in drives)}/{len(drives)}",
             f"largest torque {np.abs(plant.torque).max(initial=0.0):.2f}",
-            f"late steps {plant.late} (at most {plant.lag * 1e3:.1f} ms)",
-            f"processor {100.0 * robot / passed:.0f} % robot, "
-            f"{100.0 * others / passed:.0f} % drives",
+            f"stalls {stalls.count} (at most {stalls.longest * 1e3:.1f} ms)",
+            f"processor {100.0 * plant.cpu / passed:.0f} %",
         ]
-        dead = self.dead()
-        if dead:
-            parts.append("ended: " + ", ".join(dead))
+        if not plant.alive:
+            parts.append("ended")
         return " | ".join(parts)
 
 
@@ -526,12 +458,11 @@ def run_emulator(
             if report is not None and time.monotonic() >= due:
                 due = time.monotonic() + every
                 report(emulator.status())
-            dead = emulator.dead()
-            if dead and not signalled():
+            if not (emulator.alive or signalled()):
                 raise RigError(
                     f"emulator of `{rig.name}`",
-                    expected="processes that go on",
-                    came=f"{', '.join(dead)} ended",
+                    expected="a process that runs until it is stopped",
+                    came="one that has ended",
                     cure="See what it has written above.",
                 )
 
@@ -553,15 +484,6 @@ def command_fault(fault: Fault, port: int, host: str = "127.0.0.1") -> None:
         del table["lasting"]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.sendto(msgpack.packb(table), (host, port))
-
-
-def _told(settings: DriveSettings, axis: Any) -> DriveSettings:
-    """Settings with the ranges of an MIT drive in them: its process knows no models."""
-    if axis.drive != "mit" or settings.ranges is not None:
-        return settings
-    from hil.drives.mit_models import mit_ranges
-
-    return replace(settings, ranges=dict(mit_ranges(axis)))
 
 
 @contextlib.contextmanager

@@ -104,59 +104,6 @@ class Block:
         return numbers
 
 
-DRIVE = (
-    ("torque", 1),  # N m at the joint
-    ("until", 1),  # instant at which it ends by itself: the watchdog's
-    ("command", 1),  # instant of the last valid command; NaN before
-    ("enabled", 1),
-    ("alive", 1),  # instant of the last look round
-    ("delivered", 1),  # frames that the drive took, or refused
-    ("ignored", 1),  # frames of others that came nevertheless
-    ("sent", 1),
-    ("cpu", 1),  # time of the processor, s
-    ("ready", 1),
-)
-"""What the process of a drive says."""
-
-LIFELESS = 0.25
-"""Time without a look round after which a drive's process is dead, s: no torque."""
-
-
-def plant_block(axes: int, nq: int, nv: int) -> Block:
-    """Block of the plant's process.
-
-    Parameters
-    ----------
-    axes : int
-        Number of axes.
-    nq, nv : int
-        Lengths of configuration and velocity.
-
-    Returns
-    -------
-    Block
-        New memory.
-    """
-    return Block(
-        (
-            ("instant", 1),  # of the state, s of the monotonic clock
-            ("position", axes),
-            ("velocity", axes),
-            ("applied", axes),  # torque that acts
-            ("acted", axes),  # instant up to which each torque last acted; NaN: never
-            ("q", nq),
-            ("v", nv),
-            ("steps", 1),
-            ("late", 1),  # steps that began more than a step late
-            ("lag", 1),  # longest delay of a step, s
-            ("skipped", 1),  # time given up after a long halt, s
-            ("samples", 1),  # of the motion capture
-            ("cpu", 1),
-            ("ready", 1),
-        )
-    )
-
-
 class Stopped:
     """Whether the process was asked to end: by a signal, or by the death of its parent.
 

@@ -280,7 +280,7 @@ class World:
     # -- time ----------------------------------------------------------------------------------
 
     def advance(self, instant: float) -> None:
-        """Move on to an instant of the clock.
+        """Take the frames that were sent, and move on to an instant of the clock.
 
         Parameters
         ----------
@@ -291,12 +291,22 @@ class World:
             return
         self._moving = True
         try:
-            self._collect()
-            while self._wake <= instant:
-                self._happen(max(self._wake, self._now))
-            self._now = max(self._now, instant)
+            self.collect()  # nothing passed since they were sent
+            self.move(instant)
         finally:
             self._moving = False
+
+    def move(self, instant: float) -> None:
+        """Move on to an instant of the clock.
+
+        Parameters
+        ----------
+        instant : float
+            In s; a past one changes nothing.
+        """
+        while self._wake <= instant:
+            self._happen(max(self._wake, self._now))
+        self._now = max(self._now, instant)
 
     def close(self) -> None:
         """Leave the bus."""
@@ -309,8 +319,13 @@ class World:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _collect(self) -> None:
-        """Take what the controller has sent since; nothing passed in between, so it was now."""
+    @property
+    def wake(self) -> float:
+        """Instant at which something happens next, s."""
+        return self._wake
+
+    def collect(self) -> None:
+        """Take the frames that wait at the bus as sent now."""
         frame = self.bus.recv(0)
         if frame is None:
             return

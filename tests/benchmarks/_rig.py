@@ -113,8 +113,8 @@ def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow
             emulated=True,
         )
         if emulated:
-            with EmulatorProcesses(rig):
-                result = run_session(rig, wishes, controller=_Timed)
+            with EmulatorProcesses(rig) as emulator:
+                result = run_session(rig, wishes, controller=_Timed, clock=emulator.clock)
         else:
             result = run_session(rig, wishes, controller=_Timed)
     return RigRow(rig, result.outcome, _LAST.pop().stages)

@@ -175,8 +175,8 @@ def test_a_controller_that_is_killed(file, tmp_path):
         controller.wait()
         killed = time.monotonic()
         assert until(lambda: not emulator.plant().torque.any(), 5.0)
+        assert emulator.alive
         for report in emulator.drives():
-            assert report.alive
             assert not report.torque
             assert 0.0 < report.torque_free_after <= WATCHDOG + SLACK, report
             assert report.last_command <= killed
@@ -218,12 +218,12 @@ def test_an_emulator_that_dies(file, tmp_path):
     """All drives are gone at once: the loop gives them up and leaves in order."""
     rig = load_rig(file)
     with EmulatorProcesses(rig) as emulator, beating(rig.operator.port):
-        killer = Killer(emulator, emulator.pids)
+        killer = Killer(emulator, [emulator.pid])
         killer.start()
         result = drive(rig, tmp_path / "record")
         killer.join()
         assert not math.isnan(killer.at)
-        assert len(emulator.dead()) == 6
+        assert not emulator.alive
     record = stopped_in_order(result, Reason.LOST, Reason.STALE)
     patience = rig.policies.patience * rig.loop.period
     stop = np.ravel(record["time"])[np.flatnonzero(np.ravel(record["state"]) == State.STOP)[0]]

@@ -69,8 +69,8 @@ def soak(folder: Path, seconds: float):
     rig = long_rig(folder, seconds)
     _Weighed.weights = []
     wishes = Wishes(Mode.DRIVE, folder=folder / "record", heartbeat="auto", emulated=True)
-    with EmulatorProcesses(rig):
-        result = run_session(rig, wishes, controller=_Weighed)
+    with EmulatorProcesses(rig) as emulator:
+        result = run_session(rig, wishes, controller=_Weighed, clock=emulator.clock)
     return rig, result, Record.load(folder / "record"), _Weighed.weights
 
 

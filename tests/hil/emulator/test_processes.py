@@ -65,13 +65,13 @@ def test_driven_over_the_bus_with_faults_then_silent(path):
         driver.cycle(Wanted.TORQUE, TORQUES, 75)
         _torques_act(emulator, driver)
         _faults_are_commanded(emulator, driver)
-        _a_killed_drive_is_lost(emulator, driver)
         # from here on the controller is silent, as after `kill -9`
         assert until(lambda: not emulator.plant().torque.any())
         for name in ("left_wheel", "right_wheel"):
             assert 0.5 * WATCHDOG < emulator.drive(name).torque_free_after <= WATCHDOG + SLACK
-        pids = emulator.pids
-    assert not any(_lives(pid) for pid in pids)
+        pid = emulator.pid
+        assert _lives(pid)
+    assert not _lives(pid)
 
 
 def _torques_act(emulator, driver):
@@ -83,7 +83,7 @@ def _torques_act(emulator, driver):
     for report in emulator.drives():
         assert report.enabled
         assert report.torque_free_after == math.inf
-        assert report.delivered > 100
+    assert plant.delivered > 500
     assert "enabled 5/5" in emulator.status()
 
 
@@ -106,23 +106,6 @@ def _faults_are_commanded(emulator, driver):
     assert emulator.drive("turret").torque == 0.0
 
 
-def _a_killed_drive_is_lost(emulator, driver):
-    os.kill(emulator.drive("upper_arm").pid, signal.SIGKILL)
-    for _ in range(100):
-        driver.cycle(Wanted.TORQUE, TORQUES)
-        if not emulator.alive:
-            break
-    driver.cycle(Wanted.TORQUE, TORQUES, 2)
-    before = driver.feedback.count.copy()
-    driver.cycle(Wanted.TORQUE, TORQUES, 100)
-    came = driver.feedback.count - before
-    assert came[3] == 0
-    assert came[0] >= 50
-    assert emulator.dead() == ["emulated drive upper_arm"]
-    assert emulator.plant().torque[3] == 0.0
-    assert emulator.plant().torque[0] != 0.0
-
-
 SCRIPT = """
 import dataclasses, sys, time
 from hil.emulator import EmulatorProcesses
@@ -132,7 +115,7 @@ rig = dataclasses.replace(rig, bus=BusSettings("udp_multicast", "239.74.163.2",
                           options={"port": int(sys.argv[2])}))
 if __name__ == "__main__":
     with EmulatorProcesses(rig) as emulator:
-        print(*emulator.pids, flush=True)
+        print(emulator.pid, flush=True)
         time.sleep(60)
 """
 
@@ -140,7 +123,7 @@ if __name__ == "__main__":
 @pytest.mark.parametrize(
     "how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
 )
-def test_no_process_outlives_its_parent(how, tmp_path):
+def test_it_does_not_outlive_its_parent(how, tmp_path):
     script = tmp_path / "emulate.py"
     script.write_text(SCRIPT)
     arguments = [sys.executable, str(script), ROVER, str(free_port())]
@@ -150,7 +133,7 @@ def test_no_process_outlives_its_parent(how, tmp_path):
     try:
         assert parent.stdout is not None
         pids = [int(word) for word in parent.stdout.readline().split()]
-        assert len(pids) == 6
+        assert len(pids) == 1
         assert all(_lives(pid) for pid in pids)
         parent.send_signal(how)
         parent.wait(10.0)
@@ -174,7 +157,7 @@ def test_it_runs_until_told_to_stop_and_says_how_it_goes():
     run_emulator(own, stop, report=say, every=0.2)
     assert len(lines) == 2
     assert "enabled 0/5" in lines[1]
-    assert "late steps" in lines[1]
+    assert "stalls" in lines[1]
 
 
 def test_a_second_emulated_rig_on_the_bus_is_refused():
@@ -183,7 +166,7 @@ def test_a_second_emulated_rig_on_the_bus_is_refused():
         second = EmulatorProcesses(own)
         with pytest.raises(BusError, match=rf"no other emulated rig.*process {os.getpid()}"):
             second.__enter__()
-        assert second.pids == []
+        assert second.pid == 0
     with EmulatorProcesses(own) as again:  # the bus is free again
         assert again.alive
 
@@ -199,7 +182,7 @@ def test_what_cannot_start_is_refused():
     with pytest.raises(RigError, match="has ended"), emulator:
         pass
     assert not emulator.alive
-    assert not any(_lives(pid) for pid in emulator.pids)
+    assert not _lives(emulator.pid)
 
 
 @pytest.mark.slow
@@ -214,7 +197,7 @@ def test_settings_reach_the_drives():
     assert "0x6076" in wrong[0].what
 
 
-def test_drives_of_one_s_own_are_processes_too(tmp_path):
+def test_drives_of_one_s_own_are_emulated_in_a_process_too(tmp_path):
     (tmp_path / "acme.py").write_text(ACME)
     text = (ROOT / ROVER).read_text(encoding="utf-8")
     text = text.replace('"task.toml"', f'"{(ROOT / ROVER).parent.as_posix()}/task.toml"')

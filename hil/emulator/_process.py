@@ -1,0 +1,206 @@
+"""The process of an emulated rig: robot and drives in one world, moved by the machine's time."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING, Any
+
+import can
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.emulator._drive import DriveSettings
+from hil.emulator._faults import Fault
+from hil.emulator._inbox import Inbox
+from hil.emulator._motion_capture import pose_sender
+from hil.emulator._shared import Block, Stopped, hurry
+from hil.emulator._time import LEASE, SharedTime, Timekeeper
+from hil.emulator._world import World
+
+if TYPE_CHECKING:
+    from hil.rig import Rig
+
+BEAT = 0.6 * LEASE
+"""Longest time between two renewals of the lease of time, s."""
+
+REPORTS = 5e-3
+"""Time between two reports, and two looks for commanded faults, s."""
+
+
+@dataclass(frozen=True, eq=False)
+class RigJob:
+    """What the process of an emulated rig is given.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    options : mapping
+        Arguments of `can.Bus`.
+    faults : tuple of Fault
+        What goes wrong, beside what the rig file says, in time since the process was ready.
+    settings : mapping of str to DriveSettings
+        How the drives of some axes differ from the rig file.
+    q0 : numpy.ndarray or None
+        Configuration at the start, shape (nq,).
+    parent : int
+        Process whose death ends this one.
+    priority : int
+        Of SCHED_FIFO, taken where it is permitted; 0: none.
+    """
+
+    rig: Rig
+    options: Mapping[str, Any]
+    faults: tuple[Fault, ...]
+    settings: Mapping[str, DriveSettings]
+    q0: NDArray[np.float64] | None
+    parent: int
+    priority: int = 0
+
+
+def report_block(axes: int, nq: int, nv: int) -> Block:
+    """Memory for the reports of an emulated rig.
+
+    Parameters
+    ----------
+    axes : int
+        Number of axes.
+    nq, nv : int
+        Lengths of configuration and velocity.
+
+    Returns
+    -------
+    Block
+        New memory.
+    """
+    return Block(
+        (
+            ("instant", 1),  # of the state, s of the rig's clock
+            ("torque", axes),  # that acts, N m
+            ("enabled", axes),
+            ("command", axes),  # instant of the last valid command; NaN before
+            ("free", axes),  # time from there to the end of the torque
+            ("q", nq),
+            ("v", nv),
+            ("steps", 1),
+            ("delivered", 1),  # frames that reached a drive
+            ("sent", 1),
+            ("cpu", 1),  # time of the processor, s
+            ("ready", 1),
+        )
+    )
+
+
+class _Port:
+    """A bus of which only frames with some identifiers are taken."""
+
+    def __init__(self, bus: can.BusABC, interface: str) -> None:
+        self.bus, self.inbox = bus, Inbox(bus, interface)
+        self.heard: frozenset[int] = frozenset()
+        self.sent = 0
+
+    def recv(self, timeout: float = 0.0) -> can.Message | None:
+        """The next frame, or None."""
+        while True:
+            frame = self.inbox.take(timeout, self.heard)
+            if isinstance(frame, can.Message):
+                return frame
+            if not frame:
+                return None
+
+    def send(self, frame: can.Message) -> None:
+        """Send a frame; one that the bus does not take is lost."""
+        with contextlib.suppress(can.CanError, OSError):
+            self.bus.send(frame)
+            self.sent += 1
+
+    def shutdown(self) -> None:
+        """Leave the bus."""
+        self.inbox.close()
+        self.bus.shutdown()
+
+
+def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection) -> None:
+    """Be a rig until asked to end.
+
+    Parameters
+    ----------
+    job : RigJob
+        Which one.
+    reports : Block
+        What this process reports.
+    shared : SharedTime
+        Time, which this process lets pass.
+    orders : multiprocessing.connection.Connection
+        Where faults are commanded.
+    """
+    stopped = Stopped(job.parent)
+    if job.rig.drive_modules:
+        from hil.rig._modules import import_drives
+
+        import_drives(job.rig.drive_modules, job.rig.path)
+    port: Any = _Port(can.Bus(**job.options), job.options["interface"])
+    keeper: Any = Timekeeper(shared)
+    with contextlib.suppress(KeyboardInterrupt):
+        # The plant is built, which takes long, before the world asks for the time.
+        send, close = pose_sender(job.rig, (job.rig.task.plant or job.rig.task.robot).base.name)
+        try:
+            with World(
+                job.rig, keeper, job.faults, job.settings, job.q0, keeper.stamped(send), port
+            ) as world:
+                hurry(job.priority)
+                _Runner(world, port, keeper, reports, orders).run(stopped)
+        finally:
+            close()
+
+
+class _Runner:
+    def __init__(
+        self, world: World, port: _Port, keeper: Timekeeper, reports: Block, orders: Connection
+    ) -> None:
+        self.world, self.port, self.keeper = world, port, keeper
+        self.reports, self.orders = reports, orders
+        self._draft = {name: reports.draft(name) for name, _ in reports.names}
+        self._heard: tuple[frozenset[int], ...] = ()
+
+    def run(self, stopped: Stopped) -> None:
+        """Let the world move with the time until asked to end."""
+        world, keeper, port = self.world, self.keeper, self.port
+        due = keeper.tick()
+        while not stopped:
+            now = keeper.tick()
+            world.move(now)
+            self._listen()
+            world.collect()
+            if now >= due:
+                due = now + REPORTS
+                if self.orders.poll(0):
+                    world.fault(self.orders.recv())
+                self._report()
+            port.inbox.wait(min(world.wake - keeper.tick(), BEAT))
+
+    def _listen(self) -> None:
+        """Take what the drives listen to, which changes as they are set up."""
+        heard = tuple(drive.heard for drive in self.world.drives)
+        if heard != self._heard:
+            self._heard, self.port.heard = heard, frozenset().union(*heard)
+
+    def _report(self) -> None:
+        draft, world = self._draft, self.world
+        draft["instant"][0] = self.keeper.now()
+        draft["q"][:] = world.q
+        draft["v"][:] = world.v
+        draft["torque"][:] = world.torque
+        draft["enabled"][:] = [drive.enabled for drive in world.drives]
+        draft["command"][:] = [drive.last_command for drive in world.drives]
+        draft["free"][:] = [world.torque_free_after(axis.name) for axis in world.rig.axes]
+        draft["steps"][0] = world.plant.steps
+        draft["delivered"][0] = world.delivered
+        draft["sent"][0] = self.port.sent
+        draft["cpu"][0] = time.process_time()
+        draft["ready"][0] = 1.0
+        self.reports.publish()
