@@ -229,7 +229,7 @@ class EmulationClock(MonotonicClock):
             pause = left - self.spin if left > self.spin else (SPIN if left == before else 0.0)
 
     def asleep(self) -> float:
-        """Time that passed unnoticed, s: none, as the emulated rig stands while the machine sleeps."""
+        """Time that passed unnoticed, s: none, as the emulated rig sleeps with the machine."""
         return 0.0
 
     def leave(self) -> None:
