@@ -1,0 +1,213 @@
+"""Runs mutants: each in a scratch copy of the tree, against the tests that see its module."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from queue import SimpleQueue
+
+from tests.mutation._mutants import Mutant
+from tests.mutation._targets import files_for
+
+_PATIENCE = 3.0
+"""Processor time of the unchanged tests, times this, after which a mutant counts as killed."""
+
+_GRACE = 20.0
+"""Processor time beside that, s."""
+
+_OPTIONS = ("-x", "-q", "--tb=no", "-p", "no:cacheprovider", "-p", "no:randomly")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of a mutant."""
+
+    group: str
+    name: str
+    path: str
+    line: int
+    before: str
+    after: str
+    source: str  # the line, for a reader
+    digest: str  # of the module that was changed
+    killed_by: str  # first test that failed, "time-out", or "" for a survivor
+    seconds: float
+
+
+class Scratch:
+    """A copy of the tree in which one mutant at a time is tried."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.root, self.folder = root, folder
+        listed = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        names = subprocess.run(listed, cwd=root, capture_output=True, check=True).stdout
+        for name in filter(None, names.decode().split("\0")):
+            if (root / name).is_file():
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(root / name, folder / name)
+
+    def test(self, files: list[str], limit: float) -> tuple[str, float]:
+        """Run test files; return the first that failed and the processor time in s."""
+        environment = os.environ | {
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CONCUR_CACHE": str(self.folder / "out" / "cache"),
+        }
+        before = _children_time()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "pytest", *_OPTIONS, *files],
+            cwd=self.folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit))),
+        )
+        try:
+            said, _ = process.communicate(timeout=10.0 * limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, 9)
+            process.communicate()
+            return "time-out", limit
+        spent = _children_time() - before
+        if process.returncode == 0:
+            return "", spent
+        if process.returncode < 0:
+            return "time-out" if process.returncode in (-9, -24) else "crash", spent
+        failed = re.search(r"^(?:FAILED|ERROR) (\S+)", said, re.MULTILINE)
+        if failed is None:
+            raise RuntimeError(f"pytest in {self.folder} ended with:\n{said[-2000:]}")
+        return failed.group(1), spent
+
+    def try_mutant(self, mutant: Mutant, files: list[str], limit: float) -> tuple[str, float]:
+        """Change the module, run its tests, and undo the change."""
+        target = self.folder / mutant.path
+        source = target.read_bytes()
+        try:
+            target.write_bytes(mutant.apply(source))
+            return self.test(files, limit)
+        finally:
+            target.write_bytes(source)
+
+
+def _children_time() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+class Campaign:
+    """A sample of mutants, with results on disk after each, so that it can be resumed."""
+
+    def __init__(self, root: Path, out: Path, workers: int) -> None:
+        self.root, self.out, self.workers = root, out, workers
+        self.file = out / "mutation.json"
+        self.done: dict[str, Result] = {}
+        if self.file.exists():
+            read = json.loads(self.file.read_text(encoding="utf-8"))
+            self.done = {r["name"]: Result(**r) for r in read["results"]}
+        self._baseline: dict[tuple[str, ...], float] = {}
+        self._lock = threading.Lock()
+
+    def run(self, sample: list[tuple[str, Mutant]], again: bool) -> list[Result]:
+        """Try all mutants that have no result yet for the present source.
+
+        Parameters
+        ----------
+        sample : list of tuple
+            Group and mutant.
+        again : bool
+            Whether survivors are tried once more, against new tests.
+        """
+        waiting: SimpleQueue[tuple[str, Mutant] | None] = SimpleQueue()
+        for group, mutant in sample:
+            old = self.done.get(mutant.name)
+            fresh = old is not None and old.digest == digest(self.root / mutant.path)
+            if not fresh or (again and old is not None and not old.killed_by):
+                waiting.put((group, mutant))
+        for _ in range(self.workers):
+            waiting.put(None)
+        failures: list[BaseException] = []
+        threads = [
+            threading.Thread(target=self._work, args=(waiting, failures, number))
+            for number in range(self.workers)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+        return [self.done[mutant.name] for _, mutant in sample]
+
+    def _work(
+        self,
+        waiting: SimpleQueue[tuple[str, Mutant] | None],
+        failures: list[BaseException],
+        number: int,
+    ) -> None:
+        folder = self.out / f"scratch{number}"
+        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            scratch = Scratch(self.root, folder)
+            while not failures and (job := waiting.get()) is not None:
+                self._store(self._result(scratch, *job))
+        except BaseException as error:
+            failures.append(error)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _result(self, scratch: Scratch, group: str, mutant: Mutant) -> Result:
+        files = files_for(self.root, mutant.path)
+        limit = _PATIENCE * self._seconds(scratch, files) + _GRACE
+        begun = time.monotonic()
+        killed_by, _ = scratch.try_mutant(mutant, files, limit)
+        lines = (self.root / mutant.path).read_text(encoding="utf-8").splitlines()
+        return Result(
+            group,
+            mutant.name,
+            mutant.path,
+            mutant.line,
+            mutant.before,
+            mutant.after,
+            lines[mutant.line - 1].strip(),
+            digest(self.root / mutant.path),
+            killed_by,
+            round(time.monotonic() - begun, 1),
+        )
+
+    def _seconds(self, scratch: Scratch, files: list[str]) -> float:
+        """Processor time of tests on the unchanged code, which has to pass them."""
+        key = tuple(files)
+        if key not in self._baseline:
+            failed, spent = scratch.test(files, 1200.0)
+            if failed:
+                raise RuntimeError(f"{failed} fails on the unchanged code")
+            self._baseline[key] = spent
+        return self._baseline[key]
+
+    def _store(self, result: Result) -> None:
+        with self._lock:
+            self.done[result.name] = result
+            self.out.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({"results": [asdict(r) for r in self.done.values()]}, indent=1)
+            partial = self.file.with_suffix(".part")
+            partial.write_text(text + "\n", encoding="utf-8")
+            partial.replace(self.file)
+            said = result.killed_by or "SURVIVED"
+            print(f"{len(self.done):4d} {said}: {result.name}", flush=True)
+
+
+def digest(path: Path) -> str:
+    """Return what identifies the text of a file."""
+    return sha256(path.read_bytes()).hexdigest()[:16]

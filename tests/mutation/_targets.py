@@ -1,0 +1,84 @@
+"""What is changed, and which tests see it: groups of modules, with tests for each module.
+
+The tests of `package/folder/_name.py` are `tests/folder/test_name*.py` by the mirrored layout;
+the other files are named here. They run in this order, so the quick ones stand first.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "certify": ("concur/certify/*.py",),
+    "guard": ("hil/guard.py",),
+    "latch": ("hil/latch.py",),
+    "controller": ("hil/controller.py",),
+    "exchange": ("hil/_exchange*.py",),
+    "estimator": ("hil/state/*.py",),
+    "law": ("concur/control/_law.py", "concur/control/_loop.py"),
+    "singularity": ("concur/control/_singularit*.py",),
+    "audit": ("concur/reduction/_audit.py",),
+    "findings": ("concur/simulation/_findings.py",),
+    "allocation": ("concur/control/_allocation.py",),
+    "rolling": ("concur/kinematics/_rolling.py", "concur/kinematics/_contact.py"),
+}
+"""Modules of each group, as patterns below the root."""
+
+_RUNS = ("test_faults", "test_controller", "test_accidents_in_runs", "test_review")
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "concur/certify/": ("certify/test_prove.py", "certify/test_soundness.py"),
+    "concur/certify/_operating": ("certify/test_operating*.py", "cli/test_certify_operating.py"),
+    "concur/certify/_recheck": ("certify/test_recheck*.py",),
+    "concur/certify/_pushed": ("certify/test_disturbances.py", "certify/test_sampling.py"),
+    "concur/certify/_certificate": ("cli/test_certify.py",),
+    "concur/control/": ("control/test_law*.py", "control/test_guards.py"),
+    "concur/control/_law": (
+        "control/test_tick.py",
+        "control/test_damping.py",
+        "control/test_case_study.py",
+        "control/test_output_groups.py",
+        "control/test_redundancy.py",
+        "control/test_floating_law.py",
+    ),
+    "concur/control/_loop": ("control/test_design.py", "control/test_loop*.py"),
+    "concur/control/_singularity": ("control/test_singularities.py",),
+    "concur/control/_allocation": ("control/test_limits.py", "control/test_tick_programmes.py"),
+    "concur/reduction/_audit": ("control/test_audit*.py", "reduction/test_refused_wheels.py"),
+    "concur/simulation/_findings": ("simulation/test_stage_findings.py",),
+    "concur/kinematics/": (
+        "kinematics/test_wheels.py",
+        "reduction/test_refused_wheels.py",
+        "robots/test_rolling_balls.py",
+        "reduction/test_mecanum.py",
+        "reduction/test_rover.py",
+    ),
+    "hil/": ("hil/test_guard.py", "hil/test_latch.py", "hil/test_accidents.py"),
+    "hil/state/": (
+        "hil/state/test_differentiation*.py",
+        "hil/state/test_reconstruction*.py",
+        "hil/state/test_estimator*.py",
+        "hil/state/test_pose_source*.py",
+    ),
+    "hil/controller": tuple(f"hil/{name}.py" for name in _RUNS),
+    "hil/_exchange": ("hil/test_exchange*.py", *(f"hil/{name}.py" for name in _RUNS)),
+}
+"""Tests beside the mirrored ones, for modules whose path begins so; the longest prefix first."""
+
+
+def modules(root: Path, group: str) -> list[str]:
+    """Return the modules of a group that have code, as paths below the root."""
+    found = {path for pattern in GROUPS[group] for path in root.glob(pattern)}
+    return sorted(str(p.relative_to(root)) for p in found if p.name != "__init__.py")
+
+
+def files_for(root: Path, module: str) -> list[str]:
+    """Return the test files that see a module, the mirrored ones first."""
+    path = Path(module)
+    folder = path.parent.relative_to("concur") if module.startswith("concur") else path.parent
+    patterns = [f"{folder}/test_{path.stem.lstrip('_')}*.py"]
+    for prefix in sorted(EXTRAS, key=len, reverse=True):
+        if module.startswith(prefix):
+            patterns += EXTRAS[prefix]
+    tests = root / "tests"
+    files = [f for pattern in patterns for f in sorted(tests.glob(pattern))]
+    return list(dict.fromkeys(str(f.relative_to(root)) for f in files))
