@@ -94,7 +94,7 @@ def test_axis_and_centre_of_a_wheel_lie_on_its_joint(tilt: float, fits: bool) ->
         if fits:
             Mechanism("tilted", bodies, [wheel])
             continue
-        with pytest.raises(WheelError, match="the axis of its joint|on the joint's axis"):
+        with pytest.raises(WheelError, match=r"the axis of its joint|on the joint's axis"):
             Mechanism("tilted", bodies, [wheel])
 
 
