@@ -2,6 +2,7 @@
 
 import math
 import tracemalloc
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -217,6 +218,72 @@ def test_a_period_that_is_none_stops(period):
     verdict, out = verdict_of(limits(), np.ones(N), period=period)
     assert verdict == Verdict(Reason.CLOCK)
     assert not out.any()
+
+
+@pytest.mark.parametrize(("period", "stops"), [(1.0, False), (math.nextafter(1.0, 2.0), True)])
+def test_the_longest_period_is_a_second(period, stops):
+    verdict, _ = verdict_of(limits(), np.ones(N), period=period)
+    assert verdict.reason is (Reason.CLOCK if stops else Reason.NONE)
+    arrays, out = (np.ones(N), ZERO, FRESH), np.zeros(N)
+    verdict = policy_torque(Policy.HOLD, Reason.LOST, 1, 5, *arrays, limits(), period, out)
+    assert verdict.reason is (Reason.CLOCK if stops else Reason.NONE)
+    assert out.any() != stops
+
+
+@pytest.mark.parametrize("patience", [0, 3])
+@pytest.mark.parametrize("latency", [0.0, 0.01])
+def test_a_report_of_a_rig_is_too_old_after_its_latency_patience_and_two_cycles(patience, latency):
+    rig = SimpleNamespace(
+        loop=SimpleNamespace(period=PERIOD),
+        policies=SimpleNamespace(patience=patience),
+        estimator=SimpleNamespace(latency=latency),
+        axes=[axis(f"j{i}") for i in range(N)],
+    )
+    bounds, oldest = Limits.from_rig(rig), latency + (patience + 2) * PERIOD
+    verdict, _ = verdict_of(bounds, ages=np.full(N, oldest - 1e-6))
+    assert not verdict.stops
+    verdict, _ = verdict_of(bounds, ages=np.full(N, oldest + 1e-6))
+    assert verdict.reason is Reason.STALE
+
+
+@pytest.mark.parametrize("edge", [2.0 + 0.1, -2.0 - 0.1])
+def test_the_margin_outside_the_range_belongs_to_it(edge):
+    verdict, _ = verdict_of(limits(), q=with_entry(ZERO, 0, edge))
+    assert not verdict.stops
+    beyond = math.nextafter(edge, 2 * edge)
+    verdict, _ = verdict_of(limits(), q=with_entry(ZERO, 0, beyond))
+    assert verdict.reason is Reason.OUT_OF_RANGE
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_torque_on_its_bound_was_not_changed(sign):
+    # By torque, speed, power, end of the range and rate limit, in numbers without rounding.
+    free = wheels(1, power_limit=20.0)
+    for bounds, demand, before, q, v in (
+        (free, 10.0, 10.0, 0.0, 0.0),
+        (free, 10.0, 10.0, 0.0, 2.0),
+        (wheels(1, position_limits=(-1.0, 1.0), damping=0.0), 5.0, 5.0, 0.95, 0.0),
+        (wheels(1), 10.0, 10.0, 0.0, 4.0),
+    ):
+        arrays = [sign * np.array([x]) for x in (demand, before, q, v)]
+        verdict, out = verdict_of(bounds, *arrays, ages=np.full(1, 0.001))
+        if q:  # (high - q) / zone is rounded: the bound is what it gives
+            demand = 10.0 * ((1.0 - q) / (0.05 * 2.0))
+            arrays[0] = arrays[1] = sign * np.array([demand])
+            verdict, out = verdict_of(bounds, *arrays, ages=np.full(1, 0.001))
+        assert (verdict.flags, out[0]) == (Flag.NONE, sign * demand)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_torque_a_whole_step_away_was_not_changed(sign):
+    _, farthest = verdict_of(limits(), np.full(N, sign * 9.0))
+    verdict, out = verdict_of(limits(), farthest)
+    assert (verdict.flags, out.tolist()) == (Flag.NONE, farthest.tolist())
+    verdict, _ = verdict_of(limits(), np.nextafter(farthest, sign * 9.0))
+    assert verdict.flags == Flag.CLIPPED_RATE
+    # What rounding can add is taken off in advance: a few units in the last place of the limit.
+    missing = 500.0 * PERIOD - abs(farthest[0])
+    assert 10.0 * 2.0**-52 <= missing <= 10.0 * 6 * 2.0**-52
 
 
 # -- what is bounded, in numbers ---------------------------------------------------------------

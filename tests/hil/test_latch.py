@@ -236,6 +236,57 @@ def test_braking_ends_by_the_clock_when_cycles_are_long():
     assert cycles.latch.phase is Phase.OFF
 
 
+@pytest.mark.parametrize(("speed", "rests"), [(0.02, False), (math.nextafter(0.02, 0.0), True)])
+def test_rest_is_below_two_hundredths_of_the_speed_limit(speed, rests):
+    cycles = Cycles(Policies(stop_time=10.0)).running()
+    cycles.step(Reason.END)
+    cycles.step(speed=speed, times=5)
+    assert (cycles.latch.phase is Phase.OFF) == rests
+
+
+@pytest.mark.parametrize(("rise", "worse"), [(0.25, False), (0.2500001, True)])
+def test_braking_is_worse_from_a_quarter_of_the_speed_limit_more(rise, worse):
+    cycles = Cycles(Policies(stop_time=10.0)).running()
+    cycles.step(Reason.END, speed=0.5)
+    cycles.step(speed=0.5 + rise)
+    assert (cycles.latch.phase is Phase.OFF) == worse
+
+
+def test_braking_ends_when_the_clock_reaches_the_stop_time():
+    cycles = Cycles(Policies(stop_time=1.0)).running()
+    cycles.step(Reason.LATE)
+    cycles.step(by=0.5)
+    assert cycles.latch.phase is Phase.BRAKING
+    cycles.step(by=0.5)
+    assert cycles.latch.phase is Phase.OFF
+
+
+@pytest.mark.parametrize(
+    ("periods", "expected"), [(5 + 0.5e-9, 5), (5 + 5e-9, 6), (4.5, 5), (1e-10, 1)]
+)
+def test_braking_cycles_are_the_stop_time_rounded_up(periods, expected):
+    cycles = Cycles(Policies(stop_time=periods * PERIOD)).running()
+    cycles.step(Reason.END, by=1e-14 * PERIOD + 1e-12)  # the clock hardly moves: cycles count
+    braking = 0
+    while cycles.latch.action is Action.BRAKE:
+        braking += 1
+        cycles.step(by=1e-12)
+    assert braking == expected
+
+
+def test_records_keep_the_numbers_of_reasons_and_states():
+    names = (
+        "NONE NOT_FINITE WRONG_SHAPE STALE OVERSPEED OUT_OF_RANGE TICK_REFUSED DRIVE_FAULT "
+        "DRIVE_OFF LOST STUCK LATE CLOCK OPERATOR DEADMAN POSE_LOST BUS_OFF SIGNAL END ERROR "
+        "RECORDER START_ERROR TRACKING FOREIGN"
+    )
+    assert " ".join(r.name for r in sorted(Reason)).startswith(names)
+    assert sorted(Reason) == list(range(len(Reason)))
+    assert [s.name for s in sorted(State)] == ["DISARMED", "ARMED", "RUN", "STOP"]
+    assert [a.name for a in sorted(Action)] == ["OFF", "READY", "LAW", "BRAKE", "HOLD"]
+    assert [p.name for p in sorted(Phase)] == ["NONE", "BRAKING", "HOLDING", "OFF"]
+
+
 @pytest.mark.parametrize("move", [0.0, -1e-9, -5.0, math.nan, math.inf, -math.inf])
 def test_a_clock_that_stands_still_or_goes_back_removes_power(move):
     cycles = Cycles().running()

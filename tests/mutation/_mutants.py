@@ -32,6 +32,7 @@ _EXCHANGED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 _SIZES = {"zeros", "ones", "eye", "empty", "full", "reshape", "range", "round", "repeat", "tile"}
 _SIZES |= {"SX", "DM", "MX", "sym", "getattr", "islice"}
 _TEXT = {"axis", "came", "cure", "expected", "note", "label", "why", "ndmin", "decimals", "prec"}
+_ENUMERATIONS = {"Enum", "IntEnum", "IntFlag", "_Sentences"}
 _PROGRESS = {"report", "progress", "print", "warn"}
 _ROUNDING = 1e-4
 """Tolerances below this are of rounding size: no computed number equals one of them."""
@@ -191,9 +192,7 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
     for child in ast.iter_child_nodes(node):
         if isinstance(child, ast.JoinedStr | ast.Assert | ast.Raise | ast.slice):
             continue
-        if isinstance(child, ast.ClassDef) and any(
-            "Enum" in n or "Flag" in n for n in _bases(child)
-        ):
+        if isinstance(child, ast.ClassDef) and _ENUMERATIONS & {_name(b) for b in child.bases}:
             continue
         if isinstance(child, ast.keyword) and child.arg in _TEXT:
             continue
@@ -216,10 +215,6 @@ def _name(function: ast.expr) -> str:
     if isinstance(function, ast.Attribute):
         return function.attr
     return function.id if isinstance(function, ast.Name) else ""
-
-
-def _bases(node: ast.ClassDef) -> list[str]:
-    return [_name(base) for base in node.bases]
 
 
 def _is_number(node: ast.AST) -> bool:
