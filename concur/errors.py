@@ -8,6 +8,51 @@ from __future__ import annotations
 
 from typing import Any
 
+LONGEST = 2000
+"""Characters of a message: what a file or a caller gave is cut in the middle beyond them."""
+
+
+def printable(text: str) -> str:
+    """Make a text safe to print: no control characters, and not beyond `LONGEST`.
+
+    Parameters
+    ----------
+    text : str
+        Any text, with names that a file or a caller gave.
+
+    Returns
+    -------
+    str
+        The same in one line, with escapes for what a terminal would obey.
+    """
+    if len(text) > LONGEST:
+        text = f"{text[: LONGEST // 2]} ... {text[-LONGEST // 2 :]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+
+
+def shown(value: object, length: int = 60) -> str:
+    """Show any value in a message, shortened.
+
+    Parameters
+    ----------
+    value : object
+        The value; a text is shown as it is.
+    length : int
+        Characters that are shown.
+
+    Returns
+    -------
+    str
+        The text itself, or how Python shows the value.
+    """
+    try:
+        text = value if isinstance(value, str) else repr(value)
+    except Exception:  # whole numbers of thousands of digits, and objects that cannot be shown
+        text = f"a value of type {type(value).__name__} that cannot be shown"
+    return printable(text if len(text) <= length else f"{text[:length]}...")
+
 
 class ConcurError(Exception):
     """Base of all errors raised on a user's input.
@@ -32,7 +77,7 @@ class ConcurError(Exception):
         self.came = came
         self.cure = cure
         self.data = data
-        super().__init__(f"{where}: expected {expected}, got {came}. {cure}")
+        super().__init__(printable(f"{where}: expected {expected}, got {came}. {cure}"))
 
     def __getattr__(self, name: str) -> Any:
         data = self.__dict__.get("data", {})

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from concur._files import read_json
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def load_bound(rig: Rig) -> TorqueBound | None:
         )
 
     try:
-        document: Any = json.loads(path.read_text(encoding="utf-8"))
+        document: Any = read_json(path, "an operating certificate", "Check the name.", RigFileError)
         robot, status = document["robot"], document["status"]
         names, lower, upper = document["controls"], document["lower"], document["upper"]
         ranges = {k: (float(v[0]), float(v[1])) for k, v in document["ranges"].items()}
@@ -93,13 +93,11 @@ def load_bound(rig: Rig) -> TorqueBound | None:
                 lower or [None] * len(names), upper or [None] * len(names), strict=True
             )
         ]
-    except OSError as error:
-        raise refusal("a file that can be read", f"{path}: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        torque = {str(name): size for name, size in zip(names, sizes, strict=True)}
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
         raise refusal("an operating certificate", f"{path}, which is none ({error})") from error
     if robot != rig.task.robot.name:
         raise refusal(f"a certificate of `{rig.task.robot.name}`", f"one of `{robot}`")
-    torque = dict(zip(names, sizes, strict=True))
     return TorqueBound(
         path, str(status), ranges, {a.name: torque.get(a.name, math.inf) for a in rig.axes}
     )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
+from concur._files import is_file
 from concur.control import Output, Servo
 from concur.control.references import Reference
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
@@ -21,6 +22,7 @@ from concur.formats._reference import REFERENCE_KINDS, read_reference
 from concur.formats._robot import given, load, load_shipped, shipped_names
 from concur.formats._servo import ServoTable, check_limit_names, option_at_fault, read_servo
 from concur.formats._toml import (
+    FileName,
     Number,
     NumberOrList,
     Positive,
@@ -319,7 +321,7 @@ class _TolerancesTable(Table):
 
 
 class _PlantTable(Table):
-    file: Text | None = None
+    file: FileName | None = None
     momentum: Vector6 | None = None
 
 
@@ -367,7 +369,7 @@ class _OperatingTable(Table):
 
 class _TaskTable(Table):
     name: Text
-    robot: Text
+    robot: FileName
     momentum: Vector6 | None = None
     stages: Annotated[
         Any,
@@ -521,7 +523,7 @@ def _stages(
 def _robot(name: str, path: str | PathLike[str]) -> Mechanism:
     if _is_file(name):
         file = Path(path).parent / name
-        if not file.exists():
+        if not is_file(file):
             raise missing_file(path, "", "robot", "a robot file", file)
         return load(file)
     known = shipped_names()
@@ -536,7 +538,7 @@ def _is_file(name: str) -> bool:
 
 def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
     whole = Path(path).parent / file
-    if not whole.exists():
+    if not is_file(whole):
         raise missing_file(path, "[plant]", "file", "a robot file", whole)
     plant = load(whole)
     wanted, found = _structure(robot), _structure(plant)

@@ -16,7 +16,21 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from concur.errors import ConcurError, DescriptionError
+from concur._files import read_text
+from concur.errors import ConcurError, DescriptionError, shown
+
+LARGEST_TOML = 4 * 2**20
+"""Bytes of a TOML file: a robot of a thousand bodies has half a million."""
+
+DEEPEST = 20
+"""Tables and lists within each other: the deepest field of any description is at 6."""
+
+LARGEST = 1e9
+"""Size of a number that has no bounds of its own, in SI units.
+
+Products of four such numbers, with the squares and inverses that models form of them, stay far
+within double precision, and nothing that a robot is described by comes near it.
+"""
 
 
 class Table(BaseModel):
@@ -31,7 +45,7 @@ T = TypeVar("T", bound=Table)
 
 
 def is_number(value: object) -> bool:
-    """Say whether a TOML value is a number.
+    """Say whether a TOML value is a number, not beyond `LARGEST` unless it is infinite.
 
     Parameters
     ----------
@@ -43,7 +57,8 @@ def is_number(value: object) -> bool:
     bool
         False for true and false, which Python counts as numbers.
     """
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    known = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return known and not LARGEST < abs(value) < float("inf")  # type: ignore[arg-type]
 
 
 def is_numbers(value: object) -> bool:
@@ -68,14 +83,44 @@ def _number_or_list(value: Any) -> Any:
     raise PydanticCustomError("number_or_list", "number or list expected")
 
 
-Text = Annotated[str, Field(min_length=1, description="text")]
-Number = Annotated[float, Field(description="a number")]
-Positive = Annotated[float, Field(gt=0.0, description="a number above zero")]
-Numbers = Annotated[list[float], Field(description="a list of numbers")]
-Rows = Annotated[list[list[float]], Field(description="a list of lists of numbers")]
-Vector3 = Annotated[list[float], Field(min_length=3, max_length=3, description="3 numbers")]
+def _plain(value: str) -> str:
+    if not value.isprintable():
+        raise PydanticCustomError("plain", "text without control characters expected")
+    return value
+
+
+Text = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=255,  # names of files and of columns have room for no more
+        description="text of at most 255 characters, without control characters",
+    ),
+    AfterValidator(_plain),
+]
+FileName = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=1024,  # paths have room for no more on some systems
+        description="text, a path of at most 1024 characters without control characters",
+    ),
+    AfterValidator(_plain),
+]
+Number = Annotated[float, Field(ge=-LARGEST, le=LARGEST, description="a number within 1e9")]
+Positive = Annotated[
+    float, Field(ge=1e-12, le=LARGEST, description="a number above zero, from 1e-12 to 1e9")
+]
+Numbers = Annotated[
+    list[Number], Field(max_length=100_000, description="a list of numbers within 1e9")
+]
+Rows = Annotated[
+    list[Numbers],
+    Field(max_length=100_000, description="a list of lists of numbers within 1e9"),
+]
+Vector3 = Annotated[list[Number], Field(min_length=3, max_length=3, description="3 numbers")]
 Quaternion = Annotated[
-    list[float], Field(min_length=4, max_length=4, description="4 numbers: x, y, z, w")
+    list[Number], Field(min_length=4, max_length=4, description="4 numbers: x, y, z, w")
 ]
 NumberOrList = Annotated[
     Any, AfterValidator(_number_or_list), Field(description="a number or a list of numbers")
@@ -130,50 +175,50 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
         If it is no path, there is no such file, it is a directory, cannot be read, or is not TOML.
     """
     file = file_named(path)
-    if file.is_dir():
-        raise DescriptionError(
-            str(path),
-            expected="a TOML file",
-            came="a directory",
-            cure="Name the file in it.",
-            file=str(path),
-        )
+    here = "" if file.is_absolute() else f"; it was looked up in {Path.cwd()}"
+    missing = suggest_file(file, f"Check the path{here}.")
+    text = read_text(file, "a TOML file", missing, largest=LARGEST_TOML)
     try:
-        text = file.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise DescriptionError(
-            str(path),
-            expected="a file",
-            came="no file of this name",
-            cure=suggest_file(file, f"Check the path; it was looked up in {Path.cwd()}."),
-            file=str(path),
-        ) from None
-    except UnicodeDecodeError as error:
-        raise DescriptionError(
-            str(path),
-            expected="a text file in UTF-8",
-            came=f"byte {error.object[error.start]:#04x} at position {error.start}",
-            cure="Save the file as UTF-8.",
-            file=str(path),
-        ) from None
-    except OSError as error:
-        raise DescriptionError(
-            str(path),
-            expected="a readable file",
-            came=f"`{error.strerror}`",
-            cure="Check the permissions.",
-            file=str(path),
-        ) from None
-    try:
-        return tomllib.loads(text)
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise _syntax_error(str(path), text, str(error)) from None
+    except RecursionError:
+        reason = "brackets nested too deeply"
+    except ValueError:  # a whole number of more digits than Python converts
+        reason = "a whole number beyond 64 bits"
+    else:
+        if not _is_deep(data):
+            return data
+        reason = f"tables or lists nested more than {DEEPEST} deep, or a number beyond 64 bits"
+    raise DescriptionError(
+        str(path), expected="TOML", came=reason, cure="Correct the entry.", file=str(path)
+    )
+
+
+def _is_deep(value: Any, depth: int = 0) -> bool:
+    """Whether tables are nested deeper than any description is, or a number is not TOML's."""
+    if isinstance(value, int):
+        return not -(2**63) <= value < 2**63
+    if not isinstance(value, (dict, list)):
+        return False
+    entries = value.values() if isinstance(value, dict) else value
+    return depth >= DEEPEST or any(_is_deep(entry, depth + 1) for entry in entries)
 
 
 def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
     found = re.search(r"\(at line (\d+), column (\d+)\)", message)
     lines = text.splitlines() or [""]
     number = int(found[1]) if found else len(lines)
+    if number == 1 and not path.lower().endswith(".toml"):
+        # Some other file, which may be nobody's business: its words are not repeated.
+        return DescriptionError(
+            path,
+            expected="a TOML file (.toml)",
+            came="another kind of file",
+            cure="Name the file that is meant.",
+            file=path,
+            line=number,
+        )
     reason = re.sub(r"\s*\(at .*\)$", "", message)
     return DescriptionError(
         f"{path}, line {number}",
@@ -368,14 +413,14 @@ def show(value: object) -> str:
         Its kind and, shortened, itself.
     """
     if isinstance(value, str):
-        return f'the text "{value[:60]}"'
+        return f'the text "{shown(value)}"'
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, Mapping):
         return "a table" if value else "an empty table"
     if isinstance(value, list):
-        return f"a list of {len(value)}: {str(value)[:60]}"
-    return str(value)
+        return f"a list of {len(value)}: {shown(value)}"
+    return shown(value)
 
 
 def missing_file(
@@ -534,7 +579,11 @@ def _description(info: FieldInfo | None) -> str:
 
 def _parts(annotation: Any) -> Iterator[Any]:
     yield annotation
-    for argument in typing.get_args(annotation):
+    arguments = typing.get_args(annotation)
+    if arguments and typing.get_origin(arguments[0]) is list:
+        # What a list is comes before what its entries are.
+        arguments = sorted(arguments, key=lambda a: not isinstance(a, FieldInfo))
+    for argument in arguments:
         yield from _parts(argument)
 
 
@@ -547,8 +596,12 @@ def _element(first: Mapping[str, Any]) -> str:
     if first["type"] in ("too_short", "too_long"):
         limits = first["ctx"]
         return f"{limits.get('min_length', limits.get('max_length'))} numbers"
+    if first["type"] in ("less_than_equal", "greater_than_equal"):
+        limit = first["ctx"].get("le", first["ctx"].get("ge"))
+        return f"a number {'up to' if 'le' in first['ctx'] else 'from'} {limit:g}"
     return {
         "string_type": "text",
+        **dict.fromkeys(("string_too_long", "string_too_short", "plain"), "text of fitting length"),
         "int_type": "a whole number",
         "list_type": "a list of numbers",
         "number_or_list": "a number or a list of numbers",

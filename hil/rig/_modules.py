@@ -11,6 +11,8 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
+from concur._files import is_file, read_bytes
+from concur.errors import DescriptionError
 from concur.formats._toml import suggest
 from hil.errors import RigFileError
 
@@ -42,13 +44,13 @@ def drive_files(names: Iterable[str], rig_file: Path) -> tuple[Path, ...]:
     files = []
     for place, name in enumerate(names):
         file = rig_file.parent / name
-        if not (file.suffix == ".py" and file.is_file()):
+        if not (file.suffix == ".py" and is_file(file)):
             beside = [other.name for other in rig_file.parent.glob("*.py")]
             raise _fault(
                 rig_file,
                 place,
                 "a Python file (.py)",
-                f"{file}" if file.exists() else f"no file of this name: {file}",
+                f"{file}" if is_file(file) else f"no file of this name: {file}",
                 suggest(name, beside, "Name it relative to the folder of this file."),
             )
         files.append(file)
@@ -81,11 +83,9 @@ def _import(file: Path, rig_file: Path, place: int) -> None:
     from hil.drives._registry import registering
 
     try:
-        source = file.read_bytes()
-    except OSError as error:
-        raise _fault(
-            rig_file, place, "a readable file", f"`{error.strerror}`", "Check the permissions."
-        ) from None
+        source = read_bytes(file, "a readable file", "Check the name.")
+    except DescriptionError as error:
+        raise _fault(rig_file, place, error.expected, error.came, error.cure) from None
     # Named after what stands in it: the same drives are the same module, wherever they are.
     name = f"drive_module_{sha256(source).hexdigest()[:16]}"
     if name in _IMPORTED:

@@ -10,6 +10,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
+from concur._files import is_file, read_json
+from concur.certify._recheck_document import OPERATING
 from concur.errors import DescriptionError
 from concur.formats import Task, load_task
 from concur.formats._robot import given
@@ -459,7 +461,7 @@ def load_rig(path: str | PathLike[str]) -> Rig:
             bus=BusSettings(**given(table.bus)),
             certificate=None
             if table.certificate is None
-            else _beside(file, "certificate", table.certificate, "a certificate"),
+            else _certificate(file, table.certificate),
             drive_modules=modules,
             **_parts(table),
         )
@@ -487,9 +489,25 @@ def _as_rig_errors(path: str | PathLike[str]) -> Iterator[None]:
 
 def _beside(file: Path, field: str, name: str, kind: str) -> Path:
     found = file.parent / name
-    if not found.is_file():
+    if not is_file(found):
         raise missing_file(file, "", field, kind, found)
     return found
+
+
+def _certificate(file: Path, name: str) -> Path:
+    """Find the certificate, and refuse a file that is something else."""
+    kind = "a certificate"
+    found = _beside(file, "certificate", name, kind)
+    try:
+        document = read_json(found, kind, "Check the name.")
+    except DescriptionError as error:
+        came, cure = f"{found}: {error.came}", error.cure
+    else:
+        if isinstance(document, dict) and document.get("format") == OPERATING:
+            return found
+        came = f"{found}, which is none"
+        cure = "Name the operating.json that `concur certify` writes for the rig's task."
+    raise fault(file, "", "certificate", expected=kind, came=came, cure=cure)
 
 
 def _parts(table: RigTable) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from concur.formats._toml import Number, Positive, Table, Text
+from concur.formats._toml import LARGEST, FileName, Positive, Table, Text
 
 
 def _one_of(*known: int) -> AfterValidator:
@@ -26,18 +26,42 @@ def _one_of(*known: int) -> AfterValidator:
 
 
 def _tables(value: Any) -> Any:
-    if isinstance(value, list) and all(isinstance(entry, dict) for entry in value):
+    tables = isinstance(value, list) and all(isinstance(entry, dict) for entry in value)
+    if tables and len(value) <= 1000:
         return value
     raise ValueError("a list of tables")
 
 
-NotNegative = Annotated[float, Field(ge=0.0, description="a number not below zero")]
+# Bounds are those of machines: beyond them an entry is in another unit, or a slip of the pen.
+NotNegative = Annotated[
+    float, Field(ge=0.0, le=LARGEST, description="a number not below zero, at most 1e9")
+]
 Share = Annotated[float, Field(ge=0.0, lt=1.0, description="a number from 0 to below 1")]
-Natural = Annotated[int, Field(ge=0, description="a whole number not below zero")]
-Count = Annotated[int, Field(gt=0, description="a whole number above zero")]
+Natural = Annotated[
+    int, Field(ge=0, le=2**31 - 1, description="a whole number not below zero, below 2^31")
+]
+Cycles = Annotated[int, Field(gt=0, le=10_000, description="a whole number above zero, to 10000")]
+# A drive reports its position as a signed number of 32 bits: more counts were not one turn.
+Counts = Annotated[int, Field(gt=0, le=2**30, description="a whole number above zero, to 2^30")]
+Torque = Annotated[float, Field(ge=1e-6, le=1e6, description="a number above zero, 1e-6 to 1e6")]
+Speed = Annotated[float, Field(ge=1e-4, le=1e3, description="a number above zero, 1e-4 to 1e3")]
+# Motor radians per metre of a fine screw are 6e4.
+Ratio = Annotated[float, Field(ge=1e-4, le=1e6, description="a number from 1e-4 to 1e6")]
+Place = Annotated[float, Field(ge=-1e6, le=1e6, description="a number within 1e6, rad or m")]
+Seconds = Annotated[float, Field(ge=1e-6, le=1e3, description="a time from 1e-6 to 1e3 s")]
+Delay = Annotated[float, Field(ge=0.0, le=10.0, description="a time from 0 to 10 s")]
+# A rig that still brakes after that does not stop; a category 1 stop removes the power then.
+StopTime = Annotated[float, Field(ge=1e-3, le=10.0, description="a time from 1e-3 to 10 s")]
+# In m or rad: a watch that lets more pass watches nothing.
+Deviation = Annotated[
+    float, Field(ge=1e-9, le=10.0, description="a number from 1e-9 to 10, m or rad")
+]
+# The plant's step: shorter ones take longer than the time that they are to cover.
+Step = Annotated[float, Field(ge=1e-5, le=1.0, description="a time step from 1e-5 to 1 s")]
+Rate = Annotated[float, Field(ge=0.0, le=1e4, description="a rate from 0 to 1e4 Hz")]
 Port = Annotated[int, Field(ge=1, le=65535, description="a port from 1 to 65535")]
 Pair = Annotated[
-    list[float], Field(min_length=2, max_length=2, description="a lower and an upper end")
+    list[Place], Field(min_length=2, max_length=2, description="a lower and an upper end")
 ]
 Truth = Annotated[bool, Field(description="true or false")]
 PolicyName = Annotated[
@@ -71,25 +95,25 @@ class AxisTable(Table):
     name: Text
     drive: Text
     node: Annotated[int, Field(ge=1, le=2047, description="a whole number from 1 to 2047")]
-    torque_limit: Positive
+    torque_limit: Torque
     torque_rate_limit: Positive
-    speed_limit: Positive
-    gear: Positive | None = None
+    speed_limit: Speed
+    gear: Ratio | None = None
     direction: Annotated[int, _one_of(1, -1), Field(description="1 or -1")] | None = None
-    rated_torque: Positive | None = None
+    rated_torque: Torque | None = None
     torque_unit: (
         Annotated[Literal["rated", "maximum"], Field(description='"rated" or "maximum"')] | None
     ) = None
-    torque_constant: Positive | None = None
+    torque_constant: Torque | None = None
     model: Text | None = None
     ranges: RangesTable | None = None
-    counts: Count | None = None
-    offset: Number | None = None
+    counts: Counts | None = None
+    offset: Place | None = None
     position_limits: Pair | None = None
     power_limit: Positive | None = None
     damping: Positive | None = None
     stiffness: Positive | None = None
-    watchdog: Positive | None = None
+    watchdog: Seconds | None = None
     watchdog_confirmed: Truth | None = None
 
 
@@ -124,7 +148,7 @@ class LoopTable(Table):
     ) = None
     lock_memory: Truth | None = None
     spin: NotNegative | None = None
-    window: Positive | None = None
+    window: Seconds | None = None
 
 
 class PoliciesTable(Table):
@@ -141,11 +165,11 @@ class PoliciesTable(Table):
         ]
         | None
     ) = None
-    stop_time: Positive | None = None
-    prelude: Count | None = None
-    postlude: Count | None = None
-    start_error: Positive | None = None
-    largest_error: Positive | None = None
+    stop_time: StopTime | None = None
+    prelude: Cycles | None = None
+    postlude: Cycles | None = None
+    start_error: Deviation | None = None
+    largest_error: Deviation | None = None
 
 
 class OperatorTable(Table):
@@ -153,7 +177,7 @@ class OperatorTable(Table):
 
     host: Text | None = None
     port: Port | None = None
-    timeout: Positive | None = None
+    timeout: Seconds | None = None
     required: Truth | None = None
 
 
@@ -170,36 +194,36 @@ class PoseTable(Table):
         ]
         | None
     ) = None
-    timeout: Positive | None = None
+    timeout: Seconds | None = None
     required: Truth | None = None
-    largest_jump: Positive | None = None
+    largest_jump: Deviation | None = None
 
 
 class EstimatorTable(Table):
     """How states are made of reports."""
 
     bandwidth: Positive | None = None
-    latency: NotNegative | None = None
+    latency: Delay | None = None
     pose_gain: NotNegative | None = None
 
 
 class RecorderTable(Table):
     """What becomes of each cycle."""
 
-    directory: Text | None = None
-    seconds: Positive | None = None
+    directory: FileName | None = None
+    seconds: Seconds | None = None
 
 
 class EmulatorTable(Table):
     """How an emulated rig differs from a perfect one."""
 
-    latency: NotNegative | None = None
+    latency: Delay | None = None
     loss: Share | None = None
-    dt: Positive | None = None
+    dt: Step | None = None
     seed: Natural | None = None
-    pose_rate: NotNegative | None = None
+    pose_rate: Rate | None = None
     pose_noise: NotNegative | None = None
-    pose_latency: NotNegative | None = None
+    pose_latency: Delay | None = None
     pose_loss: Share | None = None
     viscous: ByAxis | None = None
     friction: ByAxis | None = None
@@ -221,12 +245,16 @@ class RigTable(Table):
     }
 
     name: Text
-    task: Text
+    task: FileName
     bus: BusTable
     drive_modules: (
         Annotated[list[str], Field(description="a list of names of Python files")] | None
     ) = None
-    axes: Annotated[list[AxisTable], Field(min_length=1, description="at least one table [[axes]]")]
+    axes: Annotated[
+        list[AxisTable],
+        # Node numbers end there.
+        Field(min_length=1, max_length=126, description="at least one table [[axes]], at most 126"),
+    ]
     loop: LoopTable | None = None
     policies: PoliciesTable | None = None
     operator: OperatorTable | None = None
@@ -234,4 +262,4 @@ class RigTable(Table):
     recorder: RecorderTable | None = None
     emulator: EmulatorTable | None = None
     pose: PoseTable | None = None
-    certificate: Text | None = None
+    certificate: FileName | None = None

@@ -55,7 +55,7 @@ def saved(table: dict[str, Any], folder: Path) -> Path:
     """Write a rig file beside the rover's task."""
     task = (EXAMPLES / "rover_rig" / "task.toml").read_text(encoding="utf-8")
     (folder / "task.toml").write_text(task, encoding="utf-8")
-    (folder / "operating.json").write_text("{}", encoding="utf-8")
+    (folder / "operating.json").write_text('{"format": "concur operating box"}', encoding="utf-8")
     file = folder / "rig.toml"
     file.write_text("".join(f"{k} = {written(v)}\n" for k, v in table.items()), encoding="utf-8")
     return file
@@ -650,7 +650,7 @@ def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
     task = EXAMPLES / "rover_rig" / "task.toml"
     with pytest.raises(RigFileError, match="expected a rig file, got a task file"):
         load_rig(task)
-    with pytest.raises(RigFileError, match="expected a file"):
+    with pytest.raises(RigFileError, match="got no file of this name"):
         load_rig(tmp_path / "none.toml")
     with pytest.raises(RigFileError, match="expected a TOML file, got a directory"):
         load_rig(tmp_path)

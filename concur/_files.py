@@ -1,0 +1,204 @@
+"""Reading of files that others wrote: only regular ones, of a bounded size, as text or JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from concur.errors import ConcurError, DescriptionError, shown
+
+LARGEST_FILE = 64 * 2**20
+"""Bytes of a file above which it is not read: the largest certificates have a tenth of it."""
+
+_KINDS = (
+    (stat.S_ISDIR, "a directory"),
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+_MAGIC = (
+    (b"\x89HDF", "an HDF5 file"),
+    (b"PK\x03\x04", "a ZIP archive"),
+    (b"\x7fELF", "machine code"),
+    (b"\x1f\x8b", "a gzip archive"),
+    (b"\x89PNG", "a picture"),
+    (b"%PDF", "a PDF document"),
+    (b"\xff\xfe", "text in UTF-16"),
+    (b"\xfe\xff", "text in UTF-16"),
+)
+
+
+def read_bytes(
+    path: Path,
+    expected: str,
+    cure: str,
+    error: Callable[..., ConcurError] = DescriptionError,
+    largest: int = LARGEST_FILE,
+) -> bytes:
+    """Read a regular file; a pipe or a device could keep the reader waiting for ever.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    expected : str
+        What it should be, with its article, for errors.
+    cure : str
+        What to do if there is no such file.
+    error : type
+        Kind of the error.
+    largest : int
+        Bytes up to which it is read.
+
+    Returns
+    -------
+    bytes
+        What stands in it.
+
+    Raises
+    ------
+    ConcurError
+        Of the kind `error`, if it is no file that can be read.
+    """
+
+    def refuse(came: str, advice: str) -> NoReturn:
+        raise error(str(path), expected=expected, came=came, cure=advice, file=str(path))
+
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    except FileNotFoundError:
+        refuse("no file of this name", cure)
+    except OSError as problem:
+        refuse(f"`{problem.strerror}`", "Check the name and the permissions.")
+    except ValueError:
+        refuse("a name with a NUL in it", "Correct the name.")
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        found = next((kind for test, kind in _KINDS if test(mode)), "another kind of file")
+        refuse(found, "Name the file in it." if stat.S_ISDIR(mode) else "Name a regular file.")
+    with os.fdopen(handle, "rb") as file:
+        try:
+            data = file.read(largest + 1)
+        except OSError as problem:
+            refuse(f"`{problem.strerror}`", "Check the file and the disk.")
+    if len(data) > largest:
+        refuse(
+            f"a file above {largest / 2**20:g} MiB", "Check that this is the file that is meant."
+        )
+    return data
+
+
+def read_text(
+    path: Path,
+    expected: str,
+    cure: str,
+    error: Callable[..., ConcurError] = DescriptionError,
+    largest: int = LARGEST_FILE,
+) -> str:
+    """Read a file of text in UTF-8; the mark at its beginning that some editors write is skipped.
+
+    Parameters
+    ----------
+    path, expected, cure, error, largest
+        As of `read_bytes`.
+
+    Returns
+    -------
+    str
+        Its text.
+
+    Raises
+    ------
+    ConcurError
+        Of the kind `error`, if it is no file that can be read, or no text in UTF-8.
+    """
+    data = read_bytes(path, expected, cure, error, largest)
+    try:
+        return data.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as problem:
+        raise error(
+            str(path),
+            expected="a text file in UTF-8",
+            came=kind_of(data) or f"byte {data[problem.start]:#04x} at position {problem.start}",
+            cure="Save the file as UTF-8.",
+            file=str(path),
+        ) from None
+
+
+def read_json(
+    path: Path,
+    expected: str,
+    cure: str,
+    error: Callable[..., ConcurError] = DescriptionError,
+    **options: Any,
+) -> Any:
+    """Read a file of JSON.
+
+    Parameters
+    ----------
+    path, expected, cure, error
+        As of `read_bytes`.
+    **options
+        Of `json.loads`.
+
+    Returns
+    -------
+    any
+        What stands in it.
+
+    Raises
+    ------
+    ConcurError
+        Of the kind `error`, if it is no file that can be read, or no JSON.
+    """
+    text = read_text(path, expected, cure, error)
+    try:
+        return json.loads(text, **options)
+    except RecursionError:
+        came = "brackets nested too deeply"
+    except ValueError as problem:
+        came = f"a file that is no JSON: {shown(str(problem), 100)}"
+    raise error(
+        str(path), expected=expected, came=came, cure="Take it from a copy.", file=str(path)
+    )
+
+
+def is_file(path: Path) -> bool:
+    """Say whether there is a regular file of a name, also if no file could have that name.
+
+    Parameters
+    ----------
+    path : Path
+        The name.
+
+    Returns
+    -------
+    bool
+        Whether there is.
+    """
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
+
+
+def kind_of(data: bytes) -> str | None:
+    """Kind of a file that is no text, by how it begins.
+
+    Parameters
+    ----------
+    data : bytes
+        Its beginning.
+
+    Returns
+    -------
+    str or None
+        The kind, with its article; None if it is not known.
+    """
+    return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)

@@ -1,0 +1,173 @@
+"""Files of every kind that the packages read, and what reads them."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import concur as cc
+from concur.certify._recheck_document import document_hash, law_hash
+from hil.certificate import load_bound
+from hil.record import Record
+from hil.record._drain import ROWS_FILE, write_json
+from hil.record.chunks import ChunkFile
+from hil.record.manifest import make_manifest
+from hil.rig import load_rig
+from hil.rig.busload import bus_load
+from tests.fuzz._mutate import mutated
+from tests.fuzz._watch import Fault, watch
+from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of file.
+
+    Parameters
+    ----------
+    samples : tuple of Path
+        Sound ones, in a folder that the mutated ones share with what they name.
+    read : callable
+        Reads one, and uses what it says.
+    sealed : callable, optional
+        Gives a changed file the hashes of what stands in it.
+    """
+
+    samples: tuple[Path, ...]
+    read: Callable[[Path], Any]
+    sealed: Callable[[bytes], bytes] | None = None
+
+
+def robot(path: Path) -> None:
+    """Read a robot, reduce it and evaluate its model at rest."""
+    made = cc.load(path)
+    model = cc.reduce(made)
+    model.velocity(made.neutral(), np.zeros(model.ns))
+
+
+def task(path: Path) -> None:
+    """Read a task and evaluate its law at the start."""
+    made = cc.load_task(path)
+    servo = made.servo()
+    v = servo.model.velocity(made.q0, made.shape_velocities(servo))
+    made.reference(0.7 * made.duration)
+    servo.torque(made.q0, v, made.reference(0.0))
+
+
+def rig(path: Path) -> None:
+    """Read a rig, its bus load and the bound of its certificate."""
+    made = load_rig(path)
+    bus_load(made)
+    load_bound(made)
+
+
+def certificate(path: Path) -> None:
+    """Verify a certificate."""
+    cc.recheck(path)
+
+
+def record(path: Path) -> None:
+    """Read a record."""
+    made = Record.load(path.parent)
+    for name in made.names:
+        made.columns(name)
+    assert made.duration >= 0.0 or not made.complete or made.wall.size
+
+
+def sealed(data: bytes) -> bytes:
+    """Give a changed certificate the hashes of what stands in it, where it can be parsed."""
+    try:
+        document = json.loads(data)
+        law = document["law"]
+        law["hash"] = law_hash(law["groups"], law["stiffness"], law["damping"], law["inertia"])
+        document["hash"] = document_hash(document)
+        return json.dumps(document).encode()
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
+        return data
+
+
+def kinds(folder: Path) -> dict[str, Kind]:
+    """Make sound files of every kind in a folder."""
+    examples = Path(shutil.copytree(ROOT / "examples", folder / "examples"))
+    robots = Path(shutil.copytree(ROOT / "concur" / "robots", folder / "robots"))
+    os.mkfifo(examples / "pipe.toml")
+    (examples / "folder.toml").mkdir()
+    proofs = folder / "proofs"
+    proofs.mkdir()
+    for name in ("free_floater", "rover_arm"):
+        law = cc.load_task(examples / f"{name}.toml").servo()
+        cc.certify(law, angle=1.0).save(proofs / f"{name}.json")
+    tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and "my_" not in p.name]
+    run = _record(folder / "record")
+    return {
+        "robot": Kind((*sorted(robots.glob("*.toml")), *sorted(examples.glob("my_*.toml"))), robot),
+        "task": Kind((*tasks, *sorted(examples.glob("*/task.toml"))), task),
+        "rig": Kind(tuple(sorted(examples.glob("*/rig*.toml"))), rig),
+        "certificate": Kind(tuple(sorted(proofs.glob("*.json"))), certificate, sealed),
+        "record": Kind((run / "manifest.json", run / ROWS_FILE), record),
+    }
+
+
+def _record(folder: Path) -> Path:
+    folder.mkdir()
+    made = make_rig(folder)
+    layout = layout_of_rig(made)
+    manifest = make_manifest(made, layout, task_and_servo()[1], mode="mock")
+    manifest["end"] = {"reason": "done", "rows": 40, "lost": 0, "unwritten": 0}
+    write_json(folder / "manifest.json", manifest)
+    file = ChunkFile(folder / ROWS_FILE, layout.to_dict(), layout.width)
+    file.write(0, np.ascontiguousarray(numbered(layout, 0, 40)).data.cast("B"))
+    file.close()
+    return folder
+
+
+def fuzz_files(folder: Path, count: int, seed: int, only: str = "") -> Iterator[Fault]:
+    """Read mutated files of every kind in turn.
+
+    Parameters
+    ----------
+    folder : Path
+        An empty folder.
+    count : int
+        How many.
+    seed : int
+        Of the mutations: file k is the same whatever the count.
+    only : str
+        The only kind; all if empty.
+
+    Yields
+    ------
+    Fault
+        One for each file that did not end in a result or an error of ours.
+    """
+    known = kinds(folder)
+    names = [only] if only else list(known)
+    for number in range(count):
+        rng = random.Random(f"{seed} {number}")
+        name = names[number % len(names)]
+        kind = known[name]
+        sample = rng.choice(kind.samples)
+        sound = sample.read_bytes()
+        data = mutated(sound, rng)
+        if kind.sealed is not None and rng.random() < 0.7:
+            data = kind.sealed(data)
+        # Records are read by the names of their files.
+        path = sample if name == "record" else sample.with_name(f"fuzzed{sample.suffix}")
+        path.write_bytes(data)
+        try:
+            fault = watch(f"{name} {number} ({sample.name})", lambda p=path, k=kind: k.read(p))
+        finally:
+            if path == sample:
+                path.write_bytes(sound)
+        if fault is not None:
+            yield fault
