@@ -31,6 +31,9 @@ from concur.formats._toml import (
 from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
 
+MOST_BODIES = 500
+"""Bodies, and wheels, of a robot: graphs grow with the square of their number."""
+
 _LIMITS = "a pair [lower, upper], or a list of one pair per coordinate of the joint"
 
 # Sets of motions that a reader of Table 2.1 may look for among the joints, and the way out.
@@ -93,8 +96,17 @@ class _WheelTable(Table):
 
 class _RobotTable(Table):
     name: Text
-    bodies: Annotated[list[_BodyTable], Field(description="tables [[bodies]]")]
-    wheels: Annotated[list[_WheelTable], Field(description="tables [[wheels]]")] | None = None
+    bodies: Annotated[
+        list[_BodyTable],
+        Field(max_length=MOST_BODIES, description=f"tables [[bodies]], at most {MOST_BODIES}"),
+    ]
+    wheels: (
+        Annotated[
+            list[_WheelTable],
+            Field(max_length=MOST_BODIES, description=f"tables [[wheels]], at most {MOST_BODIES}"),
+        ]
+        | None
+    ) = None
     gravity: Vector3 | None = None
     actuated: Annotated[list[str], Field(description="a list of body names")] | None = None
 

@@ -23,7 +23,6 @@ from concur.formats._robot import given, load, load_shipped, shipped_names
 from concur.formats._servo import ServoTable, check_limit_names, option_at_fault, read_servo
 from concur.formats._toml import (
     FileName,
-    Number,
     NumberOrList,
     Positive,
     Quaternion,
@@ -42,6 +41,7 @@ from concur.formats._toml import (
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, StagedReduction, reduce
 from concur.simulation import METHODS, Run, Tolerances, simulate
+from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,18 +297,34 @@ class _OutputTable(Table):
 
 class _InitialTable(Table):
     q: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = None
-    s: Annotated[dict[str, Number], Field(description="a table of shape velocities")] | None = None
+    s: Annotated[dict[str, Velocity], Field(description="a table of shape velocities")] | None = (
+        None
+    )
+
+
+Step = Annotated[
+    float,
+    Field(
+        ge=SHORTEST_STEP,
+        le=LONGEST_RUN,
+        description=f"a number above zero, from {SHORTEST_STEP:g} to {LONGEST_RUN:g}",
+    ),
+]
+Velocity = Annotated[
+    float,
+    Field(ge=-FASTEST_START, le=FASTEST_START, description=f"a number within {FASTEST_START:g}"),
+]
 
 
 class _SimulationTable(Table):
-    duration: Positive
-    dt: Positive = 1e-3
+    duration: Step
+    dt: Step = 1e-3
     method: Annotated[
         str,
         AfterValidator(_known_method),
         Field(description="one of " + ", ".join(f'"{m}"' for m in METHODS)),
     ] = "rk4"
-    hold: Positive | None = None
+    hold: Step | None = None
 
 
 class _TolerancesTable(Table):
@@ -364,7 +380,11 @@ class _OperatingTable(Table):
     distance: Positive | None = None
     least: Positive | None = None
     tolerance: Positive = 0.2
-    budget: Annotated[int, Field(gt=0, description="a whole number above zero")] = 2000
+    budget: Annotated[
+        int,
+        # Some milliseconds each: a million boxes are hours.
+        Field(gt=0, le=1_000_000, description="a whole number above zero, at most 1000000"),
+    ] = 2000
 
 
 class _TaskTable(Table):
@@ -377,7 +397,9 @@ class _TaskTable(Table):
         Field(description='"auto", a list of bodies, or a table of momenta by body'),
     ] = None
     outputs: Annotated[
-        list[_OutputTable], Field(min_length=1, description="at least one table [[outputs]]")
+        list[_OutputTable],
+        # More than robots have drives; each costs a graph.
+        Field(min_length=1, max_length=100, description="at least one table [[outputs]]"),
     ]
     reference: Annotated[
         dict[str, dict[str, Any]], Field(description="a table [reference.<output>] per output")
@@ -467,6 +489,15 @@ def load_task(path: str | PathLike[str]) -> Task:
 def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
     """Refuse times that do not fit each other, before anything is built."""
     run = task.simulation
+    if run.duration / run.dt > MOST_STEPS:
+        raise fault(
+            path,
+            "[simulation]",
+            "duration",
+            expected=f"at most {MOST_STEPS} steps of dt = {run.dt:g} s",
+            came=f"{run.duration:g} s",
+            cure="Shorten it, or take longer steps.",
+        )
     for name, value in (("duration", run.duration), ("hold", run.hold)):
         if value is None:
             continue

@@ -582,7 +582,7 @@ def _parts(annotation: Any) -> Iterator[Any]:
     arguments = typing.get_args(annotation)
     if arguments and typing.get_origin(arguments[0]) is list:
         # What a list is comes before what its entries are.
-        arguments = sorted(arguments, key=lambda a: not isinstance(a, FieldInfo))
+        arguments = tuple(sorted(arguments, key=lambda a: not isinstance(a, FieldInfo)))
     for argument in arguments:
         yield from _parts(argument)
 

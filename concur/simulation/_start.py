@@ -5,12 +5,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import as_floats, shape_error
-from concur.errors import SimulationError
+from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.errors import SimulationError, shown
 from concur.reduction import ReducedModel
 
 FASTEST = 1e6
 """Velocity, m/s or rad/s, beyond which a run has diverged."""
+
+
+FASTEST_START = 1e4
+"""Shape velocity, m/s or rad/s, at which no robot starts: beyond it a step leaps whole turns."""
+
+SHORTEST_STEP = 1e-8
+"""Step of integration, s, below which rounding of the time itself shows after a run's 1e6 s."""
+
+MOST_STEPS = 5_000_000
+"""Steps of a run: their record, about 1 kB each, fills the memory of a usual machine."""
+
+LONGEST_RUN = 1e6
+"""Length of a run, s."""
 
 
 def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[int, int | None]:
@@ -35,7 +48,7 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
     Raises
     ------
     SimulationError
-        If a time is not above zero, or no whole number of steps.
+        If a time is not above zero, out of range, or no whole number of steps.
     """
     for name, value in (("duration", duration), ("dt", dt), ("hold", hold)):
         if value is None and name == "hold":
@@ -45,11 +58,25 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
             raise SimulationError(
                 f"{where}, `{name}`",
                 expected="a time above zero, s",
-                came=str(value),
+                came=shown(value),
                 cure="Give seconds.",
             )
-    steps = round(duration / dt)
-    per_hold = None if hold is None else round(hold / dt)
+        if not SHORTEST_STEP <= number <= LONGEST_RUN:
+            raise SimulationError(
+                f"{where}, `{name}`",
+                expected=f"a time from {SHORTEST_STEP:g} to {LONGEST_RUN:g} s",
+                came=f"{float(number):g}",
+                cure="Give seconds.",
+            )
+    if duration / dt > MOST_STEPS:
+        raise SimulationError(
+            f"{where}, `duration`",
+            expected=f"at most {MOST_STEPS} steps of dt = {float(dt):g} s",
+            came=f"{float(duration):g} s",
+            cure="Shorten the run, or take longer steps.",
+        )
+    steps = round(float(duration) / float(dt))
+    per_hold = None if hold is None else round(float(hold) / float(dt))
     for name, whole, count in (("duration", duration, steps), ("hold", hold, per_hold)):
         if whole is None or count is None:
             continue
@@ -82,10 +109,21 @@ def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
 
     Raises
     ------
-    ShapeError
-        If the shape is another one.
+    ShapeError, NonFiniteError
+        If the shape is another one, or a number is not finite.
+    SimulationError
+        If one is beyond `FASTEST_START`.
     """
     s = as_floats(s0, f"{where}, `s0`")
     if s.shape != (model.ns,):
         raise shape_error(f"{where}, `s0` ({', '.join(model.shape_names)})", (model.ns,), s.shape)
+    if not np.isfinite(s).all():
+        raise nonfinite_error(f"{where}, `s0`", s)
+    if (fast := np.abs(s) > FASTEST_START).any():
+        raise SimulationError(
+            f"{where}, `s0`",
+            expected=f"shape velocities up to {FASTEST_START:g} m/s or rad/s",
+            came=f"{s[fast][0]:g} for `{model.shape_names[int(fast.argmax())]}`",
+            cure="Give SI units.",
+        )
     return s

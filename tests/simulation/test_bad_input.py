@@ -58,7 +58,7 @@ def test_nan_in_the_start() -> None:
     q, s = Q0.copy(), S0.copy()
     q[3] = s[1] = np.nan
     refused(NonFiniteError, lambda: run(q), where="`q0`", came="[3] = nan")
-    refused(NonFiniteError, lambda: run(s0=s), where="`s`", came="[1] = nan")
+    refused(NonFiniteError, lambda: run(s0=s), where="`s0`", came="[1] = nan")
 
 
 def test_quaternion_that_is_no_rotation() -> None:

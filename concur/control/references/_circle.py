@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from concur.control.references._along import Along, Straight
 from concur.control.references._composed import Composed
-from concur.control.references._inputs import number, numbers, positive
+from concur.control.references._inputs import SHORTEST, number, numbers, positive
 from concur.control.references._poses import Read, check_group, flat_pose
 from concur.control.references._reference import Floats, Path, Reference, Samples
 from concur.errors import ConcurError, ShapeError
@@ -84,11 +84,11 @@ def circle(
         )
     size = positive(radius, "circle, radius", "m")
     turn = number(period, "circle, period")
-    if turn == 0.0:
+    if abs(turn) < SHORTEST:
         raise ConcurError(
             "reference circle, period",
-            expected="a time of revolution (s) other than zero",
-            came="0.0",
+            expected=f"a time of revolution (s) other than zero, of at least {SHORTEST:g}",
+            came=f"{turn:g}",
             cure="A negative period runs clockwise; to stand still use `hold`.",
         )
     up = numbers(normal, "circle, normal", ndim=1)

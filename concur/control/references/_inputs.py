@@ -8,6 +8,12 @@ from numpy.typing import ArrayLike, NDArray
 from concur.control._sample import finite
 from concur.errors import ConcurError, ShapeError
 
+LARGEST = 1e9
+"""Size of a number in a reference, SI units: their squares stay far within double precision."""
+
+SHORTEST = 1e-6
+"""Time, s, or length, m, that counts as one: rates and curvatures are divided by it."""
+
 
 def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np.float64]:
     """Read an array of finite numbers.
@@ -30,6 +36,8 @@ def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np
     ------
     ShapeError, NonFiniteError
         If it is ragged, empty, of other axes or not finite.
+    ConcurError
+        If one is beyond `LARGEST`.
     """
     place = f"reference {where}"
     try:
@@ -41,6 +49,13 @@ def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np
             came=error.came,
             cure="Give lists of numbers or a NumPy array.",
         ) from None
+    if array.size and np.abs(array).max() > LARGEST:
+        raise ConcurError(
+            place,
+            expected=f"numbers within {LARGEST:g} (SI units)",
+            came=f"{array.flat[np.abs(array).argmax()]:g}",
+            cure="Check the unit.",
+        )
     if (ndim is not None and array.ndim != ndim) or (array.ndim > 0 and array.shape[-1] == 0):
         form = {1: "a flat array", 2: "a table (rows of numbers)"}.get(ndim or 0, "some numbers")
         # An empty list of times is a fair question; an empty point or table is not.
@@ -105,15 +120,15 @@ def positive(value: ArrayLike, where: str, unit: str) -> float:
     Raises
     ------
     ConcurError
-        If it is zero or below, or no single finite number.
+        If it is below `SHORTEST`, or no single finite number.
     """
     single = number(value, where)
-    if single <= 0.0:
+    if single < SHORTEST:
         raise ConcurError(
             f"reference {where}",
-            expected=f"a positive number ({unit})",
+            expected=f"a positive number ({unit}), at least {SHORTEST:g}",
             came=f"{single:.9g}",
-            cure="Check the sign.",
+            cure="Check the sign and the unit.",
         )
     return single
 
