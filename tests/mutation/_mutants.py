@@ -2,7 +2,7 @@
 
 Not generated, because no test of behaviour can or should see them: docstrings, annotations,
 error messages and other formatted text, progress, `__repr__`, assertions, codes in enumerations,
-indices, sizes of arrays, and a comparison made strict or not strict against a tolerance of
+indices, sizes of arrays, seeds and numbers of random samples, and a comparison made strict or not strict against a tolerance of
 rounding size, which no computed number equals.
 """
 
@@ -30,8 +30,20 @@ _PAIRS = (
 )
 _EXCHANGED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 _SIZES = {"zeros", "ones", "eye", "empty", "full", "reshape", "range", "round", "repeat", "tile"}
-_SIZES |= {"SX", "DM", "MX", "sym", "getattr", "islice"}
-_TEXT = {"axis", "came", "cure", "expected", "note", "label", "why", "ndmin", "decimals", "prec"}
+_SIZES |= {"default_rng", "SX", "DM", "MX", "sym", "getattr", "islice"}
+_TEXT = {
+    "axis",
+    "came",
+    "cure",
+    "expected",
+    "note",
+    "label",
+    "why",
+    "ndmin",
+    "decimals",
+    "prec",
+    "seed",
+}
 _ENUMERATIONS = {"Enum", "IntEnum", "IntFlag", "_Sentences"}
 _PROGRESS = {"report", "progress", "print", "warn"}
 _ROUNDING = 1e-4
@@ -131,7 +143,7 @@ class _Places:
             texts = [str(value + 1), str(value - 1)]
         else:
             factor = 10.0 if value < 1e-3 or value > 1e3 else 2.0
-            texts = [f"{value * factor!r}", f"{value / factor!r}"]
+            texts = [f"{value * factor:.12g}", f"{value / factor:.12g}"]
         yield from ((*span, text) for text in texts)
 
     def _compare(self, node: ast.Compare) -> Iterator[Change]:
@@ -193,6 +205,8 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
         if isinstance(child, ast.JoinedStr | ast.Assert | ast.Raise | ast.slice):
             continue
         if isinstance(child, ast.ClassDef) and _ENUMERATIONS & {_name(b) for b in child.bases}:
+            continue
+        if isinstance(node, ast.Assign) and "SAMPLES" in {_name(t) for t in node.targets}:
             continue
         if isinstance(child, ast.keyword) and child.arg in _TEXT:
             continue

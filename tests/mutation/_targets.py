@@ -31,7 +31,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/certify/_recheck": ("certify/test_recheck*.py",),
     "concur/certify/_pushed": ("certify/test_disturbances.py", "certify/test_sampling.py"),
     "concur/certify/_certificate": ("cli/test_certify.py",),
-    "concur/control/": ("control/test_law*.py", "control/test_guards.py"),
+    "concur/control/": ("control/test_margins_reported.py", "control/test_guards.py"),
     "concur/control/_law": (
         "control/test_tick.py",
         "control/test_damping.py",
@@ -46,6 +46,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/reduction/_audit": ("control/test_audit*.py", "reduction/test_refused_wheels.py"),
     "concur/simulation/_findings": ("simulation/test_stage_findings.py",),
     "concur/kinematics/": (
+        "kinematics/test_ground.py",
         "kinematics/test_wheels.py",
         "reduction/test_refused_wheels.py",
         "robots/test_rolling_balls.py",

@@ -50,6 +50,8 @@ def test_text_and_sizes_are_left_alone(tmp_path):
         class Reason(IntEnum):
             STALE = 3
         z = f"{x + 1}" + "text"
+        SAMPLES = 16
+        rng = np.random.default_rng(5)
     '''
     assert changes(tmp_path, text) == set()
 

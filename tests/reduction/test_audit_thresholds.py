@@ -1,0 +1,175 @@
+"""Conditions of the audit on both sides of their thresholds, on models with prescribed numbers."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from concur.reduction import AuditStatus, _audit
+
+HOLDS, FAILS = AuditStatus.HOLDS, AuditStatus.FAILS
+SAMPLES = [np.zeros(3), np.array([0.0, 1.0, 0.0])]  # only the second shows what is wrong
+
+
+class Steps:
+    """Stands for a generator: each displacement is a whole unit."""
+
+    def uniform(self, low: float, high: float, size: int) -> np.ndarray:
+        assert (low, high) == (-1.0, 1.0)
+        return np.full(size, high)
+
+
+def robot(**numbers: float) -> SimpleNamespace:
+    """Three coordinates, the first of them the group's, with violations of given size."""
+    given = {"mass": 0.0, "rows": 0.0, "push": 0.0, "total": 4.0} | numbers
+    return SimpleNamespace(
+        nv=3,
+        total_mass=given["total"],
+        actuated_freedoms=(1, 2),
+        freedom_names=("x", "left", "right"),
+        integrate=lambda q, v: q + v,
+        mass_matrix=lambda q: 8.0 * np.eye(3) - np.diag([0, 0, given["mass"] * q[0] * q[1]]),
+        constraints=lambda q: np.array([[1.0, -given["rows"] * q[0] * q[1], 0.0]]),
+        bias=lambda q, v: np.array([-given["push"] * q[1], 1e3, 1e3]),
+    )
+
+
+def model(body: Any = None, **changes: Any) -> Any:
+    parts: dict[str, Any] = {
+        "robot": body or robot(),
+        "dependent": (0,),
+        "shape": (1, 2),
+        "reason": "",
+        "nu": 2,
+        "input_matrix": lambda q: np.eye(2),
+    }
+    made = SimpleNamespace(**(parts | changes))
+    made.first = SimpleNamespace(dependent=made.dependent)
+    return made
+
+
+@pytest.mark.parametrize(("size", "status"), [(0.8e-9, HOLDS), (1.25e-9, FAILS)])
+@pytest.mark.parametrize(
+    ("name", "unit", "value"),
+    [("mass", 8.0, "mass_matrix"), ("rows", 1.0, "constraints"), ("push", 4.0, "gravity")],
+)
+def test_invariance_to_a_billionth(
+    name: str, unit: float, value: str, size: float, status: AuditStatus
+) -> None:
+    # The mass matrix relative to its largest entry, gravity to the robot's mass.
+    row = _audit._invariance(model(robot(**{name: size * unit})), SAMPLES, Steps())  # type: ignore[arg-type]
+    assert row.status is status
+    assert row.values[value] == pytest.approx(size, rel=1e-5)
+    assert max(x for key, x in row.values.items() if key != value) == 0.0
+
+
+def test_gravity_along_the_group_of_a_light_robot_counts_as_it_is() -> None:
+    row = _audit._invariance(model(robot(push=0.5, total=0.1)), SAMPLES, Steps())  # type: ignore[arg-type]
+    assert row.values["gravity"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("condition", "status"), [(0.99e8, HOLDS), (1e8, FAILS), (1.01e8, FAILS), (np.inf, FAILS)]
+)
+def test_controls_reach_the_shape_up_to_a_condition_of_1e8(
+    condition: float, status: AuditStatus
+) -> None:
+    def inputs(q: np.ndarray) -> np.ndarray:
+        return np.diag([condition, 1.0]) if q[1] and np.isfinite(condition) else (
+            np.diag([1.0, 0.0]) if q[1] else np.eye(2)
+        )  # fmt: skip
+
+    row = _audit._no_actuator_along_group(model(input_matrix=inputs), SAMPLES)
+    assert row.status is status
+    assert row.values["condition"] == condition
+
+
+def test_an_actuator_along_the_group_fails_whatever_the_condition() -> None:
+    driven = robot()
+    driven.actuated_freedoms = (0, 1, 2)
+    row = _audit._no_actuator_along_group(model(driven), SAMPLES)
+    assert row.status is FAILS
+    assert "driven along the group: x;" in row.why
+
+
+@pytest.mark.parametrize(
+    ("matrix", "condition"),
+    [
+        (np.ones((3, 2)), np.inf),
+        (np.zeros((0, 2)), 1.0),
+        (np.array([[3.0, 0.0, 0.0], [0.0, 0.5, 0.0]]), 6.0),
+        (np.zeros((2, 2)), np.inf),
+    ],
+)
+def test_condition_of_a_matrix(matrix: np.ndarray, condition: float) -> None:
+    assert _audit._condition(matrix) == condition
+
+
+@pytest.mark.parametrize(("closure", "status"), [(0.9e-12, HOLDS), (1.1e-12, FAILS)])
+def test_outputs_live_on_subgroups_to_1e_12(closure: float, status: AuditStatus) -> None:
+    outputs = [
+        SimpleNamespace(dim=1, closure_residual=lambda x=x: x)  # type: ignore[misc]
+        for x in (0.0, closure)
+    ]
+    rows = {row.id: row for row in _audit._counts(model(), tuple(outputs))}  # type: ignore[arg-type]
+    assert rows["CON6"].status is status
+    assert rows["CON6"].values["closure"] == closure
+
+
+@pytest.mark.parametrize(
+    ("wanted", "enough", "exact"), [(1, HOLDS, FAILS), (2, HOLDS, HOLDS), (3, FAILS, FAILS)]
+)
+def test_as_many_controls_as_output_coordinates(
+    wanted: int, enough: AuditStatus, exact: AuditStatus
+) -> None:
+    output = SimpleNamespace(dim=wanted, closure_residual=lambda: 0.0)
+    rows = {row.id: row for row in _audit._counts(model(), (output,))}  # type: ignore[arg-type]
+    assert (rows["CON5"].status, rows["CON9"].status) == (enough, exact)
+
+
+def on_wheels(column: float) -> Any:
+    """A platform and an arm: a body of one coordinate that no wheel should feel."""
+    body = robot()
+    body.wheels = (SimpleNamespace(body="wheel"),)
+    body.bodies = [SimpleNamespace(name=name) for name in ("base", "wheel", "arm")]
+    body.index = lambda name: 1
+    body.path = lambda index: (0, 1)
+    body.v_slice = lambda name: slice(*{"base": (0, 1), "wheel": (1, 2), "arm": (2, 3)}[name])
+    body.constraints = lambda q: np.array([[5.0, 5.0, -column * q[1]]])
+    return model(body)
+
+
+def platform(monkeypatch: pytest.MonkeyPatch, **numbers: Any) -> dict[str, Any]:
+    found = {"column": 0.0, "moved": 0.0, "ratios": (1.0, 1.0), "sides": (1, 1)} | numbers
+    at = {tuple(q): i for i, q in enumerate(SAMPLES)}
+    monkeypatch.setattr(_audit, "rows_change", lambda *_, **__: found["moved"])
+    monkeypatch.setattr(_audit, "spread", lambda r, d, q: found["ratios"][at[tuple(q)]])
+    monkeypatch.setattr(_audit, "orientation", lambda r, d, q: found["sides"][at[tuple(q)]])
+    rows = _audit._platform(on_wheels(found["column"]), SAMPLES, numbers.get("working_set"))
+    return {row.id: row for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("id", "numbers", "status"),
+    [
+        ("NHR1", {"column": 0.9e-12}, HOLDS),
+        ("NHR1", {"column": 1.1e-12}, FAILS),
+        ("NHR2", {"moved": 0.9e-9}, HOLDS),
+        ("NHR2", {"moved": 1.1e-9}, FAILS),
+        ("NHR3", {"ratios": (1.0, 1.1e-6)}, HOLDS),
+        ("NHR3", {"ratios": (1.0, 0.9e-6)}, FAILS),
+        ("NHR3", {"sides": (-1, 1)}, FAILS),
+        ("NHR3", {"sides": (-1, -1)}, HOLDS),
+        ("NHR3", {"ratios": (1.0, 1e-9), "working_set": SAMPLES[:1]}, HOLDS),
+        ("NHR3", {"sides": (-1, 1), "working_set": SAMPLES[1:]}, HOLDS),
+    ],
+)
+def test_what_wheels_determine(
+    id: str, numbers: dict[str, Any], status: AuditStatus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = platform(monkeypatch, **numbers)
+    assert rows.pop(id).status is status
+    assert {row.status for row in rows.values()} == {HOLDS}
