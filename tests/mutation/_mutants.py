@@ -2,8 +2,8 @@
 
 Not generated, because no test of behaviour can or should see them: docstrings, annotations,
 error messages and other formatted text, progress, `__repr__`, assertions, codes in enumerations,
-indices, sizes of arrays, seeds and numbers of random samples, and a comparison made strict or not strict against a tolerance of
-rounding size, which no computed number equals.
+indices, sizes of arrays, seeds and numbers of random samples, and a comparison made strict or not
+strict against a tolerance of rounding size, which no computed number equals.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class _Places:
             texts = [str(value + 1), str(value - 1)]
         else:
             factor = 10.0 if value < 1e-3 or value > 1e3 else 2.0
-            texts = [f"{value * factor:.12g}", f"{value / factor:.12g}"]
+            texts = [repr(float(f"{x:.12g}")) for x in (value * factor, value / factor)]
         yield from ((*span, text) for text in texts)
 
     def _compare(self, node: ast.Compare) -> Iterator[Change]:
