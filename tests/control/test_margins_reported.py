@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 
-from concur.control import Output, Redundancy, ReferenceSample, Servo, decoupling_margins
-from concur.control._singularity import refusal
-from concur.errors import NonFiniteError, SingularConfigurationError
+from concur.control import (
+    Output,
+    Redundancy,
+    ReferenceSample,
+    Servo,
+    _singularity,
+    decoupling_margins,
+    singularities,
+)
+from concur.control._singularity import check_decoupling, lacks_leverage, refusal
+from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
@@ -95,3 +106,88 @@ def test_wheels_below_the_threshold_no_longer_determine_the_base(
     for rows in (np.zeros((1, 2, 3)), np.full((1, 2, 3), np.nan)):
         found = decoupling_margins(servo, rows, np.eye(3)[None], np.array([regularity]))
         assert found[0] == (0.0 if usable else regularity)
+
+
+@pytest.mark.parametrize(("part", "lacks"), [(0.99, True), (1.01, False)])
+def test_controls_lack_leverage_below_a_share_of_their_largest(part: float, lacks: bool) -> None:
+    inputs = np.diag([50.0, 50.0 * part * 1e-3])
+    servo: Any = SimpleNamespace(
+        singular_margin=1e-3, model=SimpleNamespace(input_matrix=lambda q: inputs)
+    )
+    assert lacks_leverage(servo, np.zeros(2)) == lacks
+    inputs[0, 0] = np.nan  # no number: the configuration is not known to be to blame
+    assert not lacks_leverage(servo, np.zeros(2))
+
+
+@pytest.mark.parametrize(("margin", "refused"), [(0.9e-7, True), (1.1e-7, False)])
+@pytest.mark.parametrize("at", [0, 7])
+def test_outputs_are_refused_if_singular_everywhere(
+    margin: float, refused: bool, at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    servo, margins = arm(damped_below=None), []
+
+    def measured(self: Servo, q: np.ndarray) -> float:
+        margins.append(margin if len(margins) == at else 0.0)
+        return margins[-1]
+
+    monkeypatch.setattr(Servo, "margin", measured)
+    if not refused:
+        check_decoupling(servo)
+        assert len(margins) == at + 1
+        return
+    with pytest.raises(OutputError, match="singular in every configuration") as caught:
+        check_decoupling(servo)
+    assert caught.value.margins == tuple(margins)
+    assert len(margins) == 1 + _singularity.SAMPLES
+
+
+def test_rows_are_scaled_by_the_mass_that_moves_and_the_size_of_the_robot() -> None:
+    # Three links of 2 kg; their joints are 0.8 m apart. The floor's 100 kg cannot move.
+    link = Inertia(2.0, (0.2, 0, 0), (0.01, 0.02, 0.02))
+    bodies = [Body("floor", joints.Fixed(), inertia=Inertia(100.0))]
+    for k, parent in enumerate(["floor", "link0", "link1"]):
+        bodies.append(
+            Body(f"link{k}", joints.Revolute((0, 0, 1)), parent, Pose((0.4 * (k > 0), 0, 0)), link)
+        )
+    model = reduce(Mechanism("3R", bodies))
+    servo = Servo(model, [Output("tip", "link2", "SE2", (0.4, 0, 0))], 1.0, 1.0)
+    root = np.sqrt(6.0)
+    np.testing.assert_allclose(servo.scales[0], [root, root, 0.8 * root], rtol=1e-14)
+    alone = reduce(Mechanism("1R", [bodies[0], bodies[1]]))
+    turning = Servo(alone, [Output("turn", "link0", "SO2")], 1.0, 1.0)
+    np.testing.assert_allclose(turning.scales[0], [np.sqrt(2.0)], rtol=1e-14)
+
+
+def two_links(far: float = 0.7, near: float = 1.0) -> Mechanism:
+    solid = Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    bodies = [Body("ground", joints.Fixed())]
+    for name, parent, place in (("link1", "ground", 0.0), ("link2", "link1", near)):
+        bodies.append(Body(name, joints.Revolute((0, 0, 1)), parent, Pose((place, 0, 0)), solid))
+    return Mechanism("two links", bodies)
+
+
+@pytest.mark.parametrize(("part", "rank"), [(0.99, 2), (1.01, 1)])
+def test_rank_counts_singular_values_above_a_share_of_the_largest(part: float, rank: int) -> None:
+    robot, tip = two_links(), Output("tip", "link2", "R2", (0.7, 0, 0))
+    share = 1.0 / singularities(robot, [tip], [0.3, 0.02]).condition
+    report = singularities(robot, [tip], [0.3, 0.02], threshold=part * share)
+    assert (report.rank, report.singular) == (rank, rank < 2)
+    # By default a thousandth; near zero the ratio is 0.7 elbow / (1.7^2 + 0.7^2).
+    ranks = [singularities(robot, [tip], [0.3, elbow]).rank for elbow in (0.0055, 0.0045)]
+    assert ranks == [2, 1]
+
+
+@pytest.mark.parametrize(("near", "length"), [(2e-9, 2e-9), (0.5e-9, 1.0), (0.0, 1.0)])
+def test_a_robot_without_size_is_counted_in_metres(near: float, length: float) -> None:
+    robot, turn = two_links(near=near), Output("turn", "link2", "SO2")
+    assert singularities(robot, [turn], [0.0, 0.0]).length == pytest.approx(length, rel=1e-9)
+
+
+@pytest.mark.parametrize(("far", "named"), [(0.0009, False), (0.0011, True)])
+def test_a_motion_in_vain_names_joints_from_a_thousandth_on(far: float, named: bool) -> None:
+    # Stretched: the shoulder turns by `far` where the elbow turns by 1 + far, backwards.
+    robot, tip = two_links(), Output("tip", "link2", "R2", (far, 0, 0))
+    report = singularities(robot, [tip], [0.3, 0.0])
+    line = next(x for x in report.summary().splitlines() if "in vain" in x)
+    assert ("link1" in line) == named
+    assert "link2 +1" in line  # the largest part has a plus
