@@ -9,14 +9,25 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from hil._punctuality import Punctuality
+from hil.drives import Wanted
 from hil.drives.feedback import Feedback
 
 if TYPE_CHECKING:
     import can
 
     from hil.bus import Bus
-    from hil.drives import Drive, Wanted
+    from hil.drives import Drive
     from hil.rig import Rig
+
+TRIALS = 5
+"""Measurements of a round trip, of which the shortest counts: a machine delays some frames."""
+
+QUIET = 0.07
+"""Silence before a round trip is measured, s: reports that were asked for before have arrived."""
+
+LONGEST_TRIP = 0.25
+"""Time for which a report is waited for when its round trip is measured, s."""
 
 
 class Exchange:
@@ -62,8 +73,9 @@ class Exchange:
             frame for kind in kinds for frame in kind.opening_frames(rig)
         )
         self._takes: dict[int, list[tuple[Drive, bool]]] = {}  # and whether it reports when asked
-        for drive in self.drives:
-            asked = bool(type(drive).opening_frames(rig))
+        self._answers = [not type(drive).opening_frames(rig) for drive in self.drives]
+        for drive, answers in zip(self.drives, self._answers, strict=True):
+            asked = not answers
             for identifier in drive.identifiers:
                 self._takes.setdefault(identifier, []).append((drive, asked))
         self._counts = [0] * n  # of reports, in the cycle before
@@ -73,6 +85,62 @@ class Exchange:
         self._sent = math.nan  # when the commands of the cycle before left
         self._commands: dict[int, can.Message] = {}  # the frames of these, by identifier
         self._first = 0  # axis whose command the bus refused
+        self._punctual = Punctuality(n, rig.policies.patience)
+        self._paused = False  # whether no report was asked for since the cycle before
+
+    @property
+    def delayed(self) -> bool:
+        """Whether reports answer earlier cycles than the one in which they come."""
+        return self._punctual.delayed
+
+    def round_trips(self) -> list[float]:
+        """Measure for each axis the time from asking for a report to its arrival, before the loop.
+
+        Returns
+        -------
+        list of float
+            Shortest of some trials, s; NaN for an axis that does not report, or reports unasked.
+        """
+        bus, clock, scratch = self.bus, self.bus.clock, Feedback(len(self.drives))
+        shortest = [math.nan] * len(self.drives)
+        silent = 0
+        if not self._is_quiet(scratch):
+            return shortest
+        for _ in range(TRIALS):
+            asked, missing = clock.now(), set(range(len(self.drives)))
+            for frame in self._opening:
+                bus.send(frame)
+            for drive, answers in zip(self.drives, self._answers, strict=True):
+                if answers:
+                    bus.send(drive.command(Wanted.OFF, 0.0))
+            while missing and (came := bus.receive(asked + LONGEST_TRIP)) is not None:
+                for k in [k for k in missing if self._is_report(came, k, scratch)]:
+                    missing.discard(k)
+                    shortest[k] = min(clock.now() - asked, shortest[k])  # which may be NaN
+            silent += bool(missing)
+            if silent > 1:
+                break
+        return shortest
+
+    def _is_report(self, frame: can.Message, axis: int, feedback: Feedback) -> bool:
+        """Whether a frame is a report of an axis."""
+        drive = self.drives[axis]
+        return frame.arbitration_id in drive.identifiers and drive.receive(
+            frame, self.bus.clock.now(), feedback
+        )
+
+    def _is_quiet(self, feedback: Feedback) -> bool:
+        """Wait until no reports come; false if they do not cease."""
+        bus, clock = self.bus, self.bus.clock
+        now = clock.now()
+        until, end = now + QUIET, now + LONGEST_TRIP + QUIET
+        while until <= end:
+            frame = bus.receive(until)
+            if frame is None:
+                return True
+            if any(self._is_report(frame, k, feedback) for k in range(len(self.drives))):
+                until = clock.now() + QUIET
+        return False
 
     def take(self, start: float) -> None:
         """Open a cycle and take frames, until every axis has reported or the window is over.
@@ -82,25 +150,37 @@ class Exchange:
         start : float
             The present, s of the loop's clock.
         """
-        bus, clock, latency = self.bus, self.bus.clock, self.rig.estimator.latency
+        bus, latency = self.bus, self.rig.estimator.latency
         window, clocked = self.rig.loop.window, time.perf_counter
         self._missing = len(self.drives)
         self._fresh = [False] * self._missing
         before = clocked()
         waiting = self._take_waiting(start + window) if self._opening and self.talks else []
-        for frame in self._opening:
-            bus.send(frame)
+        self._paused = self._punctual.pauses and self.talks
+        if not self._paused:
+            for frame in self._opening:
+                bus.send(frame)
         self.transfer, self.waited = clocked() - before, 0.0
         # What waited came after the window of the cycle before: who reports when a cycle is
         # opened sampled it then, and the report of this cycle is still to come.
         sampled = self._opened + latency
         for frame, came in waiting:
             self._read(frame, came, sampled, late=True)
-        self._opened = start
+        if not self._paused:
+            self._opened = start
+            for k, by_command in enumerate(self._answers):
+                if not by_command:
+                    self._punctual.ask(k)
         # Drives that answer commands did so when they came, and their reports waited since.
         answered = self._sent + 2.0 * latency if self.talks else start
-        until = start + window
-        end = until + window  # for a node that babbles without end
+        self._listen(start + window, answered)
+        if self.talks:
+            self._punctual.end(self._fresh, self._paused)
+
+    def _listen(self, until: float, answered: float) -> None:
+        """Take frames until every axis has reported or an instant is reached."""
+        bus, clock, clocked = self.bus, self.bus.clock, time.perf_counter
+        end = until + self.rig.loop.window  # for a node that babbles without end
         while True:
             before = clocked()
             received = bus.receive()
@@ -145,6 +225,7 @@ class Exchange:
         for drive, asked in self._takes.get(frame.arbitration_id, ()):
             instant = sampled if asked is late and sampled < came else came
             if drive.receive(frame, instant, self.feedback):
+                self._punctual.come(drive.index)
                 if not (self._fresh[drive.index] or (late and asked)):
                     self._fresh[drive.index] = True
                     self._missing -= 1
@@ -169,6 +250,9 @@ class Exchange:
         self.ages[:] = [now - sampled for sampled in self.feedback.time.tolist()]
         counts = self.feedback.count.tolist()
         lost = 0
+        if self._paused:
+            self._counts = counts
+            return lost
         for k, (count, before) in enumerate(zip(counts, self._counts, strict=True)):
             self.absent[k] = self.absent[k] + 1 if count == before else 0
             lost += count == before
@@ -196,7 +280,7 @@ class Exchange:
         self.ages[:] = [now - sampled for sampled in times]
         return True
 
-    def send(self, wanted: Wanted, torque: np.ndarray) -> None:
+    def send(self, wanted: Wanted, torque: np.ndarray, pausing: bool = False) -> None:
         """Make the frames of all axes, then send them: none before all are made.
 
         Who was refused one is the first in the next cycle: a queue that takes all frames but the
@@ -208,6 +292,9 @@ class Exchange:
             What the drives shall do.
         torque : numpy.ndarray
             Torques of the axes, N m (N), shape (n,).
+        pausing : bool
+            Whether drives that answer commands may go without one in this cycle, if the next is to
+            show which reports come unasked.
         """
         frames = [
             drive.command(wanted, value)
@@ -215,7 +302,15 @@ class Exchange:
         ]
         send, before = self.bus.send, time.perf_counter()
         order = [*range(self._first, len(frames)), *range(self._first)]
+        if self._punctual.pauses and any(self._answers):
+            if pausing:
+                order = [k for k in order if not self._answers[k]]
+            else:
+                self._punctual.postpone()
         refused = [k for k in order if not send(frames[k])]
+        for k in order:
+            if self._answers[k] and k not in refused:
+                self._punctual.ask(k)
         self.transfer += time.perf_counter() - before
         self._sent = self.bus.clock.now()
         self._commands = {frame.arbitration_id: frame for frame in frames}

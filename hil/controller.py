@@ -6,6 +6,7 @@ recorder, the terminal view and the dashboard read the ring, and nobody can hold
 
 from __future__ import annotations
 
+import math
 import signal
 import threading
 import time
@@ -21,7 +22,7 @@ import numpy as np
 from concur.control import Tick, TickStatus
 from hil._exchange import Exchange
 from hil.clock import ASLEEP
-from hil.drives import Wanted
+from hil.drives import AxisCheck, Finding, Wanted
 from hil.emulator import EmulationClock
 from hil.errors import ArmError
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
@@ -35,7 +36,7 @@ from hil.state.estimator import Estimator
 if TYPE_CHECKING:
     from concur.control import Servo
     from hil.bus import Bus
-    from hil.drives import AxisCheck, Drive
+    from hil.drives import Drive
     from hil.operator import OperatorChannel
     from hil.plan import Plan
     from hil.record.ring import Ring
@@ -225,6 +226,7 @@ class Controller:
         self._late = _Failing(Reason.LATE, rig.policies.late)
         self._signal = 0
         self._addressed = False  # whether anything was asked of the drives
+        self._heard = 0  # cycles in a row, when armed, with reports of all axes
         self._losing = 0  # cycles in a row without a report of some axis, whichever
         self._stops = 0  # stops that the operator had asked for when holding began
         self._armed = self._elapsed = self._asleep = float("nan")
@@ -297,8 +299,35 @@ class Controller:
             until = self.clock.now() + self.rig.operator.timeout
             while not self._signal and self.clock.now() < until:
                 if self.operator.poll(self.clock.now()) is not Reason.DEADMAN:
-                    return
+                    break
                 self.clock.sleep_until(self.clock.now() + 0.02)
+        self.checks += self._measure_latency()  # last: from now on drives are spoken to
+
+    def _measure_latency(self) -> tuple[AxisCheck, ...]:
+        """Refuse drives whose reports come too late for the cycle that they belong to."""
+        loop, found = self.rig.loop, []
+        for drive, trip in zip(self.drives, self._exchange.round_trips(), strict=True):
+            # Drives that answer commands have until the next cycle.
+            axis, opened = drive.axis, type(drive).opening_frames(self.rig)
+            window = loop.window if opened else loop.period
+            if trip > window:
+                raise ArmError(
+                    f"axis `{axis.name}`, round trip of a report",
+                    expected=f"at most {1e3 * window:.3g} ms, the "
+                    + ("receive window" if opened else "period of the loop"),
+                    came=f"{1e3 * trip:.3g} ms",
+                    cure="Find what delays frames: a gateway, an adapter's queue, the priority of "
+                    "the loop. If the delay is right, increase `window` of `[loop]` (and "
+                    "`latency` of `[estimator]`), or reduce `rate`.",
+                )
+            finding = Finding.UNKNOWN if math.isnan(trip) else Finding.FOUND
+            came = "" if math.isnan(trip) else f"{1e3 * trip:.3g}"
+            found.append(
+                AxisCheck(
+                    axis.name, "round trip of a report, ms", finding, f"{1e3 * window:.3g}", came
+                )
+            )
+        return tuple(found)
 
     def _warm_up(self) -> None:
         """Call once what is slow when it is called first; nothing of it is kept."""
@@ -437,6 +466,8 @@ class Controller:
         """What the bus says, and while torques leave, the drives."""
         if self._talks and self._exchange.foreign >= FOREIGN:
             return Reason.FOREIGN
+        if self._talks and self._exchange.delayed:
+            return Reason.STALE
         if self._talks and (self.bus.is_off or self._exchange.refused > self.rig.policies.patience):
             return Reason.BUS_OFF
         if self._talks and self._asks_for_torque:
@@ -542,7 +573,10 @@ class Controller:
             return Reason.NONE
         wrong = self._reason_of_estimator() if self.estimator.started else Reason.LOST
         ready = wrong is Reason.NONE and not lost
-        if self._talks:
+        self._heard = self._heard + 1 if ready else 0
+        if not self._talks:  # one report of each may be the answer to somebody who asks around
+            ready = self._heard >= self.rig.policies.prelude
+        else:
             ready = ready and bool(self.feedback.enabled.all())
             grace = RESET_CYCLES * self.plan.period if self.resets else 0.0
             if self.feedback.fault.any() and now - self._armed > grace:
@@ -599,7 +633,7 @@ class Controller:
             wanted = Wanted.READY if action is Action.READY else Wanted.OFF
         if wanted is Wanted.READY and self.resets and feedback.fault.any():
             wanted = Wanted.RESET
-        self._exchange.send(wanted, self._torque)
+        self._exchange.send(wanted, self._torque, pausing=action is Action.LAW)
 
     def _check_again(self) -> None:
         """Stop if the loop, or the machine, was held up after the reports were judged."""

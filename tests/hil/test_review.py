@@ -175,14 +175,14 @@ def test_a_second_stop_ends_holding(known):
 
 @pytest.mark.parametrize("ends", [True, False], ids=["at the end", "after a stop"])
 def test_letting_go_of_the_deadman_ends_holding(ends):
-    rig = rig_of(policies=CATEGORY_2, operator={"port": 0, "timeout": 0.1})
+    rig = rig_of(policies=CATEGORY_2, operator={"port": 0, "timeout": 0.2})
     with Bench(rig=rig, mode=Mode.DRIVE, duration=0.2) as bench:
         if not ends:
             bench.at(20, bench.sender.stop)
         cycles = holding(bench, lambda: setattr(bench, "beats", False))
         outcome = bench.run()
         assert outcome.reason is (Reason.END if ends else Reason.OPERATOR)
-        assert 100 + 0.1 / PERIOD - 2 <= len(cycles) <= 100 + 0.1 / PERIOD + 2
+        assert 100 + 0.2 / PERIOD - 2 <= len(cycles) <= 100 + 0.2 / PERIOD + 2
         bench.check()
 
 
@@ -356,7 +356,8 @@ def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_for_good():
             bench.at(cycle, bench.world.fault, fault)
         outcome = bench.run()
         assert outcome.done
-        assert outcome.quality.lost == 60
+        # Fewer where a cycle asked for nothing, to see whether reports are late.
+        assert 50 <= outcome.quality.lost <= 60
         held = (bench["flags"].astype(int) & Flag.HELD) != 0
         assert 1 <= held.sum() <= 5
         rows = np.flatnonzero(bench.run_rows)
