@@ -642,7 +642,7 @@ class Controller:
         if self._asks_for_torque and self._exchange.outdated(
             self.clock.now(), self.limits.largest_age
         ):
-            self.latch.stop(Reason.STALE)
+            self.latch.stop(Reason.LATE)
 
     def _end_holding(self, now: float) -> None:
         """End a stop that holds: at a reset, a second stop, or when the operator goes away.

@@ -1,33 +1,37 @@
 """The person at the stop button: heartbeat, stop and reset as datagrams.
 
 The heartbeat of the operator is apart from that of the data: it says that somebody watches. Each
-datagram is a msgpack map with the entries
+datagram to the loop is a msgpack map with the entries
 
 ======= ==========================================================================================
 entry   meaning
 ======= ==========================================================================================
 kind    "heartbeat", "stop" or "reset"
-seq     a number that grows from one datagram of a sender to its next
-token   the secret of this run: the loop makes it, and hands it to those who may keep it running
-sender  name of the sender, at most 32 characters; numbers are compared within one sender
+echo    the last challenge that the loop sent to this sender, as it came; empty before the first
+mac     HMAC-SHA256 of kind and echo with the token of this run: `signature`
 ======= ==========================================================================================
 
-Only a heartbeat with the token and a number that has grown refreshes the deadman: not a copy, not
-a frozen or replayed one, not a stray process, and nothing that is not understood. A stop needs
-neither token nor number: whoever asks for one gets it.
+A challenge is a datagram of the loop: the instant on its own clock with a seal that only this run
+of the loop can make. The loop sends one to each known sender, several in each timeout, and a
+heartbeat with its echo was made after that instant. So the age of a heartbeat is bounded by the
+loop's own clock, whatever lies between: a relay that delays datagrams, one that repeats them, an
+earlier run with the same token, a clock of the sender that jumps. Neither the token nor anything
+that could replace it travels. A stop needs neither echo nor mac: whoever asks for one gets it.
 
-Send the heartbeat from where the person acts, at least three times within the timeout, and from
+Send the heartbeat from where the person acts, at least four times within the timeout, and from
 one place only: any sender with the token keeps the rig running. It must not be sent by a thread
-of its own, which would go on while the program in which the stop button lives hangs.
+of its own, which would go on while the program in which the stop button lives hangs. Challenges
+come back to the address that heartbeats come from: a firewall between must let them pass.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import math
 import secrets
 import socket
-import time
+import struct
 from typing import Any
 
 import msgpack
@@ -47,10 +51,42 @@ PER_POLL = 64
 """Datagrams read in one poll: a flood must not hold up the loop."""
 
 LARGEST_SENDERS = 8
-"""Senders whose numbers are remembered; heartbeats of further ones are refused."""
+"""Senders that are sent challenges; heartbeats of further ones are refused."""
+
+CHALLENGES = 16
+"""Challenges in a timeout: their distance is what the age of a heartbeat is overestimated by."""
+
+FORGOTTEN = 2.0
+"""Timeouts without a heartbeat after which a sender is sent no more challenges."""
 
 STOP_COPIES = 3
 """Datagrams in which a stop is sent: one may be lost."""
+
+
+_INSTANT = struct.Struct(">d")
+_SEAL = 16
+_CHALLENGE = _INSTANT.size + _SEAL
+
+
+def signature(token: str, kind: str, echo: bytes) -> bytes:
+    """Code that proves that a datagram was made by someone who has the token.
+
+    Parameters
+    ----------
+    token : str
+        The secret of the run.
+    kind : str
+        "heartbeat" or "reset".
+    echo : bytes
+        The last challenge.
+
+    Returns
+    -------
+    bytes
+        HMAC-SHA256 with the token (UTF-8) over the kind, a zero byte, and the echo; 32 bytes.
+    """
+    key = token.encode("utf-8", "surrogatepass")
+    return hmac.digest(key, kind.encode() + b"\0" + echo, "sha256")
 
 
 class OperatorChannel:
@@ -62,7 +98,7 @@ class OperatorChannel:
         Where to listen, the timeout, and whether a heartbeat is required. The host is that of
         the machine itself unless the rig file says otherwise; port 0 takes a free one.
     clock : Clock
-        The loop's clock: instants of arrival are local, whatever the sender says.
+        The loop's clock: ages of heartbeats are by this one, whatever the sender's says.
     period : float, optional
         Length of a cycle, s. With it, polls are counted too: a clock that stands still does not
         keep the deadman alive for more than twice the timeout. Poll once in each cycle then.
@@ -76,14 +112,16 @@ class OperatorChannel:
     port : int
         Where the channel listens.
     heartbeat : float
-        Instant of the last valid heartbeat, s of the loop's clock; NaN: none yet.
+        Latest instant after which a heartbeat is known to have been made, s of the loop's clock;
+        NaN: none yet.
     stopped : bool
         Whether a stop was asked for; stays until a valid reset.
     stops : int
         Datagrams that asked for one.
-    received, refused, repeated, invalid : int
-        Valid datagrams; those with a wrong token or of too many senders; those whose number has
-        not grown; those that are not understood.
+    received, refused, repeated, stale, invalid : int
+        Valid datagrams; those with a wrong signature or of too many senders; those that prove
+        nothing newer than others before; signed ones whose echo is older than the timeout, of
+        another run, or missing; those that are not understood.
 
     Raises
     ------
@@ -114,11 +152,14 @@ class OperatorChannel:
         self.received = 0
         self.refused = 0
         self.repeated = 0
+        self.stale = 0
         self.invalid = 0
         self._reset = False
-        self._seqs: dict[str, int] = {}
+        self._reset_after = -math.inf  # what the last reset proved
+        self._key = secrets.token_bytes(32)  # of the seals of this run
+        self._senders: dict[Any, float] = {}  # when each address was last heard
+        self._challenged = -math.inf
         self._polls = 0  # since the last heartbeat
-        self._polled = math.nan  # instant of the last poll
         self._largest_polls = (
             None if period is None else max(2, math.ceil(2.0 * settings.timeout / period))
         )
@@ -150,26 +191,20 @@ class OperatorChannel:
         Reason
             OPERATOR while a stop asked for has not been reset, else DEADMAN while the heartbeat
             stays away, else NONE. Where no heartbeat is required, one that began must go on.
-
-        Notes
-        -----
-        After longer than the timeout without a poll, the heartbeats that wait may be as old as
-        that: they refresh nothing.
         """
         if now is None:
             now = self.clock.now()
         self._polls += 1
-        fresh = not now - self._polled > self.settings.timeout
-        self._polled = now
         for _ in range(PER_POLL):
             try:
-                data = self._socket.recv(LARGEST_DATAGRAM + 1)
+                data, address = self._socket.recvfrom(LARGEST_DATAGRAM + 1)
             except (BlockingIOError, InterruptedError):
                 break
             except OSError:
                 self.invalid += 1
                 break
-            self._take(data, now, fresh)
+            self._take(data, address, now)
+        self._challenge(now)
         if self.stopped:
             return Reason.OPERATOR
         return Reason.NONE if self.alive(now) else Reason.DEADMAN
@@ -204,46 +239,71 @@ class OperatorChannel:
         asked, self._reset = self._reset, False
         return asked
 
-    def _take(self, data: bytes, now: float, fresh: bool) -> None:
+    def _take(self, data: bytes, address: Any, now: float) -> None:
         message = _understood(data)
         if message is None:
             self.invalid += 1
             return
         kind = message["kind"]
-        if kind == "stop":  # from anybody: neither token nor number
+        if kind == "stop":  # from anybody
             self.received += 1
             self.stops += 1
             self.stopped = True
             self._reset = False
             return
-        seq, token, sender = message.get("seq"), message.get("token"), message.get("sender", "")
-        if not (
-            isinstance(seq, int)
-            and not isinstance(seq, bool)
-            and isinstance(token, str)
-            and isinstance(sender, str)
-            and len(sender) <= 32
-        ):
+        echo, mac = message.get("echo"), message.get("mac")
+        if not (isinstance(echo, bytes) and isinstance(mac, bytes)):
             self.invalid += 1
             return
-        known = hmac.compare_digest(
-            token.encode("utf-8", "replace"), self.token.encode("utf-8", "replace")
-        )
-        if not known or (sender not in self._seqs and len(self._seqs) >= LARGEST_SENDERS):
+        if not hmac.compare_digest(mac, signature(self.token, kind, echo)):
             self.refused += 1
             return
-        if sender in self._seqs and seq <= self._seqs[sender]:
+        if address not in self._senders:
+            if len(self._senders) >= LARGEST_SENDERS:
+                self.refused += 1
+                return
+            self._challenged = -math.inf  # a new one gets its first challenge at once
+        self._senders[address] = now
+        instant = self._sealed(echo)
+        if not 0.0 <= now - instant <= self.settings.timeout:  # NaN too
+            self.stale += 1
+        elif instant <= (self._reset_after if kind == "reset" else self.heartbeat):
             self.repeated += 1
-            return
-        self._seqs[sender] = seq
-        self.received += 1
-        if kind == "heartbeat":
-            if fresh:
-                self.heartbeat = now
-                self._polls = 0
         else:
-            self.stopped = False
-            self._reset = True
+            self.received += 1
+            if kind == "heartbeat":
+                self.heartbeat = instant
+                self._polls = 0
+            else:
+                self._reset_after = instant
+                self.stopped = False
+                self._reset = True
+
+    def _challenge(self, now: float) -> None:
+        """Send the present to all senders, if it is time to, and forget those that are silent."""
+        if not self._senders or not math.isfinite(now):
+            return
+        if 0.0 <= now - self._challenged < self.settings.timeout / CHALLENGES:
+            return
+        self._challenged = now
+        instant = _INSTANT.pack(now)
+        challenge = instant + self._seal(instant)
+        for address, heard in list(self._senders.items()):
+            if not 0.0 <= now - heard <= FORGOTTEN * self.settings.timeout:
+                del self._senders[address]
+                continue
+            with contextlib.suppress(OSError):
+                self._socket.sendto(challenge, address)
+
+    def _seal(self, instant: bytes) -> bytes:
+        return hmac.digest(self._key, instant, "sha256")[:_SEAL]
+
+    def _sealed(self, echo: bytes) -> float:
+        """The instant of a challenge of this run; NaN for anything else."""
+        instant, seal = echo[: _INSTANT.size], echo[_INSTANT.size :]
+        if len(echo) != _CHALLENGE or not hmac.compare_digest(seal, self._seal(instant)):
+            return math.nan
+        return float(_INSTANT.unpack(instant)[0])
 
     def close(self) -> None:
         """Stop listening."""
@@ -285,8 +345,6 @@ class OperatorSender:
         Its port.
     token : str
         The secret of the run; "" for a sender that may only stop.
-    name : str, optional
-        Name of this sender, at most 32 characters; a random one if not given.
 
     Attributes
     ----------
@@ -294,27 +352,19 @@ class OperatorSender:
         Datagrams that the machine took, and those it did not.
     """
 
-    def __init__(self, host: str, port: int, token: str = "", name: str | None = None) -> None:
-        if name is None:
-            name = secrets.token_hex(8)
-        if len(name) > 32:
-            raise RigError(
-                f"operator `{name}`",
-                expected="a name of at most 32 characters",
-                came=f"{len(name)} characters",
-                cure="Shorten it: the loop refuses longer ones.",
-            )
+    def __init__(self, host: str, port: int, token: str = "") -> None:
         self.address = (host, port)
         self.token = token
-        self.name = name
         self.sent = 0
         self.failed = 0
-        self._seq = 0
+        self._echo = b""
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._socket.setblocking(False)
 
     def heartbeat(self) -> bool:
         """Say that somebody watches; call it from where the person acts.
+
+        The first one, and the first after a pause, only asks for a challenge: the next one counts.
 
         Returns
         -------
@@ -335,7 +385,7 @@ class OperatorSender:
         return any(taken)
 
     def reset(self) -> bool:
-        """Ask for a reset of a stop.
+        """Ask for a reset of a stop; counts only beside heartbeats of this sender.
 
         Returns
         -------
@@ -345,9 +395,11 @@ class OperatorSender:
         return self._send("reset")
 
     def _send(self, kind: str) -> bool:
-        # Grows through restarts of a sender that keeps its name.
-        self._seq = max(self._seq + 1, time.monotonic_ns())
-        message = {"kind": kind, "seq": self._seq, "token": self.token, "sender": self.name}
+        message: dict[str, Any] = {"kind": kind}
+        if kind != "stop":
+            self._take_challenges()
+            mac = signature(self.token, kind, self._echo)
+            message |= {"echo": self._echo, "mac": mac}
         try:
             self._socket.sendto(msgpack.packb(message), self.address)
         except (OSError, OverflowError):
@@ -355,6 +407,16 @@ class OperatorSender:
             return False
         self.sent += 1
         return True
+
+    def _take_challenges(self) -> None:
+        """Keep the last challenge that has come; only the loop can judge it."""
+        for _ in range(PER_POLL):
+            try:
+                data = self._socket.recv(LARGEST_DATAGRAM)
+            except OSError:
+                return
+            if len(data) == _CHALLENGE:
+                self._echo = data
 
     def close(self) -> None:
         """Send no more: the heartbeat ends."""

@@ -354,6 +354,10 @@ class _Guard:
         """Whether the row before is of the cycle before."""
         return k > 0 and bool(self._index[k] == self._index[k - 1] + 1)
 
+    def doubtful(self, k: int) -> bool:
+        """Whether a report may have become too old within the cycle."""
+        return bool(self._doubtful[k])
+
     def count(self, k: int) -> bool:
         """Count failing cycles in a row, as the loop does; false if their number is not known."""
         follows = self.follows(k)
@@ -450,7 +454,7 @@ def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, in
         runs = state[k] == State.RUN
         ended = state[k] == State.STOP and guard.follows(k) and state[k - 1] == State.RUN
         if runs or (ended and reason[k] in OWN):
-            if not known:
+            if not known or (ended and guard.doubtful(k)):
                 left_out += 1
                 continue
             judged += 1

@@ -268,7 +268,7 @@ def _show(
         stack.callback(_end, console)
     if wishes.dashboard is not None:
         page = start_dashboard(
-            rig.path, recorder.ring.name, token, port, port=wishes.dashboard, duration=duration
+            rig.path, recorder.ring.name, port, port=wishes.dashboard, duration=duration
         )
         stack.callback(_end, page)
 

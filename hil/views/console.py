@@ -223,7 +223,7 @@ def _serve(facts: Facts, name: str, heartbeat: Heartbeat, live: bool) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     ring = Ring.attach(name)
     with (
-        OperatorSender(heartbeat.host, heartbeat.port, heartbeat.token, "console") as sender,
+        OperatorSender(heartbeat.host, heartbeat.port, heartbeat.token) as sender,
         _keys() as keys,
     ):
         _show(facts, ring, heartbeat, sender, keys, live)

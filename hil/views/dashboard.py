@@ -1,9 +1,9 @@
 """The dashboard: the robot in a browser, what the loop measures, and a stop button.
 
 Runs in a process of its own, reads the ring, and talks to the loop by the operator's datagrams
-only: a dashboard that hangs, or dies, cannot hold the loop up. The page and its button are there
-before the robot is drawn, and stay when something cannot be shown. Nothing is fetched from other
-machines.
+only: a dashboard that hangs, or dies, cannot hold the loop up. The page and its button come from a
+server of their own (`hil.views.gate`): they are there before the robot is drawn, and stay when the
+viewer fails. Nothing is fetched from other machines.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.plotting.style import PALETTE
-from hil.errors import RigError
 from hil.latch import State
 from hil.operator import OperatorSender
 from hil.record.ring import Ring
 from hil.record.rows import Layout
-from hil.views.page import SILENCE, STYLE, axes_table, card, member, quality_table, silence
+from hil.views.gate import LOCAL, Gate, guarded_sockets
+from hil.views.page import ASKED, SILENCE, axes_table, card, member, quality_table, silence
 from hil.views.scene import Scene
 
 if TYPE_CHECKING:
@@ -86,12 +86,20 @@ class Dashboard:
     ) -> None:
         import viser
 
-        _check_port(host, port)
         self.rig, self.ring, self.sender = rig, ring, sender
         self.duration = rig.task.duration if duration is None else duration
         self.layout: Layout = ring.layout
-        with _hushed():
-            self.server = viser.ViserServer(host=host, port=port, label=rig.name, verbose=False)
+        self.words = dict.fromkeys(("card", "answer", "axes", "quality"), "")
+        self.gate = Gate(
+            rig.name, host, port, lambda: self.words, None if sender is None else self.stop
+        )
+        try:
+            with _hushed(), guarded_sockets((*LOCAL, host.lower())):
+                self.server = viser.ViserServer(host=host, port=0, label=rig.name, verbose=False)
+        except BaseException:
+            self.gate.close()
+            raise
+        self.gate.viewer = self.server.get_port()
         self._scene: Scene | None = None
         self._since = self._beat = 0
         self._last: dict[str, NDArray[np.float64]] | None = None
@@ -108,19 +116,7 @@ class Dashboard:
         gui.set_panel_label("Curves of the last 10 s")
         gui.main_panel.dock_right()
         gui.main_panel.set_width(380)
-        # A panel of its own: the button must not be scrolled away with the curves.
-        panel = gui.add_panel()
-        with panel.add_tab("State"):
-            gui.add_html(STYLE)
-            self._card = gui.add_html("")
-            self._button = gui.add_button("STOP", color=(200, 0, 0), disabled=self.sender is None)
-            self._button.on_click(self._pressed)
-            self._answer = gui.add_html("")
-            self._axes = gui.add_html("")
-            self._quality = gui.add_html("")
-            self._follow = gui.add_checkbox("Camera follows the robot", True)
-        panel.dock_left()
-        panel.set_width(330)
+        self._follow = gui.add_checkbox("Camera follows the robot", True)
         outputs = self.rig.task.outputs
         names = [f"{o.name} {c}" for o in outputs for c in o.coordinate_names]
         with gui.add_folder("Tracking error (mm, mrad)"):
@@ -158,9 +154,6 @@ class Dashboard:
         """Draw the robot; takes a while, and is not needed to stop it."""
         task = self.rig.task
         self._scene = Scene(self.server, task.robot, task.outputs, np.asarray(task.q0, dtype=float))
-
-    def _pressed(self, _: object) -> None:
-        self.stop()
 
     def stop(self) -> bool:
         """Ask the loop to stop; goes on asking until it has.
@@ -226,7 +219,7 @@ class Dashboard:
         self._beat += 1
         row = self._last
         silent = time.monotonic() - self.ring.heartbeat
-        self._card.content = card(
+        self.words["card"] = card(
             self.rig.name,
             row,
             self.duration,
@@ -239,15 +232,15 @@ class Dashboard:
             ),
             self._beat,
         )
-        self._answer.content = self._answered() + (
+        self.words["answer"] = self._answered() + (
             f'<p class="hil-note hil-bad">{escape(self._trouble)}</p>' if self._trouble else ""
         )
         if row is None:
             return
         limits = [axis.torque_limit for axis in self.rig.axes]
-        self._axes.content = axes_table(self.layout.axes, limits, row)
+        self.words["axes"] = axes_table(self.layout.axes, limits, row)
         recent = self.layout.views(self._history[-max(round(self.rig.loop.rate), 1) :])
-        self._quality.content = quality_table(row, recent)
+        self.words["quality"] = quality_table(row, recent)
 
     def _answered(self) -> str:
         note = (
@@ -260,12 +253,12 @@ class Dashboard:
             since = time.monotonic() - self._asked
             if since > SILENCE:
                 note = (
-                    '<p class="hil-note hil-bad" id="hil-answer">STOP was asked for '
+                    '<p class="hil-note hil-bad">STOP was asked for '
                     f"{since:.0f} s ago, and the loop has not stopped. Use the emergency "
                     "stop.</p>"
                 )
             else:
-                note = '<p class="hil-note" id="hil-answer">STOP has been asked for.</p>'
+                note = '<p class="hil-note">STOP has been asked for.</p>'
         return note
 
     def _show_curves(self) -> None:
@@ -309,7 +302,7 @@ class Dashboard:
                 if renew:
                     words = now + 1.0 / WORDS
                 self.update(renew)
-            # The stop button lives in this process: nothing that cannot be shown may end it.
+            # The page is served by this process: nothing that cannot be shown may end it.
             except Exception as error:
                 self._trouble = f"Not everything can be shown: {type(error).__name__}: {error}"
             ended.wait(1.0 / RATE)
@@ -319,16 +312,17 @@ class Dashboard:
         with contextlib.suppress(Exception):
             self._asked = None
             self.update()
-        self._card.content = card(self.rig.name, self._last, self.duration, "", None)
-        self._button.disabled = True
-        self._answer.content = (
-            '<p class="hil-note" id="hil-answer"><b>The session has ended.</b> This is its last '
+        self.gate.stop = None
+        self.words["card"] = card(self.rig.name, self._last, self.duration, "", None)
+        self.words["answer"] = (
+            '<p class="hil-note"><b>The session has ended.</b> This is its last '
             "cycle; the page will not change any more.</p>"
         )
         self.server.flush()
 
     def close(self) -> None:
         """Close the page."""
+        self.gate.close()
         with _hushed():
             self.server.stop()
 
@@ -336,7 +330,6 @@ class Dashboard:
 def start_dashboard(
     rig_path: Path,
     ring: str,
-    token: str,
     operator: int,
     host: str = "127.0.0.1",
     port: int = PORT,
@@ -350,8 +343,6 @@ def start_dashboard(
         The rig file.
     ring : str
         Name of the loop's ring.
-    token : str
-        The operator's token.
     operator : int
         Port at which the loop listens to the operator; 0: it listens to nobody.
     host, port : str, int
@@ -369,10 +360,10 @@ def start_dashboard(
     RigError
         If the port is taken.
     """
-    _check_port(host, port)
+    Gate("", host, port, dict, None).close()  # told here, not by a process that ends
     process = multiprocessing.get_context("spawn").Process(
         target=_serve,
-        args=(rig_path, ring, token, operator, host, port, duration),
+        args=(rig_path, ring, operator, host, port, duration),
         name="dashboard",
         daemon=True,
     )
@@ -383,7 +374,6 @@ def start_dashboard(
 def _serve(
     rig_path: Path,
     ring: str,
-    token: str,
     operator: int,
     host: str,
     port: int,
@@ -400,7 +390,7 @@ def _serve(
     rig = load_rig(rig_path)
     sender = None
     if operator:
-        sender = OperatorSender(rig.operator.host, operator, token, "dashboard")
+        sender = OperatorSender(rig.operator.host, operator)  # it may stop, and nothing else
     with Ring.attach(ring) as attached:
         dashboard = Dashboard(rig, attached, sender, host, port, duration)
         try:
@@ -408,7 +398,7 @@ def _serve(
             watch.start()
             dashboard.run(ended)
             dashboard.say_goodbye()
-            time.sleep(0.3)  # for the last words to reach the browsers
+            time.sleep(2.0 * ASKED)  # for the last words to reach the browsers
         finally:
             dashboard.close()
 
@@ -435,19 +425,3 @@ def _drawable(
     """Data of a plot: what is not finite leaves a gap."""
     known = np.where(np.isfinite(columns), columns, np.nan)
     return (np.ascontiguousarray(times), *(np.ascontiguousarray(part) for part in known.T))
-
-
-def _check_port(host: str, port: int) -> None:
-    import socket
-
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as error:
-            raise RigError(
-                f"dashboard at {host}:{port}",
-                expected="a free port of this machine",
-                came=f"{error.strerror}",
-                cure="Give another with `--dashboard`, or close what uses it.",
-            ) from error

@@ -17,6 +17,12 @@ from hil.latch import Reason, State
 SILENCE = 0.5
 """Time without a new cycle after which the page says so, s."""
 
+ASKED = 0.25
+"""Time between two questions of the page in the browser for what is new, s."""
+
+DEAD = 1.0
+"""Time without an answer after which the page says that its button is dead, s."""
+
 OLD = 3.0
 """Time without news after which the page in the browser calls itself frozen, s."""
 
@@ -44,9 +50,75 @@ p.hil-note {{ margin: 0.6em 0.8em; }}
 .hil-table th {{ text-align: right; font-weight: 600; border-bottom: 1px solid #bbb; }}
 .hil-table td {{ text-align: right; }}
 .hil-table th:first-child, .hil-table td:first-child {{ text-align: left; }}
-.mantine-Button-root {{ height: 4.2rem !important; font-size: 2rem !important;
-  font-weight: 800 !important; letter-spacing: 0.1em; }}
+body {{ margin: 0; display: flex; height: 100vh; font-family: system-ui, sans-serif; }}
+#hil-side {{ width: 340px; flex: none; overflow-y: auto; padding-top: 0.6em; }}
+#hil-stop {{ position: sticky; top: 0; background: #fff; padding: 0 0.6em 0.3em; margin: 0; }}
+#hil-stop button {{ width: 100%; height: 4.2rem; font-size: 2rem; font-weight: 800;
+  letter-spacing: 0.1em; color: #fff; background: #c80000; border: 0; border-radius: 6px; }}
+#hil-stop button:disabled {{ background: #999; }}
+#hil-stop iframe {{ width: 100%; height: 2.6em; border: 0; }}
+#hil-dead {{ background: #ffd400; padding: 0.6em; border-radius: 6px; font-weight: 700; }}
+#hil-view {{ flex: 1; border: 0; }}
 </style>"""
+
+_SCRIPT = """
+const places = ["card", "answer", "axes", "quality"], shown = {}, dead = $("hil-dead");
+function $(name) { return document.getElementById(name); }
+let heard = performance.now();
+setInterval(() => { dead.hidden = performance.now() - heard < DEAD; }, 100);
+async function ask() {
+  try {
+    const answer = await fetch("/state", { signal: AbortSignal.timeout(DEAD), cache: "no-store" });
+    if (!answer.ok) throw answer.status;
+    const words = await answer.json();
+    heard = performance.now();
+    for (const place of places)
+      if (shown[place] !== words[place]) $("hil-" + place).innerHTML = shown[place] = words[place];
+    $("hil-press").disabled = !words.stops;
+  } catch {}
+  setTimeout(ask, ASKED);
+}
+ask();
+"""
+
+
+def shell(name: str, viewer: str, stops: bool, nonce: str) -> str:
+    """The page itself: the stop button as a plain form, and places for what is new.
+
+    Parameters
+    ----------
+    name : str
+        Name of the rig.
+    viewer : str
+        Address of the 3-D viewer; "" if there is none.
+    stops : bool
+        Whether the loop listens to a stop.
+    nonce : str
+        What the browser knows the page's own script by.
+
+    Returns
+    -------
+    str
+        HTML. The button works without the script, too; its answer stands below it.
+    """
+    script = _SCRIPT.replace("DEAD", f"{1e3 * DEAD:.0f}").replace("ASKED", f"{1e3 * ASKED:.0f}")
+    frame = (
+        f'<iframe id="hil-view" src="{escape(viewer)}" sandbox="{_MAY}"></iframe>' if viewer else ""
+    )
+    return (
+        f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title>'
+        f'{STYLE}</head><body><div id="hil-side"><div id="hil-card"></div>'
+        '<form id="hil-stop" method="post" action="/stop" target="hil-told">'
+        f'<button id="hil-press"{"" if stops else " disabled"}>STOP</button>'
+        '<div id="hil-dead" hidden>THE BUTTON IS DEAD: the dashboard does not answer. Use the '
+        'emergency stop.</div><iframe name="hil-told"></iframe></form><div id="hil-answer"></div>'
+        f'<div id="hil-axes"></div><div id="hil-quality"></div></div>{frame}'
+        f'<script nonce="{nonce}">{script}</script></body></html>'
+    )
+
+
+_MAY = "allow-scripts allow-same-origin"
+"""What the viewer may do in its frame: not leave it, and not open another page in its place."""
 
 
 def member(kind: type[_Member], value: float) -> _Member | None:
@@ -217,7 +289,7 @@ def axes_table(
             f"<td{bad}>{number(100.0 * share, '.0f')} % of {limits[k]:g}</td><td>{drive}</td></tr>"
         )
     return (
-        '<table class="hil-table" id="hil-axes"><tr><th>axis</th><th>rad</th><th>N m</th>'
+        '<table class="hil-table"><tr><th>axis</th><th>rad</th><th>N m</th>'
         f"<th>limit</th><th>drive</th></tr>{''.join(lines)}</table>"
     )
 
@@ -266,7 +338,7 @@ def quality_table(
         f'<tr data-name="{name}"><td>{name}</td><td>{value}</td></tr>'
         for name, value in words.items()
     )
-    return f'<table class="hil-table" id="hil-quality">{lines}</table>'
+    return f'<table class="hil-table">{lines}</table>'
 
 
 def _sentence(words: str) -> str:

@@ -201,6 +201,8 @@ class Bench:
     def advance(self, instant):
         self.world.advance(instant)
         self.loads.append((instant, self.world.torque.copy()))
+        if self.sender is not None and self.beats:
+            self.sender.heartbeat()
 
     def _watch_bus(self):
         take = self.bus.bus.send
@@ -226,6 +228,12 @@ class Bench:
 
         self.controller._cycle = cycle
 
+    def hold(self):
+        """Let one heartbeat count from now on: the first asks for a challenge, the next has it."""
+        self.sender.heartbeat()
+        self.channel.poll(self.clock.now())
+        self.sender.heartbeat()
+
     def begin_cycle(self):
         """Count a cycle of RUN, and do what is to be done at its start."""
         self.cycle += 1
@@ -240,7 +248,7 @@ class Bench:
     def run(self):
         """Run the controller; rows and columns are those of its record."""
         if self.sender is not None and self.beats:
-            self.sender.heartbeat()
+            self.hold()
         try:
             with mock.patch("hil.controller.realtime", _no_realtime):
                 return self.controller.run()

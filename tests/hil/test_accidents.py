@@ -30,7 +30,7 @@ from hil.guard import (
     judge,
     policy_torque,
 )
-from hil.operator import OperatorChannel, OperatorSender
+from hil.operator import OperatorChannel, OperatorSender, signature
 from hil.rig import OperatorSettings, Policies, Policy
 from tests.hil import naive
 from tests.hil._guarded import PERIOD, Loop, axis, limits
@@ -114,9 +114,12 @@ def test_5_an_invalid_packet_is_no_sign_of_life():
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stray,
     ):
         sender.heartbeat()
+        channel.poll()
+        sender.heartbeat()
         assert channel.poll() is Reason.NONE
-        frozen = msgpack.packb({"kind": "heartbeat", "seq": 1, "token": channel.token})
-        junk = [b"\x00" * 8, frozen[:-1], b"", msgpack.packb({"kind": "heartbeat", "seq": 2**40})]
+        mac = signature(channel.token, "heartbeat", b"")
+        frozen = msgpack.packb({"kind": "heartbeat", "echo": b"", "mac": mac})
+        junk = [b"\x00" * 8, frozen[:-1], b"", msgpack.packb({"kind": "heartbeat", "echo": b""})]
         for number in range(100):
             data = junk[number % len(junk)]
             watchdog.feed(data)
@@ -125,13 +128,13 @@ def test_5_an_invalid_packet_is_no_sign_of_life():
             verdict = channel.poll()
         assert not watchdog.expired
         assert verdict is Reason.DEADMAN
-        # A frozen sender: the first of its packets is valid, its copies are not.
+        # A frozen sender: its packets are signed, but were made before any challenge.
         for _ in range(10):
             stray.sendto(frozen, ("127.0.0.1", channel.port))
             clock.sleep_until(clock.now() + 0.05)
             verdict = channel.poll()
         assert verdict is Reason.DEADMAN
-        assert channel.repeated == 9
+        assert channel.stale == 11
 
 
 def test_6_a_fault_that_goes_away_does_not_arm_the_rig():
@@ -177,6 +180,8 @@ def test_7_a_clock_that_has_stopped():
         OperatorChannel(settings, clock, PERIOD) as channel,
         OperatorSender("127.0.0.1", channel.port, channel.token) as sender,
     ):
+        sender.heartbeat()
+        channel.poll(stopped)
         sender.heartbeat()
         verdicts = [channel.poll(stopped) for _ in range(200)]
     assert verdicts[0] is Reason.NONE

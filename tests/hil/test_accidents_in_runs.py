@@ -121,7 +121,9 @@ class Loop:
         self.controller._cycle = watched
 
     def run(self):
-        if self.sender is not None:
+        if self.sender is not None:  # the first heartbeat asks for a challenge
+            self.sender.heartbeat()
+            self.channel.poll(self.clock.now())
             self.sender.heartbeat()
         outcome = self.controller.run()
         self.rows, _, lost = self.ring.take(0)

@@ -49,7 +49,7 @@ def test_no_torque_leaves_on_reports_that_became_too_old_meanwhile(over):
         bench.run()
         row = bench.row(CYCLE)
         assert np.abs(bench["torque"][row - 1]).max() > 0.1
-        assert (bench["reason"][row] == Reason.STALE) == (over > 0.0)
+        assert (bench["reason"][row] == Reason.LATE) == (over > 0.0)
         assert (bench["state"][row] == State.STOP) == (over > 0.0)
         assert bench["torque"][row].any() == (over < 0.0)
         bench.check()
