@@ -16,12 +16,12 @@ from concur.certify._disturbances import (
     torque_disturbance,
     torque_effect,
 )
+from concur.certify._error_bounds import error_bounds
 from concur.certify._gains import CertifiedGains
 from concur.certify._narrow import narrow_decays
 from concur.certify._operating import (
     OperatingCertificate,
     OperatingCounterexample,
-    error_bounds,
     operating_bounds,
 )
 from concur.certify._problem import Candidate

@@ -24,8 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._arrays import above
-from concur.certify._bounds import rational, root_above, solve
-from concur.certify._certificate import Certificate, _reporting, _versions
+from concur.certify._certificate import _reporting, _versions
 from concur.certify._disturbances import check_square
 from concur.certify._files import write_document
 from concur.certify._intervals import PRECISION, Walker, flint, interval
@@ -50,7 +49,7 @@ _FARTHEST = 1e6  # rad and m: beyond it neighbouring floats are no places of a j
 _NOTHING = 1e-300  # N and N m: a bound of this size is one of zero
 _PLACES = 16  # boxes in whose middle a state beyond the limits is looked for
 
-__all__ = ["OperatingCertificate", "OperatingCounterexample", "error_bounds", "operating_bounds"]
+__all__ = ["OperatingCertificate", "OperatingCounterexample", "operating_bounds"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,63 +215,6 @@ def range_text(low: float, high: float) -> str:
         return "no bound"
     low, high = (0.0 if abs(value) < _NOTHING else float(value) for value in (low, high))
     return f"{low:.4g} to {high:.4g}"
-
-
-def error_bounds(certificate: Certificate, norm: float) -> tuple[np.ndarray, np.ndarray]:
-    """Bound each component of the errors by the norm of a certificate.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        A proved certificate of the loop, of method "tight".
-    norm : float
-        Bound of `Certificate.norm`, such as that of the start.
-
-    Returns
-    -------
-    pose_error, velocity_error : numpy.ndarray
-        Largest components of x and ve where the norm is no larger, rounded up, shape (size,).
-
-    Raises
-    ------
-    OutputError
-        If the certificate is not proved, has no quadratic forms, or the norm is negative.
-    """
-    where = "error bounds"
-    if not isinstance(certificate, Certificate) or certificate.status is not Status.PROVED:
-        raise OutputError(
-            f"{where}, `certificate`",
-            expected="a proved certificate",
-            came=getattr(getattr(certificate, "status", None), "name", type(certificate).__name__),
-            cure="Certify the servo first.",
-        )
-    if any(part.P is None for part in certificate.parts):
-        raise OutputError(
-            f"{where}, `certificate`",
-            expected="a quadratic form for each channel",
-            came=f"method `{certificate.method}` without",
-            cure='Certify with method="tight".',
-        )
-    bound = scalar(norm, f"{where}, `norm`")
-    if bound < 0.0:
-        raise OutputError(
-            f"{where}, `norm`",
-            expected="not negative",
-            came=f"{bound:g}",
-            cure="Give certificate.norm(x, ve) of the start.",
-        )
-    size = certificate.dynamics.size
-    x, ve = np.zeros(size), np.zeros(size)
-    square = rational(np.array([bound]))[0] ** 2
-    for part in certificate.parts:
-        assert part.P is not None
-        n = part.channel.size
-        inverse = solve(rational(part.P), rational(np.eye(2 * n)))
-        weight = rational(np.array([part.weight]))[0]
-        for k, i in enumerate(part.channel.index):
-            x[i] = root_above(inverse[k, k] * square / weight)
-            ve[i] = root_above(inverse[n + k, n + k] * square / weight)
-    return x, ve
 
 
 def operating_bounds(

@@ -23,8 +23,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.certify._arrays import matrix
-from concur.certify._intervals import PRECISION, Walker, flint, interval
+from concur.certify._arrays import array, matrix
+from concur.certify._intervals import PRECISION, Walker, flint
 from concur.certify._taylor import Model, TaylorWalker, combined
 from concur.codegen import Array
 from concur.control import Servo
@@ -36,7 +36,12 @@ from concur.reduction import MomentumReduction
 SAMPLES = 4
 """Random configurations at which it is tried whether something depends on a coordinate."""
 
-_ROUNDING = 1e-14  # slopes below this part of a quantity are rounding of its constants
+_WIDTH = 2.0**-44
+"""Relative width of the balls around a sample's numbers: more than the graph's constants round.
+
+What two placements make of an entry differs by structure only if the balls are apart. A ball is as
+wide as the terms that cancel in its entry, in whatever units they are.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,6 +123,8 @@ class Graph:
         given, self.products = _directions(0 if speeds is None else len(speeds))
         # Exactly the products of floats that the walker is given: what it is to the bounds.
         self._given = given if speeds is None else speeds[:, None] * given
+        # Where a speed is zero, any size tells what depends on it.
+        self._typical = np.where(self.speeds > 0.0, self.speeds, 1.0)
         q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", len(given))
         parts = [ca.densify(part) for part in self._parts(q, w)]
         whole = ca.Function("whole", [q, w], parts, {"cse": True})
@@ -127,13 +134,13 @@ class Graph:
         kept = set(named)
         self.mixing = np.eye(servo.size, dtype=bool)
         if not kept & set(range(*base.indices(model.nq))):
-            mixing = self._mixing(whole, samples, base)
+            mixing = self._mixing(Walker(whole), samples, base)
             if mixing is not None:
                 self.mixing = mixing
                 placed = ca.SX(q)
                 placed[base] = ca.DM(self.neutral[base])
                 whole = ca.Function("whole", [q, w], _listed(whole(placed, w)), {"cse": True})
-        self.matters = _matters(whole, samples)
+        self.matters = _matters(whole, samples, self._typical)
         self.coordinates = tuple(i for i in range(model.nq) if i in self.matters | kept)
         turned = {start + k for start in servo.quaternions for k in range(4)}
         if turned & set(self.coordinates):
@@ -254,28 +261,25 @@ class Graph:
         forces = model.shape_forces(q, v, ca.SX.zeros(model.ns))
         return [*parts, ca.jacobian(velocity, w), ca.vertcat(rows @ drift, forces)]
 
-    def _mixing(
-        self, whole: ca.Function, samples: list[np.ndarray], base: slice
-    ) -> np.ndarray | None:
+    def _mixing(self, walker: Walker, samples: list[np.ndarray], base: slice) -> np.ndarray | None:
         """Which output components the base's place mixes; None if it changes more than that."""
         size = self.servo.size
         mixing = np.eye(size, dtype=bool)
-        speeds = np.random.default_rng(7).normal(size=(len(samples), whole.numel_in(1)))
-        for q, w in zip(samples, speeds, strict=True):
+        speeds = np.random.default_rng(7).normal(size=(len(samples), len(self._typical)))
+        for q, w in zip(samples, speeds * self._typical, strict=True):
             placed = q.copy()
             placed[base] = self.neutral[base]
-            there, here = (
-                [np.array(part.full()) for part in _listed(whole(at, w))] for at in (q, placed)
-            )
+            there, here = ([*map(array, walker([_balls(at), _balls(w)]))] for at in (q, placed))
             turn = self._turn(q, placed)
             if not np.allclose(turn @ turn.T, np.eye(size), atol=1e-9):
                 return None
-            wanted = [turn @ here[0], here[1], here[2], here[3], here[4]]
+            turned = _spread(turn)
+            wanted = [turned @ here[0], *here[1:]]
             if len(here[4]):
-                wanted[3] = turn @ here[3]
-                wanted[4] = np.vstack([turn @ here[4][:size], here[4][size:]])
+                wanted[3] = turned @ here[3]
+                wanted[4] = np.vstack([turned @ here[4][:size], here[4][size:]])
             for a, b in zip(there, wanted, strict=True):
-                if np.abs(a - b).max(initial=0.0) > 1e-9 * max(1.0, np.abs(b).max(initial=0.0)):
+                if not all(_same(x, y) for x, y in zip(a.flat, b.flat, strict=True)):
                     return None
             mixing |= (np.abs(turn) > 1e-9) | (np.abs(turn.T) > 1e-9)
         return mixing
@@ -339,28 +343,53 @@ def momentum_size(servo: Servo, where: str) -> int:
     return 0
 
 
-def _matters(whole: ca.Function, samples: list[np.ndarray]) -> set[int]:
-    """Coordinates with a slope that is not zero, told by balls at random places.
+def _balls(values: np.ndarray, width: float = _WIDTH) -> list[Any]:
+    """Numbers known to a relative width."""
+    arb = flint().arb
+    return [arb(float(v), width * abs(float(v))) for v in values]
+
+
+def _spread(turn: np.ndarray) -> np.ndarray:
+    """A rotation matrix known to rounding."""
+    spread = np.empty(turn.shape, dtype=object)
+    for place, value in np.ndenumerate(turn):
+        spread[place] = flint().arb(float(value), _WIDTH)
+    return spread
+
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a.is_finite() and b.is_finite() and a.overlaps(b))
+
+
+def _matters(whole: ca.Function, samples: list[np.ndarray], typical: np.ndarray) -> set[int]:
+    """Coordinates with a slope that is not zero, decided by balls at random places.
 
     A random sum of all entries stands for them: analytic functions with a slope that is not zero
-    have one almost everywhere, and so have almost all of their sums.
+    have one almost everywhere, and so have almost all of their sums. Each entry is taken in units
+    of the terms that it is a sum of, which is what the width of its ball measures.
     """
     q, w = (ca.SX.sym(name, whole.numel_in(k)) for k, name in enumerate("qw"))
     entries = ca.vertcat(*map(ca.vec, _listed(whole(q, w))))
-    rng = np.random.default_rng(9)
-    mix = ca.DM(rng.uniform(1.0, 2.0, entries.shape[0]) * rng.choice([-1, 1], entries.shape[0]))
+    mix = ca.SX.sym("mix", entries.shape[0])
     slopes = ca.densify(ca.gradient(ca.dot(mix, entries), q))
-    walker = Walker(ca.Function("slopes", [q, w], [slopes, entries], {"cse": True}))
+    values = Walker(ca.Function("values", [q, w], [ca.densify(entries)], {"cse": True}))
+    walker = Walker(ca.Function("slopes", [q, w, mix], [slopes], {"cse": True}))
+    rng = np.random.default_rng(9)
     matters: set[int] = set()
     for sample in samples:
-        speeds = rng.uniform(0.5, 1.5, whole.numel_in(1))
-        point = [[interval(float(v), float(v)) for v in part] for part in (sample, speeds)]
-        slope, values = walker(point)
-        rounding = _ROUNDING * (1.0 + sum(float(abs(v).upper()) for v in values.entries()))
-        matters |= {
-            i for i, v in enumerate(slope.entries()) if not float(abs(v).upper()) <= rounding
-        }
+        speeds = rng.uniform(0.5, 1.5, len(typical)) * typical
+        point = [_balls(sample), _balls(speeds)]
+        sizes = np.array([_terms(v) for v in values(point)[0].entries()])
+        signs = rng.choice([-1.0, 1.0], len(sizes))
+        weights = rng.uniform(1.0, 2.0, len(sizes)) * signs / np.where(sizes > 0.0, sizes, 1.0)
+        slope = walker([*point, _balls(weights, 0.0)])[0].entries()
+        matters |= {i for i, v in enumerate(slope) if not (v.is_finite() and v.contains(0))}
     return matters
+
+
+def _terms(value: Any) -> float:
+    """Size of the terms that an entry is a sum of."""
+    return float(value.rad()) / _WIDTH or abs(float(value.mid()))
 
 
 def _directions(size: int) -> tuple[np.ndarray, list[tuple[int, ...]]]:

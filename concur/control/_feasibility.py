@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from concur.control._singularity import lost_direction
+from concur.control._singularity import lost_direction, robot_size
 from concur.errors import InfeasibleReferenceError
 
 if TYPE_CHECKING:
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 
 STEP = 0.02
 """Longest time step of the exact motion, s."""
+
+_LEAST_STEPS = 41
+"""Least number of instants, so that a short motion of a fast robot jumps over nothing either."""
+
+_REACHED = 1e-6
+"""Largest pose error of a reference that counts as reached, rad and parts of the robot's size."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +95,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     Feasibility
         The motion and whether it reached the end.
     """
-    times = np.linspace(0.0, duration, max(2, int(np.ceil(duration / STEP)) + 1))
+    times = np.linspace(0.0, duration, max(_LEAST_STEPS, int(np.ceil(duration / STEP)) + 1))
     poses, twists, _ = reference.sample(times)
     robot = servo.model.robot
     lifted = servo.unmeasured
@@ -118,8 +124,18 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     def moved(q: np.ndarray, s: np.ndarray, time: float) -> np.ndarray:
         return np.asarray(robot.integrate(q, servo.model.velocity(q, s) * time))
 
+    size = robot_size(robot)
+    rates = [unit for body in robot.bodies for unit in body.joint.freedom_units]
+    widths = np.array([size if rates[i] == "m" else 1.0 for i in servo.model.shape])
+    units = [unit for output in servo.outputs for unit in output.lie.error_units]
+    lengths = np.array([size if unit == "m" else 1.0 for unit in units])
+
     def rest(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
         return np.asarray(servo.pose_error(q, pose))
+
+    def off(error: np.ndarray) -> float:
+        # Metres count as parts of the robot's size: the answer is the same in any unit.
+        return float(np.abs(error / lengths).max())
 
     def orientation(q: np.ndarray) -> float:
         decoupling = servo.decoupling(q)
@@ -129,10 +145,10 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     def corrected(q: np.ndarray, pose: np.ndarray, tries: int, longest: float) -> np.ndarray:
         for _ in range(tries):
             error = rest(q, pose)
-            if np.abs(error).max() < 1e-11:
+            if off(error) < 1e-11:
                 break
             step = solve(q, error)
-            step *= min(1.0, longest / max(np.abs(step).max(), 1e-300))
+            step *= min(1.0, longest / max(np.abs(step / widths).max(), 1e-300))
             q = np.asarray(robot.integrate(q, servo.model.lift(q)[0] @ step))
         return q
 
@@ -156,7 +172,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
             found = f"margin {margin:.2g}, {lost_direction(servo, q)}"
             if crossed:
                 found = f"a singular configuration was passed, {lost_direction(servo, q)}"
-        elif np.abs(error).max() > 1e-6:
+        elif off(error) > _REACHED:
             found = f"{_worst(servo, error)}, nearest margin {margin:.2g}: out of reach from here"
         else:
             found = ""

@@ -21,7 +21,7 @@ from concur.control._output_kinematics import (
     output_poses,
     twist_rows,
 )
-from concur.control._singularity import SINGULAR
+from concur.control._singularity import SINGULAR, robot_size
 from concur.errors import OutputError, ShapeError
 from concur.mechanism import scalar
 from concur.multibody import Mechanism
@@ -412,7 +412,7 @@ def _characteristic_length(robot: Mechanism, outputs: tuple[Output, ...]) -> flo
     for output in outputs:
         places.append((robot.pose(q, output.body) @ [*output.point, 1.0])[:3])
     longest = max(float(np.linalg.norm(a - b)) for a in places for b in places)
-    return longest if longest > 1e-9 else 1.0
+    return longest or robot_size(robot)
 
 
 def _plain_basis(basis: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from concur.reduction import UNDETERMINED
 if TYPE_CHECKING:
     from concur.control._output import Output
     from concur.control._servo import Servo
+    from concur.mechanism import Mechanism
 
 SINGULAR = 1e-3
 """Default margin below which a configuration counts as singular."""
@@ -43,11 +44,32 @@ def decoupling_scale(servo: Servo) -> np.ndarray:
         if any(robot.bodies[j].joint.nv for j in robot.path(i))
     ]
     root = np.sqrt(sum(moving))
-    poses = body_poses(robot, ca.SX(robot.neutral()))
-    origins = [np.array(ca.DM(translation)).ravel() for _, translation in poses]
-    reach = max(np.linalg.norm(a - b) for a in origins for b in origins) or 1.0
+    reach = robot_size(robot)
     units = [unit for output in servo.outputs for unit in output.coordinate_units]
     return np.array([root if unit == "m" else root * reach for unit in units])
+
+
+def robot_size(robot: Mechanism) -> float:
+    """Return a length with which radians and metres of a robot are compared.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+
+    Returns
+    -------
+    float
+        Largest distance of two bodies' origins in the neutral configuration, m; where all
+        coincide, the radius of gyration, and 1 where that is zero too.
+    """
+    poses = body_poses(robot, ca.SX(robot.neutral()))
+    origins = [np.array(ca.DM(translation)).ravel() for _, translation in poses]
+    reach = max(float(np.linalg.norm(a - b)) for a in origins for b in origins)
+    if reach > 0.0:
+        return reach
+    turning = sum(np.linalg.norm(body.inertia.origin_tensor, 2) for body in robot.bodies)
+    return float(np.sqrt(turning / robot.total_mass)) if turning > 0.0 else 1.0
 
 
 def decoupling_margins(

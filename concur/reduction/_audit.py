@@ -209,23 +209,28 @@ def _invariance(
             why = "momenta of parts of joints were found constant when the stages were taken"
         return _row("CON1", statement, True, why)
     mass = rows = push = 0.0
+    fall = float(np.linalg.norm(robot.gravity)) * robot.total_mass
     for q in samples:
         displacement = np.zeros(robot.nv)
         displacement[group] = rng.uniform(-1.0, 1.0, len(group))
         moved = robot.integrate(q, displacement)
-        scale = np.abs(robot.mass_matrix(q)).max()
-        mass = max(mass, np.abs(robot.mass_matrix(moved) - robot.mass_matrix(q)).max() / scale)
-        turned = np.abs(robot.constraints(moved) - robot.constraints(q))
+        inertia = np.asarray(robot.mass_matrix(q))
+        # Radii of gyration: with them all entries of a matrix are in one unit.
+        radii = np.sqrt(np.maximum(np.diag(inertia), 0.0) / robot.total_mass)
+        radii = np.where(radii > 0.0, radii, radii.max())
+        changed = np.abs(robot.mass_matrix(moved) - inertia) / np.outer(radii, radii)
+        mass = max(mass, changed.max() / robot.total_mass)
+        turned = np.abs(robot.constraints(moved) - robot.constraints(q)) / radii
         rows = max(rows, turned.max(initial=0.0))
-        gravity = robot.bias(q, np.zeros(robot.nv))[group]
-        push = max(push, np.abs(gravity).max() / max(1.0, robot.total_mass))
+        weight = np.abs(robot.bias(q, np.zeros(robot.nv)) / radii)[group].max()
+        push = max(push, weight / fall if fall else 0.0)
     worst = max(mass, rows, push)
     return _row(
         "CON1",
         statement,
         worst < 1e-9,
         f"change of the mass matrix {mass:.1e} relative, of the constraints {rows:.1e}, "
-        f"gravity along the group {push:.1e} N/kg",
+        f"gravity along the group {push:.1e} of the weight",
         mass_matrix=mass,
         constraints=rows,
         gravity=push,

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.certify import OperatingCertificate, Status, error_bounds, operating_bounds
+from concur.certify import OperatingCertificate, Status, operating_bounds
 from concur.control import Servo
 from concur.errors import (
     ConcurError,
@@ -262,28 +262,6 @@ def test_boxes_cover_the_whole() -> None:
     found = proved_rover()
     volume = np.prod(found.boxes[:, 1] - found.boxes[:, 0], axis=1).sum()
     assert math.isclose(volume, 0.2**3, rel_tol=1e-9)
-
-
-def test_errors_within_a_norm_are_within_its_bounds() -> None:
-    certificate = cc.certify(rover(), angle=1.0)
-    x, ve = error_bounds(certificate, 0.3)
-    rng = np.random.default_rng(7)
-    largest = np.zeros(10)
-    for _ in range(500):
-        z = np.zeros(10)
-        for part in certificate.parts:
-            # Directions spread evenly over the form's ellipsoid.
-            n = part.channel.size
-            own = np.linalg.solve(np.linalg.cholesky(part.P).T, rng.normal(size=2 * n))
-            z[part.channel.index], z[5 + part.channel.index] = own[:n], own[n:]
-        z *= 0.3 / certificate.norm(z[:5], z[5:])
-        largest = np.maximum(largest, np.abs(z))
-    assert (largest <= np.concatenate([x, ve])).all()
-    assert (largest > 0.3 * np.concatenate([x, ve])).all()
-    with pytest.raises(OutputError, match="negative"):
-        error_bounds(certificate, -1.0)
-    with pytest.raises(OutputError, match="proved"):
-        error_bounds("no certificate", 1.0)  # type: ignore[arg-type]
 
 
 def test_what_is_saved_can_be_read(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from tests.oracles._robots import (
     rover,
     rover_without_arm,
 )
+from tests.oracles._units import Units
 
 __all__ = [
     "BASES",
@@ -29,6 +30,7 @@ __all__ = [
     "Pinocchio",
     "RandomRover",
     "RoverNumbers",
+    "Units",
     "assert_close",
     "crane",
     "crane_rows",

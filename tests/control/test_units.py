@@ -1,0 +1,229 @@
+"""Every verdict is the same for a robot whose numbers are in other units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.certify import OperatingCertificate, operating_bounds
+from concur.control import Servo
+from concur.errors import OutputError
+from concur.reduction import conservation, symmetry
+from concur.simulation import Tolerances
+from concur.simulation._findings import findings
+from tests.oracles import Units
+
+SMALL = Units(length=1e-4, mass=1e-14, time=8.0)
+LARGE = Units(length=1e3, mass=1e3, time=0.1)
+OTHERS = pytest.mark.parametrize("units", [SMALL, LARGE], ids=["small", "large"])
+
+BOX = {"upper_arm": (0.5, 0.6), "forearm": (1.0, 1.1)}
+
+
+def floater(group: str = "R2", **options: Any) -> Servo:
+    model = cc.reduce(cc.robots.planar_floater(), momentum=[0.3, -0.2, 0, 0, 0, 0.8])
+    return Servo(model, [cc.Output("hand", "forearm", group, point=(0.4, 0, 0))], 4, 4, **options)
+
+
+def slide() -> cc.Mechanism:
+    """A floating base whose arm shifts along a rail, then turns: metres and radians in one lift."""
+    return cc.Mechanism(
+        "slide",
+        [
+            cc.Body("base", cc.joints.Planar(), inertia=cc.Inertia(5.0, moments=(0.2, 0.2, 0.4))),
+            cc.Body(
+                "cart",
+                cc.joints.Prismatic((1, 0, 0)),
+                "base",
+                inertia=cc.Inertia(1.0, moments=(0.01, 0.01, 0.02)),
+            ),
+            cc.Body(
+                "arm",
+                cc.joints.Revolute((0, 0, 1)),
+                "cart",
+                cc.Pose((0, 0.3, 0)),
+                cc.Inertia(1.0, com=(0.3, 0, 0), moments=(0.01, 0.02, 0.02)),
+            ),
+        ],
+    )
+
+
+def tilted(robot: cc.Mechanism) -> cc.Mechanism:
+    return replace(robot, gravity=(0.8, 0.3, -9.7))
+
+
+ROBOTS: dict[str, Callable[[], cc.Mechanism]] = {
+    "planar_floater": cc.robots.planar_floater,
+    "chaplygin_sleigh": cc.robots.chaplygin_sleigh,
+    "tilted sleigh": lambda: tilted(cc.robots.chaplygin_sleigh()),
+    "wheel_satellite": cc.robots.wheel_satellite,
+    "slide": slide,
+}
+
+
+def kinematic_verdicts(robot: cc.Mechanism) -> dict[str, Any]:
+    model = cc.reduce(robot)
+    report = symmetry(robot)
+    groups = ("conjugated", "left", "right", "potential", "constraints", "kept", "reducing")
+    found = {
+        "reduction": (model.kind, model.ns, model.shape_names),
+        "audit": [(row.id, row.status) for row in model.audit().rows],
+        "symmetry": [
+            (row.joint, name, getattr(row, name) and getattr(row, name).group.name)
+            for row in report.rows
+            for name in groups
+        ],
+        "conservation": [
+            (joint, conservation(model, joint).conserved)
+            for joint in [body.name for body in robot.bodies[1:]][:2]
+        ],
+    }
+    return found
+
+
+@OTHERS
+@pytest.mark.parametrize("name", ROBOTS)
+def test_reduction_audit_and_symmetry(name: str, units: Units) -> None:
+    robot = ROBOTS[name]()
+    assert kinematic_verdicts(units.robot(robot)) == kinematic_verdicts(robot)
+
+
+def bounded(units: Units, servo: Servo, **options: Any) -> OperatingCertificate:
+    """An operating box with its statement in other units."""
+    own = units.servo(servo)
+    errors = units.errors(own)
+    return operating_bounds(
+        own,
+        BOX,
+        speeds=units.shape_velocities(own.model, np.full(own.ns, 0.4)),
+        acceleration=0.3 * errors / units.time**2,
+        pose_error=0.05 * errors,
+        velocity_error=0.1 * errors / units.time,
+        distance=2.0 * units.length,
+        **options,
+    )
+
+
+@OTHERS
+@pytest.mark.parametrize("limit", [40.0, 0.5])
+def test_operating_box(units: Units, limit: float) -> None:
+    servo = floater()
+    plain = bounded(Units(), servo, limits=limit)
+    own = units.servo(servo)
+    factors = units.efforts(own.model.control_units)
+    found = bounded(units, servo, limits=limit * factors)
+    assert found.status is plain.status
+    assert found.margin_status is plain.margin_status
+    assert found.control_statuses == plain.control_statuses
+    if plain.margin is not None:
+        np.testing.assert_allclose(found.lower / factors, plain.lower, rtol=1e-6)
+        np.testing.assert_allclose(found.margin, plain.margin, rtol=1e-6)
+
+
+def heavy_rover() -> Servo:
+    """On a slope the heading decides what the motors need, and on it no torque is stated."""
+    model = cc.reduce(tilted(cc.robots.rover_arm()))
+    base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    return Servo(model, [base, hand], stiffness=4, damping=4)
+
+
+@pytest.mark.parametrize("units", [Units(), SMALL, LARGE], ids=["metres", "small", "large"])
+def test_pose_of_the_base_matters_on_a_slope(units: Units) -> None:
+    servo = units.servo(heavy_rover())
+    joints = {"turret": (0.0, 0.01), "upper_arm": (1.0, 1.01), "forearm": (-1.5, -1.49)}
+    with pytest.raises(OutputError, match="for chassis"):
+        operating_bounds(servo, joints, speeds=0.0)
+
+
+@pytest.mark.parametrize("units", [Units(), SMALL, LARGE], ids=["metres", "small", "large"])
+def test_pose_of_the_base_matters_to_one_axis(units: Units) -> None:
+    """An output along one inertial axis sees the base turn: its margin depends on the heading."""
+    servo = floater()
+    one = cc.Output("hand", "forearm", "R", point=(0.4, 0, 0), axes="x")
+    servo = units.servo(Servo(servo.model, [one], 4, 4))
+    with pytest.raises(OutputError, match="for "):
+        operating_bounds(servo, BOX)
+
+
+@pytest.fixture(scope="module")
+def pose_servo() -> Servo:
+    """A pose, for which metres and radians act on each other."""
+    model = cc.reduce(cc.robots.free_flyer())
+    return Servo(model, [cc.Output("hand", "tool", "SE3")], 4, 4)
+
+
+@OTHERS
+def test_certificate_and_recheck(units: Units, pose_servo: Servo, tmp_path: Path) -> None:
+    dynamics = units.servo(pose_servo).error_dynamics
+    found = cc.certify(dynamics, angle=1.0, share=0.5)
+    assert found.status is cc.Status.PROVED
+    # The search is not exact: what it proves is half of the rate, or a little less.
+    assert found.rate > 0.2 * found.true_rate
+    assert found.true_rate * units.time == pytest.approx(2.0, rel=1e-5)
+    found.save(tmp_path / "proof.json")
+    assert cc.recheck(tmp_path / "proof.json") is cc.Status.PROVED
+
+
+@OTHERS
+def test_margins_and_singularities(units: Units) -> None:
+    servo, rng = floater(), np.random.default_rng(1)
+    other = units.servo(servo)
+    for _ in range(5):
+        q = servo.model.robot.random(rng)
+        moved = units.configuration(servo.model.robot, q)
+        assert other.margin(moved) == pytest.approx(servo.margin(q), rel=1e-9)
+
+
+@OTHERS
+@pytest.mark.parametrize("reach", [-0.2, 5.0])
+def test_feasibility(units: Units, reach: float) -> None:
+    """A point within reach, and one that the arm cannot come to."""
+    servo = floater()
+    robot = servo.model.robot
+    q0 = robot.neutral()
+    q0[-2:] = [0.6, 1.0]
+    start = servo.output(q0)
+    reference = cc.references.polynomial([start, [reach / 0.4, 0.0]])
+    plain = servo.feasibility(reference, 0.4, q0)
+    other = units.servo(servo)
+    found = other.feasibility(
+        units.reference(servo, reference), 0.4 * units.time, units.configuration(robot, q0)
+    )
+    assert found.feasible is plain.feasible is (reach < 1.0)
+
+
+@OTHERS
+def test_findings(units: Units) -> None:
+    servo = floater()
+    robot = servo.model.robot
+    q0 = robot.neutral()
+    q0[-2:] = [0.6, 1.0]
+    reference = cc.references.hold(servo.output(q0) + 0.05)
+    kept: list[list[tuple[str, bool | None]]] = []
+    for one in (Units(), units):
+        own = one.servo(servo)
+        run = cc.simulate(
+            own.model.robot,
+            own,
+            one.reference(servo, reference),
+            0.5 * one.time,
+            one.configuration(robot, q0),
+            np.zeros(own.ns),
+            dt=2e-3 * one.time,
+        )
+        judged = Tolerances(
+            0.1 * one.time,
+            final_error=0.1 * one.length,
+            deviation=1e-6 * one.length,
+            constraint=1e-9 * one.length / one.time,
+        )
+        kept.append([(one.label.split(" after ")[0], one.holds) for one in findings(run, judged)])
+    assert kept[0] == kept[1]
+    assert any(holds for _, holds in kept[0])
