@@ -110,7 +110,8 @@ def error_bounds(
             came="neither" if norm is None else "both",
             cure="Give start=(x, ve) where the start is known.",
         )
-    if start is not None:
+    if norm is None:
+        assert start is not None
         return _from_start(certificate, start)
     bound = scalar(norm, f"{where}, `norm`")
     if bound < 0.0:
@@ -179,6 +180,7 @@ def _within(part: ChannelCertificate, square: Fraction) -> np.ndarray:
 
 def _by_form(part: ChannelCertificate, z: np.ndarray) -> np.ndarray:
     """z^T P z falls."""
+    assert part.P is not None
     own = rational(z)
     return _within(part, own @ rational(part.P) @ own)
 
@@ -240,5 +242,6 @@ def _sizes(vector: Any) -> np.ndarray:
 
 def _length(part: ChannelCertificate, z: Any) -> float:
     """Upper bound of sqrt(z^T P z), with room for the product that it enters."""
+    assert part.P is not None
     square = above((z.transpose() * matrix(part.P) * z).entries()[0])
     return float(np.sqrt(max(square, 0.0)) * (1 + 1e-12))

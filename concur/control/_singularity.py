@@ -14,7 +14,7 @@ from concur.reduction import UNDETERMINED
 if TYPE_CHECKING:
     from concur.control._output import Output
     from concur.control._servo import Servo
-    from concur.mechanism import Mechanism
+    from concur.multibody import Mechanism
 
 SINGULAR = 1e-3
 """Default margin below which a configuration counts as singular."""
