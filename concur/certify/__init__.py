@@ -28,6 +28,7 @@ from concur.certify._problem import Candidate
 from concur.certify._prove import Counterexample, Proof, prove
 from concur.certify._pushed import PushedMotions, pushed_motions
 from concur.certify._recheck import recheck
+from concur.certify._recheck_finding import Recheck
 from concur.certify._robust import Disturbance, Tube, tube, tubes
 from concur.certify._sampling import (
     SampleLimits,
@@ -56,6 +57,7 @@ __all__ = [
     "OperatingCounterexample",
     "Proof",
     "PushedMotions",
+    "Recheck",
     "Refusal",
     "SampleLimits",
     "Saturation",

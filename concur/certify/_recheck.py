@@ -42,43 +42,121 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from os import PathLike
+from typing import overload
 
 import numpy as np
 
 from concur.certify._recheck_boxes import check_decay, contradicts
 from concur.certify._recheck_document import UNITS, StoredChannel, StoredProof, as_path, read
-from concur.certify._recheck_finding import Finding, Rejection, require
+from concur.certify._recheck_finding import Finding, Recheck, Rejection, require
+from concur.certify._recheck_law import Law, law_of
 from concur.certify._recheck_rational import combine, definite, diagonal, symmetric
+from concur.certify._recheck_work import WORK, limited
 from concur.certify._status import Status
 
 
-def recheck(path: str | PathLike[str], budget: int = 200_000) -> Status:
+@overload
+def recheck(path: str | PathLike[str], *, budget: int = ..., work: float = ...) -> Status: ...
+
+
+@overload
+def recheck(
+    path: str | PathLike[str], servo: Law, budget: int = ..., work: float = ...
+) -> Recheck: ...
+
+
+def recheck(
+    path: str | PathLike[str],
+    servo: Law | None = None,
+    budget: int = 200_000,
+    work: float = WORK,
+) -> Status | Recheck:
     """Verify a stored certificate with arithmetic and formulas of its own.
 
     Parameters
     ----------
     path : str or os.PathLike
         The JSON file that `Certificate.save` wrote.
+    servo : Servo, optional
+        The servo that the file is to be about. Its output groups and gains are compared with the
+        file's, bit by bit, and the answer is a `Recheck` that says what is claimed.
     budget : int
         Boxes that may be looked at, for each channel.
+    work : float
+        Work that the file may take in all, in units of about a microsecond. It is counted, not
+        timed: the answer is the same on every machine.
 
     Returns
     -------
-    Status
-        PROVED when every step was confirmed here; REFUTED when 1., 2. or 3. or a bound of P was
-        found to be false of the stored numbers, 3. at an x and ve; UNDECIDED when the proof has
-        gaps or this arithmetic cannot confirm it, and for certificates that claim nothing.
+    Status or Recheck
+        PROVED when every step was confirmed here, and the law is the servo's if one is given;
+        REFUTED when 1., 2. or 3. or a bound of P was found to be false of the stored numbers, 3.
+        at an x and ve; UNDECIDED when the proof has gaps, this arithmetic cannot confirm it, it
+        takes more work than is allowed or is about another law, and for certificates that claim
+        nothing.
 
     Raises
     ------
     DescriptionError
         If the file is no certificate of the error dynamics, is not complete, or was changed after
-        it was written, or the path is none.
+        it was written, or the path is none; if the servo is none.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(model, [base], stiffness=4, damping=4)
+    >>> cc.certify(servo).save("proof.json")
+    >>> cc.recheck("proof.json").name
+    'PROVED'
+    >>> found = cc.recheck("proof.json", servo)
+    >>> found.status.name, found.law
+    ('PROVED', True)
     """
-    return examine(path, budget).status
+    if servo is None:
+        return examine(path, budget, work).status
+    law = law_of(servo)
+    with limited(work):
+        try:
+            proof = read(as_path(path))
+        except Rejection as stop:
+            found = stop.finding
+            return Recheck(found.status, found.reason, "error dynamics", False, None, (), ())
+        finding = _finding(proof, budget)
+    same = law == (proof.groups, proof.gains)
+    status, reason = finding.status, finding.reason
+    if not same and status is not Status.REFUTED:
+        status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
+    stated = proof.status is Status.PROVED and proof.rate is not None
+    rate = float(proof.rate) if stated and proof.rate is not None else None
+    region = tuple(_region_text(channel) for channel in proof.channels)
+    return Recheck(status, reason, "error dynamics", same, rate, region, _claims(proof))
 
 
-def examine(path: str | PathLike[str], budget: int = 200_000) -> Finding:
+def _region_text(channel: StoredChannel) -> str:
+    """Starts that the claim on a channel covers."""
+    places = f"components {', '.join(map(str, channel.components))}"
+    if channel.bound is None:
+        return f"{places}: any start"
+    room = [f"(x KP x + ve I ve) / 2 < {float(channel.bound):.6g}"]
+    room += [] if channel.angle is None else [f"rotation error < {float(channel.angle):.6g} rad"]
+    room += [] if channel.distance is None else [f"position < {float(channel.distance):.6g} m"]
+    return f"{places}: {', '.join(room)}"
+
+
+def _claims(proof: StoredProof) -> tuple[str, ...]:
+    if proof.status is Status.REFUTED:
+        return ("the gains or the form are refuted by a counterexample",)
+    if proof.status is not Status.PROVED or proof.rate is None or proof.overshoot is None:
+        return ()
+    return (
+        f"the norm of the errors decays at {float(proof.rate):.6g} 1/s or faster",
+        f"|z(t)| is at most {float(proof.overshoot):.6g} |z(0)| exp(-rate t)",
+    )
+
+
+def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK) -> Finding:
     """Verify a stored certificate and say what is wrong with it.
 
     Parameters
@@ -87,6 +165,8 @@ def examine(path: str | PathLike[str], budget: int = 200_000) -> Finding:
         The JSON file that `Certificate.save` wrote.
     budget : int
         Boxes that may be looked at, for each channel.
+    work : float
+        Work that the file may take in all, in units of about a microsecond.
 
     Returns
     -------
@@ -99,7 +179,14 @@ def examine(path: str | PathLike[str], budget: int = 200_000) -> Finding:
         If the file is no certificate of the error dynamics, is not complete, or was changed after
         it was written, or the path is none.
     """
-    proof = read(as_path(path))
+    with limited(work):
+        try:
+            return _finding(read(as_path(path)), budget)
+        except Rejection as stop:
+            return stop.finding
+
+
+def _finding(proof: StoredProof, budget: int) -> Finding:
     try:
         # Overflow ends as a bound that proves nothing; there is nothing to warn of.
         with np.errstate(all="ignore"):

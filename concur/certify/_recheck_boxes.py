@@ -21,6 +21,7 @@ from concur.certify._recheck_rational import (
     multiply,
     transpose,
 )
+from concur.certify._recheck_work import spend
 from concur.certify._status import Status
 
 # Corners of the polygon around a disc of rho: the second one when the first is too wide.
@@ -127,6 +128,7 @@ def _gap(channel: StoredChannel) -> np.ndarray | None:
     cells = [(lo, hi, np.arange(len(boxes)))]
     while cells:
         lo, hi, near = cells.pop()
+        spend(200.0 + 0.2 * width * len(near))
         if any(_outside(lo[ball], hi[ball], radius) for ball in balls):
             continue
         low, high = boxes[near, :, 0], boxes[near, :, 1]
@@ -207,6 +209,9 @@ class _Form:
 
     def positive(self, boxes: np.ndarray, corner: np.ndarray) -> np.ndarray:
         """Whether A > 0 for all x of each box, at a corner of rho; shape (k,)."""
+        size, width = 2 * self.channel.size, boxes.shape[1]
+        each = (2.0**width + 2 * width) * size**2 * (0.6 + 0.04 * size)
+        spend(1500.0 * (2.0**width + width) + each * len(boxes))
         low, high = boxes[:, :, 0], boxes[:, :, 1]
         middles = low + (high - low) / 2
         reach = np.nextafter(np.maximum(high - middles, middles - low), np.inf)
@@ -316,6 +321,7 @@ def _corners(channel: StoredChannel, corners: int) -> np.ndarray:
         else:
             own = radius * np.array(list(product((-1.0, 1.0), repeat=3)))
         count = len(points)
+        spend(count * len(own) * channel.size)
         points = np.repeat(points, len(own), axis=0)
         points[:, block] = np.tile(own, (count, 1))
     return points
@@ -388,6 +394,8 @@ def _refute(form: _Form, boxes: np.ndarray, corners: np.ndarray) -> None:
     """Stop where the decay, or the inequality, fails at the middle of a box."""
     channel = form.channel
     middles = boxes[:, :, 0] + (boxes[:, :, 1] - boxes[:, :, 0]) / 2
+    size = 2 * channel.size
+    spend(len(corners) * (5000.0 + len(boxes) * size**2 * (0.6 + 0.04 * size)))
     for corner in corners:
         witness = corner.copy()
         for block in channel.positions:
@@ -453,6 +461,7 @@ def _sweep(channel: StoredChannel, budget: int) -> None:
         left, right = batch.copy(), batch.copy()
         left[rows, widest, 1] = right[rows, widest, 0] = middle
         halves = np.concatenate([left, right])
+        spend(20.0 * len(halves))
         queue.append(halves[[not _beyond(channel, box) for box in halves]])
 
 

@@ -51,6 +51,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import stat
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -60,7 +61,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from concur.certify._recheck_finding import require
 from concur.certify._recheck_rational import Matrix
+from concur.certify._recheck_work import LARGEST_FILE, spend
 from concur.certify._status import Status
 from concur.errors import DescriptionError
 
@@ -246,6 +249,11 @@ def read(path: Path) -> StoredProof:
         return dict(items)
 
     try:
+        facts = path.stat()
+        if not stat.S_ISREG(facts.st_mode):
+            raise ValueError("no regular file")
+        size = facts.st_size
+        require(size <= LARGEST_FILE, Status.UNDECIDED, f"a file of {size} bytes is not read")
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
         _refuse(f"`{path}`", "a file that can be read as text", str(error))
@@ -316,6 +324,7 @@ def _channel(
             _refuse(f"`{where}.components`", f"integers from 0 to {size - 1}", i)
     if not components or any(b <= a for a, b in pairwise(components)):
         _refuse(f"`{where}.components`", "ascending integers", components)
+    spend(0.5 * len(groups) * (1 + len(components)))
     own, start = [], 0
     for group in groups:
         span = set(range(start, start + len(UNITS[group])))

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from concur.certify._recheck_work import fraction_cost, spend
+
 Matrix = list[list[Fraction]]
+
+
+def _bits(a: Matrix) -> int:
+    """Length of the longest entry."""
+    return max(x.numerator.bit_length() + x.denominator.bit_length() for row in a for x in row)
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:
@@ -20,6 +27,7 @@ def multiply(a: Matrix, b: Matrix) -> Matrix:
     list of list of fractions.Fraction
         Shape (m, l).
     """
+    spend(len(a) * len(b) * len(b[0]) * fraction_cost(_bits(a) + _bits(b)))
     columns = list(zip(*b, strict=True))
     return [
         [sum((x * y for x, y in zip(row, c, strict=True) if x and y), Fraction(0)) for c in columns]
@@ -96,6 +104,7 @@ def invert(a: Matrix) -> Matrix:
     rows = [row + unit for row, unit in zip(a, diagonal([Fraction(1)] * n), strict=True)]
     for k in range(n):
         pivot = rows[k][k]
+        spend(2 * n * n * fraction_cost(2 * _bits(rows[k : k + 1])))
         rows[k] = [x / pivot for x in rows[k]]
         for i in range(n):
             if i != k and rows[i][k]:
@@ -139,6 +148,7 @@ def definite(a: Matrix, semi: bool = False) -> bool:
     n = len(rows)
     for k in range(n):
         pivot = rows[k][k]
+        spend((n - k) ** 2 * fraction_cost(2 * _bits([rows[k][k:]])))
         if pivot < 0 or (pivot == 0 and not semi):
             return False
         if pivot == 0:
