@@ -106,6 +106,7 @@ class TrackResult:
                     "value": f.value,
                     "unit": f.unit,
                     "limit": f.limit,
+                    "at_least": f.at_least,
                     "kept": f.holds,
                     "note": f.note,
                 }

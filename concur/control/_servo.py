@@ -26,6 +26,7 @@ from concur.control._feasibility import Feasibility, follow
 from concur.control._fitting import fitting
 from concur.control._gains import read_gain
 from concur.control._iosystem import to_iosystem
+from concur.control._joint_limits import within_limits
 from concur.control._law import law, limited_law
 from concur.control._loop import loop_response
 from concur.control._matching import matching_outputs
@@ -559,7 +560,8 @@ class Servo(EvaluatedMethods):
         Returns
         -------
         Audit
-            CON1-CON9, NHR1-NHR3 and DYN, the invertibility of the decoupling matrix.
+            CON1-CON9, NHR1-NHR3 and DYN, the invertibility of the decoupling matrix; if the
+            robot's joints have limits also LIM, that the exact motion keeps them.
 
         Raises
         ------
@@ -591,6 +593,9 @@ class Servo(EvaluatedMethods):
         if self.redundancy is not None:
             rows.append(matching_counts(self))
         rows.append(invertibility(self, path, q0))
+        within = within_limits(self, path, reference)
+        if within is not None:
+            rows.append(within)
         working_set = None
         if path is not None and len(path.configurations):
             working_set = path.configurations

@@ -14,6 +14,7 @@ from pydantic import Field
 from concur.errors import ConcurError, DescriptionError
 from concur.formats._toml import (
     Number,
+    NumberOrList,
     Quaternion,
     Table,
     Text,
@@ -82,6 +83,8 @@ class _BodyTable(Table):
     placement: PlacementTable | None = None
     inertia: _InertiaTable | None = None
     limits: Annotated[list[Any], Field(description=_LIMITS)] | None = None
+    speed_limit: NumberOrList | None = None
+    torque_limit: NumberOrList | None = None
 
 
 class _WheelTable(Table):
@@ -120,7 +123,8 @@ def load(path: str | PathLike[str]) -> Mechanism:
     arguments of `Body`, `Joint`, `Pose`, `Inertia` and `Wheel`; an inertia has either
     ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of its
     class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or a
-    list of one pair per coordinate, with ``inf`` where there is no bound.
+    list of one pair per coordinate, with ``inf`` where there is no bound; ``speed_limit`` and
+    ``torque_limit`` are a number or a list of one number per freedom.
 
     Parameters
     ----------
@@ -249,6 +253,7 @@ def _body(table: _BodyTable, names: list[str], path: str | PathLike[str]) -> Bod
         optional["inertia"] = _inertia(table.inertia, label, path)
     if table.limits is not None:
         optional["limits"] = _limits(table.limits, label, path)
+    optional |= given(table, {"speed_limit", "torque_limit"})
     with located(path, label):
         return Body(table.name, joint, parent=table.parent, **optional)
 

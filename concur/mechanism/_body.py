@@ -34,7 +34,14 @@ class Body:
     limits : sequence, optional
         Lower and upper bound of each configuration coordinate of the joint, m or rad: one
         pair for a joint with one coordinate, else one pair (or None) per coordinate. A joint
-        with a quaternion has none. They bound inverse kinematics; the dynamics know no stops.
+        with a quaternion has none. They bound inverse kinematics and are part of the verdict of a
+        run; the dynamics know no stops.
+    speed_limit : float or sequence of float, optional
+        Largest speed of the joint, either way, m/s or rad/s: a number for all its freedoms, or one
+        per freedom. Part of the verdict of a run.
+    torque_limit : float or sequence of float, optional
+        Largest force or torque of the joint's drive, either way, N or N m, in the same form. Part
+        of the verdict of a run; `Servo` limits its torques only by its own `torque_limits`.
 
     Raises
     ------
@@ -48,6 +55,8 @@ class Body:
     placement: Pose = field(default_factory=Pose)
     inertia: Inertia = field(default_factory=lambda: Inertia(0.0))
     limits: Any = None
+    speed_limit: Any = None
+    torque_limit: Any = None
 
     def __post_init__(self) -> None:
         where = f"body `{self.name}`"
@@ -63,6 +72,10 @@ class Body:
         if not (self.parent is None or isinstance(self.parent, str)):
             raise _wrong_kind(f"{where}, `parent`", "the name of a body or None", self.parent)
         object.__setattr__(self, "limits", _limits(where, self.joint, self.limits))
+        for attribute in ("speed_limit", "torque_limit"):
+            value = getattr(self, attribute)
+            largest = _largest(f"{where}, `{attribute}`", self.joint, value)
+            object.__setattr__(self, attribute, largest)
 
 
 def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], ...]:
@@ -83,6 +96,23 @@ def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], 
     if not fits or (joint.quaternion_at is not None and any(pair != free for pair in pairs)):
         raise _wrong_kind(f"{where}, `limits`", expected, value)
     return pairs
+
+
+def _largest(where: str, joint: Joint, value: Any) -> tuple[float, ...]:
+    """Bound of each freedom, infinite where there is none."""
+    if value is None:
+        return (math.inf,) * joint.nv
+    expected = f"a number above zero, or {joint.nv} of them, one per freedom of the joint"
+    if not joint.nv:
+        expected = "no limit: a Fixed joint does not move"
+    try:
+        entries = tuple(value) if hasattr(value, "__len__") else (value,) * max(1, joint.nv)
+        numbers = tuple(float(entry) for entry in entries)
+    except (TypeError, ValueError):
+        raise _wrong_kind(where, expected, value) from None
+    if len(numbers) != joint.nv or not all(number > 0.0 for number in numbers):
+        raise _wrong_kind(where, expected, value)
+    return numbers
 
 
 def _wrong_joint(where: str, value: object) -> ConcurError:

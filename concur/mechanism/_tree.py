@@ -150,6 +150,16 @@ class Tree(EvaluatedMethods):
         """Lower and upper bound of each configuration coordinate, shape (nq, 2), m and rad."""
         return np.array([pair for body in self.bodies for pair in body.limits]).reshape(-1, 2)
 
+    @property
+    def speed_limits(self) -> np.ndarray:
+        """Largest speed of each freedom, shape (nv,), m/s and rad/s; infinite without a limit."""
+        return np.array([x for body in self.bodies for x in body.speed_limit], dtype=float)
+
+    @property
+    def torque_limits(self) -> np.ndarray:
+        """Largest torque at each freedom, shape (nv,), N and N m; infinite without a limit."""
+        return np.array([x for body in self.bodies for x in body.torque_limit], dtype=float)
+
     def index(self, body: str) -> int:
         """Place of a body in `bodies`.
 

@@ -17,7 +17,7 @@ from concur.simulation._plant import Plant
 from concur.simulation._step import step_graph
 
 _STATE = 3  # q, v and work are handed from call to call
-ROWS = ("q_next", "v_next", "work_next", "verdict", "u", "missed", "scale")
+ROWS = ("q_next", "v_next", "work_next", "verdict", "u", "missed", "scale", "low", "high")
 """Results of many steps, a column for each step or for each period of a sampled law."""
 
 
@@ -40,7 +40,8 @@ def continuous_chunk(servo: Servo, plant: Plant, method: str, steps: int) -> ca.
     casadi.Function
         Inputs (q, v, work, h, pose, twist, acceleration), the last three with columns for each
         half step from the first to the last. Outputs as named in `ROWS`: the states after the
-        steps, the smallest pivots in them, and what the law gave at their starts.
+        steps, the smallest pivots in them, what the law gave at their starts, and the smallest
+        and largest (q, v, u) of their stages.
     """
     step = _with_rows(step_graph(servo, plant, method, held=False))
     return _rows(_repeated(step, steps, shared=1, stride=2))
@@ -66,8 +67,8 @@ def held_chunk(servo: Servo, plant: Plant, method: str, per_hold: int, periods: 
     -------
     casadi.Function
         Inputs (q, v, work, h, pose, twist, acceleration), the last three with a column for each
-        period. Outputs as named in `ROWS`: the states after the steps, and of the ticks: a
-        `TickStatus` and what the law gave.
+        period. Outputs as named in `ROWS`: the states after the steps with the smallest and
+        largest (q, v, u) of their stages, and of the ticks: a `TickStatus` and what the law gave.
     """
     tick = tick_function(servo)
     inner = _repeated(_with_rows(step_graph(servo, plant, method, held=True)), per_hold, shared=2)
@@ -86,7 +87,7 @@ def held_chunk(servo: Servo, plant: Plant, method: str, per_hold: int, periods: 
     period = ca.Function(
         "period",
         [q, v, work, h, *demand],
-        [*moved[: 2 * _STATE], status, u, missed, scale],
+        [*moved[: 2 * _STATE], status, u, missed, scale, *moved[-2:]],
     )
     return _rows(_repeated(period, periods, shared=1, stride=1))
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from concur.control._joint_limits import JointLimits
+
 if TYPE_CHECKING:
     from concur.simulation._run import Run
 
@@ -62,6 +64,8 @@ class Finding:
         Whether the limit is a lower one.
     note : str
         Why there is no limit, where a reader may look for one, or why it was missed.
+    slack : float
+        Rounding beyond the limit that is tolerated.
     """
 
     label: str
@@ -70,13 +74,15 @@ class Finding:
     limit: float | None = None
     at_least: bool = False
     note: str = ""
+    slack: float = 0.0
 
     @property
     def holds(self) -> bool | None:
         """Whether the limit is kept; none without a limit."""
         if self.limit is None:
             return None
-        return self.value >= self.limit if self.at_least else self.value <= self.limit
+        beyond = self.limit - self.value if self.at_least else self.value - self.limit
+        return beyond <= self.slack
 
     @property
     def shown(self) -> str:
@@ -106,8 +112,10 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     -------
     tuple of Finding
         Errors of each output, deviation from the ideal error dynamics, constraint residual,
-        momentum drift, energy balance, peak controls with their sign, what torque limits and
-        damping gave up, margin and time taken. The deviation is not judged where the law cannot
+        momentum drift, energy balance, peak controls with their sign, joint coordinates and speeds
+        that have limits, what torque limits and damping gave up, margin and time taken. Peaks and
+        joints are judged over all stages of all steps, by the limits of the robot and of the
+        plant. The deviation is not judged where the law cannot
         be ideal: when the torque is held or limited, the plant or its momentum differs from the
         servo's model, or the solution is damped.
     """
@@ -171,9 +179,7 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
         label = "momentum at the start, relative difference to the servo's"
         found.append(Finding(label, wrong.relative, note=note))
     found.append(Finding("energy balance", float(np.abs(run.energy_balance).max()), "J"))
-    for k, name in enumerate(run.servo.model.control_names):
-        peak = float(run.u[np.abs(run.u[:, k]).argmax(), k])
-        found.append(Finding(f"peak of {name}", peak, run.control_units[k]))
+    found += _joint_findings(run)
     if run.servo.torque_limits is not None:
         found += [
             Finding("smallest scale of the demand within torque limits", float(run.scale.min())),
@@ -197,6 +203,22 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     )
     found.append(Finding("time taken by the simulation", run.seconds, "s"))
     return tuple(found)
+
+
+def _joint_findings(run: Run) -> list[Finding]:
+    """Peaks of the controls, and what of the joints has limits; limits of robot and plant."""
+    limits = JointLimits.of(run.robot, run.servo.model.robot)
+    judged = {
+        row.label: Finding(row.label, row.value, row.unit, row.limit, row.at_least, slack=row.slack)
+        for row in limits.judge(run.q_range, run.v_range, run.u_range)
+    }
+    peaks = []
+    for k, name in enumerate(run.servo.model.control_names):
+        label = f"peak of {name}"
+        low, high = run.u_range[:, k].tolist()
+        plain = Finding(label, low if -low > high else high, run.control_units[k])
+        peaks.append(judged.pop(label, plain))
+    return [*judged.values(), *peaks]
 
 
 def _share_limited(run: Run) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import casadi as ca
@@ -160,7 +161,7 @@ class FixedStep(Loop):
     def __init__(self, setting: Setting) -> None:
         super().__init__(setting)
         servo, held = setting.servo, setting.per_hold is not None
-        self._step = step_function(servo, setting.plant, setting.method, held)
+        self._step = step_function(servo, setting.plant, setting.method, held, stages=True)
         self._step.inputs[3][0, 0] = setting.dt
         self._held = _Held(setting) if held else None
         self._samples = None if held else setting.half_steps()
@@ -190,6 +191,7 @@ class FixedStep(Loop):
         self._step.trigger()
         states.q[k + 1], states.v[k + 1] = outputs[0][:, 0], outputs[1][:, 0]
         states.work[k + 1] = outputs[2][0, 0]
+        states.low[k + 1], states.high[k + 1] = outputs[4][:, 0], outputs[5][:, 0]
         kept = outputs[3][0, 0] >= self.setting.servo.singular_margin
         return bool(self._step.succeeded and kept and _sound(outputs[1]))
 
@@ -244,10 +246,27 @@ class Adaptive(Loop):
             return False
         if not end.success or not _sound(end.y[:, -1]):
             return False
+        self._keep_reach(k, end.t, end.y, slope, states)
         z = end.y[:, -1]
         states.q[k + 1] = robot.check_configuration(z[:nq])
         states.v[k + 1], states.work[k + 1] = z[nq : nq + nv], z[-1]
         return True
+
+    def _keep_reach(
+        self,
+        k: int,
+        times: np.ndarray,
+        found: np.ndarray,
+        slope: Callable[[float, np.ndarray], np.ndarray],
+        states: States,
+    ) -> None:
+        """Keep the extremes over the integrator's own steps, the ends of which count as stages."""
+        met = []
+        for t, z in zip(times, found.T, strict=True):
+            slope(t, z)
+            u = self._rates.outputs[3][:, 0] if self._held is None else states.u[k]
+            met.append(np.concatenate([z[:-1], u]))
+        states.low[k + 1], states.high[k + 1] = np.min(met, axis=0), np.max(met, axis=0)
 
 
 class Machine(Loop):
@@ -274,7 +293,7 @@ class Machine(Loop):
 
     def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
         sound = self._run(first, states)
-        q, v, work, verdict, u, missed, scale = (view.T for view in self._chunk.outputs)
+        q, v, work, verdict, u, missed, scale, low, high = (view.T for view in self._chunk.outputs)
         per, count = self.setting.per_hold or 1, last - first
         if not sound:
             return first + 1, False
@@ -295,6 +314,7 @@ class Machine(Loop):
         after = slice(first + 1, first + 1 + moved)
         states.q[after], states.v[after] = q[:moved], v[:moved]
         states.work[after] = work[:moved, 0]
+        states.low[after], states.high[after] = low[:moved], high[:moved]
         return first + done, bool(all_good.all())
 
     def demanded(self, count: int) -> Samples:
@@ -312,7 +332,7 @@ class Machine(Loop):
             # The law at the end is the start of a step that leads out of the run.
             self._run(done, states)
             for known, view in zip(
-                (states.u, states.missed, states.scale), self._chunk.outputs[4:], strict=True
+                (states.u, states.missed, states.scale), self._chunk.outputs[4:7], strict=True
             ):
                 known[done] = view[:, 0] if known.ndim > 1 else view[0, 0]
         return {"u": states.u[kept], "missed": states.missed[kept], "scale": states.scale[kept]}

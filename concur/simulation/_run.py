@@ -34,6 +34,9 @@ UNITS = {
     "v": None,
     "s": None,
     "u": None,
+    "q_range": None,
+    "v_range": None,
+    "u_range": None,
     "error": None,
     "velocity_error": None,
     "ideal": None,
@@ -70,6 +73,9 @@ class Run:
         Configuration, velocity and shape velocity, shapes (k, nq), (k, nv), (k, ns).
     u : numpy.ndarray
         Control forces and torques, shape (k, nu), N and N m.
+    q_range, v_range, u_range : numpy.ndarray
+        Smallest and largest q, v and u, shapes (2, nq), (2, nv) and (2, nu): over all stages of
+        all steps, of which the rows above hold the ends; of an adaptive method over its own steps.
     error, velocity_error : numpy.ndarray
         x = log(r^-1 gamma) and ve, shape (k, size).
     ideal : numpy.ndarray
@@ -108,6 +114,9 @@ class Run:
     v: np.ndarray
     s: np.ndarray
     u: np.ndarray
+    q_range: np.ndarray
+    v_range: np.ndarray
+    u_range: np.ndarray
     error: np.ndarray
     velocity_error: np.ndarray
     ideal: np.ndarray
@@ -300,7 +309,10 @@ class Run:
             "q": coordinate_columns(robot),
             "v": v,
             "s": [v[i] for i in model.shape],
-            "u": list(zip(model.control_names, self.control_units, strict=True)),
+            "u": (controls := list(zip(model.control_names, self.control_units, strict=True))),
+            "q_range": coordinate_columns(robot),
+            "v_range": v,
+            "u_range": controls,
             "error": errors,
             "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
             "ideal": errors,

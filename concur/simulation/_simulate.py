@@ -305,6 +305,12 @@ def _finish(
     q, v, demanded = states.q[:count], states.v[:count], loop.demanded(count)
     rows = recorder(q, v, demanded) | loop.law(states, count, done, recorder, demanded)
     ideal = servo.error_dynamics.solve(rows["error"][0], rows["velocity_error"][0], times)
+    met = np.concatenate([q, v, rows["u"]], axis=1)
+    # No step leads to the first state, and where the law failed its torque is not finite.
+    low = np.nanmin(np.vstack([met, states.low[1:count]]), axis=0)
+    high = np.nanmax(np.vstack([met, states.high[1:count]]), axis=0)
+    ends = np.cumsum([q.shape[1], v.shape[1]])
+    q_range, v_range, u_range = np.split(np.stack([low, high]), ends, axis=1)
     return Run(
         robot=setting.plant.robot,
         servo=servo,
@@ -315,6 +321,9 @@ def _finish(
         work=states.work[:count],
         margin=states.margin[:count],
         ideal=ideal,
+        q_range=q_range,
+        v_range=v_range,
+        u_range=u_range,
         reference=demanded[0],
         method=setting.method,
         hold=hold,

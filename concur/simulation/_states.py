@@ -30,6 +30,9 @@ class States:
         What the law gave, shapes (steps + 1, nu), (steps + 1, size) and (steps + 1,).
     margin, orientation : numpy.ndarray
         Of the decoupling matrix, shape (steps + 1,).
+    low, high : numpy.ndarray
+        Smallest and largest (q, v, u) of the stages of the step that leads to a state, shape
+        (steps + 1, nq + nv + nu).
     """
 
     def __init__(self, servo: Servo, q: np.ndarray, v: np.ndarray, steps: int) -> None:
@@ -38,6 +41,7 @@ class States:
         self.work = np.zeros(rows)
         self.u, self.missed = np.full((rows, servo.nu), np.nan), np.full((rows, servo.size), np.nan)
         self.scale, self.margin, self.orientation = np.full((3, rows), np.nan)
+        self.low, self.high = np.full((2, rows, q.size + v.size + servo.nu), np.nan)
         self.q[0], self.v[0] = q, v
 
     def finite(self, done: int) -> int:

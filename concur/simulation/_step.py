@@ -65,7 +65,9 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
     )
 
 
-def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evaluator:
+def step_function(
+    servo: Servo, plant: Plant, method: str, held: bool, stages: bool = False
+) -> Evaluator:
     """One step of the closed loop, to be called.
 
     Parameters
@@ -78,18 +80,27 @@ def step_function(servo: Servo, plant: Plant, method: str, held: bool) -> Evalua
         "rk4" or "rkmk4".
     held : bool
         Whether the control is held over the step.
+    stages : bool
+        Whether the extremes over the stages are outputs too.
 
     Returns
     -------
     Evaluator
-        Inputs and outputs of `step_graph`, but for the last three.
+        Inputs of `step_graph`, and of its outputs the first four; with `stages` also the last two.
     """
     graph = step_graph(servo, plant, method, held)
     symbols = graph.mx_in()
+    kept = [0, 1, 2, 3, *([7, 8] if stages else [])]
+    results, names = graph.call(symbols), graph.name_out()
     function = ca.Function(
-        graph.name(), symbols, graph.call(symbols)[:4], graph.name_in(), graph.name_out()[:4]
+        graph.name(),
+        symbols,
+        [results[i] for i in kept],
+        graph.name_in(),
+        [names[i] for i in kept],
     )
-    shapes = [(servo.nq,), (plant.nv,), (), ()]
+    reach = (servo.nq + plant.nv + servo.nu,)
+    shapes = [(servo.nq,), (plant.nv,), (), (), *([reach, reach] if stages else [])]
     return Evaluator(function, shapes, f"step of `{plant.name}`")
 
 
@@ -112,8 +123,9 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
     casadi.Function
         Inputs (q, v, work, h, command...): when held, u; else pose, twist and acceleration at
         the start, the middle and the end of the step, as three columns each. Outputs (q, v,
-        work, pivot, torque, missed, scale): the state after the step, the smallest pivot met,
-        and what the law gave at the start of the step.
+        work, pivot, torque, missed, scale, low, high): the state after the step, the smallest
+        pivot met, what the law gave at the start of the step, and the smallest and the largest
+        (q, v, u) of all stages.
     """
     rates = closed_loop(servo, plant, held)
     robot = plant.robot
@@ -125,12 +137,13 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
         sizes = (("pose", servo.pose_size), ("twist", servo.size), ("acceleration", servo.size))
         command = [ca.MX.sym(name, size, 3) for name, size in sizes]
 
-    pivots, given = [ca.MX(1)], list[ca.MX]()
+    pivots, given, stages = [ca.MX(1)], list[ca.MX](), list[ca.MX]()
 
     def forces(node: float, q: Array, v: Array) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
         vdot, power, pivot, *law = rates(q, v, *(part[:, column] for part in command))
         pivots.append(pivot)
+        stages.append(ca.vertcat(q, v, law[0]))
         given.extend(law)
         return vdot, power
 
@@ -154,9 +167,12 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
     return ca.Function(
         f"step_{method}",
         [q, v, work, h, *command],
-        [q_next, v_next, work_next, reduce(ca.fmin, pivots), *given[:3]],
+        [
+            *(q_next, v_next, work_next, reduce(ca.fmin, pivots), *given[:3]),
+            *(reduce(least, stages) for least in (ca.fmin, ca.fmax)),
+        ],
         ["q", "v", "work", "h", *(["u"] if held else ["pose", "twist", "acceleration"])],
-        ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale"],
+        ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale", "low", "high"],
     )
 
 

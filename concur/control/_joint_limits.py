@@ -1,0 +1,228 @@
+"""Whether motions keep the position, speed and torque limits of a robot's joints."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from concur.multibody import Mechanism
+from concur.reduction import AuditRow, AuditStatus
+
+if TYPE_CHECKING:
+    from concur.control._feasibility import Feasibility
+    from concur.control._servo import Servo
+    from concur.control.references import Reference
+
+SLACK = 1e-9
+"""Share of its limit by which a value may lie beyond it: rounding of a joint held at the limit."""
+
+LIM = "the exact motion keeps the position, speed and torque limits of the joints"
+"""Statement of LIM."""
+
+
+@dataclass(frozen=True)
+class LimitedValue:
+    """An extreme value of a joint beside its limit.
+
+    Parameters
+    ----------
+    label : str
+        Quantity, such as "largest angle of elbow".
+    value, limit : float
+        Value and limit.
+    unit : str
+        Their unit.
+    at_least : bool
+        Whether the limit is a lower one.
+    column : int
+        Column of the quantity among all (q, v, u).
+    """
+
+    label: str
+    value: float
+    limit: float
+    unit: str
+    at_least: bool
+    column: int
+
+    @property
+    def slack(self) -> float:
+        """Rounding that is tolerated."""
+        return SLACK * abs(self.limit)
+
+    @property
+    def excess(self) -> float:
+        """Distance beyond the limit; negative inside."""
+        return self.limit - self.value if self.at_least else self.value - self.limit
+
+    @property
+    def holds(self) -> bool:
+        """Whether the limit is kept; a NaN keeps none."""
+        return self.excess <= self.slack
+
+
+@dataclass(frozen=True, eq=False)
+class JointLimits:
+    """Limits of the joints that several descriptions of one robot have in common.
+
+    Parameters
+    ----------
+    positions : numpy.ndarray
+        Lower and upper bounds of the coordinates, shape (nq, 2), m and rad.
+    speeds : numpy.ndarray
+        Largest speeds, shape (nv,), m/s and rad/s.
+    torques : numpy.ndarray
+        Largest controls, shape (nu,), N and N m.
+    robot : Mechanism
+        Names and units.
+    """
+
+    positions: np.ndarray
+    speeds: np.ndarray
+    torques: np.ndarray
+    robot: Mechanism
+
+    @classmethod
+    def of(cls, *robots: Mechanism) -> JointLimits:
+        """Take the narrowest limits of descriptions of one robot, such as model and plant."""
+        lower = np.max([robot.limits[:, 0] for robot in robots], axis=0)
+        upper = np.min([robot.limits[:, 1] for robot in robots], axis=0)
+        driven = list(robots[0].actuated_freedoms)
+        return cls(
+            np.column_stack([lower, upper]),
+            np.min([robot.speed_limits for robot in robots], axis=0),
+            np.min([robot.torque_limits[driven] for robot in robots], axis=0),
+            robots[0],
+        )
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any limit."""
+        parts = (self.positions.ravel(), self.speeds, self.torques)
+        return bool(np.isfinite(np.concatenate(parts)).any())
+
+    def judge(
+        self, q_range: np.ndarray, v_range: np.ndarray, u_range: np.ndarray
+    ) -> tuple[LimitedValue, ...]:
+        """Compare extremes with the limits.
+
+        Parameters
+        ----------
+        q_range, v_range, u_range : numpy.ndarray
+            Smallest and largest values, shapes (2, nq), (2, nv) and (2, nu).
+
+        Returns
+        -------
+        tuple of LimitedValue
+            One for each finite limit.
+        """
+        bodies = self.robot.bodies
+        coordinates = [
+            (f"{name} of {body.name}", unit)
+            for body in bodies
+            for name, unit in zip(
+                body.joint.coordinate_names, body.joint.coordinate_units, strict=True
+            )
+        ]
+        freedoms = [
+            (name, f"{unit}/s")
+            for name, unit in zip(
+                self.robot.freedom_names,
+                (unit for body in bodies for unit in body.joint.freedom_units),
+                strict=True,
+            )
+        ]
+        driven = self.robot.actuated_freedoms
+        found = []
+        for k, (name, unit) in enumerate(coordinates):
+            low, high = self.positions[k]
+            found.append(LimitedValue(f"smallest {name}", q_range[0, k], low, unit, True, k))
+            found.append(LimitedValue(f"largest {name}", q_range[1, k], high, unit, False, k))
+        start = len(coordinates)
+        for k, (name, unit) in enumerate(freedoms):
+            value = max(-v_range[0, k], v_range[1, k])
+            label = f"largest speed of {name}"
+            found.append(LimitedValue(label, value, self.speeds[k], unit, False, start + k))
+        start += len(freedoms)
+        for k, i in enumerate(driven):
+            low, high = u_range[:, k]
+            down, limit = -low > high, self.torques[k]
+            value, bound = (low, -limit) if down else (high, limit)
+            name, unit = self.robot.freedom_names[i], self.robot.effort_units[i]
+            found.append(LimitedValue(f"peak of {name}", value, bound, unit, down, start + k))
+        return tuple(
+            replace(row, value=float(row.value), limit=float(row.limit))
+            for row in found
+            if np.isfinite(row.limit)
+        )
+
+
+def within_limits(
+    servo: Servo, path: Feasibility | None, reference: Reference | None
+) -> AuditRow | None:
+    """LIM: the exact motion along the reference keeps the limits of the joints.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    path : Feasibility or None
+        The exact motion along the reference, if there is one.
+    reference : Reference or None
+        The reference.
+
+    Returns
+    -------
+    AuditRow or None
+        The row; none if the robot has no limits.
+    """
+    limits = JointLimits.of(servo.model.robot)
+    if not limits.any:
+        return None
+    if path is None or reference is None:
+        return AuditRow("LIM", LIM, AuditStatus.NOT_CHECKED, "no reference was given")
+    if not len(path.configurations):
+        return AuditRow("LIM", LIM, AuditStatus.NOT_CHECKED, "there is no exact motion")
+    table = _motion(servo, path, reference, bool(np.isfinite(limits.torques).any()))
+    ends = np.cumsum([servo.nq, servo.nv])
+    rows = limits.judge(*np.split(np.stack([table.min(axis=0), table.max(axis=0)]), ends, axis=1))
+    values = {row.label: row.value for row in rows}
+    missed = [row for row in rows if not row.holds]
+    if missed:
+        why = "; ".join(_reached(row, table, path.times) for row in missed)
+        return AuditRow("LIM", LIM, AuditStatus.FAILS, why, values)
+    closest = max(rows, key=lambda row: row.excess / abs(row.limit) if row.limit else row.excess)
+    why = (
+        f"{len(rows)} limits kept at {len(table)} instants; closest: {closest.label} "
+        f"{closest.value:.3g}, limit {closest.limit:.3g} {closest.unit}"
+    )
+    if not path.feasible:
+        why += f"; only up to t = {path.times[-1]:.3g} s, where the exact motion ends"
+        return AuditRow("LIM", LIM, AuditStatus.NOT_CHECKED, why, values)
+    return AuditRow("LIM", LIM, AuditStatus.HOLDS, why, values)
+
+
+def _motion(servo: Servo, path: Feasibility, reference: Reference, torques: bool) -> np.ndarray:
+    """All (q, v, u) of the exact motion, shape (k, nq + nv + nu); u without limits of the law."""
+    model = servo.model
+    pairs = list(zip(path.configurations, path.speeds, strict=True))
+    v = np.array([model.velocity(q, s) for q, s in pairs])
+    u = np.zeros((len(pairs), servo.nu))
+    if torques:
+        law = replace(servo, torque_limits=None).law
+        samples: Sequence[np.ndarray] = reference.sample(path.times)
+        for k, row in enumerate(zip(path.configurations, servo.taken(v), *samples, strict=True)):
+            u[k] = law(*row)[0]
+    return np.hstack([path.configurations, v, u])
+
+
+def _reached(row: LimitedValue, table: np.ndarray, times: np.ndarray) -> str:
+    """Say when a value was reached, and its limit."""
+    k = int(np.argmax(np.abs(table[:, row.column]) == abs(row.value)))
+    return (
+        f"{row.label} {row.value:.4g} {row.unit} at t = {times[k]:.3g} s, limit "
+        f"{row.limit:.4g} {row.unit}"
+    )
