@@ -176,6 +176,8 @@ def _body_dict(body: Body, robot: Mechanism) -> dict[str, Any]:
         },
         "driven": body.name in (robot.actuated or ()),
         "limits": limits,
+        "speed_limit": [x if isfinite(x) else None for x in body.speed_limit],
+        "torque_limit": [x if isfinite(x) else None for x in body.torque_limit],
         "mass": inertia.mass,
         "com": list(inertia.com),
         "moments": inertia.tensor.tolist(),

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from concur.control import Servo
+from concur.control._joint_limits import JointLimits
 from concur.formats import Task
 from concur.reduction import MomentumReduction, StagedReduction
 
@@ -41,6 +42,10 @@ def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
         )
         facts.append((f"Gains of {name}", ", ".join(values)))
     facts += _options(servo, task.plant_momentum)
+    limits = JointLimits.of(task.robot, *([task.plant] if task.plant else []))
+    stated = [limits.positions, limits.speeds, limits.torques]
+    count = sum(int(np.isfinite(part).sum()) for part in stated)
+    facts.append(("Limits of the joints", f"{count} stated" if count else "none stated"))
     plant = "the robot as the servo knows it"
     if task.plant is not None:
         plant = f"{task.plant.name} ({task.plant_file}), in place of the task's robot"

@@ -149,7 +149,7 @@ class JointLimits:
         start += len(freedoms)
         for k, i in enumerate(driven):
             low, high = u_range[:, k]
-            down, limit = -low > high, self.torques[k]
+            down, limit = bool(-low > high), self.torques[k]
             value, bound = (low, -limit) if down else (high, limit)
             name, unit = self.robot.freedom_names[i], self.robot.effort_units[i]
             found.append(LimitedValue(f"peak of {name}", value, bound, unit, down, start + k))
@@ -197,7 +197,7 @@ def within_limits(
     closest = max(rows, key=lambda row: row.excess / abs(row.limit) if row.limit else row.excess)
     why = (
         f"{len(rows)} limits kept at {len(table)} instants; closest: {closest.label} "
-        f"{closest.value:.3g}, limit {closest.limit:.3g} {closest.unit}"
+        f"{closest.value:.4g}, limit {closest.limit:.4g} {closest.unit}"
     )
     if not path.feasible:
         why += f"; only up to t = {path.times[-1]:.3g} s, where the exact motion ends"

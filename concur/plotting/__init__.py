@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from concur.plotting.animation import animate
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
     from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
+    from concur.plotting.joints import joint_figure
     from concur.plotting.loop import margin_figure, step_figure
     from concur.plotting.motion import motion_figure
     from concur.plotting.overview import plot_run, save_figures
@@ -28,6 +29,7 @@ _MODULES = {
     "draw_robot": "robot",
     "error_figure": "errors",
     "health_figure": "errors",
+    "joint_figure": "joints",
     "lyapunov_figure": "errors",
     "margin_figure": "loop",
     "motion_figure": "motion",
@@ -51,6 +53,7 @@ __all__ = [
     "draw_robot",
     "error_figure",
     "health_figure",
+    "joint_figure",
     "lyapunov_figure",
     "margin_figure",
     "motion_figure",

@@ -164,7 +164,8 @@ def torque_figure(run: RunLike) -> Figure:
         panels = _control_panels(run)
         limited = run.servo.torque_limits is not None
         # A legend that is higher than its panel would squeeze it away.
-        heights = [max(2.9, 0.6 + 0.37 * (len(columns) + limited)) for columns in panels.values()]
+        bounded = bool(np.isfinite(_torque_limits(run)).any())
+        heights = [max(2.9, 0.6 + 0.37 * (len(columns) + bounded)) for columns in panels.values()]
         heights += [2.0] * limited
         figure = new_figure(9.0, 1.2 + sum(heights))
         grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
@@ -173,8 +174,7 @@ def torque_figure(run: RunLike) -> Figure:
         figure.suptitle(f"Controls of {run.robot.name}")
         for axes, ((kind, unit), columns) in zip(grid, panels.items(), strict=False):
             draw_controls(axes, run, columns)
-            if limited:
-                _draw_limits(axes, run, columns)
+            _draw_limits(axes, run, columns)
             axes.set_title(kind)
             axes.set_ylabel(f"{_quantity(unit)} [{unit}]")
             side_legend(axes)
@@ -225,7 +225,9 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool =
 
 def _draw_limits(axes: Axes, run: RunLike, columns: list[int]) -> None:
     """Draw the limits of some controls: where all have the same, one pair of lines."""
-    limits = np.asarray(run.servo.torque_limits, dtype=float)[columns]
+    limits = _torque_limits(run)[columns]
+    if not np.isfinite(limits).any():
+        return
     low, high = axes.get_ylim()
     same = bool(np.all(limits == limits[0]))
     for number, pair in enumerate(limits[:1] if same else limits):
@@ -238,6 +240,18 @@ def _draw_limits(axes: Axes, run: RunLike, columns: list[int]) -> None:
     # Limits far away must not make the controls flat.
     near = limits[np.isfinite(limits) & (np.abs(limits) < 2.0 * max(-low, high))]
     axes.set_ylim(min([low, *(1.05 * near)]), max([high, *(1.05 * near)]))
+
+
+def _torque_limits(run: RunLike) -> Floats:
+    """Limits of law and robot, whichever is narrower, shape (nu, 2)."""
+    largest = np.asarray(run.joint_limits.torques, dtype=float)
+    limits = np.column_stack([-largest, largest])
+    if run.servo.torque_limits is None:
+        return limits
+    own = np.asarray(run.servo.torque_limits, dtype=float)
+    return np.column_stack(
+        [np.maximum(limits[:, 0], own[:, 0]), np.minimum(limits[:, 1], own[:, 1])]
+    )
 
 
 def _draw_scale(axes: Axes, run: RunLike) -> None:

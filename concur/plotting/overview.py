@@ -20,6 +20,7 @@ from concur.plotting.errors import (
 )
 from concur.plotting.files import make_directory, writing
 from concur.plotting.flight import draw_views, leaves_plane
+from concur.plotting.joints import joint_figure
 from concur.plotting.outputs import channels
 from concur.plotting.path import draw_top_view, path_figure
 from concur.plotting.robot import TRIAD, robot_figure
@@ -155,7 +156,8 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     Returns
     -------
     dict
-        Name of the figure ("robot", "path", "errors", "lyapunov", "torques", "health") to its path.
+        Name of the figure ("robot", "path", "errors", "lyapunov", "joints", "torques", "health")
+        to its path.
 
     Raises
     ------
@@ -173,6 +175,7 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
         "path": path_figure,
         "errors": error_figure,
         "lyapunov": lyapunov_figure,
+        "joints": joint_figure,
         "torques": torque_figure,
         "health": health_figure,
     }

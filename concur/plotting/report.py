@@ -31,7 +31,9 @@ _CAPTIONS = {
     "are norms over the coordinates of an output that have the same unit; the summary gives the "
     "largest single coordinate of the deviation.",
     "lyapunov": "The Lyapunov function along the run.",
-    "torques": "The controls; circles mark the peaks.",
+    "joints": "Joint coordinates and speeds; dash-dotted lines are limits. The extremes are those "
+    "over all stages of the integration, which the curves need not show.",
+    "torques": "The controls; circles mark the peaks, dash-dotted lines limits.",
     "health": "What must stay small (slip of wheels or drift of the momentum, energy) or away from "
     "zero (margin).",
 }

@@ -119,10 +119,21 @@ def _limits(body: Any) -> str:
         )
         if np.isfinite(low) or np.isfinite(high)
     ]
-    return "\n".join(
+    lines = [
         f"{name + ' ' if joint.nq > 1 else ''}{_number(low)} to {_number(high)} {unit}"
         for name, low, high, unit in bounded
-    )
+    ]
+    largest = [
+        (body.speed_limit, [f"{unit}/s" for unit in joint.freedom_units]),
+        (body.torque_limit, joint.effort_units),
+    ]
+    for limits, units in largest:
+        lines += [
+            f"{name + ' ' if joint.nv > 1 else ''}up to {_number(limit)} {unit}"
+            for name, limit, unit in zip(joint.freedom_names, limits, units, strict=True)
+            if np.isfinite(limit)
+        ]
+    return "\n".join(lines)
 
 
 def _table(*columns: str) -> Table:

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from concur.control._joint_limits import JointLimits
-
 if TYPE_CHECKING:
     from concur.simulation._run import Run
 
@@ -207,10 +205,9 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
 
 def _joint_findings(run: Run) -> list[Finding]:
     """Peaks of the controls, and what of the joints has limits; limits of robot and plant."""
-    limits = JointLimits.of(run.robot, run.servo.model.robot)
     judged = {
         row.label: Finding(row.label, row.value, row.unit, row.limit, row.at_least, slack=row.slack)
-        for row in limits.judge(run.q_range, run.v_range, run.u_range)
+        for row in run.joint_limits.judge(run.q_range, run.v_range, run.u_range)
     }
     peaks = []
     for k, name in enumerate(run.servo.model.control_names):

@@ -13,6 +13,7 @@ import numpy as np
 
 from concur._version import __version__
 from concur.control import MomentumMismatch, Servo
+from concur.control._joint_limits import JointLimits
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction, StagedReduction
 from concur.simulation._findings import Finding, Tolerances, findings
@@ -215,6 +216,11 @@ class Run:
     def mismatch(self) -> MomentumMismatch | None:
         """Momentum that the servo assumes against that at the start; none unless it floats."""
         return self.servo.mismatch(self.q[0], self.v[0]) if self.floats else None
+
+    @cached_property
+    def joint_limits(self) -> JointLimits:
+        """Limits of the joints; where robot and plant differ, the narrower ones."""
+        return JointLimits.of(self.robot, self.servo.model.robot)
 
     @property
     def control_units(self) -> tuple[str, ...]:

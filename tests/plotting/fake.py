@@ -17,10 +17,14 @@ from scipy.spatial.transform import Rotation
 
 class Planar:
     nq, nv = 3, 3
+    coordinate_names, freedom_names = ("x", "y", "heading"), ("vx", "vy", "omega")
+    freedom_units = ("m", "m", "rad")
 
 
 class Free:
     nq, nv = 7, 6
+    freedom_names = ("vx", "vy", "vz", "wx", "wy", "wz")
+    freedom_units = ("m", "m", "m", "rad", "rad", "rad")
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class Revolute:
     axis: tuple[float, float, float]
     nq: int = 1
     nv: int = 1
+    coordinate_names = freedom_names = ("angle",)
+    freedom_units = ("rad",)
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class Prismatic:
     axis: tuple[float, float, float]
     nq: int = 1
     nv: int = 1
+    coordinate_names = freedom_names = ("travel",)
+    freedom_units = ("m",)
 
 
 @dataclass(frozen=True)
@@ -135,12 +143,22 @@ class Run:
     deviation: np.ndarray = field(init=False)
     missed: np.ndarray = field(init=False)
     scale: np.ndarray = field(init=False)
+    q_range: np.ndarray = field(init=False)
+    v_range: np.ndarray = field(init=False)
+    joint_limits: SimpleNamespace = field(init=False)
 
     def __post_init__(self):
         self.deviation = self.error - self.ideal
         self.s = self.v[:, -self.u.shape[1] :]
         self.missed = np.zeros_like(self.error)
         self.scale = np.ones(len(self.t))
+        self.q_range, self.v_range = (np.stack([x.min(0), x.max(0)]) for x in (self.q, self.v))
+        free = np.full(self.q.shape[1], np.inf)
+        self.joint_limits = SimpleNamespace(
+            positions=np.column_stack([-free, free]),
+            speeds=free[: self.v.shape[1]],
+            torques=free[: self.u.shape[1]],
+        )
 
 
 def rover_run(duration=12.0, dt=0.01):

@@ -32,6 +32,7 @@ from tests.plotting.fake import (
 FIGURES = {
     "errors": plotting.error_figure,
     "lyapunov": plotting.lyapunov_figure,
+    "joints": plotting.joint_figure,
     "torques": plotting.torque_figure,
     "health": plotting.health_figure,
     "path": plotting.path_figure,
@@ -395,7 +396,9 @@ def test_every_corner_of_box_and_wheels_is_set(run):
 
 def test_saved_figures_are_pictures(rover, tmp_path):
     written = plotting.save_figures(rover, tmp_path / "deep" / "out")
-    assert list(written) == ["robot", "path", "errors", "lyapunov", "torques", "health"]
+    assert list(written) == [
+        *("robot", "path", "errors", "lyapunov", "joints", "torques", "health")
+    ]
     for name, path in written.items():
         assert path == tmp_path / "deep" / "out" / f"{name}.png"
         with Image.open(path) as image:

@@ -1,0 +1,168 @@
+"""Position, speed and torque limits of the joints in the verdict of a run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from concur.control import Output, Servo
+from concur.control.references import hold, rest_to_rest
+from concur.errors import DescriptionError
+from concur.mechanism import Body, joints
+from concur.multibody import Mechanism
+from concur.reduction import AuditStatus, reduce
+from concur.robots import planar_floater
+from concur.simulation import Finding, Run, Tolerances, simulate
+
+HAND = Output("hand", "forearm", "R2", point=(0.4, 0, 0))
+
+
+def limited(**limits: Any) -> Mechanism:
+    """A planar floater whose forearm has limits."""
+    robot = planar_floater()
+    bodies = [replace(b, **limits) if b.name == "forearm" else b for b in robot.bodies]
+    return replace(robot, bodies=bodies)
+
+
+def swing(robot: Mechanism, dt: float, method: str = "rk4", hold_for: float | None = None) -> Run:
+    """One and a half seconds in which the forearm is brought to rest and comes back."""
+    servo = Servo(reduce(robot, momentum=np.zeros(6)), [HAND], 4.0, 4.0)
+    q = robot.neutral()
+    q[3:] = (0.6, 1.2)
+    reference = hold(servo.output(q), group="R2")
+    return simulate(
+        robot, servo, reference, 1.5, q, [0.5, -0.5], dt=dt, method=method, hold=hold_for
+    )
+
+
+@pytest.fixture(scope="module")
+def fine() -> Run:
+    """The same motion in steps so short that no extreme hides between them."""
+    return swing(planar_floater(), 1e-3)
+
+
+def found(run: Run) -> dict[str, Finding]:
+    return {finding.label: finding for finding in run.findings(Tolerances(0.5))}
+
+
+def test_robot_without_limits_is_not_judged_by_any(fine: Run) -> None:
+    rows = found(fine)
+    assert not any("angle of" in label or "speed of" in label for label in rows)
+    assert rows["peak of forearm"].limit is None
+    assert "LIM" not in {row.id for row in fine.servo.audit()}
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("name", ["lower", "upper", "speed", "torque"])
+def test_limits_are_judged_on_both_sides(fine: Run, name: str, side: int) -> None:
+    """A limit a thousandth outside the motion is kept, and one inside it is missed."""
+    low, high = fine.q[:, 4].min(), fine.q[:, 4].max()
+    speed, torque = np.abs(fine.v[:, 4]).max(), np.abs(fine.u[:, 1]).max()
+    room = 1.0 + side * 1e-3
+    limits, label = {
+        "lower": ({"limits": (low - side * 1e-3, 3.0)}, "smallest angle of forearm"),
+        "upper": ({"limits": (-3.0, high + side * 1e-3)}, "largest angle of forearm"),
+        "speed": ({"speed_limit": speed * room}, "largest speed of forearm"),
+        "torque": ({"torque_limit": torque * room}, "peak of forearm"),
+    }[name]
+    row = found(swing(limited(**limits), 0.01))[label]
+    assert row.holds is (side == 1)
+    assert row.at_least is (name == "lower" or (name == "torque" and row.value < 0.0))
+
+
+@pytest.mark.parametrize(("method", "dt"), [("rk4", 0.1), ("rkmk4", 0.1), ("dop853", 1.5)])
+def test_extremes_between_recorded_states_count(fine: Run, method: str, dt: float) -> None:
+    """The forearm is fastest on its way back between two rows of the record."""
+    run = swing(planar_floater(), dt, method)
+    fastest = fine.v[:, 4].max()
+    assert run.v[:, 4].max() < fastest - 1e-5
+    assert run.v_range[1, 4] > run.v[:, 4].max() + 1e-4
+    assert run.v_range[1, 4] == pytest.approx(fastest, abs=1e-3)
+
+
+def test_compiled_steps_meet_the_same_extremes(compiler: None) -> None:
+    robot = planar_floater()
+    servo = Servo(reduce(robot, momentum=np.zeros(6)), [HAND], 4.0, 4.0)
+    q = robot.neutral()
+    q[3:] = (0.6, 1.2)
+    reference = hold(servo.output(q), group="R2")
+    for hold_for in (None, 0.05):
+        runs = [
+            simulate(robot, servo, reference, 0.5, q, [0.5, -0.5], dt=0.05, hold=hold_for,
+                     compiled=compiled)
+            for compiled in (False, True)
+        ]  # fmt: skip
+        for name in ("q_range", "v_range", "u_range"):
+            one, two = (getattr(run, name) for run in runs)
+            np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize(("beyond", "kept"), [(1e-10, True), (1e-8, False)])
+def test_rounding_of_a_joint_held_at_its_limit_is_tolerated(beyond: float, kept: bool) -> None:
+    robot = limited(limits=(-2.0, 1.2 / (1.0 + beyond)))
+    servo = Servo(reduce(robot, momentum=np.zeros(6)), [HAND], 4.0, 4.0)
+    q = robot.neutral()
+    q[3:] = (0.6, 1.2)
+    reference = hold(servo.output(q), group="R2")
+    run = simulate(robot, servo, reference, 0.02, q, [0.0, 0.0], dt=0.01)
+    assert found(run)["largest angle of forearm"].holds is kept
+    row = servo.audit(reference, 0.02, q)["LIM"]
+    assert (row.status is AuditStatus.HOLDS) is kept
+
+
+def test_narrower_limits_of_robot_and_plant_count() -> None:
+    wide, narrow = limited(limits=(-3.0, 3.0)), limited(limits=(-3.0, 1.1))
+    for robot, plant in ((wide, narrow), (narrow, wide)):
+        servo = Servo(reduce(robot, momentum=np.zeros(6)), [HAND], 4.0, 4.0)
+        q = robot.neutral()
+        q[3:] = (0.6, 1.2)
+        reference = hold(servo.output(q), group="R2")
+        run = simulate(robot, servo, reference, 0.02, q, [0.0, 0.0], dt=0.01, plant=plant)
+        assert found(run)["largest angle of forearm"].limit == 1.1
+
+
+@pytest.mark.parametrize("side", [-1, 1])
+@pytest.mark.parametrize("name", ["upper", "speed", "torque"])
+def test_audit_judges_the_exact_motion(name: str, side: int) -> None:
+    """The peaks are those of a run that starts on the reference."""
+    robot = planar_floater()
+    model = reduce(robot, momentum=np.zeros(6))
+    servo = Servo(model, [HAND], 4.0, 4.0)
+    q = robot.neutral()
+    q[3:] = (0.6, 1.2)
+    start = servo.output(q)
+    reference = rest_to_rest(start, start - 0.1, duration=1.0)
+    run = simulate(robot, servo, reference, 1.0, q, [0.0, 0.0], dt=0.01)
+    assert run.error_norms["hand"].max() < 1e-6
+    room = 1.0 + side * 2e-3
+    limits: dict[str, Any] = {
+        "upper": {"limits": (-3.0, run.q_range[1, 4] + side * 1e-3)},
+        "speed": {"speed_limit": np.abs(run.v_range[:, 4]).max() * room},
+        "torque": {"torque_limit": np.abs(run.u_range[:, 1]).max() * room},
+    }[name]
+    tight = limited(**limits)
+    judged = Servo(reduce(tight, momentum=np.zeros(6)), [HAND], 4.0, 4.0, torque_limits=1e-6)
+    row = judged.audit(reference, 1.0, q)["LIM"]
+    assert row.status is (AuditStatus.HOLDS if side == 1 else AuditStatus.FAILS)
+    assert ("at t = " in row.why) is (side == -1)
+    assert judged.audit()["LIM"].status is AuditStatus.NOT_CHECKED
+
+
+@pytest.mark.parametrize("field", ["speed_limit", "torque_limit"])
+@pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), [1.0, 2.0], "fast", []])
+def test_limits_that_no_joint_can_have_are_refused(field: str, value: Any) -> None:
+    with pytest.raises(DescriptionError, match=f"`{field}`"):
+        Body("arm", joints.Revolute((0, 0, 1)), **{field: value})
+    with pytest.raises(DescriptionError, match="no limit: a Fixed joint"):
+        Body("arm", joints.Fixed(), **{field: 1.0})
+
+
+def test_one_number_is_for_all_freedoms() -> None:
+    joint = joints.Cylindrical((0, 0, 1))
+    body = Body("rod", joint, speed_limit=0.5, torque_limit=[3.0, float("inf")])
+    assert body.speed_limit == (0.5, 0.5)
+    assert body.torque_limit == (3.0, np.inf)
+    assert replace(body, name="other").speed_limit == (0.5, 0.5)
