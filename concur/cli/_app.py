@@ -30,6 +30,15 @@ main = typer.Typer(
 
 STATUS = "Exit status: 0 yes, 1 no, 2 bad input."
 
+Overwrite = Annotated[
+    bool,
+    typer.Option(
+        "--overwrite",
+        help="Write into a folder that holds other files than results; files of the same names are "
+        "replaced.",
+    ),
+]
+
 
 def _show_version(wanted: bool) -> None:
     if wanted:
@@ -70,16 +79,18 @@ def track(
             "failed, exit status 1.",
         ),
     ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Design, audit and simulate a tracking task; leave figures, a run and a report behind.
 
     The servo is simulated on the full-order plant. The exit status is 0 only if all assumptions
-    hold and the task's tolerances are kept.
+    hold and the task's tolerances, and the limits of the robot's joints, are kept. The folder then
+    belongs to this run: results that an earlier run left there are removed when it starts.
     """
     folder = out or Path("out") / task.stem
     with _errors():
         console = Console(stderr=as_json, quiet=as_json)
-        result = track_task(task, folder, animation, console, force)
+        result = track_task(task, folder, animation, console, force, overwrite)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         raise typer.Exit(0 if result.passed else 1)
@@ -145,6 +156,7 @@ def certify(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Prove how fast the errors of a task's servo decay, and from where.
 
@@ -154,7 +166,9 @@ def certify(
     folder = out or Path("out") / task.stem
     with _errors():
         console = Console(stderr=as_json, quiet=as_json)
-        result = certify_task(task, folder, angle, distance, method, console, disturbance)
+        result = certify_task(
+            task, folder, angle, distance, method, console, disturbance, overwrite
+        )
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2, allow_nan=False))
         raise typer.Exit(0 if result.proved else 1)
@@ -184,6 +198,7 @@ def export(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Write the law of a task for a controller, with a programme that tries it.
 
@@ -192,7 +207,7 @@ def export(
     """
     folder = out or Path("out") / task.stem / target
     with _errors():
-        result = export_task(task, target, folder, name, precision, speed_limit, fmi)
+        result = export_task(task, target, folder, name, precision, speed_limit, fmi, overwrite)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
         else:

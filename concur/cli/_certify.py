@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -34,12 +34,13 @@ from concur.certify import (
 from concur.certify._certificate import ChannelCertificate, Method
 from concur.certify._operating import range_text
 from concur.cli._decay import Decay, simulate_decay
+from concur.cli._results import Results, results
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.formats import Task, load_task
 from concur.formats._toml import located
 from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
-from concur.plotting.files import make_directory, writing
+from concur.plotting.files import writing
 from concur.plotting.style import DPI
 
 METHODS = ("tight", "thesis")
@@ -170,6 +171,7 @@ def certify_task(
     method: str,
     console: Console,
     disturbance: float | None = None,
+    overwrite: bool = False,
 ) -> CertifyResult:
     """Certify the servo of a task and write what was found.
 
@@ -190,6 +192,8 @@ def certify_task(
     disturbance : float, optional
         Size of an acceleration of each channel's outputs that the law does not know, m/s^2, with
         rotations counted by the channel's length.
+    overwrite : bool
+        Whether the folder may hold other files.
 
     Returns
     -------
@@ -202,7 +206,23 @@ def certify_task(
         If an option cannot be met, the task cannot be read or built, or the extra `certify` is
         missing.
     """
-    _check_options(angle, distance, method, disturbance)
+    with results(folder, "certify", overwrite) as kept:
+        _check_options(angle, distance, method, disturbance)
+        result = _certified(path, kept, angle, distance, method, console, disturbance)
+        kept.end("proved" if result.proved else "not proved")
+    _show(result, console)
+    return replace(result, files=(*result.files, kept.manifest))
+
+
+def _certified(
+    path: Path,
+    kept: Results,
+    angle: float,
+    distance: float | None,
+    method: str,
+    console: Console,
+    disturbance: float | None,
+) -> CertifyResult:
     task = load_task(path)
     servo = task.servo()
     sample = task.reference(0.0)
@@ -216,35 +236,32 @@ def certify_task(
     with _bar("certifying", console) as report:
         found = certify(servo, radians, distance, cast(Method, method), progress=report)
     seconds = time.perf_counter() - began
-    make_directory(folder)
-    proof = folder / "proof.json"
+    proof = kept.staging / "proof.json"
     with writing(proof):
         found.save(proof)
     rechecked = recheck(proof)
+    kept.publish([proof])
     figures, decay = _figures(found, start, console)
     around: tuple[Tube, ...] = ()
     if disturbance is not None and found.status is Status.PROVED and method == "tight":
         around = _tubes(found, disturbance, console)
         figures |= _tube_figures(around, disturbance)
-    files = [proof]
     for name, figure in figures.items():
-        target = folder / f"{name}.png"
+        target = kept.staging / f"{name}.png"
         with writing(target):
             figure.savefig(target, dpi=DPI)
-        files.append(target)
+        kept.publish([target])
     operating = _operating(task, servo, console)
     if operating is not None:
-        target = folder / "operating.json"
+        target = kept.staging / "operating.json"
         with writing(target):
             operating.save(target)
-        files.append(target)
+        kept.publish([target])
     notes = _differences(task, servo)
-    result = CertifyResult(
-        task, found, rechecked, start, seconds, decay, notes, tuple(files), operating,
+    return CertifyResult(
+        task, found, rechecked, start, seconds, decay, notes, tuple(kept.files), operating,
         _held(found), disturbance, around,
     )  # fmt: skip
-    _show(result, console)
-    return result
 
 
 def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertificate | None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape
 
+from concur.cli._results import results
 from concur.formats import load_task
 from concur.formats._toml import located
 
@@ -97,6 +98,7 @@ def export_task(
     precision: str,
     speed_limit: float,
     fmi: str = "3.0",
+    overwrite: bool = False,
 ) -> ExportResult:
     """Export the servo of a task.
 
@@ -116,6 +118,8 @@ def export_task(
         Velocity above which the code refuses a state, m/s or rad/s.
     fmi : str
         Version of FMI of a unit.
+    overwrite : bool
+        Whether the folder may hold other files.
 
     Returns
     -------
@@ -127,8 +131,15 @@ def export_task(
     ConcurError
         If the task cannot be read, or its servo not be exported so.
     """
-    task = load_task(path)
-    with located(path, ""):
-        servo = task.servo()
-    written = servo.export(folder, target, name, precision, speed_limit, fmi)
+    with results(folder, "export", overwrite) as kept:
+        task = load_task(path)
+        with located(path, ""):
+            servo = task.servo()
+        staged = servo.export(kept.staging, target, name, precision, speed_limit, fmi)
+        written: CFolder | Path
+        if isinstance(staged, Path):
+            (written,) = kept.publish([staged])
+        else:
+            written = replace(staged, files=tuple(kept.publish(staged.files)))
+        kept.end("written")
     return ExportResult(task.name, target, folder, written)

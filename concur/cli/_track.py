@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import tempfile
 import time
-from contextlib import ExitStack
-from dataclasses import dataclass
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from concur.cli._facts import run_attributes, task_facts, task_settings
 from concur.cli._mismatch import felt_mismatch, mismatch_dict, mismatch_text
+from concur.cli._results import Results, results
 from concur.cli._tables import (
     applicable,
     audit_dict,
@@ -26,7 +27,6 @@ from concur.cli._tables import (
 from concur.control import Servo
 from concur.errors import (
     ConcurError,
-    DescriptionError,
     SimulationError,
     SingularConfigurationError,
     UnknownNameError,
@@ -79,6 +79,11 @@ class TrackResult:
     mismatch: dict[str, Any] | None = None
 
     @property
+    def missed(self) -> str:
+        """Labels of the limits that are missed, separated by commas."""
+        return ", ".join(finding.label for finding in self.findings if finding.holds is False)
+
+    @property
     def passed(self) -> bool:
         """Whether the assumptions hold and the run kept its limits."""
         kept = all(finding.holds is not False for finding in self.findings)
@@ -118,7 +123,12 @@ class TrackResult:
 
 
 def track_task(
-    path: Path, folder: Path, animation: str | None, console: Console, force: bool = False
+    path: Path,
+    folder: Path,
+    animation: str | None,
+    console: Console,
+    force: bool = False,
+    overwrite: bool = False,
 ) -> TrackResult:
     """Run a task and write what it leaves behind.
 
@@ -134,6 +144,8 @@ def track_task(
         For tables and progress.
     force : bool
         Whether to simulate although an assumption fails.
+    overwrite : bool
+        Whether the folder may hold other files.
 
     Returns
     -------
@@ -144,13 +156,26 @@ def track_task(
     ------
     ConcurError
         If an option cannot be met, or the task cannot be read or built: all before anything is
-        simulated.
+        simulated. If a file cannot be written: the files before it stay.
     """
+    with results(folder, "track", overwrite) as kept:
+        result = _tracked(path, kept, animation, console, force)
+        simulated = bool(result.findings)
+        partial = "partial" if simulated else "refused"
+        status = "passed" if result.passed else partial if result.stopped else "failed"
+        kept.end(status, result.stopped or result.missed)
+        if not simulated:
+            return result
+    return replace(result, files=(*result.files, kept.manifest))
+
+
+def _tracked(
+    path: Path, kept: Results, animation: str | None, console: Console, force: bool
+) -> TrackResult:
     started = time.perf_counter()
     _check_animation(animation)
     task = load_task(path)
     servo = task.servo()
-    _check_folder(folder)
     model = servo.model
     facts = f"{task.robot.name}, {model.kind} reduction: {model.reason}"
     console.print(f"[bold]{escape(task.name)}[/]: {escape(facts)}", highlight=False)
@@ -192,13 +217,19 @@ def track_task(
             if "run" not in error.data:  # nothing was simulated: the task is at fault
                 raise
             run, stopped = error.run, _stop(error)
+        except KeyboardInterrupt as error:
+            if not hasattr(error, "run"):  # before the first steps
+                raise
+            run = error.run
+            stopped = f"interrupted at t = {run.t[-1]:.6g} s of {task.duration:g} s. {_KEPT}"
+            console.print("[bold red]interrupted[/]: writing what was simulated")
         except SingularConfigurationError as error:
             if not forced:
                 raise
             stopped = f"an assumption fails: {why}. {error}"
             console.print(f"[bold red]cannot be simulated[/]: {escape(str(error))}")
             return TrackResult(task, servo, audit, (), stopped, (), warnings, forced)
-        files, found = _write(task, run, audit, stopped, folder, animation, bar, started)
+        files, found = _write(task, run, audit, stopped, kept, animation, bar, started)
     console.print(findings_table(task.name, found))
     if stopped:
         console.print(f"[bold red]stopped early[/]: {escape(stopped)}")
@@ -216,7 +247,7 @@ def track_task(
     if forced:
         failed = ", ".join(row.id for row in audit.failures)
         verdict += escape(f" (assumptions that fail: {failed})")
-    console.print(f"{verdict}: results in {folder}, start with {folder / 'report.html'}")
+    console.print(f"{verdict}: results in {kept.folder}, start with {kept.folder / 'report.html'}")
     return result
 
 
@@ -237,32 +268,14 @@ def _check_animation(animation: str | None) -> None:
         )
 
 
-def _check_folder(folder: Path) -> None:
-    """Try whether results can be written, and leave nothing behind."""
-    missing = [this for this in (folder, *folder.parents) if not this.exists()]
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise DescriptionError(
-            f"option `--out`, {folder}",
-            expected="a folder that can be written",
-            came=error.strerror or str(error),
-            cure="Name another folder.",
-        ) from error
-    finally:
-        for this in missing:
-            if this.is_dir():
-                this.rmdir()
+_KEPT = "run.h5 and report.html hold the run up to there."
 
 
 def _stop(error: SimulationError) -> str:
     """Say why a run ended early, to someone who reads a report."""
     return (
-        f"{error.where}: expected {error.expected}, got {error.came}. run.h5 and report.html hold "
-        "the run up to there. Start nearer to the reference, keep it away from such "
-        "configurations, or lower the gains."
+        f"{error.where}: expected {error.expected}, got {error.came}. {_KEPT} Start nearer to the "
+        "reference, keep it away from such configurations, or lower the gains."
     )
 
 
@@ -271,15 +284,18 @@ def _write(
     run: Run,
     audit: Audit,
     stopped: str,
-    folder: Path,
+    kept: Results,
     animation: str | None,
     bar: Progress,
     started: float,
 ) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
     """Write run, figures, report and animation; return them with the numbers."""
+    # Numbers before pictures: what fails or is interrupted from here on leaves the run.
+    kept.publish(
+        [_saved(run, kept.staging / "run.h5", {**run_attributes(task), "stopped": stopped})]
+    )
     work = bar.add_task("drawing", total=None)
-    figures = save_figures(run, folder)
-    files = [run.save(folder / "run.h5", run_attributes(task)), *figures.values()]
+    figures = save_figures(run, kept.staging)
     found = run.findings(task.tolerances)
     rows = [(f.label, f.shown, f.shown_limit, f.holds) for f in found]
     if stopped:
@@ -288,11 +304,29 @@ def _write(
     wrong = felt_mismatch(run)
     notes = [] if wrong is None else [(MISMATCH, mismatch_text(run, wrong))]
     checked = applicable(audit)
-    files.append(write_report(run, rows, checked, figures, folder, task.name, facts, notes))
+    page = write_report(run, rows, checked, figures, kept.staging, task.name, facts, notes)
+    kept.publish([*figures.values(), page])
     bar.update(work, total=1, completed=1)
     if animation is not None:
         film = bar.add_task("animating", total=1.0)
-        target = folder / f"animation.{animation}"
-        files.append(animate(run, target, progress=lambda k, n: bar.update(film, completed=k / n)))
+        target = kept.staging / f"animation.{animation}"
+        animate(run, target, progress=lambda k, n: bar.update(film, completed=k / n))
+        kept.publish([target])
     taken = Finding("time taken in all", time.perf_counter() - started, "s")
-    return tuple(files), (*found, taken)
+    return tuple(kept.files), (*found, taken)
+
+
+def _saved(run: Run, target: Path, facts: dict[str, str | float]) -> Path:
+    """Save a run; where its folder is full, in the system's folder for temporary files."""
+    try:
+        return run.save(target, facts)
+    except ConcurError as error:
+        with suppress(ConcurError, OSError):
+            rescued = run.save(Path(tempfile.mkdtemp(prefix="concur-")) / "run.h5", facts)
+            error = type(error)(
+                error.where,
+                expected=error.expected,
+                came=error.came,
+                cure=f"The run is kept in {rescued}: move it before you start again.",
+            )
+        raise error from None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
@@ -87,18 +88,19 @@ def write(
     import h5py
 
     path = Path(path)
+    # In memory first: the library does not say reliably that a disk is full.
+    whole = io.BytesIO()
+    with h5py.File(whole, "w") as file:
+        for name, (values, columns) in arrays.items():
+            data = file.create_dataset(name, data=values, compression="gzip", compression_opts=1)
+            data.attrs["unit"] = ", ".join(dict.fromkeys(unit for _, unit in columns))
+            if values.ndim > 1:
+                data.attrs["columns"] = [name for name, _ in columns]
+                data.attrs["units"] = [unit for _, unit in columns]
+        for name, value in facts.items():
+            file.attrs[name] = value
     try:
-        with h5py.File(path, "w") as file:
-            for name, (values, columns) in arrays.items():
-                data = file.create_dataset(
-                    name, data=values, compression="gzip", compression_opts=1
-                )
-                data.attrs["unit"] = ", ".join(dict.fromkeys(unit for _, unit in columns))
-                if values.ndim > 1:
-                    data.attrs["columns"] = [name for name, _ in columns]
-                    data.attrs["units"] = [unit for _, unit in columns]
-            for name, value in facts.items():
-                file.attrs[name] = value
+        path.write_bytes(whole.getbuffer())
     except OSError as error:
         raise _unwritable(path, error) from None
     return path
@@ -108,6 +110,6 @@ def _unwritable(path: Path, error: OSError) -> ConcurError:
     return DescriptionError(
         str(path),
         expected="a file that can be written",
-        came=error.strerror or str(error).splitlines()[0],
-        cure="Create the folder, or name another file.",
+        came=error.strerror or str(error),
+        cure="Create the folder, free some space, or name another file.",
     )

@@ -94,6 +94,8 @@ def simulate(
         If the robot runs into a singular configuration or the state leaves the finite
         numbers: the run up to there is the error's attribute `run`. If it has to be compiled and
         cannot be.
+    KeyboardInterrupt
+        If it is interrupted: once there are steps, the run up to there is the attribute `run`.
     """
     started = time.perf_counter()
     moving = _plant(robot, servo, plant)
@@ -114,18 +116,28 @@ def simulate(
     states = States(servo, q, v, steps)
     _look(recorder, states, 0, 1)
     fault: ConcurError | None = None
-    done = 0
-    with track(progress, f"simulating {moving.name}", steps) as report:
-        while done < steps and fault is None:
-            first = done
-            done, sound = loop.advance(first, min(first + setting.stride, steps), states)
-            _look(recorder, states, first + 1, states.finite(done))
-            fault = _singular(where, servo, states, first, done, dt)
-            if fault is None and not sound:
-                fault = _diverged(where, servo, states, done, dt, hold)
-            report(done)
-    count = states.finite(done) if fault else steps + 1
+    stop: KeyboardInterrupt | None = None
+    first = done = 0
+    try:
+        with track(progress, f"simulating {moving.name}", steps) as report:
+            while done < steps and fault is None:
+                first = done
+                done, sound = loop.advance(first, min(first + setting.stride, steps), states)
+                _look(recorder, states, first + 1, states.finite(done))
+                fault = _singular(where, servo, states, first, done, dt)
+                if fault is None and not sound:
+                    fault = _diverged(where, servo, states, done, dt, hold)
+                report(done)
+    except KeyboardInterrupt as error:
+        # The steps since the last look are not known to be sound.
+        stop, done = error, first
+        if not done:
+            raise
+    count = states.finite(done) if fault or stop else steps + 1
     run = _finish(loop, recorder, states, count, done, hold, started)
+    if stop is not None:
+        stop.run = run  # type: ignore[attr-defined]
+        raise stop
     if fault is not None:
         fault.data["run"] = run
         raise fault

@@ -1,0 +1,266 @@
+"""Folders of results: what stands in one belongs to the last run that was started there."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from concur.errors import ConcurError, DescriptionError
+
+MANIFEST = "concur.json"
+"""File that lists the files of each command's last run in a folder, and how that run ended."""
+
+OWN = {
+    "track": ("run.h5", "report.html", "animation.gif", "animation.mp4"),
+    "certify": ("proof.json", "operating.json"),
+    "export": (),
+}
+"""Files with a verdict, per command: with `--overwrite` older ones go even if no run lists them."""
+
+_STAGING = ".concur-"
+
+
+class Results:
+    """Results of one run of a command; made by `results`.
+
+    Files are written to `staging`, a hidden folder, and `publish` moves them to their place: a file
+    is there in full or not at all, and a symbolic link is replaced, not followed.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where results go.
+    command : str
+        Name of the command.
+    made : tuple of pathlib.Path
+        Folders that were missing, the innermost first.
+    overwrite : bool
+        Whether files of others may be replaced.
+    """
+
+    def __init__(self, folder: Path, command: str, made: tuple[Path, ...], overwrite: bool) -> None:
+        self.folder, self.command, self._made, self._overwrite = folder, command, made, overwrite
+        self.files: list[Path] = []
+        self._entry = {"status": "running", "why": "", "started": _now(), "ended": ""}
+        with _writable(folder):
+            self.write_manifest()
+            self.staging = Path(tempfile.mkdtemp(prefix=_STAGING, dir=folder))
+
+    @property
+    def manifest(self) -> Path:
+        """The file that says how the run ended."""
+        return self.folder / MANIFEST
+
+    def publish(self, staged: Iterable[Path]) -> list[Path]:
+        """Move staged files to their place and list them in the manifest.
+
+        Parameters
+        ----------
+        staged : iterable of pathlib.Path
+            Files in `staging`.
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files in their place.
+
+        Raises
+        ------
+        DescriptionError
+            If one cannot be moved.
+        """
+        moved = []
+        with _writable(self.folder):
+            for path in staged:
+                target = self.folder / path.name
+                # Those of earlier runs of this command are gone.
+                if target not in self.files and not self._overwrite and os.path.lexists(target):
+                    raise _foreign(self.folder, [path.name])
+                os.replace(path, target)
+                moved.append(target)
+                self.files += [target] * (target not in self.files)
+            self.write_manifest()
+        return moved
+
+    def end(self, status: str, why: str = "") -> None:
+        """Say how the run ended.
+
+        Parameters
+        ----------
+        status : str
+            "passed", "failed", "partial", "refused", "proved", "not proved" or "written".
+        why : str
+            The reason, if the answer is no.
+        """
+        self._entry |= {"status": status, "why": why, "ended": _now()}
+
+    def interrupted(self, error: BaseException) -> None:
+        """Say which error ended the run, unless its end is known.
+
+        Parameters
+        ----------
+        error : BaseException
+            The error.
+        """
+        if self._entry["status"] != "running":
+            return
+        interrupted = isinstance(error, KeyboardInterrupt)
+        status = "refused" if isinstance(error, ConcurError) else "failed"
+        status = "partial" if self.files else "interrupted" if interrupted else status
+        self.end(status, "interrupted" if interrupted else str(error) or type(error).__name__)
+
+    def close(self) -> None:
+        """Remove what is staged, and the folder if it is new and holds nothing but the manifest."""
+        shutil.rmtree(self.staging, ignore_errors=True)
+        with suppress(OSError):
+            if self._made and not self.files:
+                self.manifest.unlink()
+                for folder in self._made:
+                    folder.rmdir()
+            else:
+                self.write_manifest()
+
+    def write_manifest(self) -> None:
+        """Replace this command's entry of the manifest."""
+        entries = _read(self.folder) or {}
+        entries[self.command] = {**self._entry, "files": sorted(path.name for path in self.files)}
+        text = json.dumps({"concur": version("concur-control"), **entries}, indent=2)
+        number, name = tempfile.mkstemp(prefix=_STAGING, dir=self.folder)
+        try:
+            with os.fdopen(number, "w", encoding="utf-8") as file:
+                file.write(text + "\n")
+            os.replace(name, self.manifest)
+        except OSError:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+@contextmanager
+def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Results]:
+    """Own a folder while a command runs; what an earlier run of it left there is removed first.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        Where results go: a folder that is missing, empty, or holds results of earlier runs. Files
+        beside those do not matter unless the command writes files of these names; hidden files
+        and folders in it never do.
+    command : str
+        "track", "certify" or "export".
+    overwrite : bool
+        Whether other files may be there; those of the same names are replaced.
+
+    Yields
+    ------
+    Results
+        Where to write.
+
+    Raises
+    ------
+    DescriptionError
+        If the folder is a symbolic link, holds other files, or cannot be written.
+    """
+    where = f"option `--out`, {folder}"
+    if folder.is_symlink():
+        raise DescriptionError(
+            where,
+            expected="a folder",
+            came=f"a symbolic link to {os.readlink(folder)}",
+            cure="Name the folder itself.",
+        )
+    with _writable(folder):
+        made = tuple(this for this in (folder, *folder.parents) if not this.exists())
+        entries = _read(folder) or {}
+        if not made and not overwrite:
+            _check_files(folder, command, entries)
+        folder.mkdir(parents=True, exist_ok=True)
+        old = {*entries.get(command, {}).get("files", ()), *(OWN[command] if overwrite else ())}
+        for name in old:
+            if (folder / name).is_symlink() or (folder / name).is_file():
+                (folder / name).unlink()
+        for stale in folder.glob(f"{_STAGING}*"):
+            if stale.is_dir() and not stale.is_symlink():
+                shutil.rmtree(stale, ignore_errors=True)
+    kept = Results(folder, command, made, overwrite)
+    try:
+        yield kept
+    except BaseException as error:
+        kept.interrupted(error)
+        raise
+    finally:
+        kept.close()
+
+
+def _check_files(folder: Path, command: str, entries: dict[str, Any]) -> None:
+    """Refuse files that no run of ours has left: any of them where none has left anything."""
+    ours = {MANIFEST, *(name for entry in entries.values() for name in entry["files"])}
+    others = sorted(
+        path.name
+        for path in folder.iterdir()
+        if not path.name.startswith(".") and (path.is_symlink() or not path.is_dir())
+    )
+    if entries:
+        others = [name for name in others if name not in ours and name in OWN[command]]
+    if others:
+        raise _foreign(folder, others)
+
+
+def _foreign(folder: Path, names: list[str]) -> ConcurError:
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return DescriptionError(
+        f"option `--out`, {folder}",
+        expected="an empty folder, or one with results of an earlier run",
+        came=f"files that no run left there: {', '.join(names[:3])}{more}",
+        cure="Name another folder, or pass --overwrite to replace files of the same names.",
+    )
+
+
+def _read(folder: Path) -> dict[str, Any] | None:
+    """Entries of a folder's manifest by command; none if there is no manifest of ours."""
+    path = folder / MANIFEST
+    if path.is_symlink() or not path.is_file():
+        return None
+    try:
+        stored = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(stored, dict) or "concur" not in stored:
+        return None
+    entries = {name: stored[name] for name in OWN if name in stored}
+    sound = all(
+        isinstance(entry, dict)
+        and isinstance(entry.get("files"), list)
+        and all(isinstance(name, str) and _plain(name) for name in entry["files"])
+        for entry in entries.values()
+    )
+    return entries if sound and entries else None
+
+
+def _plain(name: str) -> bool:
+    """Whether a name is that of a file in the folder itself."""
+    return name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
+
+
+@contextmanager
+def _writable(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DescriptionError(
+            f"option `--out`, {folder}",
+            expected="a folder that can be written",
+            came=error.strerror or str(error),
+            cure="Name another folder, or free some space.",
+        ) from error
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")
