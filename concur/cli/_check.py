@@ -12,11 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.cli._tables import MARKS, audit_dict, audit_table, show_warnings
+from concur.cli._warnings import robot_warnings
 from concur.errors import UnknownNameError
 from concur.formats import load, load_shipped, shipped_names
 from concur.formats._toml import located, suggest_file
 from concur.mechanism import Body
-from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.multibody import Mechanism
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry
 
@@ -128,7 +128,7 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
     # Some seconds for a robot of many joints: a terminal shows that something goes on.
     with Console(stderr=True).status("looking for symmetries, joint by joint"):
         found = symmetry(mechanism)
-    return CheckResult(mechanism, model, model.audit(), found, suspicious_inertias(mechanism))
+    return CheckResult(mechanism, model, model.audit(), found, robot_warnings(mechanism))
 
 
 def _symmetry_table(report: SymmetryReport) -> Table:

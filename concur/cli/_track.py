@@ -24,6 +24,7 @@ from concur.cli._tables import (
     findings_table,
     show_warnings,
 )
+from concur.cli._warnings import task_warnings
 from concur.control import Servo
 from concur.errors import (
     ConcurError,
@@ -32,7 +33,6 @@ from concur.errors import (
     UnknownNameError,
 )
 from concur.formats import Task, load_task
-from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.plotting import animate, save_figures, write_report
 from concur.reduction import Audit
 from concur.simulation import Finding, Run
@@ -182,9 +182,7 @@ def _tracked(
     console.print(escape(f"{model.ns} shape velocities: {', '.join(model.shape_names)}"))
     for label, value in task_facts(task, servo)[1:]:
         console.print(escape(f"{label}: {value}"), highlight=False)
-    warnings = suspicious_inertias(task.robot)
-    if task.plant is not None:
-        warnings += tuple(f"plant, {text}" for text in suspicious_inertias(task.plant))
+    warnings = task_warnings(task)
     show_warnings(warnings, console)
     audit = servo.audit(task.reference, task.duration, task.q0)
     console.print(audit_table(audit))
@@ -302,7 +300,9 @@ def _write(
         rows.insert(0, ("stopped early", stopped, "", False))
     facts = task_facts(task, run.servo)
     wrong = felt_mismatch(run)
-    notes = [] if wrong is None else [(MISMATCH, mismatch_text(run, wrong))]
+    warnings = task_warnings(task)
+    notes = [("Warnings", "\n".join(warnings))] if warnings else []
+    notes += [] if wrong is None else [(MISMATCH, mismatch_text(run, wrong))]
     checked = applicable(audit)
     page = write_report(run, rows, checked, figures, kept.staging, task.name, facts, notes)
     kept.publish([*figures.values(), page])

@@ -214,7 +214,7 @@ def test_full_disk_keeps_the_run_elsewhere(task: Path, tmp_path: Path) -> None:
 
     process = subprocess.run(
         [sys.executable, "-c", CALL, "track", str(task), "--out", str(folder)],
-        preexec_fn=limit,  # noqa: PLW1509
+        preexec_fn=limit,
         env={**os.environ, "TMPDIR": str(rescue)},
         capture_output=True,
         text=True,
@@ -291,10 +291,19 @@ def test_interrupt_before_the_first_step_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), results(folder, "track"):
         signal.raise_signal(signal.SIGINT)
     assert not (tmp_path / "deep").exists()
-    with pytest.raises(KeyboardInterrupt), results(tmp_path, "track") as kept:
+
+
+def half_done(folder: Path) -> None:
+    """Publish numbers, stage half a picture, and be interrupted."""
+    with results(folder, "track") as kept:
         (kept.staging / "run.h5").write_bytes(b"numbers")
         kept.publish([kept.staging / "run.h5"])
         (kept.staging / "half.png").write_bytes(b"")
         signal.raise_signal(signal.SIGINT)
+
+
+def test_interrupt_amid_the_pictures_keeps_the_numbers_only(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        half_done(tmp_path)
     assert files(tmp_path) == {"run.h5", MANIFEST}
     assert entry(tmp_path)["status"] == "partial"

@@ -436,3 +436,65 @@ def test_help_has_an_example_and_the_exit_status(command):
     assert result.exit_code == 0
     assert f"Example: concur {command}" in result.output
     assert "Exit status: 0" in result.output
+
+
+def test_degrees_and_millimetres_are_warned_of_everywhere(tmp_path):
+    """In the terminal, in JSON and on the page; the run itself goes on."""
+    text = (files("concur.robots") / "planar_floater.toml").read_text()
+    name = 'name = "upper_arm"'
+    assert text.count(name) == 1
+    (tmp_path / "robot.toml").write_text(text.replace(name, f"{name}\nlimits = [-180, 180]"))
+    task = tmp_path / "task.toml"
+    task.write_text("""
+name = "degrees"
+robot = "robot.toml"
+[[outputs]]
+name = "hand"
+body = "forearm"
+group = "R2"
+point = [400.0, 0.0, 0.0]
+stiffness = 4.0
+damping = 4.0
+[reference.hand]
+kind = "hold"
+point = [300.0, 200.0]
+[initial.q]
+upper_arm = -46.0
+forearm = 72.0
+[simulation]
+duration = 0.02
+dt = 0.01
+""")
+    result = run("track", task, "--out", tmp_path / "out", "--force", "--json")
+    warned = json.loads(result.stdout)["warnings"]
+    parts = ("limits -180 to 180 rad", "start of `upper_arm`", "start of `forearm`", "point 400 m")
+    for part in parts:
+        assert sum(part in text for text in warned) == 1, part
+    page = html.unescape((tmp_path / "out" / "report.html").read_text("utf-8"))
+    assert all(text in page for text in warned)
+    checked = json.loads(run("check", tmp_path / "robot.toml", "--json").stdout)
+    assert [parts[0] in text for text in checked["warnings"]] == [True]
+
+
+def test_joint_limits_of_the_robot_decide(tmp_path):
+    """The elbow of the shipped task goes beyond a limit: audit, JSON and exit status say so."""
+    source = (files("concur.robots") / "rover_arm.toml").read_text()
+    name = 'name = "forearm"'
+    assert source.count(name) == 1
+    task = altered(tmp_path, {**SHORT, 'robot = "rover_arm"': 'robot = "robot.toml"',
+                              "final_error = 1e-6": "final_error = 1.0"})  # fmt: skip
+    statuses = []
+    for lower in (-2.6, -1.61):
+        (tmp_path / "robot.toml").write_text(
+            source.replace(name, f"{name}\nlimits = [{lower}, 0.0]")
+        )
+        result = run("track", task, "--out", tmp_path / "out", "--force", "--json")
+        answer = json.loads(result.stdout)
+        (row,) = [f for f in answer["findings"] if f["label"] == "smallest angle of forearm"]
+        assert (row["limit"], row["at_least"], row["unit"]) == (lower, True, "rad")
+        (lim,) = [r for r in answer["audit"] if r["id"] == "LIM"]
+        statuses.append((result.exit_code, answer["passed"], row["kept"], lim["status"]))
+    assert statuses == [(0, True, True, "holds"), (1, False, False, "fails")]
+    without = run("track", task, "--out", tmp_path / "out", "--json")
+    assert without.exit_code == 1
+    assert "LIM: smallest angle of forearm" in json.loads(without.stdout)["stopped"]
