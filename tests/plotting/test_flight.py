@@ -204,6 +204,7 @@ def test_many_controls_keep_their_panel_and_their_legends():
     run = flyer_run()
     run.u = np.tile(run.u[:, 1:], (1, 3))
     run.control_units = ("N m",) * 15
+    run.joint_limits.torques = np.full(15, np.inf)
     run.servo.model.control_names = tuple(f"motor_{k}" for k in range(15))
     figure = plotting.torque_figure(run)
     figure.canvas.draw()
