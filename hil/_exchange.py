@@ -56,6 +56,8 @@ class Exchange:
         Commands to these drives that were not the ones sent here.
     refused : int
         Cycles in a row in which the bus did not take a command.
+    paused : bool
+        Whether this cycle asked for no report, to see whether some come nevertheless.
     transfer, waited : float
         Time of this cycle that the library of the bus took, and that was waited, s.
     """
@@ -86,7 +88,7 @@ class Exchange:
         self._commands: dict[int, can.Message] = {}  # the frames of these, by identifier
         self._first = 0  # axis whose command the bus refused
         self._punctual = Punctuality(n, rig.policies.patience)
-        self._paused = False  # whether no report was asked for since the cycle before
+        self.paused = False  # whether no report was asked for since the cycle before
 
     @property
     def delayed(self) -> bool:
@@ -156,8 +158,8 @@ class Exchange:
         self._fresh = [False] * self._missing
         before = clocked()
         waiting = self._take_waiting(start + window) if self._opening and self.talks else []
-        self._paused = self._punctual.pauses and self.talks
-        if not self._paused:
+        self.paused = self._punctual.pauses and self.talks
+        if not self.paused:
             for frame in self._opening:
                 bus.send(frame)
         self.transfer, self.waited = clocked() - before, 0.0
@@ -166,7 +168,7 @@ class Exchange:
         sampled = self._opened + latency
         for frame, came in waiting:
             self._read(frame, came, sampled, late=True)
-        if not self._paused:
+        if not self.paused:
             self._opened = start
             for k, by_command in enumerate(self._answers):
                 if not by_command:
@@ -175,7 +177,7 @@ class Exchange:
         answered = self._sent + 2.0 * latency if self.talks else start
         self._listen(start + window, answered)
         if self.talks:
-            self._punctual.end(self._fresh, self._paused)
+            self._punctual.end(self._fresh, self.paused)
 
     def _listen(self, until: float, answered: float) -> None:
         """Take frames until every axis has reported or an instant is reached."""
@@ -250,7 +252,7 @@ class Exchange:
         self.ages[:] = [now - sampled for sampled in self.feedback.time.tolist()]
         counts = self.feedback.count.tolist()
         lost = 0
-        if self._paused:
+        if self.paused:
             self._counts = counts
             return lost
         for k, (count, before) in enumerate(zip(counts, self._counts, strict=True)):

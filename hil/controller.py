@@ -522,7 +522,9 @@ class Controller:
     def _count_failures(self, late: bool, prompt: bool, lost: int) -> None:
         """Count failing cycles in a row; only a run has any."""
         running = self.latch.state is State.RUN
-        if running:
+        if running and self._exchange.paused:
+            self._lost.cycles = 0  # nothing was asked for
+        elif running:
             self.quality.lost += lost
             # One axis that stays away is a failure, five that hesitate in turn are not; but then
             # no old torque is kept either: the law goes on with what is known.

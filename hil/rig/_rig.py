@@ -238,6 +238,9 @@ class PoseSettings:
         Whether its loss stops the rig; else the lift alone is used from then on.
     largest_jump : float
         Distance from the estimate above which a report is refused, m and rad.
+    largest_drift : float
+        Share of its way by which the odometry of a robot on wheels may be wrong. A source that has
+        drawn the base further away from it than that and `largest_jump` is refused.
     """
 
     kind: Literal["udp", "zmq"] = "udp"
@@ -247,6 +250,7 @@ class PoseSettings:
     timeout: float = 0.2
     required: bool = False
     largest_jump: float = 0.3
+    largest_drift: float = 0.1
 
 
 @dataclass(frozen=True)

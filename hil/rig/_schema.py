@@ -197,6 +197,7 @@ class PoseTable(Table):
     timeout: Seconds | None = None
     required: Truth | None = None
     largest_jump: Deviation | None = None
+    largest_drift: Share | None = None
 
 
 class EstimatorTable(Table):

@@ -18,9 +18,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.spatial.transform import Rotation
 
 from concur.codegen import Evaluator
 from concur.control import Servo
+from concur.reduction import MomentumReduction
 from hil.drives.feedback import Feedback
 from hil.rig import PoseSettings, Rig
 from hil.state._differentiation import Differentiator, velocity_delay
@@ -36,6 +38,12 @@ LONGEST_GAP = 0.05
 JUMPS = 10
 """Poses in a row, too far from the estimate, from which on the source is said to disagree."""
 
+REPEATS = 5
+"""Poses in a row that are the same to the bit, from which on the source may have frozen:"""
+
+FROZEN = 0.02
+"""that is, if the odometry has moved on by so much since, m or rad."""
+
 AHEAD = 5e-3
 """Time by which a pose may seem to come from the future, s: clocks are not quite one."""
 
@@ -45,7 +53,7 @@ UNEVEN = 1e-2
 _ORIGIN: tuple[float, ...] = (0.0, 0.0, 0.0)
 _UPRIGHT: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
 _LEFT = (*_ORIGIN, *_UPRIGHT)
-_REASONS = ("old", "disordered", "invalid", "jump")
+_REASONS = ("old", "disordered", "invalid", "jump", "frozen", "drift")
 
 
 class Estimator:
@@ -97,8 +105,10 @@ class Estimator:
         External poses that were taken.
     poses_refused : dict of str to int
         External poses that were not, by reason: "old" (than the timeout or the memory), not
-        after the one before ("disordered"), incomplete or of wrong numbers ("invalid"), or
-        further off than `largest_jump` ("jump").
+        after the one before ("disordered"), incomplete or of wrong numbers ("invalid"),
+        further off than `largest_jump` ("jump"), the same to the bit while the odometry moves
+        ("frozen"), or of a source that has drawn the base further away from the odometry than
+        `largest_jump` and `largest_drift` allow ("drift").
     pose_error : tuple of float
         Distance (m) and angle (rad) between the last external pose and the estimate at its
         instant, as far as the base can move so; NaN without one.
@@ -124,6 +134,7 @@ class Estimator:
         self.rig, self.servo = rig, servo
         model = servo.model
         self._model = model
+        self._floats = isinstance(model.first, MomentumReduction)
         settings, self._pose = rig.estimator, rig.pose
         self._places = find_places(model, [axis.name for axis in rig.axes])
         gives = "" if self._pose is None else self._pose.gives
@@ -202,6 +213,12 @@ class Estimator:
         self._pose_time, self.pose_age = -math.inf, math.nan
         self.pose_error = (math.nan, math.nan)
         self._jumps = 0
+        self._said: tuple[object, ...] = ()  # by the source, last,
+        self._repeats = 0  # so many times in a row,
+        self._said_at = self._anchored = np.array(_LEFT)  # first with the odometry at this pose
+        self._base = self._anchor.copy()  # anchor when a pose was adopted, or before any
+        self._way = self._turn = 0.0  # of the odometry since, m and rad
+        self._drifted = False
         self._asked = self.started = self.valid = False
 
     def update(
@@ -291,7 +308,7 @@ class Estimator:
 
         It is not followed then, since either may be wrong: stop, look, and `start` or `adopt`.
         """
-        return self._jumps >= JUMPS
+        return self._jumps >= JUMPS or self._drifted or self._repeats < 0
 
     @property
     def source(self) -> str:
@@ -334,8 +351,45 @@ class Estimator:
         if not max(distance, angle) <= settings.largest_jump:
             self._jumps += 1
             return self._refuse("jump")
+        if self._is_frozen(measurement):
+            return self._refuse("frozen")
+        if self._drifted or self._drifts(graph.outputs[1][:, 0], settings):
+            self._drifted = True
+            return self._refuse("drift")
         self._take(graph, time)
         return True
+
+    def _is_frozen(self, measurement: PoseMeasurement) -> bool:
+        """Whether the source repeats a pose although the odometry has moved on since."""
+        said = (measurement.position, measurement.quaternion)
+        here = self._history[self._newest]
+        if said != self._said:
+            self._said, self._repeats, self._said_at = said, 0, here.copy()
+            return False
+        self._repeats += self._repeats >= 0
+        way, turn = _between(self._said_at, here)
+        gives = "" if self._pose is None else self._pose.gives
+        moved = max(0.0 if gives == "attitude" else way, 0.0 if gives == "position" else turn)
+        if self._repeats >= REPEATS and moved > FROZEN:
+            self._repeats = -1  # until it says something else
+        return self._repeats < 0
+
+    def _drifts(self, anchor: NDArray[np.float64], settings: PoseSettings) -> bool:
+        """Whether a correction would leave the odometry behind by more than it may be wrong.
+
+        The momentum of a floating robot may be another one than the servo knows: there the
+        odometry may be wrong by any distance.
+        """
+        here = self._history[self._newest]
+        way, turn = _between(self._anchored, here)
+        self._anchored = here.copy()
+        self._way += way
+        self._turn += turn
+        if self._floats:
+            return False
+        far, off = _between(_placed(anchor, here), _placed(self._base, here))
+        jump, drift = settings.largest_jump, settings.largest_drift
+        return far > jump + drift * self._way or off > jump + drift * self._turn
 
     def adopt(self, measurement: PoseMeasurement) -> bool:
         """Put the base where an external pose says, near or far: before a run.
@@ -361,6 +415,10 @@ class Estimator:
         if not math.isfinite(sum(self._found(graph))):
             return self._refuse("invalid")
         self._take(graph, time)
+        self._base = self._anchor.copy()
+        self._anchored = self._history[self._newest].copy()
+        self._way = self._turn = 0.0
+        self._drifted, self._repeats = False, 0
         return True
 
     def _is_news(self, time: float, settings: PoseSettings) -> bool:
@@ -418,3 +476,16 @@ class Estimator:
     def _refuse(self, reason: str) -> bool:
         self.poses_refused[reason] += 1
         return False
+
+
+def _placed(anchor: NDArray[np.float64], pose: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A pose (position and quaternion (x, y, z, w)) in the frame in which an anchor stands."""
+    turn, own = Rotation.from_quat(anchor[3:]), Rotation.from_quat(pose[3:])
+    return np.concatenate([anchor[:3] + turn.apply(pose[:3]), (turn * own).as_quat()])
+
+
+def _between(one: NDArray[np.float64], other: NDArray[np.float64]) -> tuple[float, float]:
+    """Distance (m) and angle (rad) between two poses, positions and quaternions."""
+    a, b, c = (one[:3] - other[:3]).tolist()
+    cosine = abs(float(one[3:] @ other[3:]))
+    return math.hypot(a, b, c), 2.0 * math.acos(min(cosine, 1.0))

@@ -58,6 +58,13 @@ WINDOW = 10.0
 SILENCE = 1.0
 """Time without a new pose after which whatever sends is taken for a new sender, s."""
 
+AHEAD = 0.02
+"""Time by which a stamp may be ahead of all before it, against its arrival, s."""
+
+AGREEING = 10
+"""Refused stamps in a row, each later than the one before, after which the sender's clock is taken
+for another one."""
+
 FARTHEST = 1e6
 """Coordinate, m, that no base has."""
 
@@ -169,6 +176,8 @@ class PoseReceiver:
         Datagrams that were unreadable, incomplete, of wrong numbers, or of another body.
     disordered : int
         Datagrams that were repeated, or older than one before.
+    ahead : int
+        Datagrams with a stamp further ahead than the sender's clock, as far as it is known.
     missed : int
         Numbers left out between datagrams that were taken.
     offset : float
@@ -183,7 +192,7 @@ class PoseReceiver:
     def __init__(self, settings: PoseSettings, body: str = "") -> None:
         self.settings = settings
         self.body = body
-        self.taken = self.invalid = self.disordered = self.missed = 0
+        self.taken = self.invalid = self.disordered = self.missed = self.ahead = 0
         self.offset = 0.0
         self._channel: _Channel
         kind = _Zmq if settings.kind == "zmq" else _Udp
@@ -195,6 +204,7 @@ class PoseReceiver:
         self._sequence, self._time, self._heard = -1, -math.inf, -math.inf
         self._least = self._before = math.inf
         self._began = math.nan
+        self._suspect, self._suspects = -math.inf, 0
 
     def poll(self, now: float) -> list[PoseMeasurement]:
         """Take what has arrived.
@@ -240,6 +250,8 @@ class PoseReceiver:
             return None
         if now - self._heard > SILENCE:
             self._forget()
+        if self._doubts(time, now):
+            return None
         # A sender that started again counts from zero, with later stamps than before.
         if time <= self._time or sequence == self._sequence:
             self.disordered += 1
@@ -253,6 +265,25 @@ class PoseReceiver:
             None if position is None else (position[0], position[1], position[2]),
             None if attitude is None else (attitude[0], attitude[1], attitude[2], attitude[3]),
         )
+
+    def _doubts(self, time: float, now: float) -> bool:
+        """Whether a stamp does not fit the sender's clock: one must not shut out those after it.
+
+        Stamps that agree with each other for a while are believed: then it is another clock.
+        """
+        least = min(self._least, self._before)
+        # What waited together arrives together: the last of it is the newest.
+        ahead = now > self._heard and least < math.inf and least - (now - time) > AHEAD
+        if not ahead and time > self._time:
+            self._suspects = 0
+            return False
+        self._suspects = self._suspects + 1 if time > self._suspect else 1
+        self._suspect = time
+        if self._suspects >= AGREEING:
+            self._forget()
+            return False
+        self.ahead += ahead
+        return ahead
 
     def _compare(self, time: float, now: float) -> None:
         """Learn the difference of the clocks from a stamp and its arrival."""

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import hil.state.pose_source
 from hil.errors import RigError
 from hil.rig import PoseSettings
-from hil.state.pose_source import MOST, PoseReceiver, PoseSender
+from hil.state.pose_source import AGREEING, AHEAD, MOST, PoseReceiver, PoseSender
 
 ANY_PORT = PoseSettings(port=0)
 POSITION, TURN = (1.0, -2.0, 0.5), (0.0, 0.6, 0.0, 0.8)
@@ -327,3 +327,51 @@ def test_the_bridge_in_the_manual_works(receiver):
     found = arrived(receiver, now, 3)
     assert [m.position for m in found] == [POSITION] * 3
     assert 0.02 <= now - found[-1].time < 5.0
+
+
+def taken(receiver, stamps, period=0.01, start=100.0):
+    """Which of the stamps, given against the instants at which they arrive, are taken."""
+    found = []
+    for k, ahead in enumerate(stamps):
+        now = start + k * period
+        data = msgpack.packb(facts(seq=k, time=now - 2e-3 + ahead))
+        found.append(receiver._read(data, now) is not None)
+    return np.array(found)
+
+
+@pytest.mark.parametrize("ahead", [0.9 * AHEAD, 1.1 * AHEAD, 0.5, 3600.0])
+def test_one_stamp_in_the_future_does_not_shut_out_the_rest(receiver, ahead):
+    stamps = np.zeros(200)
+    stamps[50] = ahead
+    found = taken(receiver, stamps)
+    assert found[:50].all()
+    assert found[50] == (ahead < AHEAD)
+    assert found[53:].all()
+    assert receiver.ahead == (ahead > AHEAD)
+
+
+@pytest.mark.parametrize("ahead", [0.5, 3600.0])
+def test_a_first_stamp_in_the_future_is_forgotten(receiver, ahead):
+    stamps = np.zeros(100)
+    stamps[0] = ahead
+    found = taken(receiver, stamps)
+    assert not found[1:AGREEING].any()
+    assert found[AGREEING:].all()
+    assert abs(receiver.offset) < 5e-3
+
+
+@pytest.mark.parametrize("shift", [-0.2, 0.2])
+def test_a_clock_that_was_set_is_believed_after_a_while(receiver, shift):
+    stamps = np.zeros(200)
+    stamps[50:] = shift
+    found = taken(receiver, stamps)
+    assert not found[50 : 50 + AGREEING - 1].any()
+    assert found[50 + AGREEING - 1 :].all()
+
+
+def test_a_few_that_agree_are_not_another_clock(receiver):
+    stamps = np.zeros(200)
+    stamps[50 : 50 + AGREEING - 1] = 7.0
+    found = taken(receiver, stamps)
+    assert not found[50 : 50 + AGREEING - 1].any()
+    assert found[50 + AGREEING - 1 :].all()
