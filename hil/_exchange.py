@@ -11,6 +11,7 @@ import numpy as np
 
 from hil._punctuality import Punctuality
 from hil.drives import Wanted
+from hil.drives._intruders import Intruders
 from hil.drives.feedback import Feedback
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ class Exchange:
     absent : list of int
         Cycles in a row without a report, by axis.
     foreign : int
-        Commands to these drives that were not the ones sent here.
+        Frames of somebody else that command these drives.
     refused : int
         Cycles in a row in which the bus did not take a command.
     paused : bool
@@ -85,7 +86,8 @@ class Exchange:
         self._missing = n  # and how many have not
         self._opened = math.nan  # when the reports of the cycle before were asked for
         self._sent = math.nan  # when the commands of the cycle before left
-        self._commands: dict[int, can.Message] = {}  # the frames of these, by identifier
+        self._intruders = Intruders(self.drives, bus)
+        self._cycle = 0
         self._first = 0  # axis whose command the bus refused
         self._punctual = Punctuality(n, rig.policies.patience)
         self.paused = False  # whether no report was asked for since the cycle before
@@ -162,6 +164,7 @@ class Exchange:
         if not self.paused:
             for frame in self._opening:
                 bus.send(frame)
+                self._intruders.note(frame)
         self.transfer, self.waited = clocked() - before, 0.0
         # What waited came after the window of the cycle before: who reports when a cycle is
         # opened sampled it then, and the report of this cycle is still to come.
@@ -232,8 +235,7 @@ class Exchange:
                     self._fresh[drive.index] = True
                     self._missing -= 1
                 return
-        ours = self._commands.get(frame.arbitration_id)
-        if ours is not None and frame.data != ours.data:  # some adapters echo what was sent
+        if self.talks and self._intruders.is_foreign(frame):
             self.foreign += 1
 
     def count(self, now: float) -> int:
@@ -313,8 +315,15 @@ class Exchange:
         for k in order:
             if self._answers[k] and k not in refused:
                 self._punctual.ask(k)
+        self._cycle += 1
+        for drive in self.drives:
+            for frame in drive.asides(self._cycle):
+                send(frame)
+                self._intruders.note(frame)
         self.transfer += time.perf_counter() - before
         self._sent = self.bus.clock.now()
-        self._commands = {frame.arbitration_id: frame for frame in frames}
+        if self.bus.echoes is not False:
+            for frame in frames:
+                self._intruders.note(frame)
         self._first = refused[0] if refused else 0
         self.refused = self.refused + 1 if refused else 0

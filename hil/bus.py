@@ -132,12 +132,15 @@ class Bus:
         Frames that were passed over: extended identifiers, remote frames, CAN FD, garbage.
     silent : bool
         While true, nothing is sent: the listening modes set it, once and for all.
+    echoes : bool or None
+        Whether the adapter gives back what was sent; None before a drive was asked anything.
     """
 
     def __init__(self, bus: can.BusABC, clock: Clock, silent: bool = False) -> None:
         self.bus = bus
         self.clock = clock
         self.silent = silent
+        self.echoes: bool | None = None
         self.refused = self.errors = self.foreign = 0
         self._refused_in_row = 0
         self._off_since_error_frame = False

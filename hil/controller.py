@@ -52,9 +52,6 @@ OPERATOR_PATIENCE = 30.0
 HOLDING = 1.0
 """Time for which a stop of category 2 holds where there is no operator to end it, s."""
 
-FOREIGN = 3
-"""Commands of somebody else to the drives of this rig after which it stops."""
-
 RESET_CYCLES = 50
 """Cycles for which a fault reset is asked of the drives, where it is wanted."""
 
@@ -292,7 +289,11 @@ class Controller:
         self._addressed = True
         checks: list[AxisCheck] = []
         for drive in self.drives:
+            if self.resets:
+                drive.reset(self.bus)
             checks += drive.prepare(self.bus)
+        for kind in dict.fromkeys(type(drive) for drive in self.drives):
+            checks += kind.prove([d for d in self.drives if type(d) is kind], self.bus)
         self.checks = tuple(checks)
         if self.operator is not None:
             # That took a while: the next heartbeat tells whether somebody still watches.
@@ -464,7 +465,7 @@ class Controller:
 
     def _reason_of_drives(self) -> Reason:
         """What the bus says, and while torques leave, the drives."""
-        if self._talks and self._exchange.foreign >= FOREIGN:
+        if self._talks and self._exchange.foreign:
             return Reason.FOREIGN
         if self._talks and self._exchange.delayed:
             return Reason.STALE

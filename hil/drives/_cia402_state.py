@@ -15,6 +15,10 @@ REMOTE = 1 << 9
 """Bit of the statusword: the controlword is taken from the bus."""
 VOLTAGE_ENABLED = 1 << 4
 """Bit of the statusword: the power stage has its supply."""
+FOLLOWS = 1 << 12
+"""Bit of the statusword in cyclic synchronous modes: the drive follows the command."""
+LIMITED = 1 << 11
+"""Bit of the statusword: a limit of the drive's own acts."""
 
 
 class DriveState(IntEnum):

@@ -22,6 +22,11 @@ under the name that the rig file gives in `drive`:
    of the wrong length, or with numbers out of range, changes nothing but `invalid`.
 7. `release` takes the torque away and never raises.
 
+Where needed: `reset` clears a fault before `prepare`; `prove` tries, for all drives of the kind
+together and before the first torque, what can only be seen (a watchdog, by silence); `asides` are
+frames that are not needed in every cycle; `is_foreign` says which frames on `sent_identifiers`
+are harmless when somebody else sends them.
+
 >>> class SilentDrive(Drive):
 ...     '''A drive that reports a position in microradians and takes microNewtonmetres.'''
 ...
@@ -71,6 +76,7 @@ under the name that the rig file gives in `drive`:
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
@@ -107,6 +113,14 @@ class FaultCode(IntEnum):
     """It switched itself off without a fault."""
     UNNAMED = 0x10003
     """It has a fault and has not said which."""
+    UNPROVED = 0x10004
+    """Its watchdog was not tried: it had a fault when the rig was armed."""
+    NOT_FOLLOWING = 0x10005
+    """It says that it no longer follows the commanded torque (statusword, bit 12)."""
+    OTHER_MODE = 0x10006
+    """It is in another mode of operation than the one that was set (0x6061)."""
+    OTHER_TORQUE = 0x10007
+    """The torque that it measures (0x6077) is not the one that it was commanded."""
 
 
 class Finding(Enum):
@@ -198,6 +212,26 @@ class Drive(ABC):
         return ()
 
     @property
+    def watched_identifiers(self) -> tuple[int, ...]:
+        """Identifiers on which this host alone may send while it drives."""
+        return self.sent_identifiers
+
+    def is_foreign(self, frame: can.Message) -> bool:
+        """Whether a frame that this host did not send commands the drive.
+
+        Parameters
+        ----------
+        frame : can.Message
+            A frame whose identifier is among `watched_identifiers`.
+
+        Returns
+        -------
+        bool
+            True by default.
+        """
+        return True
+
+    @property
     def shares_identifiers(self) -> bool:
         """Whether drives of this kind may send on one identifier, told apart by their data."""
         return False
@@ -264,6 +298,57 @@ class Drive(ABC):
         UnitError
             If its units are not those of the rig file.
         """
+
+    def reset(self, bus: Bus) -> None:  # noqa: B027
+        """Clear a fault before `prepare`, where that is asked for; nothing by default.
+
+        Parameters
+        ----------
+        bus : Bus
+            The open bus.
+        """
+
+    @classmethod
+    def prove(cls, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
+        """Try what cannot be read back, for all drives of this kind together; waits.
+
+        It is called once all drives are prepared, before any torque. Nothing is tried by default.
+
+        Parameters
+        ----------
+        drives : sequence of Drive
+            The drives of this kind, all prepared.
+        bus : Bus
+            The open bus.
+
+        Returns
+        -------
+        list of AxisCheck
+            What was seen.
+
+        Raises
+        ------
+        ArmError
+            If a drive keeps its power when the host falls silent.
+        DriveError
+            If a drive does not answer, or cannot be put under power.
+        """
+        return []
+
+    def asides(self, cycle: int) -> tuple[can.Message, ...]:
+        """Frames that go out beside the command, such as a question that is asked now and then.
+
+        Parameters
+        ----------
+        cycle : int
+            Number of the cycle.
+
+        Returns
+        -------
+        tuple of can.Message
+            None by default; messages that are reused.
+        """
+        return ()
 
     @abstractmethod
     def command(self, wanted: Wanted, torque: float) -> can.Message:

@@ -28,10 +28,6 @@ ATTEMPTS = 3
 STANDSTILL = 10
 """Waits in a row that end before their time, without a frame, after which the clock has stopped."""
 
-_ABSENT = (
-    0x06020000,  # object does not exist
-    0x06090011,  # sub-index does not exist
-)
 _UPLOADED, _DOWNLOADED, _RESPONSE_ABORTED = 0x40, 0x60, 0x80
 
 # without a handler the library's warnings would be printed beside our errors
@@ -60,6 +56,7 @@ class SetupNetwork(canopen.Network):
     def __init__(self, bus: Bus) -> None:
         super().__init__()
         self.link = bus
+        self._asked: tuple[int, bytes] | None = None  # whose echo or answer comes next
 
     def send_message(self, can_id: int, data: bytes, remote: bool = False) -> None:
         """Send one frame on the loop's bus.
@@ -74,6 +71,7 @@ class SetupNetwork(canopen.Network):
         )
         if not self.link.send(frame):
             raise can.CanOperationError("the bus took no frame")
+        self._asked = (can_id, bytes(data))
 
     def pump(self, until: float) -> bool:
         """Take one frame off the bus and tell the subscribers.
@@ -91,8 +89,19 @@ class SetupNetwork(canopen.Network):
         frame = self.link.receive(until)
         if frame is None:
             return False
+        self._learn_echo(frame)
         self.notify(frame.arbitration_id, frame.data, frame.timestamp)
         return True
+
+    def _learn_echo(self, frame: can.Message) -> None:
+        """Learn whether the adapter gives back what was sent: the echo comes before the answer."""
+        if self._asked is None:
+            return
+        identifier, data = self._asked
+        if frame.arbitration_id == identifier and frame.data == data:
+            self.link.echoes, self._asked = True, None
+        elif frame.arbitration_id == identifier - 0x80 and identifier > 0x600:
+            self.link.echoes, self._asked = bool(self.link.echoes), None
 
     def idle(self, seconds: float) -> None:
         """Let time pass and drop what comes meanwhile.
@@ -184,7 +193,7 @@ class SdoSession:
         return f"axis `{self.axis}`, node {self.node}, object 0x{index:04X}:{subindex:02X}"
 
     def find(self, index: int, subindex: int, form: str) -> int | None:
-        """Value of an object, or None if the drive does not have it.
+        """Value of an object, or None if the drive does not give it.
 
         Parameters
         ----------
@@ -196,20 +205,25 @@ class SdoSession:
         Returns
         -------
         int or None
-            The value.
+            The value; None if the drive aborts the transfer, for whatever reason.
 
         Raises
         ------
         DriveError
-            If the drive does not answer or refuses for another reason.
+            If the drive does not answer.
         """
+        try:
+            return self._upload(index, subindex, form)
+        except SdoAbortedError:
+            return None
+
+    def _upload(self, index: int, subindex: int, form: str) -> int:
+        """Read a number; the library's error if the drive aborts the transfer."""
         self._client.wanted = (_UPLOADED, index, subindex)
         try:
             data = self._client.upload(index, subindex)
-        except SdoAbortedError as error:
-            if error.code in _ABSENT:
-                return None
-            raise self._refused(index, subindex, error) from None
+        except SdoAbortedError:
+            raise
         except (SdoError, can.CanError, struct.error) as error:
             raise self._silent(index, subindex, error) from None
         size = struct.calcsize("<" + form)
@@ -240,16 +254,17 @@ class SdoSession:
         DriveError
             If the drive does not answer, refuses, or does not have it.
         """
-        value = self.find(index, subindex, form)
-        if value is None:
+        try:
+            return self._upload(index, subindex, form)
+        except SdoAbortedError as error:
             raise DriveError(
                 self.where(index, subindex),
                 expected="a drive that has this object",
-                came="an answer that it does not exist",
+                came=f"SDO abort {_lower(error)}",
                 cure="The drive cannot run cyclic synchronous torque over CANopen as this rig "
                 "needs it; look for newer firmware or register a drive class of your own.",
-            )
-        return value
+                abort=error.code,
+            ) from None
 
     def write(self, index: int, subindex: int, form: str, value: int) -> None:
         """Write an object and read it back.
@@ -308,8 +323,40 @@ class SdoSession:
         except (SdoError, can.CanError, struct.error) as error:
             raise self._silent(index, subindex, error) from None
 
+    def attempt(self, index: int, subindex: int, form: str, value: int) -> bool:
+        """Write an object that the drive may lack or keep to itself, without reading it back.
+
+        Parameters
+        ----------
+        index, subindex : int
+            The object.
+        form : str
+            Letter of `struct` for its type.
+        value : int
+            The value.
+
+        Returns
+        -------
+        bool
+            Whether the drive took it.
+
+        Raises
+        ------
+        DriveError
+            If the drive does not answer.
+        """
+        try:
+            self.put(index, subindex, form, value)
+        except DriveError as error:
+            if error.data.get("abort") is None:
+                raise
+            return False
+        return True
+
     def offer(self, index: int, subindex: int, form: str, value: int) -> bool:
         """Write an object that the drive may lack or keep to itself, and read it back.
+
+        An object that cannot be written but has the value already is as good.
 
         Parameters
         ----------
@@ -330,12 +377,7 @@ class SdoSession:
         DriveError
             If the drive does not answer.
         """
-        try:
-            self.put(index, subindex, form, value)
-        except DriveError as error:
-            if error.data.get("abort") is None:
-                raise
-            return False
+        self.attempt(index, subindex, form, value)
         return self.find(index, subindex, form) == value
 
     def command(self, command: Nmt) -> None:
@@ -360,7 +402,7 @@ class SdoSession:
         return DriveError(
             self.where(index, subindex),
             expected="a drive that allows this",
-            came=f"SDO abort {str(error)[0].lower()}{str(error)[1:]}",
+            came=f"SDO abort {_lower(error)}",
             cure="Look the object up in the drive's manual: it may be locked, out of range, or "
             "not to be changed in its present state.",
             abort=error.code,
@@ -374,3 +416,9 @@ class SdoSession:
             cure="Check power, cable, termination, bit rate and the node number in the rig file.",
             silent=True,
         )
+
+
+def _lower(error: Exception) -> str:
+    """Text of an error within a sentence."""
+    text = str(error)
+    return text[:1].lower() + text[1:]

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from inspect import isabstract
 from typing import TYPE_CHECKING
 
-from hil.drives._cia402 import HOST_NODE, SYNC_IDENTIFIER, Cia402Drive
+from hil.drives._cia402 import NMT_IDENTIFIER, SYNC_IDENTIFIER, Cia402Drive
+from hil.drives._cia402_setup import HOST_NODE
 from hil.drives._drive import Drive
 from hil.drives._mit import MitDrive
 from hil.errors import RigFileError
@@ -24,7 +25,6 @@ _LISTENING: list[list[str]] = []
 _LARGEST_IDENTIFIER = 0x7FF
 _LARGEST_CANOPEN_NODE = 0x7F
 _LARGEST_MIT_NODE = 0x7E
-_NMT_IDENTIFIER = 0x000
 
 
 def register_drive(kind: str, drive: type[Drive]) -> None:
@@ -150,7 +150,7 @@ def _check_identifiers(rig: Rig, drives: list[Drive]) -> None:
     """Refuse drives that would take each other's frames for their own."""
     owners: dict[int, str] = {
         SYNC_IDENTIFIER: "SYNC",
-        _NMT_IDENTIFIER: "network management",
+        NMT_IDENTIFIER: "network management",
         0x700 + HOST_NODE: "the host's heartbeat",
     }
     if not any(isinstance(drive, Cia402Drive) for drive in drives):

@@ -32,8 +32,8 @@ class AxisScale:
     Parameters
     ----------
     axis : Axis
-        The axis: its `rated_torque`, `torque_unit`, `counts`, `gear`, `direction` and `offset`
-        count.
+        The axis: its `rated_torque`, `torque_unit`, `torque_count`, `counts`, `gear`, `direction`
+        and `offset` count.
     rated_torque : float, optional
         Rated torque that the drive reports (0x6076), N m of the motor; the axis' if not given.
     maximum_torque : float, optional
@@ -44,9 +44,11 @@ class AxisScale:
     Attributes
     ----------
     step : float
-        Torque at the joint that one per mille means, N m (N).
+        Torque at the joint that one per mille, or one count, means, N m (N).
     largest_torque : float
         Largest torque at the joint that the drive can be told, N m (N).
+    counts_per_unit : float
+        Counts of the encoder per rad (m) of the joint, with sign.
     """
 
     __slots__ = (
@@ -56,6 +58,7 @@ class AxisScale:
         "_offset",
         "_position",
         "_torque",
+        "counts_per_unit",
         "largest_torque",
         "step",
     )
@@ -64,7 +67,9 @@ class AxisScale:
         self, axis: Axis, rated_torque: float | None = None, maximum_torque: float | None = None
     ) -> None:
         rated = axis.rated_torque if rated_torque is None else rated_torque
-        if axis.torque_unit == "rated":
+        if axis.torque_unit == "count":
+            whole = 1000.0 * axis.torque_count
+        elif axis.torque_unit == "rated":
             whole = rated
         elif maximum_torque is None:
             whole = rated * limit_per_mille(axis) * 1e-3
@@ -83,6 +88,7 @@ class AxisScale:
         self._inverse_torque = 1.0 / self._torque
         self._counts = axis.direction * axis.gear * axis.counts / math.tau
         self._position = 1.0 / self._counts
+        self.counts_per_unit = self._counts
         self.step = abs(self._torque)
         self.largest_torque = LARGEST * self.step
 
@@ -367,6 +373,8 @@ class Turns:
     has_sign : bool
         Whether its first number is read with a sign: a counter without one starts between 0 and
         2^bits.
+    modulus : int
+        Numbers after which the counter starts again, where these are no power of two; 0: 2^bits.
 
     Examples
     --------
@@ -375,13 +383,27 @@ class Turns:
     [65000, 65500, 66000, 65500]
     """
 
-    __slots__ = ("_bits", "_has_sign", "_last", "_mask")
+    __slots__ = ("_has_sign", "_last", "modulus")
 
-    def __init__(self, bits: int, has_sign: bool = True) -> None:
-        self._bits = bits
-        self._mask = (1 << bits) - 1
-        self._has_sign = has_sign
+    def __init__(self, bits: int, has_sign: bool = True, modulus: int = 0) -> None:
+        self.modulus = modulus or 1 << bits
+        self._has_sign = has_sign and not modulus
         self._last: int | None = None
+
+    def step(self, number: int) -> int:
+        """Numbers from the last report to this one, the short way round.
+
+        Parameters
+        ----------
+        number : int
+            The counter.
+
+        Returns
+        -------
+        int
+            From minus half the modulus to below half of it; 0 for the first report.
+        """
+        return 0 if self._last is None else _wrapped(number - self._last, self.modulus)
 
     def take(self, number: int) -> int:
         """Take a report.
@@ -398,15 +420,46 @@ class Turns:
             it is.
         """
         if self._last is None:
-            number &= self._mask
-            self._last = signed(number, self._bits) if self._has_sign else number
+            modulus = self.modulus
+            self._last = _wrapped(number, modulus) if self._has_sign else number % modulus
         else:
-            self._last += signed(number - self._last, self._bits)
+            self._last += _wrapped(number - self._last, self.modulus)
         return self._last
 
-    def forget(self) -> None:
-        """Start afresh with the next report, as after a drive was without power."""
-        self._last = None
+    def forget(self, last: int | None = None) -> None:
+        """Start afresh with the next report, as after a drive was without power.
+
+        Parameters
+        ----------
+        last : int, optional
+            Number that the next report is nearest to, if it is known.
+        """
+        self._last = last
+
+
+def first_turn(axis: Axis, scale: AxisScale, number: int) -> int:
+    """Count of an encoder that starts again after some counts: the one within the joint's range.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis: its `modulo` and `position_limits` count.
+    scale : AxisScale
+        Its scale.
+    number : int
+        What the drive reports.
+
+    Returns
+    -------
+    int
+        The number that is nearest to the middle of the range; `number` itself for an encoder that
+        counts on, and for a joint without ends.
+    """
+    low, high = axis.position_limits
+    if not axis.modulo or not math.isfinite(low + high):
+        return number
+    middle = round((0.5 * (low + high) - axis.offset) * scale.counts_per_unit)
+    return middle + _wrapped(number - middle, axis.modulo)
 
 
 def signed(number: int, bits: int) -> int:
@@ -429,8 +482,13 @@ def signed(number: int, bits: int) -> int:
     >>> signed(2**31, 32), signed(-1, 32)
     (-2147483648, -1)
     """
-    half = 1 << (bits - 1)
-    return ((number + half) & ((1 << bits) - 1)) - half
+    return _wrapped(number, 1 << bits)
+
+
+def _wrapped(number: int, modulus: int) -> int:
+    """The number nearest to zero that differs by whole moduli."""
+    half = modulus // 2
+    return (number + half) % modulus - half
 
 
 def limit_per_mille(axis: Axis) -> int:

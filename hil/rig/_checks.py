@@ -155,14 +155,27 @@ def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> N
 
 
 def _check_cia402(axis: AxisTable, refuse: Refusal) -> None:
+    in_counts = axis.torque_unit == "count"
+    unit: tuple[str, float | None, str] = (
+        ("torque_count", axis.torque_count, "the motor's torque for one count of 0x6071, N m")
+        if in_counts
+        else ("rated_torque", axis.rated_torque, "the rated torque of the motor, N m")
+    )
     for field, value, what in (
-        ("rated_torque", axis.rated_torque, "the rated torque of the motor, N m"),
+        unit,
         ("counts", axis.counts, "the encoder counts per motor turn"),
     ):
         if value is None:
             refuse(
                 field, what, "nothing", f"Add the field `{field}`; it stands in the motor's data."
             )
+    if axis.torque_count is not None and not in_counts:
+        refuse(
+            "torque_count",
+            'no such field unless torque_unit = "count"',
+            f"{axis.torque_count:g}",
+            "Remove it, or say that the drive takes counts.",
+        )
     for field in ("model", "ranges"):
         if getattr(axis, field) is not None:
             refuse(
@@ -182,6 +195,9 @@ def _check_mit(axis: AxisTable, refuse: Refusal) -> None:
         ("rated_torque", axis.rated_torque),
         ("counts", axis.counts),
         ("torque_unit", axis.torque_unit),
+        ("torque_count", axis.torque_count),
+        ("rated_torque_unit", axis.rated_torque_unit),
+        ("modulo", axis.modulo),
     ):
         if value is not None:
             refuse(
@@ -381,6 +397,11 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
 
 
 def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
+    if axis.modulo:
+        _check_modulo(axis, refuse)
+    if axis.torque_unit == "count":
+        _check_counted(axis, refuse)
+        return
     largest = LARGEST * 1e-3 * axis.rated_torque * axis.gear
     if axis.torque_limit > largest:
         refuse(
@@ -391,6 +412,42 @@ def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
             "Check `rated_torque` (N m, not mN m) and `gear`, or lower the limit.",
         )
     _check_step(AxisScale(axis).step, f"1 per mille of {axis.torque_unit} torque", axis, refuse)
+
+
+def _check_counted(axis: Axis, refuse: Refusal) -> None:
+    scale = AxisScale(axis)
+    if axis.torque_limit > scale.largest_torque:
+        refuse(
+            "torque_limit",
+            f"at most {scale.largest_torque:.4g} at the joint, which the drive can be told: "
+            f"{LARGEST} counts of {axis.torque_count:g} N m, gear {axis.gear:g}",
+            f"{axis.torque_limit:g}",
+            "Check `torque_count` and `gear`, or lower the limit.",
+        )
+    _check_step(scale.step, "one count", axis, refuse)
+
+
+def _check_modulo(axis: Axis, refuse: Refusal) -> None:
+    """Turns of an encoder that starts again are counted from report to report."""
+    span = axis.modulo / axis.counts * math.tau / axis.gear
+    lower, upper = axis.position_limits
+    if math.isfinite(upper - lower) and upper - lower >= span:
+        refuse(
+            "modulo",
+            f"counts for more than the range of the joint, {upper - lower:.4g} rad (m)",
+            f"{axis.modulo}, which are {span:.4g} rad (m)",
+            "Where the joint stands could not be told at the start. Let the drive count on, or "
+            "narrow `position_limits`.",
+        )
+    countable = 0.25 * span / axis.watchdog
+    if axis.speed_limit > countable:
+        refuse(
+            "speed_limit",
+            f"at most {countable:.4g}, so that the turns of its encoder can be counted even when "
+            "reports are lost for the time of the watchdog",
+            f"{axis.speed_limit:g}",
+            "Lower it, shorten the watchdog, or let the drive count on.",
+        )
 
 
 def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:

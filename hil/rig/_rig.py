@@ -57,9 +57,13 @@ class Axis:
         1 or -1: -1 if the joint moves against the motor.
     rated_torque : float
         Rated torque of the motor, N m (CiA 402, object 0x6076); 0 for other kinds.
-    torque_unit : {"rated", "maximum"}
+    torque_unit : {"rated", "maximum", "count"}
         Whether the drive's per mille are of rated torque (0x6076) or of maximum torque (0x6072),
-        which is set to the torque limit before arming.
+        which is set to the torque limit before arming; "count": it takes counts of its own.
+    torque_count : float
+        Torque of the motor that one such count means, N m; 0 for other units.
+    rated_torque_unit : float
+        What one of 0x6076 means, N m; by the standard 1e-3.
     torque_constant : float
         N m per A at the motor; 0 if not needed.
     model : str
@@ -68,6 +72,8 @@ class Axis:
         Ranges of an MIT drive that is not a known model: position, velocity, torque, kp, kd.
     counts : int
         Encoder counts per motor turn (CiA 402); 0 for kinds that report radians.
+    modulo : int
+        Counts after which the reported position starts again (CiA 402); 0: it counts on.
     offset : float
         Joint position at encoder zero, rad (m).
     position_limits : (float, float)
@@ -84,7 +90,7 @@ class Axis:
     watchdog : float
         Time without a command after which the drive itself removes torque, s.
     watchdog_confirmed : bool
-        Whether a person has seen that it does: for drives that cannot tell (MIT).
+        Whether a person has seen that it does: for drives that cannot tell.
     """
 
     name: str
@@ -96,7 +102,7 @@ class Axis:
     gear: float = 1.0
     direction: int = 1
     rated_torque: float = 0.0
-    torque_unit: Literal["rated", "maximum"] = "rated"
+    torque_unit: Literal["rated", "maximum", "count"] = "rated"
     torque_constant: float = 0.0
     model: str = ""
     ranges: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -108,6 +114,9 @@ class Axis:
     stiffness: float = 0.0
     watchdog: float = 0.1
     watchdog_confirmed: bool = False
+    torque_count: float = 0.0
+    rated_torque_unit: float = 1e-3
+    modulo: int = 0
 
 
 @dataclass(frozen=True)

@@ -102,12 +102,19 @@ class AxisTable(Table):
     direction: Annotated[int, _one_of(1, -1), Field(description="1 or -1")] | None = None
     rated_torque: Torque | None = None
     torque_unit: (
-        Annotated[Literal["rated", "maximum"], Field(description='"rated" or "maximum"')] | None
+        Annotated[
+            Literal["rated", "maximum", "count"],
+            Field(description='"rated", "maximum" or "count"'),
+        ]
+        | None
     ) = None
+    torque_count: Torque | None = None
+    rated_torque_unit: Torque | None = None
     torque_constant: Torque | None = None
     model: Text | None = None
     ranges: RangesTable | None = None
     counts: Counts | None = None
+    modulo: Counts | None = None
     offset: Place | None = None
     position_limits: Pair | None = None
     power_limit: Positive | None = None

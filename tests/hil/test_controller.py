@@ -565,7 +565,7 @@ def test_an_exception_while_preparing():
         # The drives that were prepared before it have left the loop again.
         node = bench.rig.axes[0].node
         assert bench.world.drives[0].network_state == 127
-        assert any(i == 0x000 and data[1] == node for _, i, data in bench.sent[-40:])
+        assert any(i == 0x000 and data[1] == node for _, i, data in bench.sent[-60:])
 
 
 def test_the_record_ends_but_the_run_stops_in_order():

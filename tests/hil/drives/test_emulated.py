@@ -47,7 +47,9 @@ class Bench:
         self.world.close()
 
     def prepare(self):
-        return [check for drive in self.drives for check in drive.prepare(self.bus)]
+        checks = [check for drive in self.drives for check in drive.prepare(self.bus)]
+        kind = type(self.drives[0])
+        return checks + kind.prove(self.drives, self.bus)
 
     def cycle(self, wanted, torque=0.0, times=1):
         for _ in range(times):
