@@ -210,6 +210,11 @@ class MitDrive(Drive):
     def shares_identifiers(self) -> bool:
         return True
 
+    def is_foreign(self, frame: can.Message) -> bool:
+        """Whether a frame on the drive's identifier is no report of it, where it reports there."""
+        data = frame.data
+        return self._answers_on == MASTER or (len(data) == 8 and data[0] != self.axis.node)
+
     def cycle_frames(self) -> tuple[CycleFrame, ...]:
         return CycleFrame("report", 8, to_drive=False), CycleFrame("command", 8, to_drive=True)
 
@@ -285,7 +290,10 @@ class MitDrive(Drive):
         feedback.velocity[index] = scale.velocity(report.velocity)
         feedback.torque[index] = scale.torque(report.torque)
         feedback.status[index] = report.status
-        fault = report.error or self._fault_before
+        # Some firmware keeps an error until motor mode is entered: what it had before it was asked
+        # to enter was seen in `prepare`, and what the trial made is none of its own.
+        asks_to_enter = self._prepared and not self._entered and self._entries < _ENTRIES
+        fault = (0 if asks_to_enter else report.error) or self._fault_before
         if self._entered:
             if report.off or gap > axis.watchdog or self._is_deaf(report.torque):
                 # off without having been asked: it stays so until it is prepared again
@@ -535,13 +543,15 @@ class MitDrive(Drive):
                 if frame.arbitration_id not in self.identifiers or not frame.data:
                     continue
                 if frame.arbitration_id == node and bytes(frame.data) == data:
-                    continue  # some buses give back what was sent
+                    bus.echoes = True  # some buses give back what was sent
+                    continue
                 first = frame.data[0]
                 if first != node and first & 0x0F == node and first >> 4 in _STATES:
                     self._has_state = self._may_have_state()
                 report = unpack_report(frame.data, node, self._has_state)
                 if report is not None:
                     self._raw = bytes(frame.data)
+                    bus.echoes = bool(bus.echoes)
                     self._answers_on = frame.arbitration_id
                     return report
         return None

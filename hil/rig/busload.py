@@ -127,7 +127,7 @@ class BusLoad:
         text = f"{' + '.join(terms)} = {bits} bit per cycle at {self.rate:g} Hz"
         rest = sum(row.per_second * row.bits for row in self.rows if not row.each_cycle)
         if rest:
-            text += f", with {rest:.0f} bit/s of heartbeats"
+            text += f", with {rest:.0f} bit/s of heartbeats and modes"
         total = sum(row.per_second * row.bits for row in self.rows)
         percent = 100.0 * self.share
         shown = f"{percent:.0f}" if percent >= 100.0 else f"{percent:.3g}"
@@ -241,9 +241,12 @@ def _usual_frames(axis: Axis) -> tuple[tuple[str, int], ...]:
 
 
 def _heartbeats(axes: Iterable[Axis]) -> list[tuple[str, int, float]]:
-    """Heartbeats of drives that may have them on, twice within each watchdog."""
+    """Heartbeats of drives that may have them on, and questions for their mode of operation.
+
+    Either comes twice within each watchdog.
+    """
     often = sum(2.0 / axis.watchdog for axis in axes if axis.drive == "cia402")
-    return [("heartbeat of a drive", 1, often)]
+    return [("heartbeat of a drive", 1, often), ("mode asked for, and answer", 8, 2.0 * often)]
 
 
 def refuse_overload(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:

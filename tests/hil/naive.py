@@ -13,7 +13,7 @@ import can
 import numpy as np
 
 from hil.drives import Wanted, make_drives
-from hil.drives._cia402 import TORQUE_MODE
+from hil.drives._cia402_setup import TORQUE_MODE, Cia402Setup
 from hil.drives._cia402_state import next_controlword
 from hil.drives._network import Nmt, SdoSession
 from hil.drives.feedback import Feedback
@@ -260,8 +260,7 @@ class NaiveController:
         node = SdoSession(self.bus, drive.axis.name, drive.axis.node)
         node.command(Nmt.PRE_OPERATIONAL)
         node.put(0x6060, 0, "b", TORQUE_MODE)
-        drive._map(node, 0x1400, 0x200, (0x60400010, 0x60710010), 255)
-        drive._map(node, 0x1800, 0x180, (0x60410010, 0x60640020, 0x60770010), 1)
+        Cia402Setup(drive.axis, node, self.rig.loop.period).set_process_data()
         node.command(Nmt.START)
 
     def read(self):

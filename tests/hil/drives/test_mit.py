@@ -100,6 +100,8 @@ class Firmware:
         self.heard = -math.inf
         self.commands = []
         self.deaf = False
+        self.clears_on_enter = False  # and by nothing else
+        self.stays = False  # whether an error cannot be cleared at all
 
     def expire(self, now):
         if now - self.heard > self.timeout and self.kind != "no watchdog" and self.motor_mode:
@@ -115,12 +117,13 @@ class Firmware:
         data = bytes(message.data)
         self.commands.append(data)
         if data == ENTER:
-            if self.kind != "damiao" and self.error == 0x0D:
+            clears = self.clears_on_enter or (self.kind != "damiao" and self.error == 0x0D)
+            if clears and not self.stays:
                 self.error = 0
             self.motor_mode = not self.error
         elif data == LEAVE:
             self.motor_mode, self.torque = False, 0.0
-            if self.kind != "damiao":
+            if self.kind != "damiao" and not self.clears_on_enter:
                 self.error = 0
         elif data == CLEAR:
             self.error = 0
@@ -478,6 +481,46 @@ def test_motor_mode_is_entered_between_commands_without_torque(make_bench):
     loop.cycle(Wanted.OFF, 5.0, times=4)
     assert abs(unpack_cmd(firmware.commands[0])[4]) < 0.005
     assert LEAVE in firmware.commands
+
+
+def test_an_error_that_clears_on_enter_alone_does_not_keep_the_drive_off(make_bench):
+    """What the trial of the watchdog leaves, and a fault from before once it is reset."""
+    bus, drive, firmware = make_bench()
+    firmware.clears_on_enter = True
+    drive.prepare(bus)
+    assert firmware.error == 0x0D
+    loop = Loop(bus, drive)
+    for _ in range(10):
+        loop.cycle(Wanted.READY)
+        assert loop.feedback.fault[0] == 0
+    assert loop.feedback.enabled[0]
+    loop.cycle(Wanted.TORQUE, 5.0, times=5)
+    assert firmware.torque == pytest.approx(5.0, abs=0.01)
+    # one that occurs while it drives counts at once
+    firmware.error, firmware.motor_mode, firmware.torque = 2, False, 0.0
+    loop.cycle(Wanted.TORQUE, 5.0, times=2)
+    assert loop.feedback.fault[0] == 2
+    assert not loop.feedback.enabled[0]
+    drive.prepare(bus)
+    loop.cycle(Wanted.READY, times=3)
+    assert loop.feedback.fault[0] == 2  # from before: shown until somebody asks for a reset
+    loop.cycle(Wanted.RESET, times=3)
+    loop.cycle(Wanted.READY, times=12)
+    assert loop.feedback.fault[0] == 0
+    assert loop.feedback.enabled[0]
+
+
+def test_an_error_that_entering_does_not_clear_is_a_fault(make_bench):
+    bus, drive, firmware = make_bench()
+    drive.prepare(bus)
+    firmware.error, firmware.stays = 4, True
+    firmware.clears_on_enter = True
+    loop = Loop(bus, drive)
+    loop.cycle(Wanted.READY, times=8)
+    assert loop.feedback.fault[0] == 0
+    loop.cycle(Wanted.READY, times=12)
+    assert loop.feedback.fault[0] == 4
+    assert not loop.feedback.enabled[0]
 
 
 @pytest.mark.parametrize(("kind", "code"), [("tells", 2), ("damiao", 0x0A)])

@@ -163,8 +163,9 @@ def test_sync_and_heartbeats_count_without_drives_too() -> None:
     assert (rows["report"].each_cycle, rows["report"].length) == (5, 8)
     assert (rows["command"].each_cycle, rows["command"].length) == (5, 4)
     assert rows["heartbeat of a drive"].per_second == pytest.approx(5 * 2 / 0.1)
+    assert rows["mode asked for, and answer"].per_second == pytest.approx(2 * 5 * 2 / 0.1)
     cycle = 5 * 135 + 5 * 95 + 55 + 65  # with the heartbeat of the host, one byte
-    assert load.share == pytest.approx((250 * cycle + 100 * 65) * 1e-6)
+    assert load.share == pytest.approx((250 * cycle + 100 * 65 + 200 * 135) * 1e-6)
     mit = bus_load(load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml"))
     assert mit.share == pytest.approx(250 * 10 * 135 * 1e-6)
 

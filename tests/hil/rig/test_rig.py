@@ -416,7 +416,7 @@ def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
         ("axes.2.direction", 2, "1 or -1"),
         ("axes.2.direction", True, "1 or -1"),
         ("axes.2.direction", "reverse", "1 or -1"),
-        ("axes.2.torque_unit", "peak", '"rated" or "maximum"'),
+        ("axes.2.torque_unit", "peak", '"rated", "maximum" or "count"'),
         ("axes.2.counts", 0, "a whole number above zero"),
         ("axes.2.counts", -4096, "a whole number above zero"),
         ("axes.2.counts", 4096.0, "a whole number above zero"),
