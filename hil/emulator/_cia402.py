@@ -136,7 +136,8 @@ class EmulatedCia402(EmulatedDrive):
     def _switch_on(self) -> None:
         """Be as one is after power came on: nothing of what was written is left."""
         node = self.axis.node
-        objects = dictionary(node, self._rated, self._counts, self._peak, self.settings.watchdog)
+        rated = round(self._rated / self.axis.rated_torque_unit)
+        objects = dictionary(node, rated, self._counts, self._peak, self.settings.watchdog)
         for index, value in self._changed.items():
             variable = objects.get_variable(index)
             if variable is not None:
@@ -180,7 +181,8 @@ class EmulatedCia402(EmulatedDrive):
             case 0x6041:
                 return self.status
             case 0x6064:
-                return _wrapped(round(self._motor_angle() / math.tau * self._counts), 32)
+                counts = round(self._motor_angle() / math.tau * self._counts)
+                return counts % self.axis.modulo if self.axis.modulo else _wrapped(counts, 32)
             case 0x606C:
                 return _bounded(round(self._motor_speed() / math.tau * self._counts), 32)
             case 0x6077:
@@ -220,7 +222,7 @@ class EmulatedCia402(EmulatedDrive):
         elif index == 0x605A:
             if value not in (0, 1, 2, 5, 6):
                 raise SdoAbortedError(_UNSUPPORTED_VALUE)
-        elif index == 0x1029:
+        elif index == 0x605E or index == 0x1029:
             if value not in (0, 1, 2):
                 raise SdoAbortedError(_UNSUPPORTED_VALUE)
         elif index == 0x6072:
@@ -527,17 +529,20 @@ class EmulatedCia402(EmulatedDrive):
         before, self._control = self._control, word
         state = after(self.state, word, before)
         if state is PowerState.QUICK_STOP_ACTIVE and self.state is not state:
-            option = self._stored(0x605A)
-            if option == 0:
-                state = PowerState.SWITCH_ON_DISABLED
-            elif option in (1, 2):
-                self._change_at = self._now + self.settings.reaction_time
-        elif self.state is PowerState.FAULT and state is not self.state:
+            self._quick_stop(self._now)
+            return
+        if self.state is PowerState.FAULT and state is not self.state:
             self._error_code = 0
             self._emergency(0)
         if state is not self.state and self.state is PowerState.QUICK_STOP_ACTIVE:
             self._change_at = NEVER
         self.state = state
+
+    def _quick_stop(self, now: float) -> None:
+        """Stop as object 0x605A says: at once, with an end, or to stay in quick stop."""
+        option = self._stored(0x605A)
+        self.state = PowerState.QUICK_STOP_ACTIVE if option else PowerState.SWITCH_ON_DISABLED
+        self._change_at = now + self.settings.reaction_time if option in (1, 2) else NEVER
 
     def _fault(self, code: int, now: float) -> None:
         if self.state not in (PowerState.FAULT, PowerState.FAULT_REACTION_ACTIVE):
@@ -566,8 +571,7 @@ class EmulatedCia402(EmulatedDrive):
         if option == 2 and self.state is not PowerState.FAULT:
             self.state = PowerState.SWITCH_ON_DISABLED
         elif option == 3 and self.enabled:
-            self.state = PowerState.QUICK_STOP_ACTIVE
-            self._change_at = now + self.settings.reaction_time
+            self._quick_stop(now)
 
     def _emergency(self, code: int) -> None:
         register = 0 if code == 0 else 0x11 if code & 0xFF00 in (0x8100, 0x8200) else 0x01
@@ -576,13 +580,17 @@ class EmulatedCia402(EmulatedDrive):
     # -- torque --------------------------------------------------------------------------------
 
     def _unit_torque(self) -> float:
-        """Torque of the motor that 1000 per mille mean, N m."""
+        """Torque of the motor that 1000 per mille, or counts, mean, N m."""
+        if self._unit == "count":
+            return 1000.0 * self.axis.torque_count
         return self._rated if self._unit == "rated" else self._rated * self._limit * 1e-3
 
     def _applied(self) -> int:
         """Torque of the motor, in the unit of the target torque."""
         if not self.enabled or self._mode != TORQUE_MODE:
             return 0
+        if self._unit == "count":
+            return self._target
         limit = min(self._limit, self._peak) if self._unit == "rated" else 1000
         return max(-limit, min(limit, self._target))
 

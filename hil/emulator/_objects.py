@@ -28,7 +28,7 @@ _Entry = tuple[str, int, str, int | str]
 
 
 def dictionary(
-    node: int, rated_torque: float, counts: int, peak: int, watchdog: bool
+    node: int, rated_torque: int, counts: int, peak: int, watchdog: bool
 ) -> ObjectDictionary:
     """Build the dictionary.
 
@@ -36,8 +36,8 @@ def dictionary(
     ----------
     node : int
         Number of the node.
-    rated_torque : float
-        Of the motor, N m.
+    rated_torque : int
+        Of the motor, in the unit of the drive (mN m by the standard).
     counts : int
         Of the encoder, per motor turn.
     peak : int
@@ -121,7 +121,7 @@ def dictionary(
     single(0x606C, "velocity", I32, "ro", 0)
     single(0x6071, "target torque", I16, "rw", 0)
     single(0x6072, "largest torque", U16, "rw", peak)
-    single(0x6076, "rated torque, mN m", U32, "ro", round(rated_torque * 1000.0))
+    single(0x6076, "rated torque", U32, "ro", rated_torque)
     single(0x6077, "torque", I16, "ro", 0)
     record(
         0x608F,

@@ -604,7 +604,7 @@ def test_a_watchdog_bridges_more_than_two_periods(tmp_path: Path) -> None:
 def test_an_impossible_rate_is_refused_with_the_arithmetic(tmp_path: Path) -> None:
     error = refused(put("bus.bitrate", 250_000), tmp_path, error=BusLoadError)
     assert "5 x 135 bit + 5 x 95 bit + 1 x 55 bit + 1 x 65 bit = 1270 bit per cycle" in str(error)
-    assert "Write rate = 152 or less" in str(error)
+    assert "Write rate = 131 or less" in str(error)
     assert error.load.share > 0.8
 
 

@@ -1,0 +1,188 @@
+"""Runs on drives that were written from the standards alone, and a maker's tool beside them.
+
+The robot is the emulator's; of its drives nothing is used.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+import hil.emulator._world
+from hil.drives import FaultCode
+from hil.emulator._drive import EmulatedDrive
+from hil.errors import ArmError
+from hil.guard import Reason
+from tests.hil.bench import Bench
+from tests.hil.standards_drive import MakersTool, StandardsDrive
+
+PERIOD = 0.004
+
+
+class Plugged(EmulatedDrive):
+    """A drive by the standards on the emulator's robot."""
+
+    quirks: ClassVar[dict] = {}  # by name of the axis
+
+    def __init__(self, axis, settings=None):
+        super().__init__(axis, settings)
+        values = {
+            (0x6076, 0): round(1e3 * axis.rated_torque),
+            (0x608F, 1): axis.counts,
+        }
+        self.drive = StandardsDrive(axis.node, values=values, **self.quirks.get(axis.name, {}))
+        node = axis.node
+        self._heard = frozenset({0, 0x80, 0x200 + node, 0x600 + node, 0x700 + node, 0x77F})
+
+    @property
+    def heard(self):
+        return self._heard
+
+    @property
+    def enabled(self):
+        return self.drive.torque() != 0
+
+    @property
+    def torque_until(self):
+        return math.inf
+
+    @property
+    def next_event(self):
+        dues = [due for due in self.drive._due.values() if due is not None]
+        return min(dues, default=math.inf) if self.drive._booted else -math.inf
+
+    def receive(self, frame, now):
+        self.drive.counts = round(self._motor_angle() / math.tau * self.axis.counts)
+        return [(now, answer) for answer in self.drive.receive(frame, now)]
+
+    def poll(self, now):
+        return [(now, answer) for answer in self.drive.poll(now)]
+
+    def torque(self, now):
+        return self._at_joint(self.drive.torque() * 1e-3 * self.axis.rated_torque)
+
+    def power_cycle(self, now):
+        raise NotImplementedError
+
+    def fail(self, now, code=0):
+        raise NotImplementedError
+
+
+@pytest.fixture
+def plugged(monkeypatch):
+    """Rigs whose drives are those; gives the place of what is odd about some."""
+    monkeypatch.setitem(hil.emulator._world.KINDS, "cia402", Plugged)
+    quirks = {}
+    monkeypatch.setattr(Plugged, "quirks", quirks)
+    return quirks
+
+
+def test_the_task_is_done_on_them(plugged):
+    with Bench() as bench:
+        outcome = bench.run()
+        assert outcome.reason is Reason.END
+        assert np.abs(bench["torque"]).max() > 1.0
+        bench.check()
+
+
+def test_a_rig_with_a_drive_that_ignores_its_watchdog_is_not_armed(plugged):
+    plugged["forearm"] = {"ignores_watchdog": True}
+    with Bench() as bench:
+        with pytest.raises(ArmError, match="forearm"):
+            bench.run()
+        assert len(bench) == 0
+        assert not bench.torque_since(0.0).any()
+        bench.dead()
+
+
+def test_torque_ends_within_the_watchdog_when_the_controller_is_killed(plugged):
+    with Bench() as bench:
+
+        def kill():
+            raise SystemExit
+
+        bench.controller._leave = lambda: None
+        bench.at(50, kill)
+        with pytest.raises(SystemExit):
+            bench.run()
+        killed = bench.clock.now()
+        assert bench.world.torque.any()
+        bench.wait(max(axis.watchdog for axis in bench.rig.axes) + PERIOD)
+        assert not bench.world.torque.any()
+        assert not bench.torque_since(killed + 0.11).any()
+
+
+def test_a_wheel_that_no_longer_follows_stops_the_rig_in_the_next_cycle(plugged):
+    with Bench() as bench:
+        wheel = bench.world.drives[0].drive
+        bench.at(40, setattr, wheel, "follows", False)
+        outcome = bench.run()
+        assert outcome.reason is Reason.DRIVE_FAULT
+        assert bench.stopped - bench.row(40) <= 1
+        assert bench["fault"][bench.stopped][0] == FaultCode.NOT_FOLLOWING
+        bench.check()
+
+
+@pytest.mark.parametrize("axis", [0, 4])
+def test_a_drive_that_pushes_by_itself_stops_the_rig_before_it_is_fast(plugged, axis):
+    with Bench() as bench:
+        settings = bench.rig.axes[axis]
+        whole = settings.torque_limit / settings.gear / settings.rated_torque * 1e3
+        drive = bench.world.drives[axis].drive
+        bench.at(40, setattr, drive, "pushes", round(0.5 * whole))
+        outcome = bench.run()
+        assert outcome.reason is Reason.DRIVE_FAULT
+        assert bench["fault"][bench.stopped][axis] == FaultCode.OTHER_TORQUE
+        assert (bench.stopped - bench.row(40)) * PERIOD <= 0.03
+        assert drive.torque() == 0
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda tool, node: tool.write(node, 0x6060, "b", 9),
+        lambda tool, node: tool.write(node, 0x6072, "H", 0),
+        lambda tool, node: tool.write(node, 0x6071, "h", 1000),
+        lambda tool, node: tool.manage(2, node),
+        lambda tool, node: tool.sync(),
+    ],
+    ids=["mode", "limit", "target", "stop", "sync"],
+)
+def test_a_makers_tool_is_foreign_at_its_first_frame(plugged, act):
+    with Bench() as bench:
+        tool = MakersTool(bench.rig.bus.channel)
+        bench.at(40, act, tool, bench.rig.axes[1].node)
+        outcome = bench.run()
+        tool.close()
+        assert outcome.reason is Reason.FOREIGN
+        assert bench.stopped - bench.row(40) <= 1
+        # power is removed at once: nothing brakes with drives that somebody else commands
+        assert not bench["torque"][bench.stopped :].any()
+
+
+def test_questions_of_a_makers_tool_do_not_stop_the_rig(plugged):
+    with Bench() as bench:
+        tool = MakersTool(bench.rig.bus.channel)
+        for cycle in range(20, 60):
+            bench.at(cycle, tool.read, bench.rig.axes[1].node, 0x6064)
+        assert bench.run().reason is Reason.END
+        tool.close()
+
+
+def test_the_trial_is_part_of_arming_and_asks_for_no_torque(plugged):
+    with Bench() as bench:
+        outcome = bench.run()
+        begun = bench["time"][0]
+        targets = [
+            struct.unpack("<Hh", data)[1]
+            for time, identifier, data in bench.sent
+            if time < begun and 0x200 < identifier < 0x280
+        ]
+        assert len(targets) > 20
+        assert not any(targets)
+        trials = [check for check in outcome.checks if "by trial" in check.what]
+        assert [check.axis for check in trials] == bench.names
