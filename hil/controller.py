@@ -28,7 +28,7 @@ from hil.errors import ArmError
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
 from hil.latch import Action, Latch, Phase, Reason, State
 from hil.quality import LATE, PROMPT, Quality
-from hil.realtime import Granted, realtime
+from hil.realtime import Granted, host_time, realtime
 from hil.record.rows import Layout
 from hil.rig import Policy
 from hil.state.estimator import Estimator
@@ -94,6 +94,8 @@ class Outcome:
         What the operating system gave.
     checks : tuple of AxisCheck
         What the drives said before arming.
+    machine : str
+        Standstills of the machine during the run, in words; "" if there were none to speak of.
     left : tuple of str
         What went wrong when the drives were released at the end: one sentence for each drive that
         is not known to be out of the loop.
@@ -107,6 +109,7 @@ class Outcome:
     granted: Granted
     checks: tuple[AxisCheck, ...] = ()
     left: tuple[str, ...] = ()
+    machine: str = ""
 
     @property
     def done(self) -> bool:
@@ -223,6 +226,7 @@ class Controller:
         self._late = _Failing(Reason.LATE, rig.policies.late)
         self._signal = 0
         self._addressed = False  # whether anything was asked of the drives
+        self._stalls, self._stalled, self._longest_stall = 0, 0.0, 0.0  # of this loop, s
         self._heard = 0  # cycles in a row, when armed, with reports of all axes
         self._losing = 0  # cycles in a row without a report of some axis, whichever
         self._stops = 0  # stops that the operator had asked for when holding began
@@ -249,7 +253,7 @@ class Controller:
         ArmError, DriveError, UnitError
             If the rig may not be armed; no torque has left.
         """
-        rig, failure = self.rig, None
+        rig, failure, host = self.rig, None, host_time()
         with (
             realtime(rig.loop.priority, rig.loop.lock_memory) as granted,
             self._signals(),
@@ -276,7 +280,26 @@ class Controller:
             granted,
             self.checks,
             tuple(self.left),
+            self._standstills(host),
         )
+
+    def _standstills(self, before: tuple[float, float]) -> str:
+        """Say how often the machine kept this loop, or the rig that it emulates, waiting."""
+        taken, passed = (b - a for a, b in zip(before, host_time(), strict=True))
+        parts = []
+        if isinstance(self.clock, EmulationClock):
+            stalls = self.clock.stalls
+            count, longest, total = stalls.count, stalls.longest, stalls.total
+        else:
+            count, longest, total = self._stalls, self._longest_stall, self._stalled
+        if count:
+            parts.append(
+                f"the machine stood still {count} times, {1e3 * longest:.0f} ms at most and "
+                f"{total:.2f} s together"
+            )
+        if passed > 0.0 and taken / passed >= 0.01:
+            parts.append(f"its host took {100.0 * taken / passed:.0f} % of the processor time")
+        return "; ".join(parts)
 
     def _prepare(self) -> None:
         """Everything that is asked before any drive is put under power."""
@@ -428,6 +451,10 @@ class Controller:
         quality.invalid = sum(self.feedback.invalid.tolist())
         late = lateness > LATE * self.rig.loop.period
         quality.late += late
+        if late or self._missed:
+            self._stalls += 1
+            self._stalled += behind
+            self._longest_stall = max(self._longest_stall, behind)
         reason = self._reason_outside(now)
         estimated = self._estimate(now)  # in any case: a stop brakes by it
         reason = reason or estimated

@@ -1,6 +1,7 @@
 """What the operating system is asked for: priority, memory that stays, no garbage collection.
 
 None of it is taken for granted: what was refused is said, and lateness is measured in any case.
+`measure_machine` measures beforehand what a machine gives to a process that runs in real time.
 """
 
 from __future__ import annotations
@@ -9,9 +10,20 @@ import ctypes
 import gc
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
+
+NAP = 1e-3
+"""Sleep of which the lateness is measured, s."""
+
+NOTED = 0.05
+"""Share of time that is lost, or taken by the host, from which on it is said."""
+
+TOO_MUCH = 0.5
+"""Share of time that is lost, or taken by the host, beyond which no rig is emulated."""
 
 _CURRENT_AND_FUTURE = 3  # MCL_CURRENT | MCL_FUTURE
 
@@ -98,3 +110,102 @@ def _lock_memory(notes: list[str]) -> bool:
         notes.append(f"memory not locked ({reason}); allow `memlock` in limits.conf")
         return False
     return True
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a machine gives to a process that runs in real time.
+
+    Parameters
+    ----------
+    cores : int
+        Processors that the process may use.
+    steal : float
+        Share of the processor time that the host of a virtual machine took.
+    late : float
+        Lateness of a wake-up that 99 % stay below, s.
+    longest : float
+        Largest lateness, s.
+    lost : float
+        Share of the time by which wake-ups were late.
+    """
+
+    cores: int
+    steal: float
+    late: float
+    longest: float
+    lost: float
+
+    @property
+    def keeps_up(self) -> bool:
+        """Whether a rig can be emulated in real time, even if slowed down."""
+        return max(self.steal, self.lost) <= TOO_MUCH
+
+    @property
+    def is_steady(self) -> bool:
+        """Whether there is nothing to be said about it."""
+        return self.cores > 1 and max(self.steal, self.lost) < NOTED
+
+    @property
+    def sentence(self) -> str:
+        """The numbers."""
+        return (
+            f"{self.cores} processor{'s' * (self.cores != 1)}, {100.0 * self.steal:.0f} % of their "
+            f"time taken by the host; wake-ups late by {1e3 * self.late:.1f} ms (99 %) and "
+            f"{1e3 * self.longest:.1f} ms at most, together {100.0 * self.lost:.0f} % of the time"
+        )
+
+
+def measure_machine(priority: int = 0, seconds: float = 2.0) -> Machine:
+    """Measure wake-ups and steal for a while.
+
+    Parameters
+    ----------
+    priority : int
+        SCHED_FIFO priority that is asked for, as by the loop; 0: none.
+    seconds : float
+        How long, s.
+
+    Returns
+    -------
+    Machine
+        What was measured.
+    """
+    lateness = []
+    with realtime(priority, False):
+        before, begin = host_time(), time.monotonic()
+        now = begin
+        while now < begin + seconds:
+            time.sleep(NAP)
+            after = time.monotonic()
+            lateness.append(max(after - now - NAP, 0.0))
+            now = after
+        taken, passed = (b - a for a, b in zip(before, host_time(), strict=True))
+    lateness.sort()
+    return Machine(
+        cores=len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1,
+        steal=taken / passed if passed > 0.0 else 0.0,
+        late=lateness[int(0.99 * (len(lateness) - 1))],
+        longest=lateness[-1],
+        lost=sum(x for x in lateness if x > NAP) / (now - begin),
+    )
+
+
+def host_time(stat: Path = Path("/proc/stat")) -> tuple[float, float]:
+    """Processor time that the host of a virtual machine took, and all of it; zeros if unknown.
+
+    Parameters
+    ----------
+    stat : Path
+        Counters of the kernel.
+
+    Returns
+    -------
+    tuple of float
+        Both in the kernel's ticks, summed over processors.
+    """
+    try:
+        numbers = [float(word) for word in stat.read_text().split("\n", 1)[0].split()[1:9]]
+        return numbers[7], sum(numbers)
+    except (OSError, ValueError, IndexError):
+        return 0.0, 0.0

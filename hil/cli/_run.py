@@ -21,10 +21,15 @@ from hil.cli._check import checks_table, limits_table
 from hil.controller import Mode
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError
+from hil.latch import Reason
+from hil.realtime import measure_machine
 from hil.record import Record
 from hil.rig import Rig, load_rig
 from hil.session import Result, Wishes, run_session
 from hil.views.figures import write_report
+
+_OF_THE_MACHINE = (Reason.LOST, Reason.LATE, Reason.STALE, Reason.STUCK)
+"""Reasons that a machine which stands still can cause."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,6 +75,7 @@ class RunResult:
             "quality": outcome.quality.to_dict(),
             "priority": outcome.granted.priority,
             "notes": list(outcome.granted.notes),
+            "machine": outcome.machine,
             "record": str(self.result.folder),
             "recorded": self.result.recorded,
             "complete": self.result.complete,
@@ -106,6 +112,12 @@ class RunResult:
             f"[bold {color}]{outcome.reason.name}[/]: {outcome.reason.sentence} "
             f"(after {outcome.elapsed:.1f} s)"
         )
+        if outcome.machine:
+            console.print(f"[yellow]machine:[/] {escape(outcome.machine)}")
+            if not self.passed and outcome.reason in _OF_THE_MACHINE:
+                console.print(
+                    "That may be the cause. An emulated rig runs in simulated time with `--mock`."
+                )
 
     def _errors(self) -> dict[str, dict[str, float | None]]:
         found, start = {}, 0
@@ -193,6 +205,7 @@ def run_rig(
     with contextlib.ExitStack() as stack:
         clock = None
         if emulate:
+            _look_at_machine(rig, console)
             clock = stack.enter_context(EmulatorProcesses(rig, wrongs)).clock
         say = stack.enter_context(_progress(console))
         live = console.is_terminal and not as_json and kind is not Mode.MOCK
@@ -211,6 +224,23 @@ def run_rig(
         result = run_session(rig, wishes, progress=say, clock=clock)
     files = (write_report(Record.load(result.folder), result.folder),)
     return RunResult(rig, result, files)
+
+
+def _look_at_machine(rig: Rig, console: Console) -> None:
+    """Refuse to emulate on a machine that does not keep up, or say how well it does."""
+    machine = measure_machine(rig.loop.priority)
+    if not machine.keeps_up:
+        raise ArmError(
+            f"rig `{rig.name}`, --emulate",
+            expected="a machine that gives at least half of the time to a process that asks for it",
+            came=machine.sentence,
+            cure="Use `--mock`, which runs the same in simulated time; or end other programs.",
+        )
+    if not machine.is_steady:
+        console.print(
+            f"[yellow]note:[/] this machine: {machine.sentence}. The emulation stops its clock "
+            "meanwhile and takes longer; `--mock` runs the same in simulated time."
+        )
 
 
 def _option(name: str, expected: str, came: str) -> ArmError:

@@ -43,6 +43,9 @@ SLACK = 4.0
 LONGEST_WAIT = 8.0
 """Periods after which a report is not taken for one that waited: the clock may have jumped."""
 
+MOST_EXCUSED = 50.0
+"""Reports after a gap, at most, by which an encoder is not judged to be stuck."""
+
 PATIENCE = 3
 """Implausible reports in a row after which an axis counts as lost."""
 
@@ -192,7 +195,10 @@ class Observer:
             self.repeated += 1
             return False
         stamp = t
-        if 1.5 * self._period < t - self._stamp < LONGEST_WAIT * self._period:
+        missed = (t - self._stamp) / self._period
+        if missed > 1.5:
+            self._watch.excuse(round(min(missed, MOST_EXCUSED)))
+        if 1.5 < missed < LONGEST_WAIT:
             t = self._sampled(y, t)
             dt = t - self.t
         rate, gained = self._rate, speed - self._reported

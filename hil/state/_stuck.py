@@ -63,6 +63,7 @@ class Watch:
         "_effort",
         "_effort_time",
         "_enough",
+        "_excused",
         "_fast",
         "_hears",
         "_load",
@@ -92,6 +93,17 @@ class Watch:
         self._effort_time = 0.0
         self._asked = 0.0  # torque that was asked for then
         self._hears = False  # whether the reported torque ever changed
+        self._excused = 0  # reports that may repeat a position, as their drive was held up
+
+    def excuse(self, reports: int) -> None:
+        """Do not judge by the next reports: a drive that was held up may answer so many at once.
+
+        Parameters
+        ----------
+        reports : int
+            How many.
+        """
+        self._excused = max(self._excused, reports)
 
     def look(
         self,
@@ -123,6 +135,7 @@ class Watch:
         """
         self._follow(w, known, dt)
         if y != self._position:
+            self._excused = max(self._excused - 1, 0)
             self._position, self._fast = y, abs(w)
             self._way = self._still = self._slow = 0.0
             self._repeats = 0
@@ -130,6 +143,9 @@ class Watch:
             if known is not None and self._average * self._speed > 0.0:
                 self._slow = min(abs(self._average), abs(self._speed))
             self._hear(effort, asked, t)
+            return False
+        if self._excused:
+            self._excused -= 1
             return False
         self._still += dt
         self._repeats += 1

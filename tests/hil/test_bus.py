@@ -14,7 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil import bus as bus_module
-from hil.bus import PASSED_OVER, REFUSED_IN_ROW, Bus, open_bus
+from hil.bus import (
+    PASSED_OVER,
+    REFUSED_IN_ROW,
+    Bus,
+    bus_options,
+    may_have_drives,
+    open_bus,
+)
 from hil.clock import MonotonicClock, SteppedClock
 from hil.errors import BusError
 from hil.rig import BusSettings
@@ -299,3 +306,12 @@ def test_the_bit_rate_is_told_to_interfaces_that_have_one(monkeypatch):
     open_bus(BusSettings("virtual", "x", options={"rx_queue_size": 3})).close()
     assert "bitrate" not in told
     assert told["rx_queue_size"] == 3
+
+
+@pytest.mark.parametrize(("options", "leaves"), [({}, False), ({"hop_limit": 1}, True)])
+def test_multicast_that_leaves_the_machine_may_have_drives(options, leaves):
+    settings = BusSettings("udp_multicast", "239.255.99.9", options={"port": 43113, **options})
+    assert may_have_drives(settings) == leaves
+    assert bus_options(settings)["hop_limit"] == int(leaves)
+    with open_bus(settings) as bus:
+        assert bus.bus._multicast.hop_limit == int(leaves)

@@ -347,6 +347,20 @@ def test_an_encoder_that_freezes_at_speed_is_noticed(speed):
     assert freeze(speed) < 15
 
 
+@pytest.mark.parametrize(("repeated", "stuck"), [(12, False), (25, True)])
+def test_a_drive_that_was_held_up_may_answer_all_at_once(repeated, stuck):
+    """After ten periods without a report, ten that say the same may follow; no more."""
+    line = Line()
+    line.joints = Differentiator([line.axis], 25.0, period=PERIOD)
+    for k in range(300):
+        line.report(rounded(3.0 * k * PERIOD), k * PERIOD)
+    seen = False
+    for k in range(repeated):
+        line.report(rounded(3.0 * 309 * PERIOD), (310 + k) * PERIOD)
+        seen = seen or line.stuck
+    assert seen == stuck
+
+
 def test_an_encoder_that_moves_again_is_no_longer_stuck():
     line = Line()
     for k in range(400):
