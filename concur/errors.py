@@ -6,7 +6,9 @@ attributes, so that a program can act on them.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 LONGEST = 2000
 """Characters of a message: what a file or a caller gave is cut in the middle beyond them."""
@@ -52,6 +54,28 @@ def shown(value: object, length: int = 60) -> str:
     except Exception:  # whole numbers of thousands of digits, and objects that cannot be shown
         text = f"a value of type {type(value).__name__} that cannot be shown"
     return printable(text if len(text) <= length else f"{text[:length]}...")
+
+
+def entries(value: object, kind: type[T]) -> tuple[T, ...] | None:
+    """Entries of a list whose entries all are of a kind.
+
+    Parameters
+    ----------
+    value : object
+        What came.
+    kind : type
+        What each entry should be.
+
+    Returns
+    -------
+    tuple or None
+        The entries; None if it is no list of such.
+    """
+    try:
+        found: tuple[Any, ...] = tuple(value)  # type: ignore[arg-type]
+    except TypeError:  # also arrays without axes, which have an iterator and do not iterate
+        return None
+    return found if all(isinstance(entry, kind) for entry in found) else None
 
 
 class ConcurError(Exception):

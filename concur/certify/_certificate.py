@@ -443,7 +443,7 @@ def certify(
     """
     dynamics = _dynamics(law)
     angle, distance = _domain(dynamics, angle, distance)
-    if method not in ("tight", "thesis"):
+    if not isinstance(method, str) or method not in ("tight", "thesis"):
         raise OutputError(
             "certificate, `method`",
             expected='"tight" or "thesis"',

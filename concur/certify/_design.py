@@ -163,7 +163,7 @@ def design_gains(
     >>> servo = cc.Servo(cc.reduce(cc.robots.rover_arm()), [base, hand], *gains)
     """
     checked = read_outputs(outputs)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise unknown_name("gains, `method`", "method", method, METHODS)
     own = {
         "model": model,

@@ -85,7 +85,7 @@ def torque_disturbance(
             came=f"{most.min():.6g}",
             cure="Give the largest size of each error.",
         )
-    if method not in ("vertices", "rows"):
+    if not isinstance(method, str) or method not in ("vertices", "rows"):
         raise OutputError(
             f"{where}, `method`",
             expected='"vertices" or "rows"',

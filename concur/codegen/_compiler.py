@@ -16,6 +16,7 @@ import os
 import platform
 import shlex
 import shutil
+import stat
 import subprocess
 import sys
 import tempfile
@@ -29,6 +30,7 @@ from pathlib import Path
 import casadi as ca
 
 from concur.codegen._sources import LONG, WHOLE, Sources
+from concur.errors import shown
 
 CANDIDATES = ("gcc", "clang", "cc")
 """Commands that are tried when the environment names none."""
@@ -220,17 +222,40 @@ def cache_directory() -> Path:
 
         wanted = user_cache_path("concur", appauthor=False) / "compiled"
     try:
-        wanted.mkdir(parents=True, exist_ok=True)
+        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and wanted.stat().st_uid == os.getuid():
+            # Some accounts let their group write by default.
+            wanted.chmod(wanted.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
         with tempfile.TemporaryFile(dir=wanted):
-            return wanted
-    except OSError as error:
-        say_once(
-            f"Compiled code cannot be kept in {wanted} ({error.strerror}): it is compiled anew in "
-            "each process. Let CONCUR_CACHE name a directory that can be written."
-        )
+            why = _not_private(wanted)
+            if why is None:
+                return wanted
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or str(error)
+    say_once(
+        f"Compiled code cannot be kept in {shown(str(wanted), 200)} ({why}): it is compiled anew "
+        "in each process. Let CONCUR_CACHE name a directory of your own, that others cannot write."
+    )
     if not _TEMPORARY:
         _TEMPORARY.append(tempfile.TemporaryDirectory(prefix="concur-"))
     return Path(_TEMPORARY[0].name)
+
+
+def _not_private(path: Path) -> str | None:
+    """Say why others could have written a file, or in a directory; None if only its owner can.
+
+    What is in the cache runs as machine code, and a hash beside it only proves that it is whole.
+    """
+    if not hasattr(os, "getuid"):  # on Windows the directory of the account is its own
+        return None
+    facts = path.lstat()
+    if stat.S_ISLNK(facts.st_mode):
+        return _not_private(path.resolve()) if path.is_dir() else f"{path.name} is a link"
+    if facts.st_uid != os.getuid():
+        return f"{path.name} belongs to another account"
+    if facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return f"{path.name} can be written by others"
+    return None
 
 
 def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
@@ -260,6 +285,7 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
             compiler.build(code, built)
             seal = Path(scratch) / "seal"
             seal.write_text(_digest(built), encoding="ascii")
+            built.chmod(0o700)
             os.replace(built, kept)
             os.replace(seal, _seal(kept))
     except (_CompilationError, OSError) as error:
@@ -372,7 +398,7 @@ def _digest(path: Path) -> str:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a library is there as it was written: a cut one would end the process.
+    """Whether a library is there as its owner wrote it: a cut one would end the process.
 
     Parameters
     ----------
@@ -385,8 +411,10 @@ def is_whole(path: Path) -> bool:
         Whether it is; then it counts as used now.
     """
     try:
+        if _not_private(path) or _not_private(path.parent) or not path.is_file():
+            return False
         whole = _seal(path).read_text(encoding="ascii") == _digest(path)
-    except (OSError, UnicodeDecodeError):
+    except (OSError, ValueError):
         return False
     with contextlib.suppress(OSError):
         os.utime(path)

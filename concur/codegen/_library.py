@@ -144,8 +144,10 @@ def recalled(key: str | None) -> Compiled | None:
         return None
     with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RuntimeError):
         note = json.loads(_note(key, compiler).read_text(encoding="utf-8"))
-        path = cache_directory() / note["library"]
-        if is_whole(path):
+        name = str(note["library"])
+        path = cache_directory() / name
+        # A name, not a path: nothing outside of the cache is loaded.
+        if path.name == name and is_whole(path):
             loaded = tuple(ca.external(name, str(path)) for name in note["names"])
             lengths = tuple(int(length) for length in note["instructions"])
             if not 0 < len(loaded) == len(lengths):

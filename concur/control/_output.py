@@ -19,7 +19,7 @@ from concur.control._output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import OutputError, ShapeError
+from concur.errors import OutputError, ShapeError, shown
 from concur.kinematics import Placed, Twist, constant, cross
 from concur.mechanism import Pose as Frame
 from concur.mechanism import unknown_name
@@ -85,10 +85,17 @@ class Output:
 
     def __post_init__(self) -> None:
         where = f"output `{self.name}`"
-        if self.group not in GROUPS:
+        if not isinstance(self.group, str) or self.group not in GROUPS:
             raise unknown_name(f"{where}, `group`", "group", self.group, GROUPS)
         point = _numbers(self.point, 3, f"{where}, `point`")
         object.__setattr__(self, "point", tuple(float(x) for x in point))
+        if not (self.axes is None or isinstance(self.axes, str)):
+            raise OutputError(
+                f"{where}, `axes`",
+                expected='inertial axes like "xz"',
+                came=shown(self.axes),
+                cure="Leave it out for the first ones.",
+            )
         default = _VECTORS.get(self.group)
         axes = default if self.axes is None else self.axes
         if axes != default and (

@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.codegen import Array
 from concur.control._output import Output
-from concur.errors import OutputError
+from concur.errors import OutputError, entries, shown
 from concur.kinematics import Placed, body_poses, jacobian
 from concur.multibody import Mechanism
 
@@ -50,14 +50,14 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
             cure="Of a reduced model pass `model.robot`.",
         )
     where = f"{task} of `{robot.name}`, `outputs`"
-    if not isinstance(outputs, Iterable) or not all(isinstance(o, Output) for o in outputs):
+    checked = entries(outputs, Output)
+    if checked is None:
         raise OutputError(
             where,
             expected="a list of Output",
-            came=f"{type(outputs).__name__} {outputs!r:.60}",
+            came=f"{type(outputs).__name__} {shown(outputs)}",
             cure="Write [Output(...), Output(...)].",
         )
-    checked = tuple(outputs)
     if not checked:
         raise OutputError(
             where,

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from concur.errors import ConcurError, DescriptionError
+from concur.errors import ConcurError, DescriptionError, shown
 from concur.mechanism._inertia import Inertia
 from concur.mechanism._pose import Pose
 from concur.mechanism.joints import Joint
@@ -86,11 +86,11 @@ def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], 
     expected = f"{joint.nq} pairs (lower, upper) with lower < upper, one per coordinate"
     if joint.quaternion_at is not None:
         expected = f"no limits: a {type(joint).__name__} joint has a quaternion"
-    if joint.nq == 1 and len(value) == 2 and not any(hasattr(x, "__len__") for x in value):
-        value = (value,)
     try:
+        if joint.nq == 1 and len(value) == 2 and not any(hasattr(x, "__len__") for x in value):
+            value = (value,)
         pairs = tuple(free if pair is None else (float(pair[0]), float(pair[1])) for pair in value)
-    except (TypeError, ValueError, IndexError):
+    except (TypeError, ValueError, IndexError, KeyError, OverflowError):
         raise _wrong_kind(f"{where}, `limits`", expected, value) from None
     fits = len(pairs) == joint.nq and all(low < high for low, high in pairs)
     if not fits or (joint.quaternion_at is not None and any(pair != free for pair in pairs)):
@@ -132,6 +132,6 @@ def _wrong_kind(where: str, expected: str, value: object) -> ConcurError:
     return DescriptionError(
         where,
         expected=expected,
-        came=f"{type(value).__name__} {value!r:.60}",
+        came=f"{type(value).__name__} {shown(value)}",
         cure="See the documentation of the constructor.",
     )

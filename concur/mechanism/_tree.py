@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import casadi as ca
 import numpy as np
@@ -20,7 +20,14 @@ from concur.codegen import (
     nonfinite_error,
     shape_error,
 )
-from concur.errors import ConcurError, DescriptionError, ShapeError, UnknownNameError
+from concur.errors import (
+    ConcurError,
+    DescriptionError,
+    ShapeError,
+    UnknownNameError,
+    entries,
+    shown,
+)
 from concur.mechanism._body import Body
 from concur.mechanism._pose import vector
 from concur.mechanism._wheel import Wheel
@@ -65,16 +72,19 @@ class Tree(EvaluatedMethods):
 
     def __post_init__(self) -> None:
         where = f"robot `{self.name}`"
+        parts: dict[str, tuple[Any, ...]] = {}
         for attribute, kind in (("bodies", Body), ("wheels", Wheel)):
             values = getattr(self, attribute)
-            if not isinstance(values, Iterable) or not all(isinstance(v, kind) for v in values):
+            found = entries(values, kind)
+            if found is None:
                 raise DescriptionError(
                     f"{where}, `{attribute}`",
                     expected=f"a list of {kind.__name__}",
-                    came=f"{type(values).__name__} {values!r:.60}",
+                    came=f"{type(values).__name__} {shown(values)}",
                     cure=f"Write [{kind.__name__}(...), ...].",
                 )
-        bodies = _ordered(where, tuple(self.bodies))
+            parts[attribute] = found
+        bodies = _ordered(where, parts["bodies"])
         index = {body.name: i for i, body in enumerate(bodies)}
         starts, iq, iv = [], 0, 0
         for body in bodies:
@@ -84,7 +94,7 @@ class Tree(EvaluatedMethods):
         gravity = vector(self.gravity, 3, f"{where}, `gravity`")
         for attribute, value in (
             ("bodies", bodies),
-            ("wheels", tuple(self.wheels)),
+            ("wheels", parts["wheels"]),
             ("gravity", gravity),
             ("_index", index),
             ("_starts", tuple(starts)),
@@ -98,7 +108,14 @@ class Tree(EvaluatedMethods):
         base = self.bodies[0].name
         if self.actuated is None:
             return tuple(b.name for b in self.bodies[1:] if b.joint.nv)
-        names = tuple(self.actuated)
+        names = None if isinstance(self.actuated, str) else entries(self.actuated, str)
+        if names is None:
+            raise DescriptionError(
+                f"{where}, `actuated`",
+                expected="a list of body names",
+                came=f"{type(self.actuated).__name__} {shown(self.actuated)}",
+                cure='Write ["left", "right"].',
+            )
         for name in names:
             body = self.bodies[self.index(name)]
             if name == base and len(self.wheels) + isinstance(body.joint, Free):
@@ -500,11 +517,11 @@ def unknown_name(
     UnknownNameError
         The error, to be raised.
     """
-    near = difflib.get_close_matches(str(name), list(known), n=1)
+    near = difflib.get_close_matches(shown(name, 255), list(known), n=1)
     return UnknownNameError(
         where,
         expected=f"{'an' if what[:1] in 'aeiou' else 'a'} {what} among {', '.join(known)}",
-        came=repr(name),
+        came=f"'{name}'" if isinstance(name, str) else shown(name),
         cure=f"Did you mean {near[0]!r}?" if near else "Check the spelling.",
     )
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from concur.errors import ConcurError, WheelError
+from concur.errors import ConcurError, WheelError, shown
 from concur.mechanism._pose import scalar, unit_vector, vector
 
 KINDS = ("disk", "omni", "mecanum", "slider", "ball", "rubber_ball")
@@ -57,11 +57,11 @@ class Wheel:
 
     def __post_init__(self) -> None:
         where = f"wheel `{self.body}`"
-        if self.kind not in KINDS:
-            raise _refuse(f"{where}, `kind`", f"one of {', '.join(KINDS)}", repr(self.kind))
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
+            raise _refuse(f"{where}, `kind`", f"one of {', '.join(KINDS)}", shown(self.kind))
         for attribute in ("radius", "roller_angle", "ground"):
             value = getattr(self, attribute)
-            if value is not None:
+            if value is not None or attribute == "radius":
                 number = scalar(value, f"{where}, `{attribute}`")
                 object.__setattr__(self, attribute, number)
         if self.radius < 0.0 or (self.radius == 0.0 and self.kind != "slider"):

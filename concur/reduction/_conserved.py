@@ -180,9 +180,9 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
         for body in robot.bodies
         if body.joint.nv and set(_rows(model, body.name)) <= set(model.shape)
     ]
-    if joint not in names:
+    if not isinstance(joint, str) or joint not in names:
         error = unknown_name(f"model of `{model.name}`, `joint`", "shape joint", joint, names)
-        if joint in {body.name for body in robot.bodies}:
+        if isinstance(joint, str) and joint in {body.name for body in robot.bodies}:
             raise UnknownNameError(
                 error.where,
                 expected=error.expected,

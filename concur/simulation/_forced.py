@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import DOP853
 
-from concur.codegen import Array, Evaluator, as_floats
+from concur.codegen import Array, Evaluator
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.reduction import UNDETERMINED, ReducedModel
@@ -23,7 +23,7 @@ from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
 from concur.simulation._progress import track
 from concur.simulation._runge_kutta import runge_kutta
-from concur.simulation._start import FASTEST, grid, shape_start
+from concur.simulation._start import FASTEST, check_tolerance, grid, shape_start
 from concur.simulation._torque import Drive, Torque
 
 MOTION_METHODS = ("dop853", "rkmk4")
@@ -108,9 +108,9 @@ def forced_motion(
         )
     where = f"motion of `{model.name}`"
     steps, _ = grid(where, duration, dt, None)
-    _check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
-    _check_tolerance(where, "atol", atol, 0.0)
-    if method not in MOTION_METHODS:
+    check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
+    check_tolerance(where, "atol", atol, 0.0)
+    if not isinstance(method, str) or method not in MOTION_METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, MOTION_METHODS)
     q = model.robot.check_configuration(q0, "`q0`")
     s = shape_start(where, model, s0)
@@ -302,17 +302,6 @@ class _MuntheKaas:
         if not np.abs(s_next).max(initial=0.0) < FASTEST:
             raise _DivergedError
         return self._robot.integrate(q, moved), s_next, float(work_next[0])
-
-
-def _check_tolerance(where: str, name: str, value: float, least: float) -> None:
-    number = as_floats(value, f"{where}, `{name}`")
-    if number.shape != () or not (np.isfinite(number) and number > 0.0 and number >= least):
-        raise SimulationError(
-            f"{where}, `{name}`",
-            expected=f"a tolerance above {least:.2g}" if least else "a tolerance above zero",
-            came=str(value),
-            cure="Leave it out, or give about 1e-10.",
-        )
 
 
 def _undetermined(where: str, model: ReducedModel, t: float) -> ConcurError:

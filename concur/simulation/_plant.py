@@ -10,15 +10,19 @@ from typing import ClassVar
 
 import casadi as ca
 
-from concur.codegen import Array, EvaluatedMethods, evaluated, write_fmu
+from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, write_fmu
 from concur.dynamics import solve_positive_definite
-from concur.errors import SimulationError, UnknownNameError
+from concur.errors import SimulationError, UnknownNameError, shown
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
 
 STABILISATION = 10.0
 """Default rate at which a residual of the constraints decays, 1/s."""
+
+
+FASTEST_PULL = 1e6
+"""Largest rate, 1/s, at which violated constraints are drawn back."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,12 @@ class Plant(EvaluatedMethods):
                 came=f"{type(self.robot).__name__} {self.robot!r:.40}",
                 cure="Give the robot itself, for example cc.Plant(cc.load(path)).",
             )
-        if not self.stabilisation >= 0.0:
+        rate = as_floats(self.stabilisation, f"plant of `{self.robot.name}`, `stabilisation`")
+        if rate.shape != () or not 0.0 <= rate <= FASTEST_PULL:
             raise SimulationError(
                 f"plant of `{self.robot.name}`, `stabilisation`",
-                expected="a rate of zero or more, 1/s",
-                came=str(self.stabilisation),
+                expected=f"a rate of zero or more, at most {FASTEST_PULL:g} 1/s",
+                came=shown(self.stabilisation),
                 cure="Take about 10 / s; far below the inverse of the time step.",
             )
 

@@ -16,6 +16,7 @@ from concur.codegen import Evaluator, as_floats, nonfinite_error, shape_error
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
 from concur.simulation._machine_code import is_compiled, machine_code
+from concur.simulation._start import check_tolerance
 
 
 def reconstruct(
@@ -80,6 +81,8 @@ def reconstruct(
         )
     where = f"reconstruction of `{model.name}`"
     robot = model.robot
+    check_tolerance(where, "rtol", rtol, 100 * np.finfo(float).eps)
+    check_tolerance(where, "atol", atol, 0.0)
     q = robot.check_configuration(q0, "`q0`")
     instants = _increasing(times, where)
     shape_speeds = _speeds(model, instants, speeds, where)

@@ -102,7 +102,7 @@ def simulate(
     where = f"simulation of `{moving.name}`"
     demand = fitting(reference, servo.outputs, where)
     steps, per_hold = grid(where, duration, dt, hold)
-    if method not in METHODS:
+    if not isinstance(method, str) or method not in METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, METHODS)
     q = moving.robot.check_configuration(q0, "`q0`")
     s = shape_start(where, servo.model, s0)

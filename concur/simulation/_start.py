@@ -127,3 +127,28 @@ def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
             cure="Give SI units.",
         )
     return s
+
+
+def check_tolerance(where: str, name: str, value: float, least: float) -> None:
+    """Check a tolerance of an adaptive integrator.
+
+    Parameters
+    ----------
+    where, name : str
+        Place and argument named in errors.
+    value, least : float
+        The tolerance, and the least that double precision allows.
+
+    Raises
+    ------
+    SimulationError
+        If it is no finite number above zero and not below the least.
+    """
+    number = as_floats(value, f"{where}, `{name}`")
+    if number.shape != () or not (np.isfinite(number) and number > 0.0 and number >= least):
+        raise SimulationError(
+            f"{where}, `{name}`",
+            expected=f"a tolerance above {least:.2g}" if least else "a tolerance above zero",
+            came=shown(value),
+            cure="Leave it out, or give about 1e-10.",
+        )

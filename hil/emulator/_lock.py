@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import stat
 import tempfile
 from contextlib import suppress
 from importlib import import_module
@@ -47,8 +48,13 @@ class BusLock:
         if fcntl is None:
             return
         try:
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            # Anybody can put a link there, whose target would be cut to nothing.
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            self._file = os.open(self._path, flags, 0o666)
+            if not stat.S_ISREG(os.fstat(self._file).st_mode):
+                raise OSError
         except OSError:
+            self.release()
             return  # of another person: then the buses meet, and the loop will say so
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)

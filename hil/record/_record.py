@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.codegen._folder import folder_named
 from concur.simulation._hdf5 import write
 from hil.errors import RecordError
 from hil.record.chunks import LAYOUT, ROWS, Chunk, Damage, scan
@@ -76,7 +77,7 @@ class Record:
         RecordError
             If the folder is none of a record, or its files do not belong together.
         """
-        path = Path(folder)
+        path = folder_named(folder, "record")
         manifest = read_manifest(path)
         layout = _manifest_layout(path, manifest)
         file = path / str(manifest.get("rows_file", ROWS_FILE))
@@ -171,9 +172,10 @@ class Record:
         """
         span = self.layout.spans[name]
         told = self.manifest.get("columns", {}).get(name)
-        if told is None:
+        try:
+            return [(str(column), str(unit)) for column, unit in told]
+        except (TypeError, ValueError):  # not told, or not as pairs
             return [(f"{name}[{i}]", "1") for i in range(span.stop - span.start)]
-        return [(str(column), str(unit)) for column, unit in told]
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the record to an HDF5 file.

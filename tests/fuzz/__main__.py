@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import resource
 import sys
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
+from concur.simulation import _start
+from tests.fuzz._calls import fuzz_calls
 from tests.fuzz._files import fuzz_files
 
-FUZZERS = {"files": fuzz_files}
+MEMORY = 5 * 2**30
+FUZZERS = {"files": fuzz_files, "calls": fuzz_calls}
 
 
 def main() -> None:
@@ -20,6 +24,9 @@ def main() -> None:
     seed = int(sys.argv[3]) if len(sys.argv) > 3 else 0
     only = sys.argv[4] if len(sys.argv) > 4 else ""
     began, seen = time.perf_counter(), Counter[str]()
+    # A call that takes all memory must not take the machine with it.
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    _start.MOST_STEPS = 500  # a run of a million steps is sound, and long
     with tempfile.TemporaryDirectory() as folder:
         os.environ.setdefault("CONCUR_CC", "none")
         for fault in FUZZERS[what](Path(folder), count, seed, only):

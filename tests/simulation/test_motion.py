@@ -499,7 +499,7 @@ def two(t: float, q: np.ndarray) -> list[float]:
         ({"q0": [0.0, 0.0]}, ShapeError, "`q0`", "(2,)"),
         ({"q0": [0, 0, np.nan, 0, 0]}, NonFiniteError, "`q0`", "nan"),
         ({"s0": [0.0]}, ShapeError, "`s0` (upper_arm, forearm)", "(1,)"),
-        ({"s0": [0.0, np.nan]}, NonFiniteError, "`s`", "nan"),
+        ({"s0": [0.0, np.nan]}, NonFiniteError, "`s0`", "nan"),
     ],
 )
 def test_input_that_cannot_be_used(

@@ -12,7 +12,7 @@ from concur.control.references._composed import Composed
 from concur.control.references._inputs import SHORTEST, number, numbers, positive
 from concur.control.references._poses import Read, check_group, flat_pose
 from concur.control.references._reference import Floats, Path, Reference, Samples
-from concur.errors import ConcurError, ShapeError
+from concur.errors import ConcurError, ShapeError, shown
 from concur.groups import quaternion
 
 
@@ -82,6 +82,13 @@ def circle(
             came=f"{middle.size} numbers",
             cure="A circle lies in the plane (R2) or in space (R3).",
         )
+    if not isinstance(turning, (bool, np.bool_)):
+        raise ConcurError(
+            "reference circle, turning",
+            expected="True or False",
+            came=shown(turning),
+            cure="Say whether the orientation turns with the circle.",
+        )
     size = positive(radius, "circle, radius", "m")
     turn = number(period, "circle, period")
     if abs(turn) < SHORTEST:
@@ -125,7 +132,7 @@ def circle(
                 cure="Give a unit quaternion x, y, z, w, or leave these out.",
             )
         return place
-    named = check_group(group or "R3xSO3", "circle", ("R3xSO3", "SE3"))
+    named = check_group("R3xSO3" if group is None else group, "circle", ("R3xSO3", "SE3"))
     if middle.size == 2:
         raise ShapeError(
             "reference circle, center",

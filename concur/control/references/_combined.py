@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.codegen import as_floats
 from concur.control.references._reference import Floats, Part, Reference, Samples, check_reference
-from concur.errors import ConcurError, ShapeError
+from concur.errors import ConcurError, ShapeError, shown
 
 
 def stack(*references: Reference) -> Reference:
@@ -90,10 +91,11 @@ def relative(
                 cure="Add positions only; give the orientation in inertial axes.",
             )
     low, high = sorted((reference, to), key=lambda r: r.size)
-    columns = np.arange(low.size) if components is None else np.asarray(components)
+    given = np.arange(low.size) if components is None else components
+    columns = np.array(as_floats(given, "reference relative, components"))
     if (
         columns.shape != (low.size,)
-        or columns.dtype.kind != "i"
+        or not (columns % 1.0 == 0.0).all()
         or len(set(columns.tolist())) != low.size
         or columns.min() < 0
         or columns.max() >= high.size
@@ -101,10 +103,10 @@ def relative(
         raise ShapeError(
             "reference relative, components",
             expected=f"{low.size} different whole numbers from 0 to {high.size - 1}",
-            came=repr(components),
+            came=shown(components),
             cure="Name the coordinate of the larger reference to which each number is added.",
         )
-    return _Sum(low, high, columns, reference if reference.size == high.size else to)
+    return _Sum(low, high, columns.astype(int), reference if reference.size == high.size else to)
 
 
 class _Stack(Reference):

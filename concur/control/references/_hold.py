@@ -7,9 +7,9 @@ from numpy.typing import ArrayLike
 
 from concur.control._sample import pose_numbers
 from concur.control.references._inputs import homogeneous, numbers
+from concur.control.references._poses import check_group
 from concur.control.references._reference import Floats, Part, Reference, Samples
 from concur.errors import ShapeError
-from concur.mechanism import unknown_name
 
 SIZES = {
     "R": (1, 1),
@@ -53,8 +53,8 @@ def hold(point: ArrayLike, group: str | None = None) -> Reference:
     >>> hold([1.0, 2.0])(5.0).pose
     array([1., 2.])
     """
-    if group is not None and group not in tuple(SIZES):
-        raise unknown_name("reference hold, group", "group", group, tuple(SIZES))
+    if group is not None:
+        check_group(group, "hold", tuple(SIZES))
     array = numbers(point, "hold, point")
     if array.shape == (4, 4) and group in (None, "SE3", "R3xSO3"):
         return _Hold(pose_numbers(homogeneous(array, "hold, point")), 6, group)

@@ -65,8 +65,8 @@ def screw(
     array([0.2, 0. , 0. , 0. , 0. , 0. , 1. ])
     """
     check_group(group, "screw", tuple(LIE))
-    if frame not in FRAMES:
-        raise unknown_name("reference screw, frame", "frame", str(frame), FRAMES)
+    if not isinstance(frame, str) or frame not in FRAMES:
+        raise unknown_name("reference screw, frame", "frame", frame, FRAMES)
     pose = homogeneous(numbers(start_pose, "screw, start_pose"), "screw, start_pose")
     rate = numbers(twist, "screw, twist")
     if rate.shape != (6,):
