@@ -65,7 +65,7 @@ _SURE = 3  # frames with "enable operation" in a row after which a fall was not 
 _WRITES = (0x00, 0x20, 0xC0)  # SDO services of a client that write: segments, whole, blocks
 _READY_BITS = REMOTE | VOLTAGE_ENABLED
 _FAULTS = (DriveState.FAULT, DriveState.FAULT_REACTION_ACTIVE)
-_EXPECTED_AFTER_ENABLED = (DriveState.OPERATION_ENABLED, *_FAULTS)
+_ENABLED = DriveState.OPERATION_ENABLED  # enumerations are slow to look into
 
 
 class Cia402Drive(Drive):
@@ -96,6 +96,7 @@ class Cia402Drive(Drive):
         self._answer = 0x580 + node
         self.scale = AxisScale(axis)
         self._turns = Turns(32, modulus=axis.modulo)
+        self._leap = self._turns.modulus // 4
         self._prepared = self.proved = False
         self._struct, self._has_torque, self._has_mode = _REPORTS[True], True, False
         self._ready = _READY_BITS
@@ -243,8 +244,8 @@ class Cia402Drive(Drive):
     @property
     def _is_sure(self) -> bool:
         """Whether the drive is enabled, and has been asked to be for long enough to be judged."""
-        enabled = self.state is DriveState.OPERATION_ENABLED
-        return enabled and self.proved and self._asked >= _SURE and not self._latched
+        enabled = self.state is _ENABLED and self._asked >= _SURE
+        return enabled and self.proved and not self._latched
 
     def _judge_mode(self, mode: int, feedback: Feedback) -> None:
         if mode != TORQUE_MODE and self._is_sure:
@@ -252,32 +253,35 @@ class Cia402Drive(Drive):
 
     def _take_report(self, frame: can.Message, now: float, feedback: Feedback) -> bool:
         index, turns = self.index, self._turns
-        if len(frame.data) != self._struct.size:
+        layout, data = self._struct, frame.data
+        if len(data) != layout.size:
             feedback.invalid[index] += 1
             return False
-        status, counts, *rest = self._struct.unpack_from(frame.data)
-        # No joint moves by a quarter of the counter between two reports: a bit is wrong.
-        if not -turns.modulus < 4 * turns.step(counts) < turns.modulus:
-            feedback.invalid[index] += 1
-            return False
+        numbers = layout.unpack(data)
+        status, counts = numbers[0], numbers[1]
         if not self._located:
             self._located = True
-            if self.axis.modulo:
-                turns.forget(first_turn(self.axis, self.scale, counts))
+            turns.forget(first_turn(self.axis, self.scale, counts) if self.axis.modulo else None)
+        # No joint moves by a quarter of the counter between two reports: a bit is wrong.
+        step, leap = turns.step(counts), self._leap
+        if not -leap < step < leap:
+            feedback.invalid[index] += 1
+            return False
         state = state_of(status)
         if (
-            self.state is DriveState.OPERATION_ENABLED
+            state is not _ENABLED
+            and self.state is _ENABLED
             and self._prepared
             and self._asked >= _SURE
-            and state not in _EXPECTED_AFTER_ENABLED
+            and state not in _FAULTS
             and not self._latched
         ):
             self._latched = FaultCode.FELL
         self.state = state
-        torque = rest[0] if self._has_torque else None
+        torque = numbers[2] if self._has_torque else None
         if self._is_sure:
             self._latched = self._following.judge(status, torque)
-            if self._has_mode and rest[0] != TORQUE_MODE:
+            if self._has_mode and numbers[2] != TORQUE_MODE:
                 self._latched = FaultCode.OTHER_MODE
         else:
             self._following.seen = False
@@ -286,7 +290,7 @@ class Cia402Drive(Drive):
             fault = FaultCode.UNNAMED
         if not fault and self._prepared and not self.proved:
             fault = FaultCode.UNPROVED
-        on = state is DriveState.OPERATION_ENABLED and not self._latched
+        on = state is _ENABLED and not self._latched
         feedback.position[index] = self.scale.position(turns.take(counts))
         if torque is not None:
             feedback.torque[index] = self.scale.torque(torque)

@@ -89,10 +89,14 @@ class Following:
             if torque == 0:  # some drives have the object and never fill it in
                 return 0
             self._shows = True
+        margin = self._margin
+        if -margin <= torque - self._commanded[self._place] <= margin:  # nearly always
+            self._wrong = 0
+            return 0
         low, high = min(self._commanded), max(self._commanded)
         if status & LIMITED:  # a limit of its own may take torque away, never add to it
             low, high = min(low, 0), max(high, 0)
-        if low - self._margin <= torque <= high + self._margin:
+        if low - margin <= torque <= high + margin:
             self._wrong = 0
             return 0
         self._wrong += 1
