@@ -150,6 +150,7 @@ class Driver:
     def prepare(self):
         for drive in self.drives:
             drive.prepare(self.bus)
+        type(self.drives[0]).prove(self.drives, self.bus)
         return self
 
     def cycle(self, wanted, torques, count=1):
