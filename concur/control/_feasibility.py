@@ -214,10 +214,14 @@ def _cruise(servo: Servo) -> ca.Function | None:
 
 
 def _worst(servo: Servo, error: np.ndarray) -> str:
-    sizes, start = [], 0
+    """Name the output that is furthest off: its position and rotation apart."""
+    size, found, start = robot_size(servo.model.robot), [], 0
     for output in servo.outputs:
-        sizes.append(float(np.linalg.norm(error[start : start + output.dim])))
+        part, units = error[start : start + output.dim], np.array(output.coordinate_units)
         start += output.dim
-    worst = servo.outputs[int(np.argmax(sizes))]
-    units = ", ".join(dict.fromkeys(worst.coordinate_units))
-    return f"output `{worst.name}` stays {max(sizes):.3g} {units} away"
+        away = {unit: float(np.linalg.norm(part[units == unit])) for unit in dict.fromkeys(units)}
+        # Metres count as parts of the robot's size.
+        share = max(x / size if unit == "m" else x for unit, x in away.items())
+        found.append((share, output.name, " and ".join(f"{x:.3g} {u}" for u, x in away.items())))
+    _, name, away_by = max(found)
+    return f"output `{name}` stays {away_by} away"

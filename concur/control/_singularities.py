@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.linalg import qr
 
 from concur.codegen import Evaluator, as_floats, shape_error
+from concur.control._alignment import aligned_joints
 from concur.control._output import Output
 from concur.control._output_kinematics import (
     checked_outputs,
@@ -64,7 +65,11 @@ class SingularityReport:
         The same as twists of the outputs' points, [linear; angular] in the axes of their
         bodies, shape (m - rank, number of outputs, 6); lengths in `length`.
     idle : numpy.ndarray
-        Motions that leave all outputs at rest: unit columns, shape (n, n - rank), m/s and rad/s.
+        Motions that leave all outputs at rest, shape (n, n - rank), m/s and rad/s: columns of unit
+        length with lengths counted in `length`.
+    aligned : tuple of str
+        In a singular configuration, a clause for each column of `idle`: its joints, and how their
+        axes lie.
     """
 
     robot: str
@@ -79,6 +84,7 @@ class SingularityReport:
     lost: np.ndarray
     lost_twists: np.ndarray
     idle: np.ndarray
+    aligned: tuple[str, ...] = ()
 
     @property
     def singular(self) -> bool:
@@ -115,6 +121,7 @@ class SingularityReport:
         ]
         lines += [f"  lost             {self._loss(twists)}" for twists in self.lost_twists]
         lines += [f"  in vain          {self._motion(column)}" for column in self.idle.T]
+        lines += [f"  aligned          {clause}" for clause in self.aligned]
         return "\n".join(lines)
 
     def __str__(self) -> str:
@@ -339,7 +346,11 @@ def _report(
     left, values, right = np.linalg.svd(matrix * ease)
     rank = int(np.count_nonzero(values > threshold * values[0])) if values[0] > 0.0 else 0
     lost = _plain_basis(left[:, rank:])
-    idle = (motions * ease)[:, None] * _plain_basis(right[rank:].T)
+    # Metres and radians count alike only with lengths in `length`.
+    vain = ease[:, None] * _plain_basis(right[rank:].T)
+    vain = vain / np.linalg.norm(vain, axis=0)
+    names = tuple(robot.freedom_names[i] for i in columns)
+    aligned = [aligned_joints(robot, outputs, q, names, column) for column in vain.T]
     twists, start = np.zeros((lost.shape[1], len(outputs), 6)), 0
     for k, output in enumerate(outputs):
         span = slice(start, start + output.dim)
@@ -349,7 +360,7 @@ def _report(
         robot=robot.name,
         q=q,
         outputs=outputs,
-        motions=tuple(robot.freedom_names[i] for i in columns),
+        motions=names,
         matrix=matrix,
         length=length,
         threshold=threshold,
@@ -357,7 +368,14 @@ def _report(
         rank=rank,
         lost=lost,
         lost_twists=twists,
-        idle=idle / np.linalg.norm(idle, axis=0),
+        idle=motions[:, None] * vain,
+        # Beside more motions than outputs, a joint that moves nothing is no singularity.
+        aligned=tuple(
+            clause
+            for clause in aligned
+            if rank < values.size
+            and not (len(columns) > len(rows) and clause.endswith("moves no output"))
+        ),
     )
 
 

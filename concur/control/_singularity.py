@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from concur.control._alignment import NEAR, aligned_joints, immobile_body
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
 from concur.kinematics import body_poses
 from concur.reduction import UNDETERMINED
@@ -271,6 +272,7 @@ def lost_direction(servo: Servo, q: np.ndarray) -> str:
         return f"the rolling constraints no longer determine {names}"
     scaled = servo.scales[0][:, None] * servo.decoupling(q)
     direction = np.linalg.svd(scaled)[0][:, -1]
+    joints = _alignment(servo, q, scaled)
     clauses, start = [], 0
     for output in servo.outputs:
         part = direction[start : start + output.dim]
@@ -278,8 +280,21 @@ def lost_direction(servo: Servo, q: np.ndarray) -> str:
         if np.linalg.norm(part) > 0.2:
             clauses.append(_clause(servo, output, part / np.linalg.norm(part), q))
     if len(clauses) == 1:
-        return f"nothing moves output {clauses[0]}"
-    return f"outputs {' and '.join(clauses)} cannot be moved independently"
+        return f"nothing moves output {clauses[0]}{joints}"
+    return f"outputs {' and '.join(clauses)} cannot be moved independently{joints}"
+
+
+def _alignment(servo: Servo, q: np.ndarray, scaled: np.ndarray) -> str:
+    """Name the joints that align; left over freedoms hide them, and then nothing is said."""
+    if servo.size != servo.ns or not np.isfinite(scaled).all():
+        return ""
+    # A light wheel beside a heavy arm moves little per speed, but as much per energy.
+    ease = 1.0 / np.sqrt(np.diag(servo.model.mass_matrix(q)))
+    values, rows = np.linalg.svd(scaled * ease)[1:]
+    if not values[-1] < NEAR * values[0]:
+        return ""
+    names = servo.model.shape_names
+    return f"; {aligned_joints(servo.model.robot, servo.outputs, q, names, rows[-1])}"
 
 
 def _clause(servo: Servo, output: Output, part: np.ndarray, q: np.ndarray) -> str:
@@ -317,4 +332,6 @@ def _cure(servo: Servo, samples: list[np.ndarray]) -> str:
                     f"where the wheels forbid any motion along {axis}: move it off the axle, "
                     "forwards or backwards."
                 )
-    return "Choose outputs that different joints move, or another point."
+    return immobile_body(servo, samples) or (
+        "Choose outputs that different joints move, or another point."
+    )

@@ -119,16 +119,12 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     """
     found = []
     settled = run.t >= min(tolerances.settling_time, run.t[-1])
-    for output in run.servo.outputs:
-        norm = run.error_norms[output.name]
-        unit = ", ".join(dict.fromkeys(output.coordinate_units))
+    for name, unit, norm in error_parts(run):
         found += [
-            Finding(f"error of {output.name}, initial", float(norm[0]), unit),
+            Finding(f"error of {name}, initial", float(norm[0]), unit),
+            Finding(f"error of {name}, final", float(norm[-1]), unit, tolerances.final_error),
             Finding(
-                f"error of {output.name}, final", float(norm[-1]), unit, tolerances.final_error
-            ),
-            Finding(
-                f"error of {output.name}, largest after {tolerances.settling_time:g} s",
+                f"error of {name}, largest after {tolerances.settling_time:g} s",
                 float(norm[settled].max()),
                 unit,
             ),
@@ -201,6 +197,32 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     )
     found.append(Finding("time taken by the simulation", run.seconds, "s"))
     return tuple(found)
+
+
+def error_parts(run: Run) -> list[tuple[str, str, np.ndarray]]:
+    """Norms of the errors over time: metres and radians of an output are never added.
+
+    Parameters
+    ----------
+    run : Run
+        The run.
+
+    Returns
+    -------
+    list of (str, str, numpy.ndarray)
+        Name, unit and norm, shape (k,): one entry per output and unit. The name is the output's,
+        followed by "position" or "rotation" where the output has both.
+    """
+    found, start = [], 0
+    for output in run.servo.outputs:
+        units = np.array(output.coordinate_units)
+        part = run.error[:, start : start + output.dim]
+        start += output.dim
+        kinds = list(dict.fromkeys(output.coordinate_units))
+        for unit in kinds:
+            kind = {"m": ", position", "rad": ", rotation"}[unit] * (len(kinds) > 1)
+            found.append((output.name + kind, unit, np.linalg.norm(part[:, units == unit], axis=1)))
+    return found
 
 
 def _joint_findings(run: Run) -> list[Finding]:

@@ -16,7 +16,7 @@ from concur.control import MomentumMismatch, Servo
 from concur.control._joint_limits import JointLimits
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction, StagedReduction
-from concur.simulation._findings import Finding, Tolerances, findings
+from concur.simulation._findings import Finding, Tolerances, error_parts, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
     coordinate_columns,
@@ -229,13 +229,12 @@ class Run:
 
     @cached_property
     def error_norms(self) -> dict[str, np.ndarray]:
-        """Norm of each output's error over time, shape (k,), by output name."""
-        norms, start = {}, 0
-        for output in self.servo.outputs:
-            part = self.error[:, start : start + output.dim]
-            norms[output.name] = np.linalg.norm(part, axis=1)
-            start += output.dim
-        return norms
+        """Norm of each output's error over time, shape (k,), by output name.
+
+        Metres and radians are apart: an output with both has two entries, such as "hand, position"
+        and "hand, rotation".
+        """
+        return {name: norm for name, _, norm in error_parts(self)}
 
     def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
         """Measure the run against what it is to keep.

@@ -64,7 +64,9 @@ def test_a_rover_decays_from_any_start(rover):
     assert [row["level"] for row in answer["channels"]] == [None, None]
     assert answer["start"]["covered"]
     # There is no angle that a rate could depend on.
-    assert {path.name for path in folder.iterdir()} == {"proof.json", "decay.png", "operating.json"}
+    assert {path.name for path in folder.iterdir()} == {
+        *("proof.json", "decay.png", "operating.json", "concur.json")
+    }
 
 
 def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
@@ -80,7 +82,8 @@ def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
     assert moving["angle"] is None
     assert answer["rate"] == min(turning["rate"], moving["rate"])
     files = {Path(name).name for name in answer["files"]}
-    assert files == {"proof.json", "decay.png", "rates.png"} == {p.name for p in folder.iterdir()}
+    assert files == {"proof.json", "decay.png", "rates.png", "concur.json"}
+    assert files == {p.name for p in folder.iterdir()}
     assert 0.0 < answer["largest_share_of_bound"] <= 1.0 + 1e-6
     assert any("limit" in note for note in answer["notes"])
 
@@ -92,7 +95,8 @@ def test_a_disturbance_has_tubes(tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
     answer = json.loads(result.stdout)
     assert answer["disturbance"] == 0.09
-    files = {"proof.json", "decay.png", "tube_1.png", "tube_2.png", "operating.json"}
+    names = ("proof.json", "decay.png", "tube_1.png", "tube_2.png", "operating.json")
+    files = {*names, "concur.json"}
     assert {p.name for p in tmp_path.iterdir()} == files
     for found, stiffness, size in zip(answer["tubes"], (4.0, 9.0), (2, 3), strict=True):
         assert found["status"] == "PROVED"
@@ -177,7 +181,7 @@ def test_what_is_undecided_ends_with_one(tmp_path, monkeypatch):
     assert not answer["proved"]
     assert not answer["start"]["covered"]
     assert answer["largest_share_of_bound"] is None
-    assert {p.name for p in tmp_path.iterdir()} == {"proof.json", "rates.png"}
+    assert {p.name for p in tmp_path.iterdir()} == {*("proof.json", "rates.png", "concur.json")}
     monkeypatch.setattr(command, "_figures", lambda *_: ({}, None))
     shown = run(path, "--method", "thesis", "--out", tmp_path)
     assert "come from a grid" in " ".join(shown.output.split())
@@ -199,7 +203,9 @@ def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):
     assert answer["status"] == answer["recheck"] == "REFUTED"
     assert answer["against"]
     assert not answer["start"]["covered"]
-    assert {p.name for p in tmp_path.iterdir()} == {"proof.json", "operating.json"}
+    assert {p.name for p in tmp_path.iterdir()} == {
+        *("proof.json", "operating.json", "concur.json")
+    }
     shown = run(path, "--out", tmp_path)
     assert shown.exit_code == 1
     assert "refuted" in shown.output

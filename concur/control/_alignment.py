@@ -1,0 +1,237 @@
+"""Which joints align in a singular configuration, and which joints move no output anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import casadi as ca
+import numpy as np
+
+from concur.control._output import Output
+from concur.control._output_kinematics import output_jacobian
+from concur.mechanism._inertia_lint import robot_size
+from concur.multibody import Mechanism
+
+if TYPE_CHECKING:
+    from concur.control._servo import Servo
+    from concur.reduction import ReducedModel
+
+PART = 0.05
+"""Share of the largest part of a motion from which on a joint takes part in it."""
+
+NEAR = 0.02
+"""Sine of an angle, or distance in sizes of the robot, below which axes count as aligned."""
+
+_STILL = 1e-6  # share of a motion that counts as dependent on the others
+_MOVES = 1e-4  # least over largest singular value of outputs that can be commanded
+
+
+def aligned_joints(
+    robot: Mechanism,
+    outputs: Sequence[Output],
+    q: np.ndarray,
+    motions: Sequence[str],
+    parts: np.ndarray,
+) -> str:
+    """Name the joints whose motions cancel at the outputs, and how their axes lie.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        The robot.
+    outputs : sequence of Output
+        Its outputs.
+    q : numpy.ndarray
+        Configuration, shape (nq,).
+    motions : sequence of str
+        Freedoms of joints, n of them.
+    parts : numpy.ndarray
+        Size of each in a motion that leaves the outputs at rest, in comparable units, shape (n,).
+
+    Returns
+    -------
+    str
+        A clause.
+    """
+    sizes = np.abs(parts)
+    taking = [name for name, size in zip(motions, sizes, strict=True) if size > PART * sizes.max()]
+    named = " and ".join(
+        filter(None, [", ".join(f"`{n}`" for n in taking[:-1]), f"`{taking[-1]}`"])
+    )
+    if len(taking) == 1:
+        on_axis = _on_axis(robot, outputs, q, taking[0])
+        return f"joint {named} moves no output" + on_axis
+    return f"joints {named} align: {_pattern(robot, outputs, q, taking)}"
+
+
+def immobile_body(servo: Servo, samples: Sequence[np.ndarray]) -> str:
+    """Say why no point of a body works, where the body has fewer freedoms than its outputs.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    samples : sequence of numpy.ndarray
+        Configurations, each (nq,).
+
+    Returns
+    -------
+    str
+        The reason and the body to track instead; empty if each body has enough freedoms.
+    """
+    model, robot = servo.model, servo.model.robot
+    for name in dict.fromkeys(output.body for output in servo.outputs):
+        wanted = sum(output.dim for output in servo.outputs if output.body == name)
+        freedoms = max(_freedoms(model, q, name) for q in samples)
+        if freedoms < wanted:
+            break
+    else:
+        return ""
+    why = (
+        f"`{name}` has {freedoms} freedom{'s' * (freedoms > 1)} at a time and its outputs have "
+        f"{wanted} coordinates, so no other point of `{name}` works."
+    )
+    steering = _steering(robot)
+    if steering:
+        why = (
+            f"Whatever the angle of {_listed(steering)}, the wheels let `{name}` move in "
+            f"{'one way' if freedoms == 1 else f'{freedoms} ways'} only: steering changes which "
+            f"way, not the velocity itself. {why}"
+        )
+    others = [body.name for body in robot.bodies if body.name not in (name, *steering)]
+    for outputs, moved in _alternatives(servo, name, [*steering, *others]):
+        if _regular(model, outputs, samples):
+            point = ", ".join(f"{x:.2g}" for x in moved.point)
+            return (
+                f"{why} Track a point of `{moved.body}` off its axis instead, for example "
+                f'Output("{moved.name}", "{moved.body}", "{moved.group}", point=({point})).'
+            )
+    return f"{why} Give its outputs at most {freedoms}."
+
+
+def _freedoms(model: ReducedModel, q: np.ndarray, body: str) -> int:
+    """Number of independent velocities of a body, of all its points together."""
+    length = robot_size(model.robot) or 1.0
+    twists = model.robot.jacobian(q, body) @ model.lift(q)[0]
+    twists[3:] *= length
+    if not np.isfinite(twists).all():
+        return 0
+    # Shape velocities in units in which each moves the body alike.
+    sizes = np.linalg.norm(twists, axis=0)
+    return int(np.linalg.matrix_rank(twists / np.where(sizes > 0.0, sizes, 1.0), tol=_STILL))
+
+
+def _steering(robot: Mechanism) -> list[str]:
+    """Bodies between the base and a wheel, such as forks."""
+    between = [
+        robot.bodies[i].name for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))
+    ]
+    ends = {robot.base.name, *(wheel.body for wheel in robot.wheels)}
+    return [name for name in dict.fromkeys(between) if name not in ends]
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _alternatives(
+    servo: Servo, immobile: str, bodies: Sequence[str]
+) -> Iterator[tuple[tuple[Output, ...], Output]]:
+    """Outputs with a position on one body put on another body."""
+    reach = float(f"{0.25 * (robot_size(servo.model.robot) or 1.0):.1g}")
+    for place, output in enumerate(servo.outputs):
+        for body in bodies:
+            for point in ((reach, 0.0, 0.0), (0.0, reach, 0.0), (0.0, 0.0, reach)):
+                if output.axes is None or output.body != immobile:
+                    continue
+                moved = replace(output, body=body, point=point)
+                outputs = list(servo.outputs)
+                outputs[place] = moved
+                yield tuple(outputs), moved
+
+
+def _regular(
+    model: ReducedModel, outputs: tuple[Output, ...], samples: Sequence[np.ndarray]
+) -> bool:
+    """Whether outputs can be commanded in most sampled configurations."""
+    q = ca.SX.sym("q", model.nq)
+    jacobian = ca.Function("jacobian", [q], [output_jacobian(model.robot, outputs, q)])
+    good = 0
+    for sample in samples:
+        matrix = np.array(jacobian(sample)) @ model.lift(sample)[0]
+        if np.isfinite(matrix).all():
+            values = np.linalg.svd(matrix, compute_uv=False)
+            good += bool(values[-1] > _MOVES * values[0])
+    return 2 * good > len(samples)
+
+
+def _axis(robot: Mechanism, q: np.ndarray, name: str) -> tuple[np.ndarray, np.ndarray] | None:
+    """Point and direction of the axis of a turning joint; none for other joints."""
+    for body in robot.bodies:
+        if body.name == name and body.joint.nv == 1:
+            basis = body.joint.basis[:, 0]
+            if not np.any(basis[:3]) and np.any(basis[3:]):
+                pose = robot.pose(q, name)
+                return pose[:3, 3], pose[:3, :3] @ basis[3:]
+    return None
+
+
+def _points(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray) -> list[np.ndarray]:
+    """Points of the outputs that are positions."""
+    return [
+        np.asarray((robot.pose(q, output.body) @ [*output.point, 1.0])[:3])
+        for output in outputs
+        if "m" in output.coordinate_units
+    ]
+
+
+def _on_axis(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, name: str) -> str:
+    """Say which outputs' points lie on the axis of a joint that would move them."""
+    line = _axis(robot, q, name)
+    if line is None:
+        return ""
+    point, axis = line
+    size = robot_size(robot)
+    carried = robot.index(name)
+    there = [
+        output.name
+        for output in outputs
+        if "m" in output.coordinate_units and carried in robot.path(robot.index(output.body))
+        for place in _points(robot, [output], q)
+        if np.linalg.norm(np.cross(axis, place - point)) < NEAR * size
+    ]
+    return f": the point of {_listed(there)} lies on its axis" if there else ""
+
+
+def _pattern(
+    robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, names: Sequence[str]
+) -> str:
+    """Describe how the axes of some joints lie; what is said is checked."""
+    cancel = "their motions cancel at the outputs"
+    lines = [line for line in (_axis(robot, q, name) for name in names) if line is not None]
+    if len(lines) != len(names):
+        return cancel
+    size = robot_size(robot)
+    (point, axis), rest = lines[0], lines[1:]
+    parallel = all(np.linalg.norm(np.cross(axis, other)) < NEAR for _, other in rest)
+    if not parallel:
+        return cancel
+    offsets = [at - point - axis * (axis @ (at - point)) for at, _ in rest]
+    if all(np.linalg.norm(offset) < NEAR * size for offset in offsets):
+        return "their axes coincide"
+    last = max(offsets, key=lambda offset: float(np.linalg.norm(offset)))
+    normal = np.cross(axis, last / np.linalg.norm(last))
+    below = {robot.index(name) for name in names}
+    moved = [o for o in outputs if below <= set(robot.path(robot.index(o.body)))]
+    flat = all(abs(normal @ offset) < NEAR * size for offset in offsets)
+    there = [
+        output.name
+        for output in moved
+        for place in _points(robot, [output], q)
+        if abs(normal @ (place - point)) < NEAR * size
+    ]
+    if flat and there:
+        return f"their parallel axes and the point of {_listed(there)} lie in one plane"
+    return f"their axes are parallel, and {cancel}"

@@ -1,0 +1,133 @@
+"""What a singular report says of joints and bodies."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from concur import robots
+from concur.control import Output, Servo, lost_direction, singularities
+from concur.errors import OutputError
+from concur.mechanism import Body, Inertia, Pose, joints
+from concur.multibody import Mechanism
+from concur.reduction import reduce
+
+BASE = Output("base", "chassis", "R2", point=(0.5, 0.1, 0.0))
+TOOL = Output("tool", "forearm", "R3", point=(0.2, 0.0, 0.1))
+
+
+@pytest.mark.parametrize("point", [(0.5, 0.1, 0.0), (0.8, 0.0, 0.0), (-0.3, 0.4, 0.0)])
+def test_chassis_of_a_steered_vehicle_is_told_why_no_point_works(
+    point: tuple[float, float, float],
+) -> None:
+    model = reduce(robots.car_arm())
+    with pytest.raises(OutputError) as caught:
+        Servo(model, [Output("base", "chassis", "R2", point=point), TOOL], 4.0, 4.0)
+    cure = caught.value.cure
+    assert "Whatever the angle of `steering`, the wheels let `chassis` move in one way" in cure
+    assert "`chassis` has 1 freedom at a time" in cure
+    assert "no other point of `chassis` works" in cure
+    assert "another point." not in cure
+
+
+def test_the_output_that_is_proposed_works() -> None:
+    model = reduce(robots.car_arm())
+    with pytest.raises(OutputError) as caught:
+        Servo(model, [BASE, TOOL], 4.0, 4.0)
+    text = caught.value.cure
+    proposed = eval(text[text.index("Output(") :].rstrip("."), {"Output": Output})
+    assert proposed.body == "steering"
+    assert proposed.name == "base"
+    q = model.robot.neutral()
+    q[-4:] = (0.3, 0.5, -1.0, 0.2)
+    assert Servo(model, [proposed, TOOL], 4.0, 4.0).margin(q) > 0.01
+
+
+def test_axle_output_keeps_its_own_reason() -> None:
+    """A differential drive has two freedoms: there another point does help."""
+    model = reduce(robots.rover_arm())
+    with pytest.raises(OutputError) as caught:
+        Servo(model, [Output("base", "chassis", "R2", point=(0.0, 0.3, 0.0))], 4.0, 4.0)
+    assert "lies on the wheel axle" in caught.value.cure
+    with pytest.raises(OutputError) as caught:
+        Servo(model, [Output("base", "chassis", "SE2", point=(0.25, 0.0, 0.0))], 4.0, 4.0)
+    assert "`chassis` has 2 freedoms at a time and its outputs have 3" in caught.value.cure
+
+
+def test_stretched_arm_names_its_joints() -> None:
+    robot = robots.rover_arm()
+    base = Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    model = reduce(robot)
+    servo = Servo(model, [base, hand], 4.0, 4.0)
+    q = robot.neutral()
+    said = "joints `upper_arm` and `forearm` align: their parallel axes and the point of `hand`"
+    assert said in lost_direction(servo, q)
+    for report in (
+        singularities(robot, servo.outputs, q, model=model),
+        singularities(robot, [hand], q, fixed=("chassis",)),
+    ):
+        (clause,) = report.aligned
+        assert said in clause
+        assert said in report.summary()
+    q[-1] = -1.6
+    assert "align" not in lost_direction(servo, q)
+    assert singularities(robot, [hand], q, fixed=("chassis",)).aligned == ()
+
+
+@pytest.mark.parametrize(("angle", "named"), [(0.005, True), (0.3, False)])
+def test_joints_are_named_near_a_singular_configuration_only(angle: float, named: bool) -> None:
+    robot = robots.rover_arm()
+    base = Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    hand = Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    servo = Servo(reduce(robot), [base, hand], 4.0, 4.0)
+    q = robot.neutral()
+    q[-1] = angle
+    assert ("align" in lost_direction(servo, q)) is named
+
+
+def wrist() -> Mechanism:
+    """A wrist of three axes that meet in a point: z, y, z."""
+    inertia = Inertia(1.0, moments=(0.01, 0.01, 0.01))
+    bodies = [Body("mount", joints.Fixed())]
+    for name, axis in (("first", (0, 0, 1)), ("middle", (0, 1, 0)), ("last", (0, 0, 1))):
+        place = Pose((0.0, 0.0, 0.3 if name == "last" else 0.1))
+        bodies.append(Body(name, joints.Revolute(axis), bodies[-1].name, place, inertia))
+    return Mechanism("wrist", bodies)
+
+
+def test_coinciding_axes_of_a_wrist_are_named() -> None:
+    robot = wrist()
+    tool = Output("tool", "last", "SO3")
+    report = singularities(robot, [tool], np.zeros(3))
+    assert report.aligned == ("joints `first` and `last` align: their axes coincide",)
+    assert singularities(robot, [tool], np.array([0.3, 0.5, 0.1])).aligned == ()
+
+
+def test_hand_on_the_axis_of_a_joint_names_it() -> None:
+    robot = wrist()
+    point = Output("point", "last", "R2", point=(0.0, 0.0, 0.2))
+    report = singularities(robot, [point], np.zeros(3))
+    assert report.rank == 1
+    # Both joints about z leave the point where it is.
+    clauses = " ".join(report.aligned)
+    assert "joint `first` moves no output: the point of `point` lies on its axis" in clauses
+
+
+def test_idle_motions_count_metres_in_the_characteristic_length() -> None:
+    """A rail and a joint that cancel: the motion is the same in any unit of length."""
+    inertia = Inertia(1.0, moments=(0.01, 0.01, 0.01))
+    found = []
+    for scale in (1.0, 1e3):
+        bodies = [
+            Body("mount", joints.Fixed()),
+            Body("rail", joints.Prismatic((0, 1, 0)), "mount", inertia=inertia),
+            Body("arm", joints.Revolute((0, 0, 1)), "rail", Pose((0.2 * scale, 0, 0)), inertia),
+        ]
+        robot = Mechanism("rail", bodies)
+        tip = Output("tip", "arm", "R", point=(0.5 * scale, 0, 0), axes="y")
+        report = singularities(robot, [tip], robot.neutral())
+        (column,) = report.idle.T
+        assert np.linalg.norm(column / (report.length, 1.0)) == pytest.approx(1.0)
+        found.append(column / (scale, 1.0))
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
