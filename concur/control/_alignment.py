@@ -193,7 +193,7 @@ def _on_axis(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, name: s
     if line is None:
         return ""
     point, axis = line
-    size = robot_size(robot)
+    size = robot_size(robot) or 1.0
     carried = robot.index(name)
     there = [
         output.name
@@ -213,7 +213,7 @@ def _pattern(
     lines = [line for line in (_axis(robot, q, name) for name in names) if line is not None]
     if len(lines) != len(names):
         return cancel
-    size = robot_size(robot)
+    size = robot_size(robot) or 1.0
     (point, axis), rest = lines[0], lines[1:]
     parallel = all(np.linalg.norm(np.cross(axis, other)) < NEAR for _, other in rest)
     if not parallel:

@@ -44,14 +44,14 @@ def run(folder: Path, box: str, *options: str) -> Result:
     own, table, _ = TASK.partition("# `concur certify` proves")
     assert table
     task.write_text(own + box)
-    return CliRunner().invoke(main, ["certify", str(task), "--out", str(folder), *options])
+    return CliRunner().invoke(main, ["certify", str(task), "--out", str(folder / "out"), *options])
 
 
 def test_a_box_is_proved(tmp_path: Path) -> None:
     result = run(tmp_path, BOX.format(limit=40.0, end=-1.55))
     assert result.exit_code == 0, result.output
     assert "Operating box" in result.stdout
-    document = json.loads((tmp_path / "operating.json").read_text())
+    document = json.loads((tmp_path / "out" / "operating.json").read_text())
     assert document["status"] == "PROVED"
     assert document["margin"] > 0.5
     assert max(document["upper"]) < 10.0
