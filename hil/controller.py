@@ -156,6 +156,8 @@ class Controller:
     resets : bool
         Whether to clear faults that drives have when they are armed. Without it a rig whose drive
         has a fault is not armed: nobody has looked at it yet.
+    attended : bool
+        Whether a person is the operator; without one a rig that holds is held for a second.
 
     Raises
     ------
@@ -178,6 +180,7 @@ class Controller:
         pose: PoseReceiver | None = None,
         recording: Callable[[], bool] | None = None,
         resets: bool = False,
+        attended: bool = True,
     ) -> None:
         if mode is Mode.DRIVE and operator is None:
             raise ArmError(
@@ -199,6 +202,7 @@ class Controller:
         self.drives, self.bus, self.ring, self.mode = tuple(drives), bus, ring, mode
         self.operator, self.pose, self.recording = operator, pose, recording
         self.resets = resets
+        self.attended = attended
         self.clock = bus.clock
         self.quality = Quality()
         self.latch = Latch.from_rig(rig)
@@ -220,6 +224,7 @@ class Controller:
         self._held = np.zeros(n)
         self._still = np.zeros(n)
         self._anchor = np.zeros(n)
+        self._carried = np.zeros(n)
         self._error = np.full(servo.size, np.nan)
         self._last_error = np.full(servo.size, np.nan)
         self._lost = _Failing(Reason.LOST, rig.policies.lost)
@@ -657,7 +662,11 @@ class Controller:
         elif action is Action.HOLD:
             if before is not Action.HOLD:
                 self._anchor[:] = position
+                # At the end of a task the law's last torque carries the robot.
+                self._carried[:] = self._torque if before is Action.LAW else 0.0
             hold(position, self._anchor, velocity, ages, limits, self._torque)
+            self._torque += self._carried
+            np.clip(self._torque, -limits.torque, limits.torque, out=self._torque)
         else:
             self._torque[:] = 0.0
             wanted = Wanted.READY if action is Action.READY else Wanted.OFF
@@ -684,7 +693,7 @@ class Controller:
         if latch.phase is not Phase.HOLDING:
             self._stops = 0 if operator is None else operator.stops
             return
-        if operator is None:
+        if operator is None or not self.attended:
             ends = latch.cycles * latch.period >= HOLDING
         else:
             ends = asked or operator.stops > self._stops or not operator.alive(now)

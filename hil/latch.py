@@ -314,7 +314,9 @@ class Latch:
         self._trusted = reason not in NO_HOLDING
         self._entered = self._speed = math.nan
         self._rest = 0
-        if brakes:
+        if brakes and reason is Reason.END and self.policies.end == "hold":
+            self._enter(state, Phase.HOLDING, Action.HOLD)
+        elif brakes:
             self._enter(state, Phase.BRAKING, Action.BRAKE)
         else:
             self._enter(state, Phase.OFF, Action.OFF)

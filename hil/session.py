@@ -201,6 +201,7 @@ def run_session(
             pose=pose,
             recording=_keeping(recorder, mock),
             resets=wishes.resets,
+            attended=wishes.heartbeat != "auto",
         )
         outcome = loop.run()
         outcome.quality.unrecorded = recorder.lost

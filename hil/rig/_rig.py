@@ -189,6 +189,9 @@ class Policies:
         IEC 60204-1: 1, brake and remove power; 2, brake and hold under power.
     stop_time : float
         Time that braking may take before power is removed, s.
+    end : {"stop", "hold"}
+        At the end of the task: a stop of its category, or hold the joints at once under power,
+        until the operator ends it; for one second where no person is the operator.
     prelude, postlude : int
         Cycles without torque after arming and before leaving.
     start_error : float
@@ -203,6 +206,7 @@ class Policies:
     patience: int = 5
     stop_category: Literal[1, 2] = 1
     stop_time: float = 0.5
+    end: Literal["stop", "hold"] = "stop"
     prelude: int = 10
     postlude: int = 10
     start_error: float = 0.5

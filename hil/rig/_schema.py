@@ -173,6 +173,7 @@ class PoliciesTable(Table):
         | None
     ) = None
     stop_time: StopTime | None = None
+    end: Annotated[Literal["stop", "hold"], Field(description='"stop" or "hold"')] | None = None
     prelude: Cycles | None = None
     postlude: Cycles | None = None
     start_error: Deviation | None = None

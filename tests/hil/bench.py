@@ -60,7 +60,7 @@ def plan_of(file, duration):
 
 
 USUAL = {
-    "policies": {"patience": 5, "stop_time": 0.1},
+    "policies": {"patience": 5, "stop_time": 0.1, "end": "stop"},
     "loop": {"window": 2.5e-3},
     "operator": {"port": 0},
 }

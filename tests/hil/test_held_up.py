@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from hil.clock import ASLEEP, SteppedClock
+from hil.controller import HOLDING
 from hil.errors import DriveError
 from hil.guard import Phase, Reason, State
-from tests.hil.bench import Bench
+from tests.hil.bench import Bench, rig_of
 
 CYCLE = 30
 
@@ -126,3 +127,22 @@ def test_a_release_that_fails_after_an_error_is_told_with_the_error():
         with pytest.raises(OSError, match="no bus") as caught:
             bench.run()
         assert any(bench.names[0] in note for note in caught.value.__notes__)
+
+
+@pytest.mark.parametrize("end", ["hold", "stop"])
+def test_the_arm_is_held_when_the_task_is_done(end):
+    """The page of a run shows the errors of its last cycles: an arm that falls is 0.1 m away."""
+    with Bench(rig=rig_of(policies={"end": end}), duration=1.0) as bench:
+        outcome = bench.run()
+        assert outcome.reason is Reason.END
+        off = bench["state"] == State.STOP
+        fallen = np.linalg.norm(bench["q"][off][:, -2:] - bench["q"][bench.stopped][-2:], axis=1)
+        held = bench["torque"][off].any(axis=1)
+        if end == "hold":
+            assert fallen.max() < 0.03  # rad, with the cycles after power is removed
+            assert held.sum() >= HOLDING / bench.rig.loop.period - 1
+        else:
+            assert fallen.max() > 0.03
+            assert held.sum() <= bench.rig.policies.stop_time / bench.rig.loop.period + 1
+        assert not bench["torque"][-5:].any()
+        bench.check()
