@@ -8,21 +8,18 @@ holds of the loop: the slowest rate, and the sum of the forms as the norm that d
 from __future__ import annotations
 
 import math
-import platform
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
-from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur._version import __version__
 from concur.certify._bounds import (
     Rational,
     float_above,
@@ -34,9 +31,9 @@ from concur.certify._bounds import (
     solve,
 )
 from concur.certify._channels import Channel, split
-from concur.certify._files import write_document
+from concur.certify._files import group_names, program_versions, write_document
 from concur.certify._inequality import Claim, inequality, turned_components
-from concur.certify._prove import Proof, prove
+from concur.certify._prove import Proof, prove, stored_boxes
 from concur.certify._recheck_document import FORMAT, VERSION, document_hash, law_hash
 from concur.certify._reduction import positions_and_rotations
 from concur.certify._region import region_level
@@ -46,15 +43,6 @@ from concur.certify._structure import Structure, check_structure, ldl_pivots
 from concur.certify._thesis import ThesisConstants, thesis_constants
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import ErrorDynamics, Servo
-from concur.control._output_groups import (
-    Angle,
-    OutputGroup,
-    PlanarPose,
-    Pose,
-    Product,
-    Rotation,
-    Vector,
-)
 from concur.errors import OutputError
 from concur.mechanism import scalar
 
@@ -71,15 +59,6 @@ _LARGE_OVERSHOOT = 50.0
 
 _POSE_COST = 20
 """Boxes of rotations that take as long as one of poses without isotropic gains."""
-
-_PROGRAMS = ("numpy", "casadi", "cvxpy", "clarabel", "python-flint")
-
-_NAMES: dict[type[OutputGroup], str] = {
-    Angle: "SO2",
-    PlanarPose: "SE2",
-    Rotation: "SO3",
-    Pose: "SE3",
-}
 
 
 @dataclass(frozen=True, eq=False)
@@ -340,13 +319,13 @@ class Certificate:
     def _document(self) -> dict[str, Any]:
         gains = [self.dynamics.stiffness, self.dynamics.damping, self.dynamics.inertia]
         rows = [np.asarray(gain, dtype=float).tolist() for gain in gains]
-        groups = _group_names(self.dynamics.group)
+        groups = group_names(self.dynamics.group)
         law = dict(zip(("stiffness", "damping", "inertia"), rows, strict=True))
         stated = self.status is Status.PROVED
         return {
             "format": FORMAT,
             "version": VERSION,
-            "versions": _versions(),
+            "versions": program_versions(),
             "status": self.status.name,
             "method": self.method,
             "rate": self.rate if stated else None,
@@ -594,8 +573,6 @@ def _with_bounds(
     # A form found by the search that fails somewhere says nothing against the law.
     proof = proofs[-1]
     proved = proof.status is Status.PROVED
-    linear = proof.reduction == "linear"
-    boxes = np.zeros((0, 0, 2)) if linear else proof.boxes.swapaxes(1, 2)
     if not _definite(rational(proof.claim.P)):
         status = Status.UNDECIDED
         return ChannelCertificate(channel, status, "P is not positive definite.", 0.0, **facts)
@@ -610,7 +587,7 @@ def _with_bounds(
         lower=lower,
         upper=upper,
         reduction=proof.reduction,
-        boxes=boxes,
+        boxes=stored_boxes(proof),
         tested=sum(one.tested for one in proofs),
         multipliers=(proof.claim.L, proof.claim.M),
         **facts,
@@ -731,22 +708,6 @@ def _below(part: ChannelCertificate, x: np.ndarray, ve: np.ndarray) -> bool:
     return bool(twice < 2 * Fraction(part.level))
 
 
-def _group_names(group: OutputGroup) -> list[str]:
-    if type(group) is Product:
-        return [name for factor in group.factors for name in _group_names(factor)]
-    if type(group) is Vector:
-        return [f"R{group.dim}"]
-    name = _NAMES.get(type(group))
-    if name is None:
-        raise OutputError(
-            "certificate, file",
-            expected="outputs on groups of the package",
-            came=type(group).__name__,
-            cure="The file names groups; one of your own has no name in it.",
-        )
-    return [name]
-
-
 def _stored(part: ChannelCertificate) -> dict[str, Any]:
     assert part.P is not None
     assert part.multipliers is not None
@@ -767,17 +728,6 @@ def _stored(part: ChannelCertificate) -> dict[str, Any]:
         "reduction": part.reduction,
         "boxes": part.boxes.tolist(),
     }
-
-
-def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version(), "concur": __version__}
-    for name in _PROGRAMS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            # Those of the extra are not needed for every method.
-            continue
-    return found
 
 
 @contextmanager

@@ -7,7 +7,7 @@ bounded here, in rational numbers and rounded to the safe side where it says so.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import inf, pi
@@ -61,6 +61,9 @@ class Decay:
     certified : Status
         Whether this decay is proved, as the proof says. For abelian groups, and for SO(3) with
         isotropic gains and P, it is decided here if it was not before.
+    reduction, boxes, multipliers : str, numpy.ndarray, tuple of numpy.ndarray
+        What the proof consists of, as a `ChannelCertificate` has it; for abelian groups and for
+        SO(3) with isotropic gains nothing is needed.
 
     Raises
     ------
@@ -79,6 +82,9 @@ class Decay:
     angle: float | None = None
     distance: float | None = None
     certified: Status = Status.UNDECIDED
+    reduction: str | None = None
+    boxes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 2)))
+    multipliers: tuple[np.ndarray, np.ndarray] | None = None
 
     def __post_init__(self) -> None:
         where = f"decay of {self.channel.name}"
@@ -131,7 +137,17 @@ class Decay:
                 came=f"one without: {part.reason}",
                 cure='Certify a smaller domain, or with the method "tight".',
             )
-        return cls(part.channel, part.P, part.rate, part.angle, part.distance, part.status)
+        return cls(
+            part.channel,
+            part.P,
+            part.rate,
+            part.angle,
+            part.distance,
+            part.status,
+            part.reduction,
+            part.boxes,
+            part.multipliers,
+        )
 
     @staticmethod
     def _check(where: str, name: str, value: float | None, most: float, unit: str) -> None:

@@ -3,11 +3,32 @@
 from __future__ import annotations
 
 import json
+import platform
+from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import Any
 
+from concur._version import __version__
 from concur.certify._recheck_document import as_path
-from concur.errors import DescriptionError
+from concur.control._output_groups import (
+    Angle,
+    OutputGroup,
+    PlanarPose,
+    Pose,
+    Product,
+    Rotation,
+    Vector,
+)
+from concur.errors import DescriptionError, OutputError
+
+_PROGRAMS = ("numpy", "casadi", "cvxpy", "clarabel", "python-flint")
+
+_NAMES: dict[type[OutputGroup], str] = {
+    Angle: "SO2",
+    PlanarPose: "SE2",
+    Rotation: "SO3",
+    Pose: "SE3",
+}
 
 
 def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
@@ -36,3 +57,54 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
             came=getattr(error, "strerror", None) or str(error),
             cure="Create the folder, or name another file.",
         ) from None
+
+
+def group_names(group: OutputGroup) -> list[str]:
+    """Return the names of a group's factors in files.
+
+    Parameters
+    ----------
+    group : OutputGroup
+        The group, possibly a product of products.
+
+    Returns
+    -------
+    list of str
+        One for each factor.
+
+    Raises
+    ------
+    OutputError
+        If a factor is not one of the package's own.
+    """
+    if type(group) is Product:
+        return [name for factor in group.factors for name in group_names(factor)]
+    if type(group) is Vector:
+        return [f"R{group.dim}"]
+    name = _NAMES.get(type(group))
+    if name is None:
+        raise OutputError(
+            "certificate, file",
+            expected="outputs on groups of the package",
+            came=type(group).__name__,
+            cure="The file names groups; one of your own has no name in it.",
+        )
+    return [name]
+
+
+def program_versions() -> dict[str, str]:
+    """Return the versions of the programs that take part in a proof.
+
+    Returns
+    -------
+    dict of str to str
+        By name; those of the extra only where they are installed.
+    """
+    found = {"python": platform.python_version(), "concur": __version__}
+    for name in _PROGRAMS:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            # Those of the extra are not needed for every method.
+            continue
+    return found

@@ -23,7 +23,7 @@ from concur.certify._channels import Channel, split
 from concur.certify._effort import Effort, Region
 from concur.certify._region import region_level
 from concur.certify._search import search
-from concur.certify._status import Status
+from concur.certify._status import ESTIMATE, Status
 from concur.control import ErrorDynamics, Output, Servo
 from concur.control._output_groups import Product
 from concur.errors import OutputError
@@ -171,7 +171,7 @@ class CertifiedGains:
             lines.append(f"  {name:<20}  {gains}  {ratio[k]:13.4g}")
         lines.append(
             f"  torques: the largest found in {self.states} states about {self.configurations} "
-            "configurations; sampled, not proved"
+            f"configurations; {ESTIMATE}"
         )
         rows = zip(self.controls, self.units, self.needed, self.at_rest, self.limits, strict=True)
         for name, unit, need, still, (lower, upper) in rows:

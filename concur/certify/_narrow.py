@@ -20,7 +20,7 @@ from concur.certify._channels import Channel
 from concur.certify._decay import Decay
 from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
-from concur.certify._prove import prove
+from concur.certify._prove import prove, stored_boxes
 from concur.certify._robust import tube
 from concur.certify._search import Linearisation, at_moderate_frequency, falls
 from concur.certify._status import Status
@@ -127,7 +127,15 @@ def _narrow(part: ChannelCertificate, budget: int) -> Decay | None:
     if proof.status is not Status.PROVED:
         return None
     return Decay(
-        part.channel, found.P, found.alpha, part.angle, part.distance, certified=proof.status
+        part.channel,
+        found.P,
+        found.alpha,
+        part.angle,
+        part.distance,
+        proof.status,
+        proof.reduction,
+        stored_boxes(proof),
+        (proof.claim.L, proof.claim.M),
     )
 
 

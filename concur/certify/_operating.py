@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._arrays import above
-from concur.certify._certificate import _reporting, _versions
+from concur.certify._certificate import _reporting
 from concur.certify._disturbances import check_square
-from concur.certify._files import write_document
+from concur.certify._files import program_versions, write_document
 from concur.certify._intervals import PRECISION, Walker, flint, interval
 from concur.certify._operating_box import Bounds, Demand, bound_box
 from concur.certify._operating_counterexample import (
@@ -36,7 +36,7 @@ from concur.certify._operating_counterexample import (
 )
 from concur.certify._operating_graph import Graph, momentum_size
 from concur.certify._recheck_document import OPERATING
-from concur.certify._status import Status
+from concur.certify._status import ESTIMATE, Status
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
 from concur.control._allocation import read_limits
@@ -134,14 +134,13 @@ class OperatingCertificate:
         document = {
             "format": OPERATING,
             "version": 1,
-            "versions": _versions(),
+            "versions": program_versions(),
             "status": self.status.name,
             "reason": self.reason,
             "robot": self.name,
             "ranges": {name: list(ends) for name, ends in self.ranges.items()},
             "least": self.least,
             "margin": self.margin,
-            "margin_found": _finite(self.margin_found),
             "controls": list(self.names),
             "units": list(self.units),
             **numbers,
@@ -150,6 +149,7 @@ class OperatingCertificate:
             "boxes": self.boxes.tolist(),
             "left": self.left.tolist(),
             "counterexample": self.counterexample and self.counterexample.as_dict(),
+            "estimates_not_proved": {"margin_found": _finite(self.margin_found)},
         }
         write_document(path, document)
 
@@ -177,14 +177,15 @@ class OperatingCertificate:
         return tuple(found)
 
     def __str__(self) -> str:
-        met = f"asked for more than {self.least:.3g}, smallest met {self.margin_found:.4g}"
+        asked = f"asked for more than {self.least:.3g}"
         lines = [f"{self.status.name}. {self.reason}"]
         if self.margin is not None:
-            lines.append(f"Margin at least {self.margin:.4g} ({met}); {len(self.boxes)} boxes.")
+            lines.append(f"Margin at least {self.margin:.4g} ({asked}); {len(self.boxes)} boxes.")
         elif len(self.boxes):
-            lines.append(f"No margin is proved ({met}); {len(self.boxes)} boxes.")
+            lines.append(f"No margin is proved ({asked}); {len(self.boxes)} boxes.")
         else:
-            lines.append(f"Margin: {met}.")
+            lines.append(f"Margin: {asked}.")
+        lines.append(f"Smallest margin at samples {self.margin_found:.4g}: {ESTIMATE}.")
         if not self.names:
             lines.append("Torques: not bounded, as no speeds were stated.")
         # A state that refutes is looked for before bounds are.

@@ -40,6 +40,7 @@ The format is described in `_recheck_document`.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from fractions import Fraction
 from os import PathLike
 from typing import overload
@@ -47,10 +48,19 @@ from typing import overload
 import numpy as np
 
 from concur.certify._recheck_boxes import check_decay, contradicts
-from concur.certify._recheck_document import UNITS, StoredChannel, StoredProof, as_path, read
+from concur.certify._recheck_document import (
+    TUBE,
+    UNITS,
+    StoredChannel,
+    StoredProof,
+    as_path,
+    load,
+    proof_of,
+)
 from concur.certify._recheck_finding import Finding, Recheck, Rejection, require
 from concur.certify._recheck_law import Law, law_of
-from concur.certify._recheck_rational import combine, definite, diagonal, symmetric
+from concur.certify._recheck_rational import Matrix, combine, definite, diagonal, symmetric
+from concur.certify._recheck_tube import StoredTube, tube_of, verify_tube
 from concur.certify._recheck_work import WORK, limited
 from concur.certify._status import Status
 
@@ -119,11 +129,14 @@ def recheck(
     law = law_of(servo)
     with limited(work):
         try:
-            proof = read(as_path(path))
+            document = load(as_path(path))
+            if document["format"] == TUBE:
+                return _tube_answer(tube_of(document), law, budget)
+            proof = proof_of(document)
         except Rejection as stop:
             found = stop.finding
-            return Recheck(found.status, found.reason, "error dynamics", False, None, (), ())
-        finding = _finding(proof, budget)
+            return Recheck(found.status, found.reason, "unread", False, None, (), ())
+        finding = _finding(lambda: _verify(proof, budget))
     same = law == (proof.groups, proof.gains)
     status, reason = finding.status, finding.reason
     if not same and status is not Status.REFUTED:
@@ -132,6 +145,19 @@ def recheck(
     rate = float(proof.rate) if stated and proof.rate is not None else None
     region = tuple(_region_text(channel) for channel in proof.channels)
     return Recheck(status, reason, "error dynamics", same, rate, region, _claims(proof))
+
+
+def _tube_answer(
+    tube: StoredTube, law: tuple[list[str], dict[str, Matrix]], budget: int
+) -> Recheck:
+    finding = _finding(lambda: verify_tube(tube, budget))
+    same = tube.part_of(*law)
+    status, reason = finding.status, finding.reason
+    if not same and status is not Status.REFUTED:
+        status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
+    return Recheck(
+        status, reason, "tube", same, float(tube.channel.rate), (tube.region,), tube.claims
+    )
 
 
 def _region_text(channel: StoredChannel) -> str:
@@ -181,16 +207,20 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
     """
     with limited(work):
         try:
-            return _finding(read(as_path(path)), budget)
+            document = load(as_path(path))
+            if document["format"] == TUBE:
+                return _finding(lambda: verify_tube(tube_of(document), budget))
+            proof = proof_of(document)
+            return _finding(lambda: _verify(proof, budget))
         except Rejection as stop:
             return stop.finding
 
 
-def _finding(proof: StoredProof, budget: int) -> Finding:
+def _finding(verify: Callable[[], None]) -> Finding:
     try:
         # Overflow ends as a bound that proves nothing; there is nothing to warn of.
         with np.errstate(all="ignore"):
-            _verify(proof, budget)
+            verify()
     except Rejection as stop:
         return stop.finding
     except (OverflowError, np.linalg.LinAlgError) as error:

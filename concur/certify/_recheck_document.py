@@ -69,6 +69,7 @@ from concur.errors import DescriptionError
 
 FORMAT = "concur certificate"
 OPERATING = "concur operating box"
+TUBE = "concur tube"
 VERSION = 1
 
 # Dimension and unit of each component of the groups a law may have.
@@ -200,7 +201,7 @@ class StoredProof:
     counterexample: tuple[int, list[Fraction], list[Fraction]] | None
 
 
-def _refuse(where: str, expected: str, came: object, cure: str = "") -> NoReturn:
+def refuse(where: str, expected: str, came: object, cure: str = "") -> NoReturn:
     raise DescriptionError(
         f"certificate, {where}",
         expected=expected,
@@ -240,12 +241,23 @@ def as_path(value: object) -> Path:
 
 
 def read(path: Path) -> StoredProof:
+    """Read a certificate of the error dynamics."""
+    document = load(path)
+    if document["format"] != FORMAT:
+        cure = "Name the proof of a certificate."
+        refuse(f"`{path.name}`", f'`format` "{FORMAT}"', _kind_of(document), cure)
+    return proof_of(document)
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Read a document of a format that is verified, and check its hash."""
+
     def constant(name: str) -> NoReturn:
-        _refuse(f"`{path.name}`", "finite numbers", name)
+        refuse(f"`{path.name}`", "finite numbers", name)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in items}) < len(items):
-            _refuse(f"`{path.name}`", "every name once in an object", [name for name, _ in items])
+            refuse(f"`{path.name}`", "every name once in an object", [name for name, _ in items])
         return dict(items)
 
     try:
@@ -256,56 +268,63 @@ def read(path: Path) -> StoredProof:
         require(size <= LARGEST_FILE, Status.UNDECIDED, f"a file of {size} bytes is not read")
         text = path.read_text(encoding="utf-8")
     except (OSError, ValueError) as error:
-        _refuse(f"`{path}`", "a file that can be read as text", str(error))
+        refuse(f"`{path}`", "a file that can be read as text", str(error))
     try:
         document = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
-        _refuse(f"`{path.name}`", "JSON", str(error))
+        refuse(f"`{path.name}`", "JSON", str(error))
     if isinstance(document, dict) and document.get("format") == OPERATING:
-        _refuse(
+        refuse(
             f"`{path.name}`",
             "the proof of a certificate of the error dynamics",
             "bounds of an operating box, which cannot be rechecked",
             "Compute them again with `operating_bounds`.",
         )
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        _refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
+    if not isinstance(document, dict) or document.get("format") not in (FORMAT, TUBE):
+        refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
     if document.get("version") != VERSION or isinstance(document["version"], bool):
-        _refuse("`version`", str(VERSION), document.get("version"), "Use the program's version.")
+        refuse("`version`", str(VERSION), document.get("version"), "Use the program's version.")
     try:
         found = document_hash(document)
     except (ValueError, RecursionError):
-        _refuse(f"`{path.name}`", "finite numbers", "a number beyond the floats")
+        refuse(f"`{path.name}`", "finite numbers", "a number beyond the floats")
     if document.get("hash") != found:
         cure = "The file was changed after it was written: certify the law again."
-        _refuse("`hash`", found, document.get("hash"), cure)
-    return _proof(document)
+        refuse("`hash`", found, document.get("hash"), cure)
+    return document
 
 
-def _proof(document: dict[str, Any]) -> StoredProof:
-    law = _object(document, "law", "")
-    groups = _list(law, "groups", "law")
+def law_of_document(document: dict[str, Any]) -> tuple[list[str], dict[str, Matrix], int]:
+    """Groups, gains and size of the law that a document is about."""
+    law = object_of(document, "law", "")
+    groups = list_of(law, "groups", "law")
     for group in groups:
         if not isinstance(group, str) or group not in UNITS:
-            _refuse("`law.groups`", "names out of " + ", ".join(UNITS), group)
+            refuse("`law.groups`", "names out of " + ", ".join(UNITS), group)
     size = sum(len(UNITS[group]) for group in groups)
     if size == 0:
-        _refuse("`law.groups`", "at least one group", groups)
+        refuse("`law.groups`", "at least one group", groups)
     names = ("stiffness", "damping", "inertia")
-    gains = {name: _matrix(law, name, "law", size, size) for name in names}
+    gains = {name: matrix_of(law, name, "law", size, size) for name in names}
     expected = law_hash(groups, *gains.values())
     if law.get("hash") != expected:
         cure = "Groups or gains are not those that were certified."
-        _refuse("`law.hash`", expected, law.get("hash"), cure)
+        refuse("`law.hash`", expected, law.get("hash"), cure)
 
+    return groups, gains, size
+
+
+def proof_of(document: dict[str, Any]) -> StoredProof:
+    """Certificate of the error dynamics from its document."""
+    groups, gains, size = law_of_document(document)
     channels = [
-        _channel(entry, f"channels[{k}]", groups, gains, size)
-        for k, entry in enumerate(_list(document, "channels", ""))
+        channel_of(entry, f"channels[{k}]", groups, gains, size)
+        for k, entry in enumerate(list_of(document, "channels", ""))
     ]
     return StoredProof(
-        status=_status(document, ""),
-        rate=_maybe(document, "rate", ""),
-        overshoot=_maybe(document, "overshoot", ""),
+        status=status_of(document, ""),
+        rate=maybe_of(document, "rate", ""),
+        overshoot=maybe_of(document, "overshoot", ""),
         groups=groups,
         gains=gains,
         channels=channels,
@@ -313,17 +332,17 @@ def _proof(document: dict[str, Any]) -> StoredProof:
     )
 
 
-def _channel(
+def channel_of(
     entry: Any, where: str, groups: list[str], gains: dict[str, Matrix], size: int
 ) -> StoredChannel:
     if not isinstance(entry, dict):
-        _refuse(f"`{where}`", "an object", entry)
-    components = _list(entry, "components", where)
+        refuse(f"`{where}`", "an object", entry)
+    components = list_of(entry, "components", where)
     for i in components:
         if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < size:
-            _refuse(f"`{where}.components`", f"integers from 0 to {size - 1}", i)
+            refuse(f"`{where}.components`", f"integers from 0 to {size - 1}", i)
     if not components or any(b <= a for a, b in pairwise(components)):
-        _refuse(f"`{where}.components`", "ascending integers", components)
+        refuse(f"`{where}.components`", "ascending integers", components)
     spend(0.5 * len(groups) * (1 + len(components)))
     own, start = [], 0
     for group in groups:
@@ -332,10 +351,10 @@ def _channel(
         if span <= set(components):
             own.append(group)
         elif span & set(components):
-            _refuse(f"`{where}.components`", "whole groups", components)
+            refuse(f"`{where}.components`", "whole groups", components)
     reduction = entry.get("reduction")
     if reduction not in _REDUCTIONS:
-        _refuse(f"`{where}.reduction`", "one of " + ", ".join(_REDUCTIONS), reduction)
+        refuse(f"`{where}.reduction`", "one of " + ", ".join(_REDUCTIONS), reduction)
     n = len(components)
     cut = {
         name: [[gain[i][j] for j in components] for i in components] for name, gain in gains.items()
@@ -347,20 +366,20 @@ def _channel(
         kp=cut["stiffness"],
         kd=cut["damping"],
         metric=cut["inertia"],
-        p=_matrix(entry, "P", where, 2 * n, 2 * n),
-        left=_matrix(entry, "L", where, 2 * n, n),
-        right=_matrix(entry, "M", where, 2 * n, n),
-        rate=_number(entry, "rate", where),
-        angle=_maybe(entry, "angle", where),
-        distance=_maybe(entry, "distance", where),
-        bound=_maybe(entry, "bound", where),
-        weight=_number(entry, "weight", where),
-        length=_number(entry, "length", where),
-        lower=_number(entry, "lower", where),
-        upper=_number(entry, "upper", where),
+        p=matrix_of(entry, "P", where, 2 * n, 2 * n),
+        left=matrix_of(entry, "L", where, 2 * n, n),
+        right=matrix_of(entry, "M", where, 2 * n, n),
+        rate=number_of(entry, "rate", where),
+        angle=maybe_of(entry, "angle", where),
+        distance=maybe_of(entry, "distance", where),
+        bound=maybe_of(entry, "bound", where),
+        weight=number_of(entry, "weight", where),
+        length=number_of(entry, "length", where),
+        lower=number_of(entry, "lower", where),
+        upper=number_of(entry, "upper", where),
         reduction=reduction,
         boxes=np.zeros((0, 0, 2)),
-        status=_status(entry, where),
+        status=status_of(entry, where),
     )
     fitting = {
         "all": bool(channel.turning),
@@ -370,26 +389,26 @@ def _channel(
         "scalar": own == ["SO3"],
     }
     if not fitting[reduction]:
-        _refuse(f"`{where}.reduction`", "one that fits " + ", ".join(own), reduction)
+        refuse(f"`{where}.reduction`", "one that fits " + ", ".join(own), reduction)
     boxes = _boxes(entry, where, len(channel.varied))
     if reduction in _WITHOUT_BOXES and len(boxes):
-        _refuse(f"`{where}.boxes`", f"none, as the reduction is `{reduction}`", f"{len(boxes)}")
+        refuse(f"`{where}.boxes`", f"none, as the reduction is `{reduction}`", f"{len(boxes)}")
     object.__setattr__(channel, "boxes", boxes)
     return channel
 
 
 def _boxes(entry: dict[str, Any], where: str, width: int) -> np.ndarray:
-    boxes = _list(entry, "boxes", where)
+    boxes = list_of(entry, "boxes", where)
     where = f"`{where}.boxes`"
     for box in boxes:
         if not isinstance(box, list) or len(box) != width:
-            _refuse(where, f"boxes of {width} pairs", box)
+            refuse(where, f"boxes of {width} pairs", box)
         for pair in box:
             if not isinstance(pair, list) or len(pair) != 2:
-                _refuse(where, "pairs of numbers", pair)
-            low, high = (_float(x, where) for x in pair)
+                refuse(where, "pairs of numbers", pair)
+            low, high = (float_of(x, where) for x in pair)
             if not low < high:
-                _refuse(where, "lower below upper", pair)
+                refuse(where, "lower below upper", pair)
     return np.array(boxes, dtype=float).reshape(len(boxes), width, 2)
 
 
@@ -397,21 +416,21 @@ def _counterexample(
     document: dict[str, Any], channels: list[StoredChannel]
 ) -> tuple[int, list[Fraction], list[Fraction]] | None:
     if "counterexample" not in document:
-        _refuse("`counterexample`", "an object or null", "nothing")
+        refuse("`counterexample`", "an object or null", "nothing")
     entry = document["counterexample"]
     if entry is None:
         return None
     if not isinstance(entry, dict):
-        _refuse("`counterexample`", "an object or null", entry)
+        refuse("`counterexample`", "an object or null", entry)
     k = entry.get("channel")
     if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < len(channels):
-        _refuse("`counterexample.channel`", "the number of a channel", k)
+        refuse("`counterexample.channel`", "the number of a channel", k)
     vectors = []
     for name, size in (("x", channels[k].size), ("direction", 2 * channels[k].size)):
-        values = _list(entry, name, "counterexample")
+        values = list_of(entry, name, "counterexample")
         if len(values) != size:
-            _refuse(f"`counterexample.{name}`", f"{size} numbers", values)
-        vectors.append([Fraction(_float(v, f"`counterexample.{name}`")) for v in values])
+            refuse(f"`counterexample.{name}`", f"{size} numbers", values)
+        vectors.append([Fraction(float_of(v, f"`counterexample.{name}`")) for v in values])
     return k, vectors[0], vectors[1]
 
 
@@ -425,52 +444,52 @@ def _at(where: str, name: str) -> str:
     return f"`{where}.{name}`" if where else f"`{name}`"
 
 
-def _object(table: dict[str, Any], name: str, where: str) -> dict[str, Any]:
+def object_of(table: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     value = table.get(name)
     if not isinstance(value, dict):
-        _refuse(_at(where, name), "an object", value)
+        refuse(_at(where, name), "an object", value)
     return value
 
 
-def _list(table: dict[str, Any], name: str, where: str) -> list[Any]:
+def list_of(table: dict[str, Any], name: str, where: str) -> list[Any]:
     value = table.get(name)
     if not isinstance(value, list):
-        _refuse(_at(where, name), "a list", value)
+        refuse(_at(where, name), "a list", value)
     return value
 
 
-def _float(value: Any, where: str) -> float:
+def float_of(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        _refuse(where, "a number", value)
+        refuse(where, "a number", value)
     # Beyond this, products of a few of them would leave the floats.
     if not abs(value) < 1e60 or Fraction(value) != Fraction(float(value)):
-        _refuse(where, "a float64 below 1e60", value)
+        refuse(where, "a float64 below 1e60", value)
     return float(value)
 
 
-def _number(table: dict[str, Any], name: str, where: str) -> Fraction:
-    return Fraction(_float(table.get(name), _at(where, name)))
+def number_of(table: dict[str, Any], name: str, where: str) -> Fraction:
+    return Fraction(float_of(table.get(name), _at(where, name)))
 
 
-def _maybe(table: dict[str, Any], name: str, where: str) -> Fraction | None:
+def maybe_of(table: dict[str, Any], name: str, where: str) -> Fraction | None:
     if name not in table:
-        _refuse(_at(where, name), "a number or null", "nothing")
-    return None if table[name] is None else _number(table, name, where)
+        refuse(_at(where, name), "a number or null", "nothing")
+    return None if table[name] is None else number_of(table, name, where)
 
 
-def _matrix(table: dict[str, Any], name: str, where: str, height: int, width: int) -> Matrix:
-    rows = _list(table, name, where)
+def matrix_of(table: dict[str, Any], name: str, where: str, height: int, width: int) -> Matrix:
+    rows = list_of(table, name, where)
     where = _at(where, name)
     if len(rows) != height:
-        _refuse(where, f"{height} rows", f"{len(rows)}")
+        refuse(where, f"{height} rows", f"{len(rows)}")
     for row in rows:
         if not isinstance(row, list) or len(row) != width:
-            _refuse(where, f"rows of {width} numbers", row)
-    return [[Fraction(_float(x, where)) for x in row] for row in rows]
+            refuse(where, f"rows of {width} numbers", row)
+    return [[Fraction(float_of(x, where)) for x in row] for row in rows]
 
 
-def _status(table: dict[str, Any], where: str) -> Status:
+def status_of(table: dict[str, Any], where: str) -> Status:
     value = table.get("status")
     if not isinstance(value, str) or value not in Status.__members__:
-        _refuse(_at(where, "status"), "one of " + ", ".join(Status.__members__), value)
+        refuse(_at(where, "status"), "one of " + ", ".join(Status.__members__), value)
     return Status[value]

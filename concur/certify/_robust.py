@@ -28,6 +28,7 @@ from fractions import Fraction
 from functools import cached_property
 from itertools import product
 from math import exp, inf
+from os import PathLike
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -41,7 +42,8 @@ from concur.certify._bounds import (
 )
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay, error_parts, length_metric, scales, widest_square
-from concur.certify._status import Status
+from concur.certify._saved import write_tube
+from concur.certify._status import ESTIMATE, Status
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.errors import OutputError
 
@@ -154,7 +156,7 @@ class Disturbance:
 
     def __str__(self) -> str:
         worst = ", ".join(f"{x:.4g}" for x in self.components)
-        kind = "from samples: may be exceeded between them" if self.sampled else "taken as given"
+        kind = f"from samples: {ESTIMATE}" if self.sampled else "taken as given"
         return f"{self.source}: at most ({worst}), {kind}"
 
 
@@ -181,6 +183,8 @@ class Tube:
     rate : float
         Rate at which |z|_P comes down to `ultimate`, 1/s; zero when none is claimed, as for
         disturbances that grow with the feedback.
+    disturbance : Disturbance or float
+        What was bounded: a disturbance of the channel's outputs, or the largest length.
     """
 
     decay: Decay
@@ -190,6 +194,7 @@ class Tube:
     ultimate: float
     radius: float
     rate: float
+    disturbance: Disturbance | float | None = None
 
     @property
     def channel(self) -> Channel:
@@ -265,6 +270,23 @@ class Tube:
         z = np.concatenate([np.asarray(x, dtype=float), np.asarray(ve, dtype=float)])
         return float(np.sqrt(z @ self.decay.P @ z))
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the tube with the proof that it rests on, for `recheck`.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            File to write, JSON; the format is described in `concur.certify._recheck_tube`.
+
+        Raises
+        ------
+        OutputError
+            If an output's group is not one of the package's own.
+        DescriptionError
+            If the file cannot be written.
+        """
+        write_tube(self, path)
+
     def _largest(self, unit: str) -> float | None:
         form = rational(self.decay.P)
         widest = [
@@ -336,7 +358,7 @@ def tube(decay: Decay, disturbance: float | ArrayLike | Disturbance, start: floa
     length = _not_negative(float(bound), f"disturbance of {decay.channel.name}")
     start = _not_negative(start, f"start of {decay.channel.name}")
     push = float_above(Fraction(decay.push) * Fraction(length))
-    return _tube(decay, push, start, sampled=None)
+    return _tube(decay, push, start, None, length)
 
 
 def tubes(
@@ -393,8 +415,8 @@ def _tubes(
     if disturbance.feedback is None:
         source = disturbance.source if disturbance.sampled else None
         return tuple(
-            _tube(decay, push, start, source)
-            for decay, push, start in zip(decays, pushes, begin, strict=True)
+            _tube(decay, push, start, source, _local(disturbance, places))
+            for decay, push, start, places in zip(decays, pushes, begin, index, strict=True)
         )
     rates = np.array([decay.rate for decay in decays])
     growth = _growth(decays, index, disturbance.feedback)
@@ -407,14 +429,23 @@ def _tubes(
     elif not fit:
         reason = "A tube does not fit in the domain on which the decay is certified."
     else:
-        reason = f"Bounds from samples ({disturbance.source}): indicative, no proof."
+        reason = f"Bounds from samples ({disturbance.source}): {ESTIMATE}."
     return tuple(
         Tube(decay, Status.UNDECIDED, reason, start, float(end), float(radius), 0.0)
         for decay, start, end, radius in zip(decays, begin, still, least, strict=True)
     )
 
 
-def _tube(decay: Decay, push: float, start: float, sampled: str | None) -> Tube:
+def _local(disturbance: Disturbance, places: np.ndarray) -> Disturbance:
+    """What acts on one channel."""
+    points = None if disturbance.points is None else disturbance.points[:, places]
+    own = disturbance.components[places]
+    return Disturbance(own, disturbance.source, disturbance.sampled, points)
+
+
+def _tube(
+    decay: Decay, push: float, start: float, sampled: str | None, given: Disturbance | float
+) -> Tube:
     """One tube from the largest sqrt(d^T P22 d)."""
     ultimate = float_above(Fraction(push) / Fraction(decay.rate))
     radius = max(start, ultimate)
@@ -422,13 +453,13 @@ def _tube(decay: Decay, push: float, start: float, sampled: str | None) -> Tube:
     if not radius < decay.limit:
         reason = "The tube does not fit in the domain on which the decay is certified."
     elif sampled is not None:
-        reason = f"Bound from samples ({sampled}): indicative, no proof."
+        reason = f"Bound from samples ({sampled}): {ESTIMATE}."
     elif decay.status is not Status.PROVED:
         reason = "The decay that it rests on is not proved."
     else:
         status = Status.PROVED
         reason = "For every disturbance within the bound."
-    return Tube(decay, status, reason, start, ultimate, radius, decay.rate)
+    return Tube(decay, status, reason, start, ultimate, radius, decay.rate, given)
 
 
 def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:

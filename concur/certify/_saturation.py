@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from concur.certify._disturbances import check_square, rows
 from concur.certify._robust import Disturbance, Tube, scales
-from concur.certify._status import Status
+from concur.certify._status import ESTIMATE, Status
 from concur.codegen import as_floats, shape_error
 from concur.control import Servo
 from concur.control._allocation import read_limits
@@ -70,7 +70,7 @@ class Saturation:
     def __str__(self) -> str:
         lines = [
             f"{self.status.name}: limits are {'not ' if self.free else ''}reached in the tubes, "
-            f"to first order at {self.states} states"
+            f"to first order at {self.states} states: {ESTIMATE}"
         ]
         lines += [
             f"{name}: {need:.4g} {unit} = {ahead:.4g} ahead + {back:.4g} feedback + "

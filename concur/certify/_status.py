@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from enum import Enum
 
+ESTIMATE = "estimate, not proved"
+"""Said beside every number that rests on samples, in texts, tables and JSON alike."""
+
 
 class Status(Enum):
     """Outcome of a claim about the error dynamics; the values are sentences.

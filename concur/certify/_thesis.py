@@ -28,7 +28,7 @@ from scipy.optimize import minimize_scalar
 from concur.certify._bounds import float_above, rational
 from concur.certify._channels import Channel
 from concur.certify._region import region_level, region_radius
-from concur.certify._status import Status
+from concur.certify._status import ESTIMATE, Status
 from concur.certify._structure import check_structure
 from concur.certify._suprema import Suprema, suprema
 from concur.codegen import as_floats, nonfinite_error, shape_error
@@ -165,7 +165,7 @@ class ThesisConstants:
         source = (
             "bounds in closed form"
             if self.status is Status.PROVED
-            else "bounds from a grid: indicative, no proof"
+            else f"bounds from a grid: {ESTIMATE}"
         )
         return (
             f"Theorem 5.4.2, {self.channel.name}: rate {self.rate:.4g} 1/s of "

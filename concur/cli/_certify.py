@@ -33,6 +33,7 @@ from concur.certify import (
 )
 from concur.certify._certificate import ChannelCertificate, Method
 from concur.certify._operating import range_text
+from concur.certify._status import ESTIMATE
 from concur.cli._decay import Decay, simulate_decay
 from concur.cli._results import Results, results
 from concur.control import Servo
@@ -88,6 +89,8 @@ class CertifyResult:
         Size of the disturbance that was asked about.
     tubes : tuple of Tube
         Where the error of each channel stays under it; empty unless asked for and proved.
+    tubes_rechecked : tuple of Status
+        Answer of the independent verification of each stored tube.
     """
 
     task: Task
@@ -102,6 +105,7 @@ class CertifyResult:
     held: tuple[SampleLimits | None, ...] = ()
     disturbance: float | None = None
     tubes: tuple[Tube, ...] = ()
+    tubes_rechecked: tuple[Status, ...] = ()
 
     @property
     def decays(self) -> bool:
@@ -113,6 +117,7 @@ class CertifyResult:
         """Whether all that was asked for is proved."""
         asked = [] if self.operating is None else [self.operating.status]
         asked += [one.status for one in self.tubes]
+        asked += self.tubes_rechecked
         return self.decays and all(status is Status.PROVED for status in asked)
 
     @property
@@ -139,7 +144,7 @@ class CertifyResult:
             "method": found.method,
             "angle": found.angle,
             "distance": found.distance,
-            "rate": found.rate,
+            "rate": found.rate if found.status is Status.PROVED else None,
             "true_rate": _finite(found.true_rate),
             "overshoot": _finite(found.overshoot),
             "boxes": found.boxes,
@@ -152,12 +157,17 @@ class CertifyResult:
                 "covered": self.covered,
                 "norm": _finite(found.norm(x, ve)),
             },
-            "largest_share_of_bound": None if self.decay is None else self.decay.share(found.rate),
             "calmer": _calmer_dict(found),
             "held": [None if one is None else _held_dict(one) for one in self.held],
             "disturbance": self.disturbance,
-            "tubes": [_tube_dict(one) for one in self.tubes],
+            "tubes": [
+                _tube_dict(one) | {"recheck": again.name}
+                for one, again in zip(self.tubes, self.tubes_rechecked, strict=True)
+            ],
             "operating": None if self.operating is None else _operating_dict(self.operating),
+            "estimates_not_proved": {
+                "largest_share_of_bound": self.decay and self.decay.share(found.rate)
+            },
             "notes": list(self.notes),
             "files": [str(path) for path in self.files],
         }
@@ -251,6 +261,13 @@ def _certified(
         with writing(target):
             figure.savefig(target, dpi=DPI)
         kept.publish([target])
+    again = []
+    for k, one in enumerate(around):
+        target = kept.staging / ("tube.json" if len(around) == 1 else f"tube_{k + 1}.json")
+        with writing(target):
+            one.save(target)
+        again.append(recheck(target))
+        kept.publish([target])
     operating = _operating(task, servo, console)
     if operating is not None:
         target = kept.staging / "operating.json"
@@ -260,7 +277,7 @@ def _certified(
     notes = _differences(task, servo)
     return CertifyResult(
         task, found, rechecked, start, seconds, decay, notes, tuple(kept.files), operating,
-        _held(found), disturbance, around,
+        _held(found), disturbance, around, tuple(again),
     )  # fmt: skip
 
 
@@ -515,9 +532,7 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     table.add_column("status")
     for name in ("proved", "limits"):
         table.add_column(name, justify="right")
-    margin = f"none; {found.margin_found:.4g} was met"
-    if found.margin is not None:
-        margin = f"at least {found.margin:.4g}"
+    margin = "none" if found.margin is None else f"at least {found.margin:.4g}"
     wanted = f"above {found.least:.3g}"
     mark = _MARKS[found.margin_status]
     table.add_row("margin of the decoupling matrix", mark, margin, wanted)
@@ -529,6 +544,8 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     if not found.names:
         table.add_row("torques", "", "not bounded", "no speeds stated")
     console.print(table)
+    met = f"smallest margin at samples {found.margin_found:.4g}: {ESTIMATE}"
+    console.print(met, highlight=False)
     if found.status is not Status.PROVED:
         console.print(escape(f"operating box: {found.reason}"), highlight=False)
 
@@ -542,13 +559,13 @@ def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:
         "status": found.status.name,
         "reason": found.reason,
         "margin": found.margin,
-        "margin_found": _finite(found.margin_found),
         "least": found.least,
         "controls": list(found.names),
         "lower": [_finite(value) for value in found.lower],
         "upper": [_finite(value) for value in found.upper],
         "boxes": len(found.boxes),
         "left": len(found.left),
+        "estimates_not_proved": {"margin_found": _finite(found.margin_found)},
     }
 
 
@@ -567,16 +584,16 @@ def _table(result: CertifyResult) -> Table:
         table.add_row(
             escape(", ".join(names[i] for i in part.channel.index)),
             _MARKS[part.status],
-            *_numbers(part.rate, part.true_rate, _overshoot(part), len(part.boxes)),
+            *_numbers(part.status, part.rate, part.true_rate, _overshoot(part), len(part.boxes)),
             f"{part.seconds:.2f}",
         )
     table.add_section()
-    numbers = _numbers(found.rate, found.true_rate, found.overshoot, found.boxes)
+    numbers = _numbers(found.status, found.rate, found.true_rate, found.overshoot, found.boxes)
     taken = f"{result.seconds:.2f}"
     table.add_row("whole loop", _MARKS[found.status], *numbers, taken)
     if found.calmer is not None:
         calm = found.calmer
-        numbers = _numbers(calm.rate, calm.true_rate, calm.overshoot, calm.boxes)
+        numbers = _numbers(calm.status, calm.rate, calm.true_rate, calm.overshoot, calm.boxes)
         table.add_row("calmer", _MARKS[calm.status], *numbers, "")
     return table
 
@@ -586,7 +603,9 @@ def _names(task: Task) -> list[str]:
     return [f"{output.name}.{name}" for output in task.outputs for name in output.coordinate_names]
 
 
-def _numbers(rate: float, most: float, overshoot: float, boxes: int) -> list[str]:
+def _numbers(status: Status, rate: float, most: float, overshoot: float, boxes: int) -> list[str]:
+    if status is not Status.PROVED:
+        return [f"{rate:.4g} ({ESTIMATE})" if rate > 0.0 else "none", "", "", str(boxes)]
     share = f"{rate / most:.1%}" if most > 0.0 else ""
     shown = f"{overshoot:.4g}" if math.isfinite(overshoot) else ""
     return [f"{rate:.4g}", share, shown, str(boxes)]
@@ -603,7 +622,7 @@ def _channel_dict(part: ChannelCertificate, names: list[str]) -> dict[str, Any]:
         "kind": part.channel.kind,
         "status": part.status.name,
         "reason": part.reason,
-        "rate": part.rate,
+        "rate": part.rate if part.status is Status.PROVED else None,
         "true_rate": _finite(part.true_rate),
         "overshoot": _finite(_overshoot(part)),
         "angle": part.angle,
@@ -611,6 +630,9 @@ def _channel_dict(part: ChannelCertificate, names: list[str]) -> dict[str, Any]:
         "level": _finite(part.level),
         "boxes": len(part.boxes),
         "seconds": part.seconds,
+        "estimates_not_proved": {
+            "rate": part.rate if part.status is not Status.PROVED and part.rate > 0.0 else None
+        },
     }
 
 

@@ -214,7 +214,7 @@ def test_the_text_says_what_is_proved_and_what_is_not(designed):
     _, gains = designed
     text = str(gains)
     assert f"{gains.rate:.4g} 1/s, PROVED" in text
-    assert "sampled, not proved" in text
+    assert "estimate, not proved" in text
     assert all(name in text for name in (*gains.controls, *gains.outputs))
 
 
