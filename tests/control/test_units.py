@@ -152,17 +152,16 @@ def test_pose_of_the_base_matters_to_one_axis(units: Units) -> None:
         operating_bounds(servo, BOX)
 
 
-@pytest.fixture(scope="module")
-def pose_servo() -> Servo:
-    """A pose, for which metres and radians act on each other."""
+@pytest.mark.parametrize(
+    ("group", "units"),
+    # In SE3 metres and radians act on each other.
+    [("R3xSO3", SMALL), ("R3xSO3", LARGE), ("SE3", LARGE)],
+    ids=["small", "large", "pose"],
+)
+def test_certificate_and_recheck(group: str, units: Units, tmp_path: Path) -> None:
     model = cc.reduce(cc.robots.free_flyer())
-    return Servo(model, [cc.Output("hand", "tool", "SE3")], 4, 4)
-
-
-@OTHERS
-def test_certificate_and_recheck(units: Units, pose_servo: Servo, tmp_path: Path) -> None:
-    dynamics = units.servo(pose_servo).error_dynamics
-    found = cc.certify(dynamics, angle=1.0, share=0.5)
+    servo = Servo(model, [cc.Output("hand", "tool", group)], 4, 4)
+    found = cc.certify(units.servo(servo).error_dynamics, angle=1.0, share=0.5)
     assert found.status is cc.Status.PROVED
     # The search is not exact: what it proves is half of the rate, or a little less.
     assert found.rate > 0.2 * found.true_rate
