@@ -9,10 +9,10 @@ import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from concur._version import __version__
 from concur.errors import ConcurError, DescriptionError
 
 MANIFEST = "concur.json"
@@ -132,7 +132,7 @@ class Results:
         """Replace this command's entry of the manifest."""
         entries = _read(self.folder) or {}
         entries[self.command] = {**self._entry, "files": sorted(path.name for path in self.files)}
-        text = json.dumps({"concur": version("concur-control"), **entries}, indent=2)
+        text = json.dumps({"concur": __version__, **entries}, indent=2)
         number, name = tempfile.mkstemp(prefix=_STAGING, dir=self.folder)
         try:
             with os.fdopen(number, "w", encoding="utf-8") as file:

@@ -92,6 +92,12 @@ def test_no_text_sends_a_user_to_the_other_project():
     assert install_command("rig") == 'pip install "concur-control[rig]"'
 
 
+def test_the_version_does_not_need_an_installation():
+    for folder in ("concur", "hil"):
+        for path in (ROOT / folder).rglob("*.py"):
+            assert 'version("concur' not in path.read_text(encoding="utf-8"), path
+
+
 @pytest.mark.parametrize("extra", sorted({*PROJECT["optional-dependencies"]} - TOOLS))
 def test_an_extra_brings_what_the_packages_use(extra):
     modules = {"python-can": "can", "pyzmq": "zmq", "python-flint": "flint"}
