@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import copy
 import json
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +16,7 @@ import pytest
 import concur as cc
 from concur.certify import Disturbance, Tube, tube, tubes
 from concur.certify._decay import Decay
+from concur.certify._recheck_tube import _domain, _within
 from concur.control import Servo
 from concur.errors import DescriptionError
 from tests.certify._stored import write
@@ -141,3 +144,20 @@ def test_a_tube_that_leaves_its_domain_is_not_proved(tmp_path: Path) -> None:
         forged["angle"] = angle if expected else stored["bounds"]["angle"] * angle
         proved = cc.recheck(write(path, forged)) is cc.Status.PROVED
         assert proved is expected
+
+
+def test_the_boundary_of_the_domain_is_not_inside() -> None:
+    one = [[Fraction(int(i == j)) for j in range(2)] for i in range(2)]
+    channel: Any = SimpleNamespace(p=one, size=1)
+    edge = Fraction(3, 2)
+    assert _within(channel, edge, [0], edge)
+    assert not _within(channel, edge, [0], edge, strict=True)
+    assert _within(channel, edge - Fraction(1, 10**30), [0], edge, strict=True)
+    assert not _within(channel, edge + Fraction(1, 10**30), [0], edge)
+
+
+def test_an_angle_ends_at_pi_whatever_the_decay() -> None:
+    channel: Any = SimpleNamespace(
+        angle=None, distance=None, turning=[], positions=[], spans=[("R1", 0), ("SO2", 1)]
+    )
+    assert _domain(channel) == [([1], Fraction(np.pi))]
