@@ -290,12 +290,13 @@ def test_mock_commands_of_the_page(tmp_path, monkeypatch):
     lines = re.findall(r"^concur-rig (.*--mock.*)$", PAGE, re.MULTILINE)
     statuses, reasons = [], []
     for line in lines:
-        done = CliRunner().invoke(main, [*line.split(), "--json"])
+        short = ["--duration", "2"] if line.endswith("--yes") else []
+        done = CliRunner().invoke(main, [*line.split(), *short, "--json"])
         statuses.append(done.exit_code)
         reasons.append(json.loads(done.stdout).get("reason"))
-    assert len(lines) == 2
-    assert statuses == [0, 1]
-    assert reasons == [None, "DRIVE_FAULT"]
+    assert len(lines) == 3
+    assert statuses == [0, 0, 1]
+    assert reasons == ["END", None, "DRIVE_FAULT"]
 
 
 @pytest.mark.parametrize("module", [hil, _drive, _faults], ids=lambda module: module.__name__)
