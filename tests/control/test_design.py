@@ -12,6 +12,7 @@ from scipy import signal
 
 from concur.control import Gains, Output, Servo, design_gains
 from concur.control._design import time_to_settle
+from concur.control._loop import _least_delay
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 from tests.control._cases import case_study, refused
 
@@ -282,3 +283,19 @@ def test_numbers_that_are_not_finite_are_refused(bad: float, arguments) -> None:
 @pytest.mark.parametrize("outputs", [[], None, ["hand"], 3])
 def test_what_is_no_output_is_refused(outputs: object) -> None:
     refused(OutputError, lambda: design_gains(outputs, 2.0), where="outputs")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "crossings",
+    [[(1.0, -0.5)], [(1.0, 0.5)], [(1.0, -0.5), (2.0, 3.0)], [(3.0, -3.0), (0.5, 0.4)]],
+)
+def test_least_delay_brings_a_crossing_to_minus_one(crossings):
+    """A delay T turns a crossing at w by -w T: no smaller one takes its phase to -180 degrees."""
+    delay = _least_delay(crossings)
+    assert delay > 0.0
+
+    def distance(time):
+        return min(abs(np.exp(1j * (phase - w * time)) - 1.0) for w, phase in crossings)
+
+    assert distance(delay) < 1e-12
+    assert min(distance(time) for time in np.linspace(0.0, 0.98 * delay, 500)) > 1e-3

@@ -74,3 +74,33 @@ def test_drives_without_limits_are_not_at_them() -> None:
         shares.append(found["share of the time in which torque limits were active"])
     assert shares[:2] == [0.0, 0.0]
     assert shares[2] > 1.0
+
+
+@pytest.mark.parametrize(("room", "share"), [(1e-10, 100.0), (1e-8, 0.0)])
+def test_control_within_rounding_of_its_limit_is_at_it(room: float, share: float) -> None:
+    run = limited_run(0.2)
+    near = replace(run, u=np.full_like(run.u, 0.2 * (1.0 - room)))
+    found = {f.label: f.value for f in near.findings(Tolerances(0.2))}
+    assert found["share of the time in which torque limits were active"] == share
+
+
+@pytest.mark.parametrize(("relative", "told"), [(5e-10, False), (5e-9, True)])
+def test_momentum_beyond_rounding_is_another_one(relative: float, told: bool) -> None:
+    robot = planar_floater()
+    servo = Servo(
+        reduce(robot, momentum=[0.3, 0.2, 0, 0, 0, 0.5]),
+        [Output("hand", "forearm", "R2", point=(0.4, 0, 0))],
+        4.0,
+        4.0,
+    )
+    q = robot.neutral()
+    q[3:] = (0.6, 1.2)
+    true = np.array([0.3, 0.2, 0, 0, 0, 0.5]) * (1.0 + relative)
+    reference = hold(servo.output(q), group="R2")
+    run = simulate(robot, servo, reference, 0.1, q, np.zeros(2), dt=0.01, momentum=true)
+    found = {f.label: f for f in run.findings(Tolerances(0.05))}
+    label = "momentum at the start, relative difference to the servo's"
+    assert (label in found) is told
+    deviation = found["deviation from the ideal error dynamics, largest coordinate"]
+    assert ("momentum" in deviation.note) is told
+    assert (deviation.limit is None) is told
