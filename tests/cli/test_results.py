@@ -8,6 +8,7 @@ import resource
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,7 @@ def test_interrupted_run_is_kept_as_partial(task: Path, tmp_path: Path) -> None:
     folder = tmp_path / "out"
     script = (
         "import os, signal\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "from concur.simulation import _simulate\n"
         "look, looks = _simulate._look, []\n"
         "def interrupted(*a):\n"
@@ -286,6 +288,15 @@ def test_interrupted_run_is_kept_as_partial(task: Path, tmp_path: Path) -> None:
         assert "interrupted" in file.attrs["stopped"]
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Take SIGINT also where the tests run in the background, which ignores it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_before_the_first_step_leaves_nothing(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "out"
     with pytest.raises(KeyboardInterrupt), results(folder, "track"):
@@ -302,6 +313,7 @@ def half_done(folder: Path) -> None:
         signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_interrupt_amid_the_pictures_keeps_the_numbers_only(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         half_done(tmp_path)
