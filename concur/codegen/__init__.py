@@ -1,9 +1,17 @@
 """From expressions to numbers: evaluator and compiler behind every numeric call."""
 
+from concur.codegen._attitude import DRIFT, attitude_error, normalised
 from concur.codegen._batch import Batch
 from concur.codegen._compiler import CompilerWarning
 from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
-from concur.codegen._evaluator import DRIFT, Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen._evaluator import (
+    LARGEST,
+    Evaluator,
+    as_floats,
+    nonfinite_error,
+    oversized_error,
+    shape_error,
+)
 from concur.codegen._fingerprint import fingerprint
 from concur.codegen._fmu import write_fmu
 from concur.codegen._fmu_model import FmuModel, FmuVariable
@@ -14,6 +22,7 @@ from concur.codegen._ordering import ordered
 
 __all__ = [
     "DRIFT",
+    "LARGEST",
     "Array",
     "Batch",
     "BatchMap",
@@ -26,12 +35,15 @@ __all__ = [
     "FmuVariable",
     "Lanes",
     "as_floats",
+    "attitude_error",
     "compiled",
     "evaluated",
     "fingerprint",
     "instructions",
     "nonfinite_error",
+    "normalised",
     "ordered",
+    "oversized_error",
     "recalled",
     "shape_error",
     "write_fmu",

@@ -114,10 +114,8 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
         "outputs": exported.outputs,
         "codes": exported.codes,
         "largest_code": max(code.number for code in exported.codes),
-        "quaternions": any(signal.quaternions for signal in exported.inputs),
         "preset_momentum": any(signal.name == "momentum" for signal in exported.inputs),
         "programmes": law.further > 1,
-        "drift": exported.drift,
         "law": law,
         "real": real,
         "f": "f" if precision == "single" else "",
@@ -183,7 +181,7 @@ def _rounded(exported: Exported) -> tuple[list[Vector], SingleError]:
 def _law_refuses(exported: Exported, codes: np.ndarray) -> np.ndarray:
     """Whether a code is one that the function itself gives, not the tests before it."""
     numbers = {code.name: code.number for code in exported.codes}
-    before = [numbers[name] for name in ("BAD_INPUT", "NO_ATTITUDE", "TOO_FAST")]
+    before = [numbers[name] for name in ("BAD_INPUT", "TOO_FAST")]
     return ~np.isin(codes, before)
 
 

@@ -14,9 +14,10 @@ from typing import Any, ClassVar, ParamSpec, TypeAlias, TypeVar
 import casadi as ca
 import numpy as np
 
+from concur.codegen._attitude import normalised
 from concur.codegen._direct import direct
 from concur.codegen._evaluator import (
-    DRIFT,
+    LARGEST,
     UNSOUND,
     Evaluator,
     as_floats,
@@ -76,11 +77,17 @@ class EvaluatedMethods:
 
     @property
     def quaternions(self) -> Mapping[int, str]:
-        """Where unit quaternions start in an argument named `q`, and whose they are.
-
-        Numbers that are none are refused: an attitude that was lost must not pass for one.
-        """
+        """Where unit quaternions start in a configuration, and what they belong to."""
         return MappingProxyType({})
+
+    @property
+    def attitudes(self) -> Mapping[str, Mapping[int, str]]:
+        """Where unit quaternions start in arguments of these names.
+
+        Calls with numbers normalise them inside the graph, within 1e-3 of unit norm, and refuse
+        others. Expressions are expanded as they are: they have to be of unit norm.
+        """
+        return dict.fromkeys(("q", "q0", "q1"), self.quaternions) if self.quaternions else _NONE
 
     def compile_functions(self, *functions: str | tuple[Any, ...]) -> Build:
         """Compile methods of this object: from now on they run as machine code.
@@ -267,8 +274,8 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         names = list(parameters.parameters)
         first = 1 if names[0] == "self" else 0
         last = first + len(shapes_in)
-        configuration = first and "q" in names[first:last]
         own_cache: dict[Any, _Entry] = {}
+        bound = LARGEST if first and "q" in names[first:last] else np.inf
         count, qualified = len(names), function.__qualname__
 
         @functools.wraps(function)
@@ -291,7 +298,8 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 return entry.expand(_expressions(args, arrays, ca.SX))
             evaluator = entry.numeric(*_labels(args))
             if any(isinstance(a, ca.MX) for a in arrays):
-                return entry.own(evaluator.function.call(_expressions(args, arrays, ca.MX)))
+                expressions = _expressions(args, arrays, ca.MX)
+                return _alone(evaluator.function.call(expressions)[:-1])
             return evaluator(*arrays)
 
         def _entry(args: Any) -> _Entry:
@@ -307,8 +315,11 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return entry
 
         def _labels(args: Any) -> Any:
-            quaternions = args[0].quaternions if configuration else None
-            return _where(args), _shapes(args), quaternions
+            return _where(args), _shapes(args), _attitudes(args), bound
+
+        def _attitudes(args: Any) -> dict[str, Mapping[int, str]]:
+            known = args[0].attitudes if first else _NONE
+            return {name: known[name] for name in names[first:last] if name in known}
 
         def evaluator_for(owner: Any, *static: Any) -> Evaluator:
             """What is called with numbers, for an object and arguments that select a function."""
@@ -355,18 +366,12 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if isinstance(results, ca.Function):
                 return results
             results = results if isinstance(results, tuple) else (results,)
-            total = sum((ca.sum1(ca.vec(symbol)) for symbol in symbols), ca.SX(0))
-            for start in args[0].quaternions if configuration else ():
-                q = symbols[names.index("q") - first]
-                off = ca.fabs(ca.sumsqr(q[start : start + 4]) - 1.0)
-                total += ca.if_else(off > DRIFT, ca.inf, 0.0)
-            unsound = ca.logic_not(ca.fabs(total) < ca.inf)
             return ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
                 symbols,
-                [*(ca.SX(r) for r in results), unsound],
+                [ca.SX(r) for r in results],
                 names[first:last],
-                [*(f"result{i}" for i in range(len(results))), UNSOUND],
+                [f"result{i}" for i in range(len(results))],
                 {"cse": True},
             )
 
@@ -398,7 +403,7 @@ def _not_a_name(where: str, static: tuple[Any, ...]) -> ShapeError:
 
 
 class _Entry:
-    """One graph, built once: expanded into larger expressions, or evaluated."""
+    """One graph, built once: expanded into larger expressions as it is, or called with numbers."""
 
     def __init__(self, graph: ca.Function) -> None:
         self._graph = graph
@@ -413,16 +418,14 @@ class _Entry:
                 cure="It solves a programme inside, which SX cannot hold: call it with MX.",
             )
         # Zeros that the graph folds to for these arguments become structural again.
-        return self.own([ca.sparsify(r) for r in self._graph.call(expressions)])
-
-    def own(self, results: list[Any]) -> Any:
-        """Results without what is said of the arguments."""
-        if self._graph.name_out()[-1] == UNSOUND:
-            results = results[:-1]
-        return tuple(results) if len(results) != 1 else results[0]
+        return _alone([ca.sparsify(r) for r in self._graph.call(expressions)])
 
     def numeric(
-        self, where: str, shapes: list[tuple[int, ...]], quaternions: Mapping[int, str] | None
+        self,
+        where: str,
+        shapes: list[tuple[int, ...]],
+        attitudes: Mapping[str, Mapping[int, str]],
+        bound: float,
     ) -> Evaluator:
         if self.evaluator is None:
             known = [
@@ -432,8 +435,35 @@ class _Entry:
                 )
                 for i, shape in enumerate(shapes)
             ]
-            self.evaluator = Evaluator(self._graph, known, where, quaternions)
+            self.evaluator = Evaluator(
+                _checked(self._graph, attitudes, bound), known, where, attitudes
+            )
         return self.evaluator
+
+
+def _checked(
+    graph: ca.Function, attitudes: Mapping[str, Mapping[int, str]], bound: float
+) -> ca.Function:
+    """A graph behind the door for numbers: it normalises quaternions and tests all arguments."""
+    kind = ca.SX if graph.is_a("SXFunction") else ca.MX
+    names, shapes = graph.name_in(), [graph.size_in(i) for i in range(graph.n_in())]
+    symbols = [ca.SX.sym(name, *shape) for name, shape in zip(names, shapes, strict=True)]
+    total = sum((ca.sum1(ca.vec(symbol)) for symbol in symbols), ca.SX(0))
+    valid, taken = ca.fabs(total) < bound, list[ca.SX]()
+    for name, symbol in zip(names, symbols, strict=True):
+        unit, near = normalised(symbol, attitudes[name]) if name in attitudes else (symbol, 1)
+        valid = ca.logic_and(valid, near)
+        taken.append(unit)
+    door = ca.Function("door", symbols, [*taken, ca.logic_not(valid)], {"cse": True})
+    inputs = [kind.sym(name, *shape) for name, shape in zip(names, shapes, strict=True)]
+    *taken, unsound = door.call(inputs)
+    results = [*graph.call(taken), unsound]
+    return ca.Function(graph.name(), inputs, results, names, [*graph.name_out(), UNSOUND])
+
+
+def _alone(results: list[Any]) -> Any:
+    """One result by itself, more of them as a tuple."""
+    return tuple(results) if len(results) != 1 else results[0]
 
 
 def _casadi_shape(shape: tuple[int, ...]) -> tuple[int, int]:

@@ -14,14 +14,15 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur.codegen._attitude import attitude_error
 from concur.codegen._library import Compiled, compiled
 from concur.errors import ConcurError, NonFiniteError, ShapeError
 
-DRIFT = 0.1
-"""Largest difference of a quaternion's squared norm from one that counts as drift."""
+LARGEST = 1e18
+"""Size above which a tick, and a method that takes a configuration, refuse numbers, SI units."""
 
 UNSOUND = "unsound"
-"""Name of a last result that is zero if all arguments are finite and each quaternion is one."""
+"""Name of a last result that is zero if the numbers and quaternions of all arguments are valid."""
 
 OTHER = (TypeError, ValueError, IndexError, NotImplementedError, BufferError)
 """What a memory raises at numbers that are not of its own kind; no memory, a matrix, raises too."""
@@ -42,9 +43,9 @@ class Evaluator:
         Shape of each NumPy result: ``()`` for a float, ``(n,)`` or ``(m, n)``.
     where : str
         Name used in error messages.
-    quaternions : mapping of int to str, optional
-        Where unit quaternions start in the argument named `q`, and whose they are: a call
-        refuses numbers that are none.
+    quaternions : mapping, optional
+        Where unit quaternions start, and what they belong to, by the name of the argument: a call
+        refuses other norms.
     can_fail : bool, optional
         Whether the function has a solver inside; default: whether it is no graph over SX.
 
@@ -66,7 +67,7 @@ class Evaluator:
         function: ca.Function,
         shapes: Sequence[tuple[int, ...]],
         where: str,
-        quaternions: Mapping[int, str] | None = None,
+        quaternions: Mapping[str, Mapping[int, str]] | None = None,
         can_fail: bool | None = None,
     ) -> None:
         self.where = where
@@ -98,8 +99,8 @@ class Evaluator:
         self._readers = tuple(view.item if view.shape == () else view.copy for view in shaped)
         self._read = self._readers[0] if len(self._readers) == 1 else None
         self._views: Any = shaped[0] if len(shaped) == 1 else shaped
-        self._quaternions = dict(quaternions or {}) if "q" in names else {}
-        self._configuration = self._parts_in[names.index("q")] if self._quaternions else None
+        self._names = names
+        self._quaternions = dict(quaternions or {})
         self._use(self.function)
 
     def _use(self, function: ca.Function) -> None:
@@ -252,17 +253,16 @@ class Evaluator:
         for view, place in zip(self.inputs, self._places, strict=True):
             if not np.isfinite(view).all():
                 raise nonfinite_error(place, view)
-        for start, whose in self._quaternions.items():
-            part = self._configuration[start : start + 4]  # type: ignore[index]
-            if abs(float(part @ part) - 1.0) > DRIFT:
-                raise ShapeError(
-                    f"{self.where}, argument `q`, quaternion of `{whose}` "
-                    f"at q[{start}:{start + 4}]",
-                    expected="unit norm",
-                    came=f"norm {np.linalg.norm(part):.6g}",
-                    cure="Normalise it, in the order (x, y, z, w); a lost measurement is no "
-                    "attitude.",
-                )
+        for name, view in zip(self._names, self._parts_in, strict=True):
+            error = attitude_error(self.where, name, view, self._quaternions.get(name, {}))
+            if error is not None:
+                raise error
+        if "q" in self._names and self._unsound is not None and self._unsound():
+            place, view = max(
+                zip(self._places, self._parts_in, strict=True),
+                key=lambda entry: np.abs(entry[1]).max(initial=0.0),
+            )
+            raise oversized_error(place, view)
         if self._failed:
             raise ConcurError(
                 self.where,
@@ -295,7 +295,7 @@ def _rebuilt(
     function: ca.Function,
     shapes: Sequence[tuple[int, ...]],
     where: str,
-    quaternions: Mapping[int, str],
+    quaternions: Mapping[str, Mapping[int, str]],
     compile_too: bool,
 ) -> Evaluator:
     evaluator = Evaluator(function, shapes, where, quaternions)
@@ -390,6 +390,31 @@ def nonfinite_error(where: str, values: np.ndarray) -> NonFiniteError:
         came=shown,
         cure="Nothing was computed; look for a lost measurement or a diverged state.",
         entries=tuple(int(i) for i in bad),
+    )
+
+
+def oversized_error(where: str, values: np.ndarray) -> NonFiniteError:
+    """Build the error for numbers too large to compute with, naming the largest.
+
+    Parameters
+    ----------
+    where : str
+        Place of the fault.
+    values : numpy.ndarray
+        The array that holds it, shape (n,).
+
+    Returns
+    -------
+    NonFiniteError
+        The error, to be raised.
+    """
+    worst = int(np.abs(values).argmax())
+    return NonFiniteError(
+        where,
+        expected=f"numbers up to {LARGEST:g}",
+        came=f"[{worst}] = {values[worst]:g}",
+        cure="Nothing was computed; look for a lost measurement or a diverged state.",
+        entries=(worst,),
     )
 
 

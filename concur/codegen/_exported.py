@@ -126,8 +126,6 @@ class Exported:
     tolerance : float
         By how much outputs in double precision may differ on another machine, relative to the
         largest of a state, or to 1.
-    drift : float
-        By how much the square of a quaternion's norm may differ from one.
     facts : mapping
         What else is known: versions, robot, gains.
     """
@@ -140,7 +138,6 @@ class Exported:
     codes: tuple[Code, ...]
     vectors: tuple[Vector, ...]
     tolerance: float
-    drift: float
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 

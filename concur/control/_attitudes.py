@@ -1,18 +1,19 @@
-"""Quaternions of a demanded pose: where they are, and whether they are some."""
+"""Quaternions in what a law takes: where they are, and their normalisation inside its graph."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import casadi as ca
 
-from concur.codegen import DRIFT, Array
+from concur.codegen import normalised
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
 
 
-def demanded_quaternions(servo: Servo) -> tuple[int, ...]:
+def demanded_quaternions(servo: Servo) -> Mapping[int, str]:
     """Where quaternions start in the pose that a servo is given.
 
     Parameters
@@ -22,30 +23,30 @@ def demanded_quaternions(servo: Servo) -> tuple[int, ...]:
 
     Returns
     -------
-    tuple of int
-        Places in the pose, shape (pose_size,).
+    mapping of int to str
+        Name of the output by the place in the pose, shape (pose_size,).
     """
-    names = [name for output in servo.outputs for name in output.lie.coordinate_names]
-    return tuple(place for place, name in enumerate(names) if name == "qx")
+    names = [
+        (name, output.name) for output in servo.outputs for name in output.lie.coordinate_names
+    ]
+    return {place: whose for place, (name, whose) in enumerate(names) if name == "qx"}
 
 
-def attitudes_hold(servo: Servo, pose: Array) -> Array:
-    """Whether the quaternions of a demanded pose are some: the measure for those of q.
+def attitudes(servo: Servo) -> ca.Function:
+    """Normalise the quaternions of configuration and demanded pose, where a tick takes them in.
 
     Parameters
     ----------
     servo : Servo
         The servo.
-    pose : casadi.SX
-        Demanded pose, shape (pose_size,).
 
     Returns
     -------
-    casadi.SX
-        One if the square of each norm is nearly one, else zero; zero for NaN.
+    casadi.Function
+        (q, pose) to (q, pose, valid): with unit quaternions, and one if each norm was near one,
+        else zero; zero for NaN.
     """
-    sound = ca.SX(1)
-    for start in demanded_quaternions(servo):
-        square = ca.sumsqr(pose[start : start + 4])
-        sound = ca.logic_and(sound, ca.fabs(square - 1.0) < DRIFT)
-    return sound
+    q, pose = ca.SX.sym("q", servo.nq), ca.SX.sym("pose", servo.pose_size)
+    unit, near = normalised(q, servo.quaternions)
+    wanted, meant = normalised(pose, demanded_quaternions(servo))
+    return ca.Function("attitudes", [q, pose], [unit, wanted, ca.logic_and(near, meant)])

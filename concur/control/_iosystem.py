@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Evaluator
+from concur.codegen import Evaluator, attitude_error
+from concur.control._attitudes import attitudes
 from concur.control._law import law_function, law_sizes
 from concur.control._loop import labels, loop_of
 from concur.control._singularity import refusal
-from concur.control._tick import evaluator_of
 
 if TYPE_CHECKING:
     import control
@@ -72,12 +72,15 @@ def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOS
     names = _signals(servo)
     reference = [*names["pose"], *names["twist"], *names["acceleration"]]
     if not closed_loop:
-        law = evaluator_of(servo)
+        law = servo.buffered("law")
         ends = np.cumsum(list(law_sizes(servo).values()))[:-1]
 
         def torques(t: float, x: np.ndarray, inputs: np.ndarray, params: Any) -> np.ndarray:
+            given = inputs[: ends[1]].any()
+            if servo.quaternions and not given:
+                return np.zeros(servo.nu)
             u, pivot, *_ = law(*np.split(inputs, ends))
-            if not (inputs[: ends[1]].any() or _sound(servo, u, pivot)):
+            if not (given or _sound(servo, u, pivot)):
                 return np.zeros(servo.nu)
             return _checked(servo, inputs[: servo.nq], u, pivot)
 
@@ -88,11 +91,16 @@ def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOS
             outputs=names["u"],
             name="law",
         )
-    loop = _closed_loop(servo)
+    # The state's quaternions drift in an integrator; only those of the reference are judged.
+    loop, demanded = _closed_loop(servo), servo.attitudes["pose"]
     ends = np.cumsum([servo.nq, servo.ns, servo.pose_size, servo.size])
 
     def evaluate(state: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        rates, outputs, u, pivot = loop(*np.split(np.concatenate([state, inputs]), ends))
+        values = np.split(np.concatenate([state, inputs]), ends)
+        error = attitude_error(f"closed loop of `{servo.name}`", "pose", values[2], demanded)
+        if error is not None:
+            raise error
+        rates, outputs, u, pivot = loop(*values)
         return rates, np.concatenate([outputs, _checked(servo, state[: servo.nq], u, pivot)])
 
     return control.nlsys(
@@ -131,9 +139,10 @@ def _closed_loop(servo: Servo) -> Evaluator:
     # Over MX, since torque limits make the law a function that cannot be expanded.
     names = ("q", "s", "pose", "twist", "acceleration")
     inputs = [ca.MX.sym(name, sizes[name]) for name in names]
-    taken, shown = seen(*inputs[:4])
-    torque, pivot, *_ = law_function(servo)(inputs[0], taken, *inputs[2:])
-    results = [motion(*inputs[:2], torque), shown, torque, pivot]
+    unit, wanted, _ = attitudes(servo)(inputs[0], inputs[2])
+    taken, shown = seen(unit, inputs[1], wanted, inputs[3])
+    torque, pivot, *_ = law_function(servo)(unit, taken, wanted, *inputs[3:])
+    results = [motion(unit, inputs[1], torque), shown, torque, pivot]
     graph = ca.Function(
         "closed_loop",
         inputs,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import casadi as ca
 import numpy as np
 
-from concur.codegen import DRIFT, Array
+from concur.codegen import Array
 from concur.control._allocation import SOLVER, allocation
 from concur.control._steering import steering
 from concur.control._tracking import command
@@ -155,7 +155,7 @@ def law(
     v = servo.velocity(q, w)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
     torque, pivot = _torques(servo, q, force)
-    least = ca.fmin(found.pivot, pivot) * _attitudes(servo, q)
+    least = ca.fmin(found.pivot, pivot)
     return torque, least, found.missed, ca.SX(1)
 
 
@@ -191,7 +191,7 @@ def limited_law(servo: Servo, solver: str = SOLVER) -> ca.Function:
         both[:, servo.ns],
         found.metric,
     ]
-    least = ca.fmin(found.pivot, pivot) * _attitudes(servo, q)
+    least = ca.fmin(found.pivot, pivot)
     linear = ca.Function(
         "linearization",
         symbols,
@@ -357,15 +357,6 @@ def _minus_inverse(upper: Array) -> Array:
             within = slice(i + 1, k + 1)
             minus[i, k] = (upper[i, within] @ minus[within, k]) * minus[i, i]
     return minus
-
-
-def _attitudes(servo: Servo, q: Array) -> Array:
-    """One where the quaternions of a configuration are some, zero where they are none."""
-    sound = ca.SX(1)
-    for start in servo.quaternions:
-        square = ca.sumsqr(q[start : start + 4])
-        sound *= ca.if_else(ca.fabs(square - 1.0) < DRIFT, 1.0, 0.0)
-    return sound
 
 
 def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:

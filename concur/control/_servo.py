@@ -17,8 +17,9 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.codegen import LARGEST, Array, EvaluatedMethods, as_floats, evaluated, shape_error
 from concur.control._allocation import read_limits
+from concur.control._attitudes import demanded_quaternions
 from concur.control._conditions import consistency, invertibility, matching_counts
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._export import SPEED_LIMIT, export_servo
@@ -226,6 +227,11 @@ class Servo(EvaluatedMethods):
     def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
         return self.model.quaternions
+
+    @property
+    def attitudes(self) -> Mapping[str, Mapping[int, str]]:
+        """Where quaternions start in q and in a demanded pose, and what they belong to."""
+        return {**super().attitudes, "pose": demanded_quaternions(self)}
 
     @property
     def nq(self) -> int:
@@ -456,8 +462,6 @@ class Servo(EvaluatedMethods):
             If the state or the result is not finite.
         """
         pose, twist, acceleration = self.flat(sample)
-        if not isinstance(q, (ca.SX, ca.MX)):
-            q = self.model.robot.check_configuration(q, "argument `q`")
         u, pivot, _, _ = self.law(q, s, pose, twist, acceleration)
         if isinstance(u, np.ndarray):
             margin = self.margin(q)
@@ -467,7 +471,7 @@ class Servo(EvaluatedMethods):
             # otherwise it is a lower bound of the margin too, which is checked itself.
             guarded = self.torque_limits is not None or self.damped_below is not None
             low = pivot < self.singular_margin
-            if not np.isfinite(u).all() or (low and (guarded or lacks_leverage(self, q))):
+            if not np.abs(u).sum() <= LARGEST or (low and (guarded or lacks_leverage(self, q))):
                 raise refusal(self, q, u, pivot)
         return u
 

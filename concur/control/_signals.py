@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MEANINGS = {
     "OK": "the controls may be used",
     "BAD_INPUT": "a number that came in is not finite, or above 1e18",
-    "NO_ATTITUDE": "a quaternion that came in is none: its norm is not near one",
+    "NO_ATTITUDE": "a quaternion that came in is invalid: its norm is off one by over 1e-3",
     "SINGULAR": "the law is nearer to singular than its margin",
     "NO_RESULT": "the controls are not finite, or above 1e18: the demand is too large",
     "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
@@ -104,7 +104,7 @@ def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
         f"demanded pose in inertial axes ({groups})",
         tuple(pose),
         preset=tuple(np.atleast_1d(servo.output(neutral))),
-        quaternions=demanded_quaternions(servo),
+        quaternions=tuple(demanded_quaternions(servo)),
     )
     frames = "; ".join(plain(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
     yield Signal(

@@ -11,23 +11,25 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import (
-    DRIFT,
+    LARGEST,
     Array,
     Evaluator,
     as_floats,
+    attitude_error,
     fingerprint,
     instructions,
     nonfinite_error,
     ordered,
+    oversized_error,
     recalled,
     shape_error,
 )
 from concur.control._allocation import SOLVER
-from concur.control._attitudes import attitudes_hold, demanded_quaternions
+from concur.control._attitudes import attitudes
 from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import refusal
-from concur.errors import ConcurError, NonFiniteError, ShapeError
+from concur.errors import ConcurError
 from concur.reduction import MomentumReduction, ReducedModel, StagedReduction
 
 if TYPE_CHECKING:
@@ -35,9 +37,6 @@ if TYPE_CHECKING:
 
 RESULTS = ("u", "pivot", "missed", "scale", "status")
 """Results of a tick's graph, in order."""
-
-LARGEST = 1e18
-"""Above this, SI units throughout, no number is meant; `x == x` would be folded to true."""
 
 
 class TickStatus(IntEnum):
@@ -48,7 +47,7 @@ class TickStatus(IntEnum):
     BAD_INPUT = 1
     """A number that came in is not finite, or larger than any that is meant: 1e18."""
     NO_ATTITUDE = 2
-    """A quaternion of the configuration or of the demanded pose is none."""
+    """A quaternion of the configuration or of the demanded pose is off unit norm by over 1e-3."""
     SINGULAR = 3
     """The law is nearer to singular than the servo's `singular_margin`."""
     NO_RESULT = 4
@@ -276,26 +275,14 @@ class Tick:
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"{where}, argument `{name}`", values)
         for name in ("q", "s", "pose", "twist", "acceleration", "momentum"):
-            values = np.abs(getattr(buffers, name))
-            if status is TickStatus.BAD_INPUT and values.max(initial=0.0) > LARGEST:
-                raise NonFiniteError(
-                    f"{where}, argument `{name}`",
-                    expected=f"numbers up to {LARGEST:g}",
-                    came=f"[{values.argmax()}] = {getattr(buffers, name)[values.argmax()]:g}",
-                    cure="Nothing was computed; look for a lost measurement or a diverged state.",
-                    entries=(int(values.argmax()),),
-                )
-        if status is TickStatus.NO_ATTITUDE:
-            for start in demanded_quaternions(servo):
-                norm = float(np.linalg.norm(buffers.pose[start : start + 4]))
-                if not abs(norm * norm - 1.0) < DRIFT:
-                    raise ShapeError(
-                        f"{where}, demanded `pose`, quaternion at pose[{start}:{start + 4}]",
-                        expected="unit norm",
-                        came=f"norm {norm:.6g}",
-                        cure="Normalise it; mind the order (x, y, z, w).",
-                    )
-        q = servo.model.robot.check_configuration(buffers.q, "argument `q`")
+            values = getattr(buffers, name)
+            if status is TickStatus.BAD_INPUT and np.abs(values).max(initial=0.0) > LARGEST:
+                raise oversized_error(f"{where}, argument `{name}`", values)
+        for name, starts in servo.attitudes.items():
+            error = attitude_error(where, name, getattr(buffers, name, np.empty(0)), starts)
+            if error is not None:
+                raise error
+        q = buffers.q.copy()
         lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
         u = np.full(servo.nu, np.nan) if lost else buffers.u
         raise refusal(servo, q, u, float(buffers.pivot[0]))
@@ -350,30 +337,14 @@ def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
     } | ({"momentum": 6} if given else {})
     inputs = [kind.sym(name, size) for name, size in sizes.items()]
     taken = inputs[:5]
+    taken[0], taken[2], valid = attitudes(servo).call([inputs[0], inputs[2]])
     if given:
-        taken[1] = _velocity(servo).call([inputs[0], inputs[1], inputs[5]])[0]
+        taken[1] = _velocity(servo).call([taken[0], inputs[1], inputs[5]])[0]
     results = law.call(taken)
-    total = sum(ca.sum1(ca.fabs(symbol)) for symbol in inputs)
-    checked = _checks(servo).call([inputs[0], inputs[2], total, *results])
+    total = ca.sumsqr(ca.vertcat(*inputs))
+    checked = _checks(servo).call([total, valid, *results])
     options = {"cse": True} if kind is ca.SX else {}
     return ca.Function("tick", inputs, checked, list(sizes), list(RESULTS), options)
-
-
-def evaluator_of(servo: Servo) -> Evaluator:
-    """The law of a servo, without the tick's checks, behind buffers of its own.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Returns
-    -------
-    Evaluator
-        Inputs q, w, pose, twist, acceleration; outputs u, pivot, missed and scale.
-    """
-    shapes = [(servo.nu,), (), (servo.size,), ()]
-    return Evaluator(law_function(servo), shapes, f"tick of `{servo.name}`")
 
 
 def _velocity(servo: Servo) -> ca.Function:
@@ -420,22 +391,14 @@ def velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Arr
 
 def _checks(servo: Servo) -> ca.Function:
     """Results of the law, torques zero unless everything is as it must be, with a status."""
-    q, pose, total = (
-        ca.SX.sym("q", servo.nq),
-        ca.SX.sym("pose", servo.pose_size),
-        ca.SX.sym("total"),
-    )
+    total, valid = ca.SX.sym("total"), ca.SX.sym("valid")
     u, missed = ca.SX.sym("u", servo.nu), ca.SX.sym("missed", servo.size)
     pivot, scale = ca.SX.sym("pivot"), ca.SX.sym("scale")
-    sound = attitudes_hold(servo, pose)
-    for start in servo.quaternions:
-        square = ca.sumsqr(q[start : start + 4])
-        sound = ca.logic_and(sound, ca.fabs(square - 1.0) < DRIFT)
     # Comparisons with NaN are false, so each test asks for what must hold.
     finite = ca.sum1(ca.fabs(u)) <= LARGEST
     tests = [
-        (total <= LARGEST, TickStatus.BAD_INPUT),
-        (sound, TickStatus.NO_ATTITUDE),
+        (total <= LARGEST**2, TickStatus.BAD_INPUT),
+        (valid, TickStatus.NO_ATTITUDE),
         (pivot >= servo.singular_margin, TickStatus.SINGULAR),
         (finite, TickStatus.NO_RESULT),
     ]
@@ -448,6 +411,6 @@ def _checks(servo: Servo) -> ca.Function:
     given = ca.if_else(status == 0, u, 0.0)
     return ca.Function(
         "checks",
-        [q, pose, total, u, pivot, missed, scale],
+        [total, valid, u, pivot, missed, scale],
         [given, pivot, missed, scale, status],
     )

@@ -16,6 +16,7 @@ from concur.codegen import (
     Array,
     EvaluatedMethods,
     as_floats,
+    attitude_error,
     evaluated,
     nonfinite_error,
     shape_error,
@@ -23,7 +24,6 @@ from concur.codegen import (
 from concur.errors import (
     ConcurError,
     DescriptionError,
-    ShapeError,
     UnknownNameError,
     entries,
     shown,
@@ -351,20 +351,11 @@ class Tree(EvaluatedMethods):
         if not np.isfinite(array).all():
             raise nonfinite_error(where, array)
         array = array.copy()
-        for body in self.bodies:
-            at = body.joint.quaternion_at
-            if at is None:
-                continue
-            start = self.q_slice(body.name).start + at
-            norm = float(np.linalg.norm(array[start : start + 4]))
-            if abs(norm - 1.0) > 1e-3:
-                raise ShapeError(
-                    f"{where}, quaternion of `{body.name}` at q[{start}:{start + 4}]",
-                    expected="unit norm",
-                    came=f"norm {norm:.6g}",
-                    cure="Normalise it; mind the order (x, y, z, w).",
-                )
-            array[start : start + 4] /= norm
+        error = attitude_error(where, "q", array, self.quaternions)
+        if error is not None:
+            raise error
+        for start in self.quaternions:
+            array[start : start + 4] /= np.linalg.norm(array[start : start + 4])
         return array
 
     @evaluated("(nq),(nv)->(nq)")

@@ -17,7 +17,7 @@ from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
 from concur.simulation._start import FASTEST
 from concur.simulation._states import States
-from concur.simulation._step import FIXED_STEP, closed_loop, step_function
+from concur.simulation._step import FIXED_STEP, closed_loop, graph_of, step_function
 
 ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
 METHODS = (*FIXED_STEP, *ADAPTIVE)
@@ -205,6 +205,9 @@ class Adaptive(Loop):
         function = rates or closed_loop(servo, plant, held)
         shapes = [function.size_out(i) for i in range(function.n_out())]
         self._rates = Evaluator(function, shapes, f"simulation of `{plant.name}`")
+        # Quaternions leave the unit sphere within a step, which the robot's own method refuses.
+        turn = graph_of(plant.robot.rate, "rate", plant.robot.nq, plant.robot.nv)
+        self._turn = Evaluator(turn, [(plant.robot.nq,)], f"simulation of `{plant.name}`")
         self._held = _Held(setting) if held else None
 
     def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
@@ -234,7 +237,7 @@ class Adaptive(Loop):
                 raise FloatingPointError
             v = z[nq : nq + nv]
             return np.concatenate(
-                [robot.rate(z[:nq], v), rates.outputs[0][:, 0], rates.outputs[1][:, 0]]
+                [self._turn(z[:nq], v), rates.outputs[0][:, 0], rates.outputs[1][:, 0]]
             )
 
         start = np.concatenate([states.q[k], states.v[k], [states.work[k]]])

@@ -12,7 +12,7 @@ from functools import reduce
 
 import casadi as ca
 
-from concur.codegen import Array, Evaluator
+from concur.codegen import Array, Evaluator, normalised
 from concur.control import Servo
 from concur.simulation._plant import Plant
 from concur.simulation._runge_kutta import runge_kutta
@@ -41,6 +41,8 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
     # A law with torque limits solves a programme, which only MX can hold.
     kind = ca.SX if held or servo.torque_limits is None else ca.MX
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
+    # Within a step of an integrator quaternions leave the unit sphere.
+    unit, _ = normalised(q, plant.quaternions)
     if held:
         u = kind.sym("u", servo.nu)
         command = [u]
@@ -51,8 +53,8 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
             kind.sym("twist", servo.size),
             kind.sym("acceleration", servo.size),
         ]
-        torque, pivot, missed, scale = servo.law(q, servo.taken(v), *command)
-    vdot, _ = plant.acceleration(q, v, torque)
+        torque, pivot, missed, scale = servo.law(unit, servo.taken(v), *command)
+    vdot, _ = plant.acceleration(unit, v, torque)
     power = ca.dot(torque, v[list(plant.robot.actuated_freedoms)])
     names = ["u"] if held else ["pose", "twist", "acceleration"]
     return ca.Function(
@@ -148,15 +150,15 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
         return vdot, power
 
     if method == "rk4":
-        rate = _function(robot.rate, "rate", robot.nq, robot.nv)
-        normalize = _function(robot.normalize, "normalize", robot.nq)
+        rate = graph_of(robot.rate, "rate", robot.nq, robot.nv)
+        normalize = graph_of(robot.normalize, "normalize", robot.nq)
         end, v_next, work_next = runge_kutta(
             lambda node, q, v, _: (rate(q, v), *forces(node, q, v)), [q, v, work], h
         )
         q_next = normalize(end)
     else:
-        integrate = _function(robot.integrate, "integrate", robot.nq, robot.nv)
-        inverse = _function(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
+        integrate = graph_of(robot.integrate, "integrate", robot.nq, robot.nv)
+        inverse = graph_of(robot.dexp_inverse, "dexp_inverse", robot.nv, robot.nv)
         still = ca.MX.zeros(robot.nv)
         moved, v_next, work_next = runge_kutta(
             lambda node, d, v, _: (inverse(d, v), *forces(node, integrate(q, d), v)),
@@ -176,6 +178,22 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
     )
 
 
-def _function(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:
+def graph_of(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:
+    """Make a function of a method as it is, without the checks of a call with numbers.
+
+    Parameters
+    ----------
+    method : callable
+        Takes columns.
+    name : str
+        Name of the function.
+    *sizes : int
+        Lengths of the columns.
+
+    Returns
+    -------
+    casadi.Function
+        The function, over SX.
+    """
     symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
     return ca.Function(name, symbols, [ca.densify(method(*symbols))])

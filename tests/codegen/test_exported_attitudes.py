@@ -1,13 +1,13 @@
-"""A demanded pose whose quaternion is none: exported C and units refuse it by the same code."""
+"""Quaternions near and off unit norm: exported C and units normalise or refuse them alike."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
-from concur.control import Output, Servo
+from concur.control import Output, ReferenceSample, Servo
 from concur.control._attitudes import demanded_quaternions
 from concur.control._export import ExportStatus
 from concur.reduction import reduce
@@ -19,17 +19,17 @@ from tests.control._floating_cases import CHECK_A_MOMENTUM, CHECK_A_Q0
 FACTORS = {
     0.0: ExportStatus.NO_ATTITUDE,
     0.5: ExportStatus.NO_ATTITUDE,
-    0.94: ExportStatus.NO_ATTITUDE,  # 0.94^2 is below 0.9
-    0.96: ExportStatus.OK,
+    0.9989: ExportStatus.NO_ATTITUDE,
+    0.9991: ExportStatus.OK,
     1.0: ExportStatus.OK,
     -1.0: ExportStatus.OK,  # the same attitude
-    1.04: ExportStatus.OK,
-    1.06: ExportStatus.NO_ATTITUDE,
+    1.0009: ExportStatus.OK,
+    1.0011: ExportStatus.NO_ATTITUDE,
     2.0: ExportStatus.NO_ATTITUDE,
     np.nan: ExportStatus.BAD_INPUT,
     np.inf: ExportStatus.BAD_INPUT,
 }
-"""What becomes of a demand, by a factor of its quaternion."""
+"""Status by a factor of a quaternion, of the configuration or of the demanded pose."""
 
 
 def demands() -> list[tuple[dict[str, np.ndarray], ExportStatus]]:
@@ -37,38 +37,50 @@ def demands() -> list[tuple[dict[str, np.ndarray], ExportStatus]]:
     ((q, s, sample),) = drawn(flyer(), CHECK_A_Q0, 1)
     good = parts(q, s, sample) | {"momentum": CHECK_A_MOMENTUM}
     found = []
-    for factor, code in FACTORS.items():
-        pose = np.array(good["pose"])
-        pose[3:] *= factor
-        found.append((good | {"pose": pose}, code))
+    for name in ("pose", "q"):
+        for factor, code in FACTORS.items():
+            part = np.array(good[name])
+            part[3:7] *= factor
+            found.append((good | {name: part}, code))
     return found
 
 
-def check_unit(unit: Unit, nu: int) -> None:
+def normal() -> np.ndarray:
+    """Torques for the state whose quaternions are of unit norm."""
+    given, _ = demands()[list(FACTORS).index(1.0)]
+    sample = ReferenceSample(given["pose"], given["twist"], given["acceleration"])
+    return flyer().torque(given["q"], given["s"], sample)
+
+
+def check_unit(unit: Unit, nu: int, torques: np.ndarray | None = None) -> None:
     unit.start()
     for given, code in demands():
         unit.set(**given)
-        assert unit.get("status") == [code], given["pose"]
+        assert unit.get("status") == [code], given
         u = unit.get("u")
-        if code == ExportStatus.OK:
+        if code == ExportStatus.OK and torques is not None:
+            assert_allclose(u, torques, rtol=1e-11)
+        elif code == ExportStatus.OK:
             assert np.abs(u).max() > 0.0
         else:
             assert_array_equal(u, np.zeros(nu))
 
 
 @pytest.mark.parametrize("kind", ["free-flyer", "free-flyer, limited"])
-def test_exported_c_refuses_a_demanded_attitude_that_is_none(libraries, kind):
+def test_exported_c_normalises_quaternions_or_refuses_them(libraries, kind):
     library = libraries(kind)
     given = np.array([np.concatenate(list(parts.values())) for parts, _ in demands()])
     found, codes = library(given)
     assert list(codes) == [code for _, code in demands()]
     assert_array_equal(found[codes != ExportStatus.OK], 0.0)
     assert (np.abs(found[codes == ExportStatus.OK]).max(axis=1) > 0.0).all()
+    if kind == "free-flyer":
+        assert_allclose(found[codes == ExportStatus.OK][:, :6] - normal(), 0.0, atol=1e-11)
 
 
 @pytest.mark.parametrize("version", FLYER)
-def test_units_refuse_a_demanded_attitude_that_is_none(units, version):
-    check_unit(units("servo", "flyer", version), 6)
+def test_units_normalise_quaternions_or_refuse_them(units, version):
+    check_unit(units("servo", "flyer", version), 6, normal())
 
 
 def test_units_of_limited_servos_do_too(tmp_path):
@@ -90,4 +102,4 @@ def test_quaternions_are_found_in_poses_of_several_outputs():
         ([both], (3,)),
         ([place], ()),
     ):
-        assert demanded_quaternions(Servo(model, outputs, 4.0, 2.8)) == starts
+        assert tuple(demanded_quaternions(Servo(model, outputs, 4.0, 2.8))) == starts

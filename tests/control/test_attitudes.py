@@ -1,0 +1,148 @@
+"""Quaternions by one rule at every entry: normalised within 1e-3 of unit norm, else refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import casadi as ca
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+
+from concur.codegen import DRIFT
+from concur.control import ReferenceSample, TickStatus, tick_function
+from concur.control._law import law_sizes
+from concur.errors import ShapeError
+from concur.simulation import Plant
+from tests.codegen._fmu_cases import flyer
+from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0, check_a_demand
+
+SAMPLE = check_a_demand()(0.3)
+POSE, TWIST, ACCELERATION = SAMPLE.flat_pose, SAMPLE.twist, SAMPLE.acceleration
+V = np.linspace(-0.4, 0.7, 12)
+
+Entry = Callable[[np.ndarray, np.ndarray], object]
+
+
+def scaled(values: np.ndarray, factor: float) -> np.ndarray:
+    """The same with its quaternion times a factor."""
+    values = values.copy()
+    values[3:7] *= factor
+    return values
+
+
+def sample(pose: np.ndarray) -> ReferenceSample:
+    return ReferenceSample(pose, TWIST, ACCELERATION)
+
+
+def entries() -> dict[str, tuple[str, Entry]]:
+    """Calls of (q, pose) by their names, with the arguments whose quaternions they read."""
+    servo, limited = flyer(), flyer(torque_limits=3.0)
+    model, robot = servo.model, servo.model.robot
+    tick, interpreted = servo.compile(), limited.compile(interpreted=True)
+    law = servo.to_iosystem()
+    compiled = flyer()
+    compiled.compile_functions("law", "errors")
+
+    def iosystem(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
+        inputs = np.concatenate([q, CHECK_A_S0, pose, TWIST, ACCELERATION])
+        return np.asarray(law.output(0.0, [], inputs))
+
+    return {
+        "pose of a body": ("q", lambda q, pose: robot.pose(q, "tool")),
+        "mass_matrix": ("q", lambda q, pose: robot.mass_matrix(q)),
+        "bias": ("q", lambda q, pose: robot.bias(q, V)),
+        "rate": ("q", lambda q, pose: robot.rate(q, V)),
+        "integrate": ("q", lambda q, pose: robot.integrate(q, V)),
+        "difference from": ("q", lambda q, pose: robot.difference(q, CHECK_A_Q0)),
+        "difference to": ("q", lambda q, pose: robot.difference(robot.neutral(), q)),
+        "check_configuration": ("q", lambda q, pose: robot.check_configuration(q)),
+        "lift": ("q", lambda q, pose: model.lift(q)[0]),
+        "plant": ("q", lambda q, pose: Plant(robot).acceleration(q, V, np.ones(6))[0]),
+        "margin": ("q", lambda q, pose: servo.margin(q)),
+        "output": ("q", lambda q, pose: servo.output(q)),
+        "pose_error": ("q pose", lambda q, pose: servo.pose_error(q, pose)),
+        "error": ("q pose", lambda q, pose: servo.error(q, CHECK_A_S0, sample(pose))[0]),
+        "lyapunov": ("q pose", lambda q, pose: servo.lyapunov(q, CHECK_A_S0, sample(pose))),
+        "torque": ("q pose", lambda q, pose: servo.torque(q, CHECK_A_S0, sample(pose))),
+        "law": (
+            "q pose",
+            lambda q, pose: servo.law(q, CHECK_A_S0, pose, TWIST, ACCELERATION)[0],
+        ),
+        "torque, compiled": (
+            "q pose",
+            lambda q, pose: compiled.torque(q, CHECK_A_S0, sample(pose)),
+        ),
+        "error, compiled": (
+            "q pose",
+            lambda q, pose: compiled.error(q, CHECK_A_S0, sample(pose))[1],
+        ),
+        "torque, limited": (
+            "q pose",
+            lambda q, pose: limited.torque(q, CHECK_A_S0, sample(pose)),
+        ),
+        "tick": ("q pose", lambda q, pose: tick(q, CHECK_A_S0, sample(pose)).copy()),
+        "tick, limited": (
+            "q pose",
+            lambda q, pose: interpreted(q, CHECK_A_S0, sample(pose)).copy(),
+        ),
+        "iosystem": ("q pose", iosystem),
+    }
+
+
+ENTRIES = entries()
+READ = [(name, argument) for name, (read, _) in ENTRIES.items() for argument in read.split()]
+
+
+def called(entry: Entry, argument: str, factor: float) -> np.ndarray:
+    """What an entry gives where one quaternion is scaled."""
+    q = scaled(CHECK_A_Q0, factor if argument == "q" else 1.0)
+    pose = scaled(POSE, factor if argument == "pose" else 1.0)
+    return np.asarray(entry(q, pose))
+
+
+@pytest.mark.parametrize(("name", "argument"), READ)
+def test_near_unit_norm_is_normalised(name: str, argument: str) -> None:
+    entry = ENTRIES[name][1]
+    expected = called(entry, argument, 1.0)
+    # A programme within limits is solved to less than round-off.
+    tolerance = 1e-6 if "limited" in name else 1e-12
+    for factor in (1.0 - 0.9 * DRIFT, 1.0 + 0.9 * DRIFT):
+        found = called(entry, argument, factor)
+        assert_allclose(found, expected, rtol=0.0, atol=tolerance * np.abs(expected).max())
+
+
+@pytest.mark.parametrize(("name", "argument"), READ)
+@pytest.mark.parametrize("factor", [0.0, 1.0 - 1.1 * DRIFT, 1.0 + 1.1 * DRIFT, 2.0])
+def test_off_unit_norm_is_refused(name: str, argument: str, factor: float) -> None:
+    with pytest.raises(ShapeError, match=r"quaternion of `\w+` at \w+\[3:7\].*unit norm.*Normal"):
+        called(ENTRIES[name][1], argument, factor)
+
+
+@pytest.mark.parametrize("argument", ["q", "pose"])
+def test_the_status_of_a_tick_is_that_of_an_invalid_quaternion(argument: str) -> None:
+    for options in ({}, {"torque_limits": 3.0}):
+        tick = flyer(**options).compile(interpreted=True)
+        for factor in (0.0, 1.0 - 1.1 * DRIFT, 1.0 + 1.1 * DRIFT):
+            buffers = tick.buffers
+            buffers.q[:], buffers.s[:], buffers.pose[:] = CHECK_A_Q0, CHECK_A_S0, POSE
+            getattr(buffers, argument)[3:7] *= factor
+            assert tick.run() == TickStatus.NO_ATTITUDE
+            assert_array_equal(buffers.u, 0.0)
+
+
+def test_each_quaternion_is_normalised_at_one_place() -> None:
+    servo = flyer()
+    sizes = law_sizes(servo)
+    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
+    within = roots(ca.Function("law", symbols, [*servo.law(*symbols)], {"cse": True}))
+    # One root for q and one for the demanded pose, whatever lies in between.
+    assert roots(servo.buffered("law").function) == within + 2
+    assert roots(tick_function(servo)) == within + 2
+    assert roots(servo.model.robot.buffered("mass_matrix").function) == 1
+
+
+def roots(function: ca.Function) -> int:
+    """Number of square roots in a graph."""
+    count = function.n_instructions()
+    return sum(function.instruction_id(i) == ca.OP_SQRT for i in range(count))
