@@ -32,6 +32,12 @@ class ReferenceSample:
     acceleration : array_like or casadi.SX, shape (n,)
         Time derivative of `twist` (m/s^2, rad/s^2).
 
+    Attributes
+    ----------
+    flat_pose : numpy.ndarray or casadi.SX
+        The pose as a flat vector, shape (np,): that of a matrix is computed once, here, and is
+        px, py, pz, qx, qy, qz, qw.
+
     Raises
     ------
     ShapeError
@@ -47,9 +53,10 @@ class ReferenceSample:
     array([0.1, 0. ])
     """
 
-    __slots__ = ("acceleration", "pose", "twist")
+    __slots__ = ("acceleration", "flat_pose", "pose", "twist")
 
     pose: Array
+    flat_pose: Array
     twist: Array
     acceleration: Array
 
@@ -82,6 +89,8 @@ class ReferenceSample:
                 came=f"{rates} numbers",
                 cure="The acceleration is the time derivative of the twist.",
             )
+        flat = arrays["pose"]
+        arrays["flat_pose"] = flat if _is_flat(flat) else pose_numbers(flat)
         for name, array in arrays.items():
             if isinstance(array, np.ndarray):
                 array.setflags(write=False)
@@ -90,16 +99,7 @@ class ReferenceSample:
     @property
     def is_matrix(self) -> bool:
         """Whether the pose was given as a homogeneous matrix (4, 4)."""
-        return not _is_flat(self.pose)
-
-    @property
-    def flat_pose(self) -> Array:
-        """Pose as a flat vector; a (4, 4) matrix becomes px, py, pz, qx, qy, qz, qw."""
-        if not self.is_matrix:
-            return self.pose
-        flat = pose_numbers(self.pose)
-        flat.setflags(write=False)
-        return flat
+        return self.flat_pose is not self.pose
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a reference sample is frozen: `{name}` cannot be set")

@@ -254,6 +254,11 @@ class Servo(EvaluatedMethods):
         return self.model.nu
 
     @property
+    def takes_matrix(self) -> bool:
+        """Whether a demanded pose may be a matrix (4, 4): of one output that is a full pose."""
+        return [output.group in ("SE3", "R3xSO3") for output in self.outputs] == [True]
+
+    @property
     def nw(self) -> int:
         """Number of velocities that the law takes: ns, or nv when they are measured."""
         return self.model.nv if self.measured else self.model.ns
@@ -829,7 +834,7 @@ class Servo(EvaluatedMethods):
                 came=f"{type(sample).__name__} {sample!r:.60}",
                 cure="Call the reference with a time to get one.",
             )
-        if sample.is_matrix and [o.group in ("SE3", "R3xSO3") for o in self.outputs] != [True]:
+        if sample.is_matrix and not self.takes_matrix:
             raise ShapeError(
                 f"{where}, `pose`",
                 expected=f"{self.pose_size} numbers in output order",

@@ -169,6 +169,9 @@ class Tick:
         self._status = memoryview(self.buffers.status.data)
         self._trigger = self._evaluator.trigger
         self._can_fail = self._evaluator.can_fail
+        # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
+        matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
+        self._careful = self._can_fail or matrix_fits
 
     def __reduce__(self) -> tuple[type[Tick], tuple[Servo, bool]]:
         return Tick, (self.servo, self._interpreted)
@@ -236,12 +239,14 @@ class Tick:
         memories = self._memories
         try:
             memories[0][:], memories[1][:] = q, s
-            memories[2][:] = sample.pose
+            memories[2][:] = sample.flat_pose
             memories[3][:] = sample.twist
             memories[4][:] = sample.acceleration
         except (TypeError, ValueError, NotImplementedError, BufferError, AttributeError):
             self._fill(q, s, sample)
-        if self._can_fail:
+        if self._careful:
+            if sample.is_matrix:
+                self.servo.flat(sample)
             self.run()
         else:
             self._trigger()

@@ -69,11 +69,12 @@ def inverse_coefficients(t: ca.SX) -> tuple[ca.SX, ca.SX]:
     """
     small, near, far = _branches(t)
     angle = ca.sqrt(far)
-    gamma = angle / 2 * ca.cos(angle / 2) / ca.sin(angle / 2)
-    c2 = (1 - ca.cos(angle)) / far
+    # 1 - cos a = 2 sin^2(a/2), which keeps its digits near a full turn.
+    sine = ca.sin(angle / 2)
+    gamma = angle / 2 * ca.cos(angle / 2) / sine
     slope_series = [n * c for n, c in enumerate(INVERSE_SERIES)][1:]
     g = ca.if_else(small, horner(INVERSE_SERIES[:20], near), (1 - gamma) / far)
-    closed_slope = (1 / (4 * c2) + gamma / 2 - 1) / far**2
+    closed_slope = (far / (8 * sine**2) + gamma / 2 - 1) / far**2
     return g, ca.if_else(small, horner(slope_series, near), closed_slope)
 
 

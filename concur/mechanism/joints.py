@@ -712,16 +712,19 @@ def shortest_rotation(direction: Sequence[float]) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        Rotation matrix (3, 3); for -z the turn is about x.
+        Rotation matrix (3, 3). Within 1e-6 of -z, half a turn about x comes before the shortest
+        turn from there, so that round-off in a direction does not choose the axis.
     """
     x, y, z = direction
     if z < -1.0 + 1e-12:
-        return np.diag([1.0, -1.0, -1.0])
-    k = 1.0 / (1.0 + z)
+        return np.diag([1.0, -1.0, -1.0]) @ shortest_rotation((x, -y, -z))
+    # The same as x / sqrt(1 + z), without its cancellation near -z.
+    side = np.hypot(x, y)
+    a, b = np.array([x, y]) * (np.sqrt(1.0 - z) / side if z < 0.0 else 1.0 / np.sqrt(1.0 + z))
     return np.array(
         [
-            [1.0 - k * x * x, -k * x * y, x],
-            [-k * x * y, 1.0 - k * y * y, y],
+            [1.0 - a * a, -a * b, x],
+            [-a * b, 1.0 - b * b, y],
             [-x, -y, z],
         ]
     )

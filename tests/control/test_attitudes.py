@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from concur.codegen import DRIFT
+from concur.codegen import DRIFT, LARGEST
 from concur.control import ReferenceSample, TickStatus, tick_function
 from concur.control._law import law_sizes
-from concur.errors import ShapeError
+from concur.errors import NonFiniteError, ShapeError
 from concur.simulation import Plant
 from tests.codegen._fmu_cases import flyer
 from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0, check_a_demand
@@ -146,3 +146,22 @@ def roots(function: ca.Function) -> int:
     """Number of square roots in a graph."""
     count = function.n_instructions()
     return sum(function.instruction_id(i) == ca.OP_SQRT for i in range(count))
+
+
+@pytest.mark.parametrize("name", ["torque", "error", "mass_matrix", "tick", "law"])
+def test_one_bound_of_size_for_all_entries(name: str) -> None:
+    entry = ENTRIES[name][1]
+    q = CHECK_A_Q0.copy()
+    for place in (0, len(q) - 1):
+        for size in (1.1 * LARGEST, -1e20, 1e300):
+            moved = q.copy()
+            moved[place] = size
+            with pytest.raises(NonFiniteError, match=r"numbers up to 1e\+18, got \[\d+\] = "):
+                entry(moved, POSE)
+
+
+@pytest.mark.parametrize("name", ["error", "mass_matrix"])
+def test_numbers_below_the_bound_of_size_are_taken(name: str) -> None:
+    moved = CHECK_A_Q0.copy()
+    moved[0] = 0.9 * LARGEST
+    assert np.isfinite(np.asarray(ENTRIES[name][1](moved, POSE))).all()

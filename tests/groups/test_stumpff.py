@@ -102,3 +102,14 @@ def test_constants_fold(t):
 def test_structural_zero_is_the_angle_zero():
     values = [float(c) for c in stumpff(ca.SX(1, 1))]
     assert values == [1, 1, 1 / 2, 1 / 6, 1 / 24, 1 / 120]
+
+
+@pytest.mark.parametrize("distance", [1e-2, 1e-4, 1e-6])
+def test_inverse_coefficients_keep_their_digits_near_a_full_turn(distance):
+    t = (2 * np.pi - distance) ** 2
+    g, slope = np.array(INVERSE(t))[:2, 0]
+    exact = precise_derivatives(precise_inverse, t)
+    # No more is lost than by rounding the angle itself.
+    allowed = 10 * np.finfo(float).eps * 2 * np.pi / distance
+    assert g == pytest.approx(exact[0], rel=allowed)
+    assert slope == pytest.approx(exact[1], rel=allowed)
