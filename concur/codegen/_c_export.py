@@ -116,6 +116,7 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
         "largest_code": max(code.number for code in exported.codes),
         "preset_momentum": any(signal.name == "momentum" for signal in exported.inputs),
         "programmes": law.further > 1,
+        "kept": exported.kept,
         "law": law,
         "real": real,
         "f": "f" if precision == "single" else "",
@@ -152,9 +153,11 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
 def _rounded(exported: Exported) -> tuple[list[Vector], SingleError]:
     """States as single precision has them, and how far its outputs are from double's."""
     inputs = np.array([vector.inputs for vector in exported.vectors])
+    inputs = np.pad(inputs, ((0, 0), (0, exported.kept)))
     expected = np.array([vector.outputs for vector in exported.vectors])
     found = single_precision(exported.function, inputs)
-    outputs, status = found[:, :-1].astype(float), found[:, -1]
+    *_, last = np.cumsum([signal.size for signal in exported.outputs])
+    outputs, status = found[:, :last].astype(float), found[:, last]
     codes = np.array([vector.code for vector in exported.vectors])
     sound = (codes == 0) & (status == 0) & np.isfinite(outputs).all(axis=1)
     refused = (codes != 0) & ((status != 0) | ~_law_refuses(exported, codes))
@@ -187,7 +190,7 @@ def _law_refuses(exported: Exported, codes: np.ndarray) -> np.ndarray:
 
 def _memory(law: Any, exported: Exported, size: int) -> dict[str, int]:
     """Bytes of the context for pointers of four bytes, without padding."""
-    results = sum(signal.size for signal in exported.outputs) + 1
+    results = sum(signal.size for signal in exported.outputs) + 1 + 2 * exported.kept
     numbers = law.numbers + law.further + results
     return {"context": 4 * (law.arguments + law.results + law.integers) + size * numbers}
 

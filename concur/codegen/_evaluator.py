@@ -48,6 +48,9 @@ class Evaluator:
         refuses other norms.
     can_fail : bool, optional
         Whether the function has a solver inside; default: whether it is no graph over SX.
+    kept : bool
+        Whether the last result is the last input of the next call: both have one memory. The result
+        must depend on all that reads the input.
 
     Attributes
     ----------
@@ -69,6 +72,7 @@ class Evaluator:
         where: str,
         quaternions: Mapping[str, Mapping[int, str]] | None = None,
         can_fail: bool | None = None,
+        kept: bool = False,
     ) -> None:
         self.where = where
         self._lock = Lock()
@@ -83,6 +87,8 @@ class Evaluator:
         sizes_out = [self.function.size_out(i) for i in outputs]
         self._flat_in, self.inputs, self._parts_in = _views(sizes_in)
         self._flat_out, self.outputs, self._parts_out = _views(sizes_out)
+        if kept:
+            self._parts_out[-1] = self._parts_in[-1]
         self._unsound: Callable[[], float] | None = None
         if self.function.name_out()[-1:] == [UNSOUND]:
             self._unsound, self.outputs = self._parts_out[-1].item, self.outputs[:-1]

@@ -115,8 +115,8 @@ class Exported:
     title : str
         One line that says what it is.
     function : casadi.Function
-        From the inputs to the outputs and, last, a status; over SX, or over MX with holes for
-        programmes.
+        From the inputs, and what the call before kept, to the outputs, a status, and what it keeps;
+        over SX, or over MX with holes for programmes.
     inputs, outputs : tuple of Signal
         The signals, in order.
     codes : tuple of Code
@@ -126,6 +126,8 @@ class Exported:
     tolerance : float
         By how much outputs in double precision may differ on another machine, relative to the
         largest of a state, or to 1.
+    kept : int
+        How many numbers it keeps from call to call; zeros at the first.
     facts : mapping
         What else is known: versions, robot, gains.
     """
@@ -138,6 +140,7 @@ class Exported:
     codes: tuple[Code, ...]
     vectors: tuple[Vector, ...]
     tolerance: float
+    kept: int
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 

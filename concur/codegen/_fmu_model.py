@@ -89,6 +89,9 @@ class FmuModel:
         What is wrong with parameters that are not `sound`.
     messages : tuple of str
         For a unit with an output `status`: what each value of it says.
+    memory : int
+        How many numbers it keeps from step to step: `before`, the last input of `outputs`, is
+        `after`, its last result, of the step before; zeros at the start.
     step_size : float
         A step that suits it, s: the one of the integration, if it has a state.
     """
@@ -103,6 +106,7 @@ class FmuModel:
     settle: ca.Function | None = None
     unsound: str = ""
     messages: tuple[str, ...] = ()
+    memory: int = 0
     step_size: float = 1e-3
 
     @property

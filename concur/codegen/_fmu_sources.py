@@ -83,7 +83,12 @@ def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
         count += variable.size
     sizes = {variable.name: variable.size for variable in variables}
     states = sum(sizes[name] for name in model.state)
+    values = count
+    if model.memory:
+        offsets |= {"before": count, "after": count + model.memory}
+        count += 3 * model.memory
     start = [value for variable in ordered for value in (variable.start or (0.0,) * variable.size)]
+    start += [0.0] * (count - values)
     rows = ["  {TIME, 0, 1, 0},"]
     for variable, element in variable_table(model, version):
         place = offsets[variable.name] + (element or 0)
@@ -111,6 +116,13 @@ def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
             f"#define MODEL_STATE {offsets[model.state[0]]}",
             f"#define MODEL_STEP_SIZE {offsets[STEP_SIZE]}",
             f"#define MODEL_UNSOUND {json.dumps(model.unsound)}",
+        ]
+    if model.memory:
+        lines += [
+            f"#define MODEL_MEMORY {model.memory}",
+            f"#define MODEL_BEFORE {offsets['before']}",
+            f"#define MODEL_AFTER {offsets['after']}",
+            f"#define MODEL_HELD {offsets['after'] + model.memory}",
         ]
     if model.messages:
         lines += [

@@ -22,7 +22,7 @@ from concur.codegen._folder import folder_named
 from concur.control._allocation import HOLE
 from concur.control._fmu import export_fmu
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
-from concur.control._tick import Tick, TickStatus, tick_function
+from concur.control._tick import KEPT, Tick, TickStatus, tick_function
 from concur.errors import ConcurError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -159,7 +159,7 @@ def exported(
     real_type(precision)
     inputs = placed(input_signals(servo, _speeds(servo, speed_limit, where)))
     outputs = placed(output_signals(servo))
-    function = tick_function(servo, HOLE)
+    function = tick_function(servo, HOLE, watched=True)
     limited = servo.torque_limits is not None
     return Exported(
         name=_identifier(servo, name, where),
@@ -170,6 +170,7 @@ def exported(
         codes=tuple(Code(c.name, int(c), MEANINGS[c.name]) for c in ExportStatus),
         vectors=tuple(_vectors(servo, inputs, precision == "single")),
         tolerance=_TOLERANCE_LIMITED if limited else _TOLERANCE,
+        kept=KEPT,
         facts=_facts(servo, function),
     )
 
@@ -277,6 +278,7 @@ def _judge(
             return ExportStatus.TOO_FAST, nothing
     for signal, part in zip(inputs, parts, strict=True):
         getattr(buffers, signal.name)[:] = part
+    tick.reset()
     status = ExportStatus(tick.run())
     if status != ExportStatus.OK:
         return status, nothing

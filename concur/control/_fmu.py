@@ -13,7 +13,7 @@ from concur.codegen._exported import Signal
 from concur.codegen._finite import zero_unless_finite
 from concur.control._allocation import HOLE
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
-from concur.control._tick import TickStatus, tick_function
+from concur.control._tick import KEPT, TickStatus, tick_function
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
@@ -56,7 +56,8 @@ def servo_fmu(servo: Servo, name: str | None = None) -> FmuModel:
     Returns
     -------
     FmuModel
-        Without a state: the outputs follow from the inputs at once. Inputs are q, s, pose, twist,
+        Without a state: the outputs follow from the inputs at once, but for the status, which also
+        compares a step with the one before. Inputs are q, s, pose, twist,
         acceleration and, where the model rests on one, momentum; outputs u, pivot, missed, scale
         and status, a `TickStatus`.
     """
@@ -74,6 +75,7 @@ def servo_fmu(servo: Servo, name: str | None = None) -> FmuModel:
             status,
         ],
         outputs=_function(servo),
+        memory=KEPT,
         messages=tuple(_sentence(MEANINGS[code.name]) for code in TickStatus),
     )
 
@@ -113,13 +115,13 @@ def _sentence(text: str) -> str:
 
 def _function(servo: Servo) -> ca.Function:
     """The tick, with zeros in place of what is not finite, at which other tools may stop."""
-    tick = tick_function(servo, HOLE)
+    tick = tick_function(servo, HOLE, watched=True)
     kind = ca.SX if tick.is_a("SXFunction") else ca.MX
     names = tick.name_in()
     inputs = [kind.sym(name, tick.size1_in(i)) for i, name in enumerate(names)]
-    u, pivot, missed, scale, status = tick.call(inputs)
+    u, pivot, missed, scale, status, after = tick.call(inputs)
     told = _told(servo.size).call([pivot, missed, scale])
-    return ca.Function("outputs", inputs, [u, *told, status], names, tick.name_out())
+    return ca.Function("outputs", inputs, [u, *told, status, after], names, tick.name_out())
 
 
 def _told(size: int) -> ca.Function:

@@ -13,6 +13,8 @@ singular configurations; and within torque limits.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
+from operator import mul
 from typing import TYPE_CHECKING, NamedTuple
 
 import casadi as ca
@@ -22,16 +24,16 @@ from concur.codegen import Array
 from concur.control._allocation import SOLVER, allocation
 from concur.control._steering import steering
 from concur.control._tracking import command
-from concur.dynamics import articulated, solve_positive_definite
+from concur.dynamics import articulated, side_of_factor, solve_positive_definite
 from concur.kinematics import constant
 from concur.reduction import MomentumReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
 
-OUTPUTS = ("u", "pivot", "missed", "scale")
+OUTPUTS = ("u", "pivot", "missed", "scale", "side")
 """Results of the law: torques; smallest pivot met; output acceleration given up; size to which
-torque limits scaled the demand."""
+torque limits scaled the demand; and, where asked for, on which side of singular it is, 1 or -1."""
 
 MANY = 10
 """Shape velocities beyond which articulated bodies are shorter than a mass matrix's factor."""
@@ -55,6 +57,9 @@ class Demand(NamedTuple):
     missed : casadi.SX
         What damping has given up of the residual, shape (size,): exactly zero where nothing is
         damped.
+    side : casadi.SX
+        1 or -1: where it differs between two configurations on a path, a singular one that must not
+        be passed lies in between.
     """
 
     decoupling: Array
@@ -63,6 +68,7 @@ class Demand(NamedTuple):
     pivot: Array
     metric: Array
     missed: Array
+    side: Array
 
 
 def demand(
@@ -101,10 +107,11 @@ def demand(
     rows = constant(servo.scales[0])
     mass, missed = model.mass_matrix(q), ca.SX(servo.size, 1)
     if servo.redundancy is None and servo.damped_below is None:
-        solution, least = solve_scaled(decoupling, residual, *servo.scales)
+        # The lift's poles turn this sign too.
+        solution, least, side = solve_scaled(decoupling, residual, *servo.scales)
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
         pivot = ca.fmin(least, regularity)
-        return Demand(decoupling, residual, solution, pivot, mass, missed)
+        return Demand(decoupling, residual, solution, pivot, mass, missed, side)
 
     # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there
     # elimination loses nothing.
@@ -129,12 +136,13 @@ def demand(
         solved = solve_positive_definite(square + damping * ca.SX.eye(servo.size), right)
         missed, pivot = damping * solved / rows, ca.SX(1)
     solution = pull + pushed(solved)
-    return Demand(decoupling, residual, solution, ca.fmin(pivot, regularity), metric, missed)
+    pivot = ca.fmin(pivot, regularity)
+    return Demand(decoupling, residual, solution, pivot, metric, missed, model.side(q))
 
 
 def law(
     servo: Servo, q: Array, w: Array, pose: Array, twist: Array, acceleration: Array
-) -> tuple[Array, Array, Array, Array]:
+) -> tuple[Array, ...]:
     """Torques for a state and a reference, without torque limits.
 
     Parameters
@@ -154,12 +162,12 @@ def law(
     found = demand(servo, q, w, pose, twist, acceleration)
     v = servo.velocity(q, w)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
-    torque, pivot = _torques(servo, q, force)
+    torque, pivot, side = _torques(servo, q, force)
     least = ca.fmin(found.pivot, pivot)
-    return torque, least, found.missed, ca.SX(1)
+    return torque, least, found.missed, ca.SX(1), found.side * side
 
 
-def limited_law(servo: Servo, solver: str = SOLVER) -> ca.Function:
+def limited_law(servo: Servo, solver: str = SOLVER, sided: bool = False) -> ca.Function:
     """Torques within the servo's limits: the law with a small quadratic programme behind it.
 
     Parameters
@@ -168,6 +176,8 @@ def limited_law(servo: Servo, solver: str = SOLVER) -> ca.Function:
         The servo, with `torque_limits`.
     solver : str
         As for `allocation`.
+    sided : bool
+        Whether to give `side` too.
 
     Returns
     -------
@@ -180,7 +190,7 @@ def limited_law(servo: Servo, solver: str = SOLVER) -> ca.Function:
     found = demand(servo, *symbols)
     v = servo.velocity(q, w)
     still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
-    both, pivot = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
+    both, pivot, side = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
     # What damping has given up is none of the programme's business.
     met = found.residual - found.missed
     parts = [
@@ -195,11 +205,11 @@ def limited_law(servo: Servo, solver: str = SOLVER) -> ca.Function:
     linear = ca.Function(
         "linearization",
         symbols,
-        [*map(ca.densify, parts), found.residual, least],
+        [*map(ca.densify, parts), found.residual, least, found.side * side],
         {"cse": True},
     )
     inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
-    *given, residual, pivot = linear(*inputs)
+    *given, residual, pivot, turned = linear(*inputs)
     rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
     solve = allocation(servo.size, servo.ns, solver)
     bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
@@ -209,11 +219,12 @@ def limited_law(servo: Servo, solver: str = SOLVER) -> ca.Function:
     # Where the demand loses its direction, whatever its scale, none of it counts as met.
     scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
     # A failed programme counts as singular: no torque leaves.
-    results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale]
-    return ca.Function("limited_law", inputs, results, list(sizes), list(OUTPUTS))
+    results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale, turned]
+    names = OUTPUTS if sided else OUTPUTS[:-1]
+    return ca.Function("limited_law", inputs, results[: len(names)], list(sizes), list(names))
 
 
-def law_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
+def law_function(servo: Servo, solver: str = SOLVER, sided: bool = False) -> ca.Function:
     """The law as a function of flat arrays, with torque limits if the servo has any.
 
     Parameters
@@ -222,6 +233,8 @@ def law_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
         The servo.
     solver : str
         As for `allocation`, which torque limits need.
+    sided : bool
+        Whether to give `side` too.
 
     Returns
     -------
@@ -229,11 +242,34 @@ def law_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
         (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`.
     """
     if servo.torque_limits is not None:
-        return limited_law(servo, solver)
+        return limited_law(servo, solver, sided)
     sizes = law_sizes(servo)
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-    results = [ca.densify(result) for result in law(servo, *symbols)]
-    return ca.Function("law", symbols, results, list(sizes), list(OUTPUTS), {"cse": True})
+    names = OUTPUTS if sided else OUTPUTS[:-1]
+    results = [ca.densify(result) for result in law(servo, *symbols)[: len(names)]]
+    return ca.Function("law", symbols, results, list(sizes), list(names), {"cse": True})
+
+
+def side(servo: Servo, q: Array) -> Array:
+    """On which side of singular configurations a configuration is.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q : casadi.SX
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        1 or -1, as of the law: where it differs between two configurations on a path, a singular
+        one lies in between. A damped law may pass those of its outputs, so they do not count.
+    """
+    own = servo.model.side(q)
+    if servo.redundancy is None and servo.damped_below is None:
+        own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.scales)[2]
+    return own * _torques(servo, q, ca.SX(servo.ns, 1))[2]
 
 
 def law_sizes(servo: Servo) -> dict[str, int]:
@@ -260,7 +296,7 @@ def law_sizes(servo: Servo) -> dict[str, int]:
 
 def solve_scaled(
     matrix: Array, right: Array, rows: np.ndarray, columns: np.ndarray
-) -> tuple[Array, Array]:
+) -> tuple[Array, Array, Array]:
     """Solve a square equation, and tell how near to singular its scaled matrix is.
 
     Parameters
@@ -278,11 +314,13 @@ def solve_scaled(
         Of the equation as given, shape (n,).
     least : casadi.SX
         Of the scaled matrix, as from `solve_square`.
+    side : casadi.SX
+        Sign of the determinant, up to one that is the same for all matrices of its sparsity.
     """
     if not matrix.is_dense():
         scaled = ca.diag(constant(rows)) @ matrix @ ca.diag(constant(1 / columns))
-        solved, least, _ = solve_square(scaled, rows * right)
-        return solved / columns, least
+        solved, least, _, side = solve_square(scaled, rows * right)
+        return solved / columns, least, side
     # A common factor and the columns' scales need not go through the elimination.
     scaled = ca.diag(constant(rows / rows[0])) @ matrix
     upper, turned = _triangle(scaled, constant(rows / rows[0]) * right)
@@ -297,7 +335,8 @@ def solve_scaled(
     for k, column in enumerate(columns / rows[0]):
         square += column**2 * ca.sumsqr(minus[k, k:])
     least = ca.if_else(square < ca.inf, 1.0 / ca.sqrt(square), 0.0)
-    return ca.vertcat(*reversed(solution)), least
+    side = ca.sign(reduce(mul, [upper[k, k] for k in range(len(rows))]))
+    return ca.vertcat(*reversed(solution)), least, side
 
 
 def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
@@ -317,7 +356,7 @@ def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
     return both[:, :n], both[:, n]
 
 
-def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array]:
+def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Array]:
     """Solve by Householder QR, and tell how near to singular the matrix is.
 
     Parameters
@@ -336,12 +375,15 @@ def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array]:
         Frobenius norm of the inverse. The smallest pivot can be a hundred times too large.
     largest : casadi.SX
         Upper bound of the largest singular value: the Frobenius norm.
+    side : casadi.SX
+        Sign of the determinant, up to one that is the same for all matrices of its sparsity.
     """
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
     # A zero on the diagonal leaves NaN behind, which must not pass for a large number.
     size = ca.norm_fro(_minus_inverse(upper))
-    return solution, ca.if_else(size < ca.inf, 1.0 / size, 0.0), ca.norm_fro(upper)
+    least = ca.if_else(size < ca.inf, 1.0 / size, 0.0)
+    return solution, least, ca.norm_fro(upper), side_of_factor(scales)
 
 
 def _minus_inverse(upper: Array) -> Array:
@@ -359,13 +401,13 @@ def _minus_inverse(upper: Array) -> Array:
     return minus
 
 
-def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array]:
-    """Controls that make forces on the shape, and the pivot of H^T B."""
+def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array, Array]:
+    """Controls that make forces on the shape, the pivot of H^T B, and its side."""
     actuation = servo.model.input_matrix(q)
     if actuation.is_constant() and ca.DM(actuation).is_eye():
-        return forces, ca.SX(1)
-    torques, least, largest = solve_square(actuation, forces)
-    return torques, least / largest
+        return forces, ca.SX(1), ca.SX(1)
+    torques, least, largest, side = solve_square(actuation, forces)
+    return torques, least / largest, side
 
 
 def _yielding(

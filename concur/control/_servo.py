@@ -441,7 +441,7 @@ class Servo(EvaluatedMethods):
         if self.torque_limits is not None:
             # The programme inside makes it a function of MX, which is called as it is.
             return cast("tuple[Array, Array, Array, Array]", limited_law(self))
-        return law(self, q, s, pose, twist, acceleration)
+        return law(self, q, s, pose, twist, acceleration)[:4]
 
     def torque(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
         """Control forces and torques for a state and a reference.

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
+from concur.codegen import LARGEST
 from concur.control._alignment import NEAR, aligned_joints, immobile_body
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
 from concur.kinematics import body_poses
@@ -38,16 +39,45 @@ def decoupling_scale(servo: Servo) -> np.ndarray:
         Shape (size,): square root of the mass that can move for linear rows, times the
         robot's size for angular ones.
     """
+    root, reach = _size(servo)
+    units = [unit for output in servo.outputs for unit in output.coordinate_units]
+    return np.array([root if unit == "m" else root * reach for unit in units])
+
+
+def _size(servo: Servo) -> tuple[float, float]:
+    """Square root of the mass that can move, and length of the robot, m."""
     robot = servo.model.robot
     moving = [
         body.inertia.mass
         for i, body in enumerate(robot.bodies)
         if any(robot.bodies[j].joint.nv for j in robot.path(i))
     ]
-    root = np.sqrt(sum(moving))
-    reach = robot_size(robot)
-    units = [unit for output in servo.outputs for unit in output.coordinate_units]
-    return np.array([root if unit == "m" else root * reach for unit in units])
+    return float(np.sqrt(sum(moving))), robot_size(robot)
+
+
+def answer_scale(servo: Servo) -> np.ndarray:
+    """Controls that count as one: what the robot needs for an error of its own size.
+
+    Each control is measured by the square root of the inertia that it moves, in the neutral
+    configuration, as is the acceleration of the outputs that the gains ask for at an error of the
+    robot's size (a radian), with its weight. The ratio does not depend on units.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (nu,), N and N m.
+    """
+    robot, (root, reach) = servo.model.robot, _size(servo)
+    rows = servo.scales[0]
+    gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None] * (root * reach / rows)
+    natural = np.linalg.norm(gains) + root * float(np.linalg.norm(robot.gravity))
+    driven = list(robot.actuated_freedoms)
+    return natural * np.sqrt(np.diag(robot.mass_matrix(robot.neutral()))[driven])
 
 
 def robot_size(robot: Mechanism) -> float:
@@ -202,14 +232,42 @@ def refusal(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurE
     if margin >= servo.refused_below and lacks_leverage(servo, q):
         return _unactuated(servo, q)
     limited = servo.torque_limits is not None and pivot == 0.0
-    if margin >= servo.refused_below and (limited or not np.isfinite(u).all()):
+    if margin >= servo.refused_below and (limited or not np.abs(u).sum() <= LARGEST):
         return NonFiniteError(
             f"servo of `{servo.name}`",
-            expected="finite torques",
+            expected="torques that are finite and below 1e18",
             came="none within the limits that could be vouched for" if limited else str(u),
             cure="The demand is too large for this state; check the reference.",
         )
     return singular_error(servo, q, min(margin, pivot))
+
+
+def passed_error(servo: Servo, q: np.ndarray) -> ConcurError:
+    """Build the error for a singular configuration between a tick and the one before.
+
+    Parameters
+    ----------
+    servo : Servo
+        The servo.
+    q : numpy.ndarray
+        Configuration behind it, shape (nq,).
+
+    Returns
+    -------
+    SingularConfigurationError
+        The error, to be raised.
+    """
+    margin = servo.margin(q)
+    return SingularConfigurationError(
+        f"servo of `{servo.name}`",
+        expected="a motion without singular configurations since the tick before",
+        came="one that jumped over a singular configuration: a determinant changed its sign, or "
+        f"the torques leapt; margin behind it {margin:.3g}",
+        cure="No torque is given out. Tick more often, keep the reference away from there, or call "
+        "`reset()` before a state that does not follow from the one before.",
+        margin=margin,
+        q=q,
+    )
 
 
 def lacks_leverage(servo: Servo, q: np.ndarray) -> bool:

@@ -28,7 +28,7 @@ from concur.control._allocation import SOLVER
 from concur.control._attitudes import attitudes
 from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
-from concur.control._singularity import refusal
+from concur.control._singularity import answer_scale, passed_error, refusal
 from concur.errors import ConcurError
 from concur.reduction import MomentumReduction, ReducedModel, StagedReduction
 
@@ -37,6 +37,16 @@ if TYPE_CHECKING:
 
 RESULTS = ("u", "pivot", "missed", "scale", "status")
 """Results of a tick's graph, in order."""
+
+KEPT = 2
+"""Numbers that a watched tick keeps for the next: side of singular, and size of the answer."""
+
+LEAP = 10.0
+"""Growth of the answer from one tick to the next, from which on it is compared with `RUNAWAY`."""
+
+RUNAWAY = 1e4
+"""Answer, times the distance from singular, above which one that leapt is not believed; 1 is what
+the robot needs for an error of its own size."""
 
 
 class TickStatus(IntEnum):
@@ -49,7 +59,8 @@ class TickStatus(IntEnum):
     NO_ATTITUDE = 2
     """A quaternion of the configuration or of the demanded pose is off unit norm by over 1e-3."""
     SINGULAR = 3
-    """The law is nearer to singular than the servo's `singular_margin`."""
+    """The law is nearer to singular than the servo's `singular_margin`, or passed a singular
+    configuration since the last tick: a determinant changed its sign, or the answer leapt."""
     NO_RESULT = 4
     """The controls are not finite, or above 1e18: the demand is too large."""
     NO_TORQUE_WITHIN_LIMITS = 5
@@ -132,15 +143,17 @@ class Tick:
             )
         self.servo = servo
         self._interpreted = interpreted
-        shapes, where = [(servo.nu,), (), (servo.size,), (), ()], f"tick of `{servo.name}`"
+        shapes = [(servo.nu,), (), (servo.size,), (), (), (KEPT,)]
+        where = f"tick of `{servo.name}`"
         key = None if interpreted else fingerprint("tick", servo)
         made, graph = recalled(key), 0.0
         if made is not None:
             # Not even the graph is built.
             function, can_fail = made.functions[0], made.solver
-            self._evaluator = Evaluator(function, shapes, where, can_fail=can_fail)
+            self._evaluator = Evaluator(function, shapes, where, can_fail=can_fail, kept=True)
         else:
-            self._evaluator = Evaluator(tick_function(servo), shapes, where)
+            graphs = tick_function(servo, watched=True)
+            self._evaluator = Evaluator(graphs, shapes, where, kept=True)
             graph = time.perf_counter() - start
             made = None if interpreted else self._evaluator.compile(key)
         self.compiled, self.build_times = made is not None, {"graph": graph}
@@ -153,13 +166,14 @@ class Tick:
         else:
             self.instructions = made.instructions[0]
             self.build_times |= {"written": made.written, "built": made.built}
-        inputs = [view[:, 0] for view in self._evaluator.inputs]
+        *inputs, self._kept = [view[:, 0] for view in self._evaluator.inputs]
         first = servo.model.first
         if isinstance(first, MomentumReduction) and takes_momentum(servo):
             inputs[-1][:] = first.momentum
         else:
             inputs.append(np.empty(0))
-        self.buffers = TickBuffers(*inputs, *(view[:, 0] for view in self._evaluator.outputs))
+        outputs = self._evaluator.outputs[: len(RESULTS)]
+        self.buffers = TickBuffers(*inputs, *(view[:, 0] for view in outputs))
         names = ("q", "s", "pose", "twist", "acceleration")
         # Memories take vectors faster than arrays do, and take nothing else.
         self._memories: tuple[Any, ...] = tuple(
@@ -188,6 +202,16 @@ class Tick:
     def build_time(self) -> float:
         """Time that making it took, s."""
         return sum(self.build_times.values())
+
+    def reset(self) -> None:
+        """Forget the tick before: the next one starts another motion.
+
+        A tick compares the side of singular configurations on which it is, and the size of its
+        answer, with those of the tick before, and so notices a singular configuration that a step
+        jumped over. Call this before states that do not follow from each other by motion.
+        `Servo.torque` keeps nothing.
+        """
+        self._kept[:] = 0.0
 
     def run(self) -> int:
         """Evaluate the law on the buffers.
@@ -290,6 +314,8 @@ class Tick:
         q = buffers.q.copy()
         lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
         u = np.full(servo.nu, np.nan) if lost else buffers.u
+        if status is TickStatus.SINGULAR and buffers.pivot[0] >= servo.singular_margin:
+            raise passed_error(servo, q)
         raise refusal(servo, q, u, float(buffers.pivot[0]))
 
 
@@ -309,7 +335,7 @@ def takes_momentum(servo: Servo) -> bool:
     return isinstance(servo.model.first, MomentumReduction) and not servo.measured
 
 
-def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
+def tick_function(servo: Servo, solver: str = SOLVER, watched: bool = False) -> ca.Function:
     """The whole law with its checks: what is compiled and exported.
 
     The momentum is an input where the model rests on one, so that it may be estimated while the
@@ -321,6 +347,9 @@ def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
         The servo.
     solver : str
         As for `allocation`, which torque limits need.
+    watched : bool
+        Whether it compares itself with the tick before: the last input `before` (2,) is the last
+        output `after` of that one, zero at the first.
 
     Returns
     -------
@@ -331,7 +360,7 @@ def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
         limits, which have a programme inside.
     """
     given = takes_momentum(servo)
-    law = law_function(servo.as_measured if given else servo, solver)
+    law = law_function(servo.as_measured if given else servo, solver, sided=watched)
     kind = ca.SX if law.is_a("SXFunction") else ca.MX
     sizes = {
         "q": servo.nq,
@@ -347,9 +376,15 @@ def tick_function(servo: Servo, solver: str = SOLVER) -> ca.Function:
         taken[1] = _velocity(servo).call([taken[0], inputs[1], inputs[5]])[0]
     results = law.call(taken)
     total = ca.sumsqr(ca.vertcat(*inputs))
-    checked = _checks(servo).call([total, valid, *results])
+    names_in, names_out = list(sizes), list(RESULTS)
+    if watched:
+        inputs.append(kind.sym("before", KEPT))
+        results.append(inputs[-1])
+        names_in.append("before")
+        names_out.append("after")
+    checked = _checks(servo, watched).call([total, valid, *results])
     options = {"cse": True} if kind is ca.SX else {}
-    return ca.Function("tick", inputs, checked, list(sizes), list(RESULTS), options)
+    return ca.Function("tick", inputs, checked, names_in, names_out, options)
 
 
 def _velocity(servo: Servo) -> ca.Function:
@@ -394,13 +429,15 @@ def velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Arr
     return v - moving @ ca.solve(ca.densify(ca.horzcat(*own)), ca.densify(excess))
 
 
-def _checks(servo: Servo) -> ca.Function:
+def _checks(servo: Servo, watched: bool) -> ca.Function:
     """Results of the law, torques zero unless everything is as it must be, with a status."""
     total, valid = ca.SX.sym("total"), ca.SX.sym("valid")
     u, missed = ca.SX.sym("u", servo.nu), ca.SX.sym("missed", servo.size)
     pivot, scale = ca.SX.sym("pivot"), ca.SX.sym("scale")
     # Comparisons with NaN are false, so each test asks for what must hold.
-    finite = ca.sum1(ca.fabs(u)) <= LARGEST
+    units = 1.0 / answer_scale(servo)
+    size = ca.sumsqr(u * units)
+    finite = size <= (LARGEST * units.min()) ** 2
     tests = [
         (total <= LARGEST**2, TickStatus.BAD_INPUT),
         (valid, TickStatus.NO_ATTITUDE),
@@ -410,12 +447,23 @@ def _checks(servo: Servo) -> ca.Function:
     if servo.torque_limits is not None:
         # Zero is how the law says that its programme found nothing.
         tests.insert(2, (ca.fabs(pivot) > 0.0, TickStatus.NO_TORQUE_WITHIN_LIMITS))
+    inputs = [total, valid, u, pivot, missed, scale]
+    before, side = ca.SX.sym("before", KEPT), ca.SX.sym("side")
+    if watched:
+        inputs += [side, before]
+        # Zero is kept where there is no tick before.
+        leapt = ca.logic_and(before[1] > 0.0, size > LEAP**2 * before[1])
+        away = ca.logic_and(leapt, size * pivot**2 > RUNAWAY**2)
+        passed = ca.logic_or(side * before[0] < 0.0, away)
+        tests.append((ca.logic_not(passed), TickStatus.SINGULAR))
     status = ca.SX(0)
     for holds, otherwise in reversed(tests):
         status = ca.if_else(holds, status, int(otherwise))
     given = ca.if_else(status == 0, u, 0.0)
-    return ca.Function(
-        "checks",
-        [total, valid, u, pivot, missed, scale],
-        [given, pivot, missed, scale, status],
-    )
+    results = [given, pivot, missed, scale, status]
+    if watched:
+        # One lost measurement does not make it forget, what was refused as singular does. That this
+        # follows from the status lets `after` be written where `before` was read.
+        forget = ca.if_else(status == int(TickStatus.SINGULAR), 0.0, before)
+        results.append(ca.if_else(status == 0, ca.vertcat(side, size), forget))
+    return ca.Function("checks", inputs, results)

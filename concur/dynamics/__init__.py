@@ -6,7 +6,7 @@ from concur.dynamics._coriolis import coriolis
 from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
 from concur.dynamics._momentum_matrix import momentum_matrix
 from concur.dynamics._newton_euler import bias, inverse_dynamics, momentum
-from concur.dynamics._solve import solve_positive_definite, solve_rigid
+from concur.dynamics._solve import side_of_factor, solve_positive_definite, solve_rigid
 
 __all__ = [
     "Articulated",
@@ -22,6 +22,7 @@ __all__ = [
     "momentum",
     "momentum_matrix",
     "potential_energy",
+    "side_of_factor",
     "solve_positive_definite",
     "solve_rigid",
 ]

@@ -92,3 +92,23 @@ def solve_small(matrix: Array, right: Array) -> Array:
         for i in range(k + 1, n):
             rows[k] += (lower[i, k] * minus[k]) * rows[i]
     return ca.vertcat(ca.SX(0, right.shape[1]), *rows)
+
+
+def side_of_factor(scales: Array) -> Array:
+    """Sign of a determinant, up to one that is the same for all matrices of its sparsity.
+
+    Parameters
+    ----------
+    scales : casadi.SX
+        Scales of the reflectors as `casadi.qr_sparse` gives them, shape (n,): zero where a column
+        was not reflected. The triangle's diagonal is positive.
+
+    Returns
+    -------
+    casadi.SX
+        1 or -1.
+    """
+    side = ca.SX(1)
+    for k in range(scales.numel()):
+        side *= 1.0 - 2.0 * (scales[k] > 0.0)
+    return side

@@ -191,6 +191,23 @@ class ReducedModel(EvaluatedMethods):
         """
         return ca.SX(1)
 
+    @evaluated("(nq)->()")
+    def side(self, q: Array) -> Array:
+        """On which side of the configurations without a lift this one is.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            1 or -1: where it differs between two configurations on a path, `regularity` was zero
+            in between.
+        """
+        return ca.SX(1)
+
     @evaluated("(nq),(ns)->(nv)")
     def velocity(self, q: Array, s: Array) -> Array:
         """Velocity of the robot for shape velocities, (5.1.8) and (5.1.10).

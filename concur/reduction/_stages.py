@@ -248,6 +248,13 @@ class StagedReduction(ReducedModel):
         size = ca.det(whole) * ca.det(self.inner.mass_matrix(q)[self._group, self._group])
         return ca.fmin(before, ca.fabs(ca.det(own)) / ca.sqrt(size))
 
+    @evaluated("(nq)->()")
+    def side(self, q: Array) -> Array:
+        before = self.inner.side(q)
+        if self._straight:
+            return before
+        return before * ca.sign(ca.det(self._momenta(q)[:, self._group]))
+
     @evaluated("(nq),(nv)->(nv)")
     def velocity_drift(self, q: Array, v: Array) -> Array:
         horizontal, _ = self.inner.lift(q)

@@ -8,6 +8,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Array, evaluated
+from concur.dynamics import side_of_factor
 from concur.kinematics import constant
 from concur.reduction._dependents import spin_scales
 from concur.reduction._derivative import along
@@ -50,13 +51,22 @@ class WheelReduction(ReducedModel):
         # Smallest over largest pivot of the dependent columns, wheel spins counted in metres. A
         # row has a part of size one, the direction that does not slip: pivots that are all small
         # are singular too.
-        columns = self.robot.constraints(q)[:, list(self.dependent)]
+        columns = self._dependent_columns(q)
         if columns.is_constant():
             return ca.SX(1)
-        scales = spin_scales(self.robot)[list(self.dependent)]
-        upper = ca.qr_sparse(ca.mtimes(columns, ca.diag(ca.SX(ca.DM(scales)))))[1]
-        pivots = ca.fabs(ca.diag(upper))
+        pivots = ca.fabs(ca.diag(ca.qr_sparse(columns)[1]))
         return ca.mmin(pivots) / ca.fmax(1.0, ca.mmax(pivots))
+
+    @evaluated("(nq)->()")
+    def side(self, q: Array) -> Array:
+        columns = self._dependent_columns(q)
+        return ca.SX(1) if columns.is_constant() else side_of_factor(ca.qr_sparse(columns)[2])
+
+    def _dependent_columns(self, q: Array) -> Array:
+        """Columns of the dependent velocities, wheel spins counted in metres."""
+        dependent = list(self.dependent)
+        scales = ca.SX(ca.DM(spin_scales(self.robot)[dependent]))
+        return ca.mtimes(self.robot.constraints(q)[:, dependent], ca.diag(scales))
 
     @evaluated("(nq),(nv)->(nv)")
     def velocity_drift(self, q: Array, v: Array) -> Array:

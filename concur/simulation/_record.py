@@ -9,6 +9,7 @@ import numpy as np
 
 from concur.codegen import Evaluator
 from concur.control import Servo, decoupling_margins, law_function
+from concur.control._law import side
 from concur.simulation._plant import Plant
 
 TOGETHER = 200
@@ -91,22 +92,17 @@ class Recorder:
         Returns
         -------
         margins, orientations : numpy.ndarray
-            Shape (k,); the orientation is the sign of the determinant: where it changes, a
-            singular configuration was passed between two samples. Both are zero where the wheels
-            leave no decoupling matrix.
+            Shape (k,); the orientation is the law's side of singular configurations: where it
+            changes, one was passed between two samples. The margin is zero, the orientation too,
+            where the wheels leave no decoupling matrix.
         """
         size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
-        decoupling, mass, regularity = self._evaluated(1, q)
+        decoupling, mass, regularity, sides = self._evaluated(1, q)
         # Columns of a matrix lie one behind the other.
         rows = decoupling.reshape(k, ns, size).transpose(0, 2, 1)
         metric = mass.reshape(k, ns, ns)
         margins = decoupling_margins(self._servo, rows, metric, regularity[:, 0])
-        if size != ns:
-            return margins, np.ones(k)
-        finite = np.isfinite(rows).all(axis=(1, 2))
-        orientations = np.zeros(k)
-        orientations[finite] = np.sign(np.linalg.det(self._servo.scales[0][:, None] * rows[finite]))
-        return margins, orientations
+        return margins, np.where(np.isfinite(rows).all(axis=(1, 2)), sides[:, 0], 0.0)
 
     def _evaluated(self, index: int, *tables: np.ndarray) -> list[np.ndarray]:
         if self._compiled:
@@ -175,7 +171,7 @@ def _metric(servo: Servo) -> ca.Function:
     """What margins are computed from; matrices as columns."""
     q = ca.SX.sym("q", servo.nq)
     model = servo.model
-    parts = [servo.decoupling(q), model.mass_matrix(q), model.regularity(q)]
+    parts = [servo.decoupling(q), model.mass_matrix(q), model.regularity(q), side(servo, q)]
     return ca.Function("metric", [q], [ca.vec(ca.densify(part)) for part in parts], {"cse": True})
 
 

@@ -280,8 +280,7 @@ def _singular(
 ) -> ConcurError | None:
     rows = slice(first, states.finite(done))
     margins, orientations = states.margin[rows], states.orientation[rows]
-    # A damped law passes through singular configurations.
-    crossed = (orientations != orientations[0]) & (servo.damped_below is None)
+    crossed = orientations != orientations[0]
     low = np.flatnonzero((margins < servo.refused_below) | crossed)
     if not low.size:
         return None

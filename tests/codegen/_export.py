@@ -63,8 +63,8 @@ def compile_replay(folder: Path, *command: str) -> None:
 _BATCH = """
 #include "@.h"
 static @_context context;
-int batch(int n, const double *given, double *found, int *codes);
-int batch(int n, const double *given, double *found, int *codes) {
+int batch(int n, int apart, const double *given, double *found, int *codes);
+int batch(int n, int apart, const double *given, double *found, int *codes) {
   const int inputs = sizeof(@_input) / sizeof(@_real);
   const int outputs = OUTPUTS;
   int k, i;
@@ -74,6 +74,7 @@ int batch(int n, const double *given, double *found, int *codes) {
     @_real *to = (@_real *)&input, *from = (@_real *)&output;
     for (i = 0; i < inputs; ++i) to[i] = (@_real)given[k * inputs + i];
     for (i = 0; i < outputs; ++i) from[i] = 7;
+    if (apart) @_reset(&context);
     codes[k] = @_tick(&context, &input, &output);
     if (codes[k] != output.code) codes[k] = -1;
     for (i = 0; i < outputs; ++i) found[k * outputs + i] = (double)from[i];
@@ -130,8 +131,8 @@ class Library:
             assert done.returncode == 0, done.stderr
         return cls(exported, servo(kind), directory / "batch.so")
 
-    def __call__(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Outputs (k, m) and codes (k,) of states (k, n)."""
+    def __call__(self, states: np.ndarray, apart: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Outputs (k, m) and codes (k,) of states (k, n), each apart or one after the other."""
         states = np.ascontiguousarray(states, float)
         found = np.full((len(states), self.servo.nu + self.servo.size + 2), np.nan)
         codes = np.full(len(states), -2, np.int32)
@@ -139,6 +140,7 @@ class Library:
         call = ctypes.CDLL(str(self.path)).batch
         inputs = call(
             len(states),
+            int(apart),
             states.ctypes.data_as(doubles),
             found.ctypes.data_as(doubles),
             codes.ctypes.data_as(integers),

@@ -91,6 +91,14 @@ static int unit_refresh(unit_t *unit) {
   return OK;
 }
 
+/* Hold what was computed for the end of a step: outputs are compared with it from the next step on,
+   so that what they show does not depend on how often they are read. */
+static void unit_keep(numbers_t *now) {
+#ifdef MODEL_MEMORY
+  memcpy(now->x + MODEL_HELD, now->x + MODEL_AFTER, MODEL_MEMORY * sizeof *now->x);
+#endif
+}
+
 static int unit_setup(unit_t *unit, double start, int has_stop, double stop) {
   if (!(fabs(start) <= DBL_MAX) || (has_stop && !(stop >= start))) {
     return refuse(unit, "The start time has to be a number, and the stop time none before it.");
@@ -110,6 +118,7 @@ static int unit_start(unit_t *unit) {
   unit->now.stale = 1;
   status = unit_refresh(unit);
   if (status == ERROR) return ERROR;
+  unit_keep(&unit->now);
   unit->now.mode = STEPPING;
   return OK;
 }
@@ -203,6 +212,7 @@ static void unit_move(unit_t *unit, double *state, double h) {
 /* From t to t + h. What cannot be computed is discarded: the unit then is as it was. */
 static int unit_step(unit_t *unit, double t, double h, const char *function) {
   numbers_t *now = &unit->now;
+  int status;
   if (!allowed(unit, STEPPING, function)) return ERROR;
   if (!(h > 0 && h <= DBL_MAX)) return refuse_call(unit, function, "the step has to be above zero");
   if (!(fabs(t - now->time) <= 1e-3 * h + 1e-9 * fabs(now->time))) {
@@ -231,9 +241,14 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
     memcpy(now->x + MODEL_STATE, state, sizeof state);
   }
 #endif
+#ifdef MODEL_MEMORY
+  memcpy(now->x + MODEL_BEFORE, now->x + MODEL_HELD, MODEL_MEMORY * sizeof *now->x);
+#endif
   now->time = t + h;
   now->stale = 1;
-  return unit_refresh(unit);
+  status = unit_refresh(unit);
+  unit_keep(now);
+  return status;
 }
 
 /* What was saved belongs to this model; a state of another one is of no use. */
