@@ -366,6 +366,7 @@ class Controller:
         buffers.pose[:], buffers.twist[:] = plan.pose[0], plan.twist[0]
         buffers.acceleration[:] = plan.acceleration[0]
         self.tick.run()
+        self.tick.reset()
         self._errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
         self.estimator.acceleration(still)
         judge(still, still, still, still, still, self.limits, self.rig.loop.period, self._passed)

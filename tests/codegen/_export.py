@@ -15,7 +15,7 @@ from concur import robots
 from concur.codegen._c_export import CFolder
 from concur.control import Output, Servo
 from concur.reduction import reduce
-from tests.control._cases import case_study
+from tests.control._cases import case_study, two_links
 from tests.control._floating_cases import CHECK_A_MOMENTUM
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
@@ -42,6 +42,8 @@ def servo(kind: str) -> Servo:
         return Servo(flyer, [Output("hand", "tool", "R3")], 4.0, 2.8)
     if kind == "free-flyer, redundant and limited":
         return Servo(flyer, [Output("hand", "tool", "R3")], 4.0, 2.8, torque_limits=2.0)
+    if kind.startswith("two links"):
+        return two_links(**({"torque_limits": 5.0} if "limited" in kind else {}))
     assert kind == "tractor"
     robot = robots.tractor_trailers()
     ahead = Output("ahead", robot.bodies[0].name, "R2", point=(0.5, 0.0, 0.0))

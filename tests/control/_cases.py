@@ -280,3 +280,17 @@ def refused(kind: type[ConcurError], call: Callable[[], object], **contains: str
         assert text in str(error)
         assert contains.get(sentence, "") in text
     return error
+
+
+def two_links(length: float = 0.4, mass: float = 1.0, **options: object) -> Servo:
+    """A planar arm, singular where it is stretched: det J = length^2 sin(elbow)."""
+    link = Inertia(mass, (length / 2, 0, 0), tuple(mass * length**2 * x for x in (0.01, 0.1, 0.1)))
+    robot = Mechanism(
+        "two links",
+        [
+            Body("floor", joints.Fixed()),
+            Body("upper", joints.Revolute((0, 0, 1)), "floor", inertia=link),
+            Body("fore", joints.Revolute((0, 0, 1)), "upper", Pose((length, 0, 0)), link),
+        ],
+    )
+    return Servo(reduce(robot), [Output("tip", "fore", "R2", (length, 0, 0))], 4.0, 4.0, **options)

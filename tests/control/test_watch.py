@@ -16,26 +16,10 @@ from concur.control._law import side
 from concur.control._singularity import answer_scale
 from concur.control._tick import LEAP, RUNAWAY
 from concur.errors import SingularConfigurationError
-from concur.mechanism import Body, Inertia, Pose, joints
-from concur.multibody import Mechanism
 from concur.reduction import reduce
-from tests.control._cases import case_study
+from tests.control._cases import case_study, two_links
 
 KINDS = pytest.mark.parametrize("interpreted", [True, False], ids=["interpreted", "compiled"])
-
-
-def two_links(length: float = 0.4, mass: float = 1.0, **options: object) -> Servo:
-    """A planar arm, singular where it is stretched: det J = length^2 sin(elbow)."""
-    link = Inertia(mass, (length / 2, 0, 0), tuple(mass * length**2 * x for x in (0.01, 0.1, 0.1)))
-    robot = Mechanism(
-        "two links",
-        [
-            Body("floor", joints.Fixed()),
-            Body("upper", joints.Revolute((0, 0, 1)), "floor", inertia=link),
-            Body("fore", joints.Revolute((0, 0, 1)), "upper", Pose((length, 0, 0)), link),
-        ],
-    )
-    return Servo(reduce(robot), [Output("tip", "fore", "R2", (length, 0, 0))], 4.0, 4.0, **options)
 
 
 def at(servo: Servo, q: object, acceleration: float = 0.0) -> ReferenceSample:

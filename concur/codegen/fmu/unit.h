@@ -91,11 +91,17 @@ static int unit_refresh(unit_t *unit) {
   return OK;
 }
 
-/* Hold what was computed for the end of a step: outputs are compared with it from the next step on,
-   so that what they show does not depend on how often they are read. */
+/* Hold what was computed for the end of a step: outputs are compared with it from the next inputs
+   on, so that what they show does not depend on how often they are read. */
 static void unit_keep(numbers_t *now) {
 #ifdef MODEL_MEMORY
   memcpy(now->x + MODEL_HELD, now->x + MODEL_AFTER, MODEL_MEMORY * sizeof *now->x);
+#endif
+}
+
+static void unit_compare(numbers_t *now) {
+#ifdef MODEL_MEMORY
+  memcpy(now->x + MODEL_BEFORE, now->x + MODEL_HELD, MODEL_MEMORY * sizeof *now->x);
 #endif
 }
 
@@ -182,6 +188,7 @@ static int unit_set(unit_t *unit, const unsigned *references, size_t count, cons
     memcpy(unit->now.x + variable->offset, values + done, variable->size * sizeof *values);
     done += variable->size;
   }
+  unit_compare(&unit->now);
   unit->now.stale = 1;
   return OK;
 }
@@ -241,9 +248,7 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
     memcpy(now->x + MODEL_STATE, state, sizeof state);
   }
 #endif
-#ifdef MODEL_MEMORY
-  memcpy(now->x + MODEL_BEFORE, now->x + MODEL_HELD, MODEL_MEMORY * sizeof *now->x);
-#endif
+  unit_compare(now);
   now->time = t + h;
   now->stale = 1;
   status = unit_refresh(unit);

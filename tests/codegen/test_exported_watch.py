@@ -1,0 +1,63 @@
+"""Exported C and units notice a singular configuration that a step jumped over."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numpy.testing import assert_array_equal
+
+from concur.control import TickStatus
+from tests.codegen._export import Library, servo
+from tests.codegen._units import VERSIONS, WARNING, Unit, with_compiler
+
+ELBOWS = [0.5, 0.1, -0.1, -0.3, 0.1, 0.1]
+CODES = [0, 0, TickStatus.SINGULAR, 0, TickStatus.SINGULAR, 0]
+
+
+def rows() -> np.ndarray:
+    """States of the arm at rest where its tip is demanded, on both sides of stretched."""
+    arm = servo("two links")
+    states = [np.array([0.2, elbow]) for elbow in ELBOWS]
+    return np.array([np.concatenate([q, np.zeros(2), arm.output(q), np.zeros(4)]) for q in states])
+
+
+@pytest.mark.parametrize("kind", ["two links", "two links, limited"])
+def test_exported_c_notices_what_a_step_jumped_over(libraries, kind: str) -> None:
+    library: Library = libraries(kind)
+    found, codes = library(rows())
+    assert list(codes) == [0] * len(CODES)  # each of them by itself
+    library(rows()[:1])  # forgets what was before
+    found, codes = library(rows(), apart=False)
+    assert list(codes) == CODES
+    assert_array_equal(found[codes != 0], 0.0)
+
+
+def test_refused_input_does_not_make_exported_c_forget(libraries) -> None:
+    library: Library = libraries("two links")
+    states = rows()[[1, 1, 1, 2]]
+    states[1, 0] = np.nan
+    states[2, 2] = 1e6  # TOO_FAST
+    library(states[:1])
+    assert list(library(states, apart=False)[1]) == [0, 1, 7, TickStatus.SINGULAR]
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_units_notice_what_a_step_jumped_over(tmp_path, version: str) -> None:
+    with with_compiler():
+        unit = Unit(servo("two links").export(tmp_path, "fmu", name="watched", fmi=version))
+    arm = servo("two links")
+    for _ in range(2):
+        unit.start(q=[0.2, ELBOWS[0]], pose=arm.output([0.2, ELBOWS[0]]))
+        for elbow, code in zip(ELBOWS, CODES, strict=True):
+            q = np.array([0.2, elbow])
+            unit.set(q=q, pose=arm.output(q))
+            assert unit.get("status") == [code]
+            # However often it is read: what counts are the steps.
+            assert unit.get("status") == [code]
+            assert unit.step(1e-3) == (WARNING if code else 0)
+            assert unit.get("status") == [code]
+            if code:
+                assert_array_equal(unit.get("u"), np.zeros(2))
+        unit.fmu.terminate()
+        unit.fmu.reset()
+    unit.close()
