@@ -50,7 +50,7 @@ def attitude_error(
     Parameters
     ----------
     where, name : str
-        Place named in the error, and the argument.
+        Place named in the error, and name of the array.
     values : numpy.ndarray
         The argument, finite.
     starts : mapping of int to str
@@ -66,8 +66,7 @@ def attitude_error(
             norm = float(np.linalg.norm(values[start : start + 4]))
         if not abs(norm - 1.0) <= DRIFT:
             return ShapeError(
-                f"{where}, argument `{name}`, quaternion of `{whose}` "
-                f"at {name}[{start}:{start + 4}]",
+                f"{where}, quaternion of `{whose}` at {name}[{start}:{start + 4}]",
                 expected=f"unit norm within {DRIFT:g}",
                 came=f"norm {norm:.6g}",
                 cure="Normalise it, in the order (x, y, z, w); look for a lost measurement.",

@@ -259,8 +259,8 @@ class Evaluator:
         for view, place in zip(self.inputs, self._places, strict=True):
             if not np.isfinite(view).all():
                 raise nonfinite_error(place, view)
-        for name, view in zip(self._names, self._parts_in, strict=True):
-            error = attitude_error(self.where, name, view, self._quaternions.get(name, {}))
+        for name, place, view in zip(self._names, self._places, self._parts_in, strict=True):
+            error = attitude_error(place, name, view, self._quaternions.get(name, {}))
             if error is not None:
                 raise error
         if "q" in self._names and self._unsound is not None and self._unsound():

@@ -307,8 +307,11 @@ class Tick:
             values = getattr(buffers, name)
             if status is TickStatus.BAD_INPUT and np.abs(values).max(initial=0.0) > LARGEST:
                 raise oversized_error(f"{where}, argument `{name}`", values)
-        for name, starts in servo.attitudes.items():
-            error = attitude_error(where, name, getattr(buffers, name, np.empty(0)), starts)
+        for name in ("q", "pose"):
+            starts = servo.attitudes.get(name, {})
+            error = attitude_error(
+                f"{where}, argument `{name}`", name, getattr(buffers, name), starts
+            )
             if error is not None:
                 raise error
         q = buffers.q.copy()

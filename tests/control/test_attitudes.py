@@ -12,7 +12,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from concur.codegen import DRIFT, LARGEST
 from concur.control import ReferenceSample, TickStatus, tick_function
 from concur.control._law import law_sizes
-from concur.errors import NonFiniteError, ShapeError
+from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
 from concur.simulation import Plant
 from tests.codegen._fmu_cases import flyer
 from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0, check_a_demand
@@ -129,6 +129,13 @@ def test_the_status_of_a_tick_is_that_of_an_invalid_quaternion(argument: str) ->
             getattr(buffers, argument)[3:7] *= factor
             assert tick.run() == TickStatus.NO_ATTITUDE
             assert_array_equal(buffers.u, 0.0)
+
+
+def test_a_singular_tick_does_not_blame_a_quaternion() -> None:
+    tick, q = flyer().compile(interpreted=True), CHECK_A_Q0.copy()
+    q[7:] = 0.0
+    with pytest.raises(SingularConfigurationError):
+        tick(q, CHECK_A_S0, sample(POSE))
 
 
 def test_each_quaternion_is_normalised_at_one_place() -> None:
