@@ -110,18 +110,11 @@ def _base_height(tree: Tree) -> float:
 
 
 def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -> tuple[int, ...]:
-    """Keep rows that raise the rank, rolling before side slip; demand the same rank everywhere."""
+    """Keep rows that raise the rank where it is largest, rolling before side slip."""
     scaled = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in samples]
     ranks = [_rank(rows) for rows in scaled]
-    if min(ranks) != max(ranks):
-        raise WheelError(
-            f"robot `{tree.name}`, `wheels`",
-            expected="rolling constraints of one rank in all configurations",
-            came=f"rank {ranks[0]} at the neutral configuration and {max(ranks)} elsewhere",
-            cure="Wheels that steer independently can block each other: describe one steering "
-            "joint (a virtual axle) instead.",
-            ranks=tuple(ranks),
-        )
+    # Whether it is that large wherever the robot rolls is judged by `reduce`.
+    scaled = [rows for rows, rank in zip(scaled, ranks, strict=True) if rank == max(ranks)]
     kept: list[int] = []
     rolling_first = sorted(range(len(names)), key=lambda i: (": rolling" not in names[i], i))
     for i in rolling_first:
@@ -131,11 +124,11 @@ def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -
     for rows in scaled:
         part = rows[kept]
         rest = np.abs(rows - rows @ np.linalg.pinv(part) @ part).max()
-        if len(kept) != ranks[0] or rest > 1e-9:
+        if len(kept) != max(ranks) or rest > 1e-9:
             raise WheelError(
                 f"robot `{tree.name}`, `wheels`",
                 expected="rows that span all rolling constraints in all configurations",
-                came=f"{len(kept)} rows of rank {ranks[0]}, with a rest of {rest:.2g}",
+                came=f"{len(kept)} rows of rank {max(ranks)}, with a rest of {rest:.2g}",
                 cure="The wheels contradict each other in some configurations; simplify them.",
             )
     return tuple(kept)

@@ -12,6 +12,7 @@ from concur.mechanism.joints import Fixed, Free
 from concur.multibody import Mechanism
 from concur.reduction._conserved import ROUNDING
 from concur.reduction._dependents import choose_dependents, rows_change
+from concur.reduction._irregular import check_regular
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
 from concur.reduction._stages import Stages, Steps, further_stages, read_stages, with_hint
@@ -75,7 +76,8 @@ def reduce(
     Raises
     ------
     ReductionError
-        If the wheels determine no choice of velocities everywhere, a momentum for a robot
+        If the wheels let the base move only where their constraints lose rank, or determine no
+        choice of velocities everywhere, a momentum for a robot
         that does not keep it, gravity along a base that floats, or a stage whose joint does not
         keep its momentum, nor a part of it, or comes with None for a momentum.
     UnknownNameError
@@ -203,6 +205,7 @@ def _pushed_by_gravity(robot: Mechanism) -> str | None:
 def _by_wheels(robot: Mechanism) -> WheelReduction:
     rng = np.random.default_rng(2)
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
+    check_regular(robot, samples)
     dependent = choose_dependents(robot, samples)
     shape = tuple(i for i in range(robot.nv) if i not in dependent)
     symmetric = rows_change(robot, dependent, samples, seed=3) < 1e-9

@@ -1,0 +1,154 @@
+"""Wheels that roll only where their constraints lose rank: found by a search, and refused."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.optimize import minimize
+
+from concur.errors import ReductionError
+from concur.multibody import Mechanism
+
+STARTS = 6
+"""Configurations from which the worst point is sought."""
+
+LOST = 1e-6
+"""Singular value of the normalised rows below which rank is lost, without unit."""
+
+
+def check_regular(robot: Mechanism, samples: list[np.ndarray]) -> None:
+    """Refuse wheels whose constraints are of another rank where the robot starts, or can roll.
+
+    Steered wheels whose axes do not meet in one point hold the base. Where they do meet the
+    constraints lose rank, and there alone the base moves: at a singular configuration of any lift.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        A robot with wheels.
+    samples : list of numpy.ndarray
+        The neutral configuration and others, each (nq,).
+
+    Raises
+    ------
+    ReductionError
+        If the rank at the neutral configuration is lower than elsewhere, or the wheels hold the
+        base but for configurations of lower rank.
+    """
+    neutral, *others = samples
+    here = _least(robot, neutral)
+    if here < LOST <= max(_least(robot, q) for q in others):
+        raise _refusal(robot, neutral, here, "at the neutral configuration")
+    if not all(_holds_base(robot, q) for q in others):
+        return
+    worst, least = worst_point(robot, others)
+    if least < LOST:
+        raise _refusal(robot, worst, least, "where the wheels let the base move")
+
+
+def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray, float]:
+    """Search for the configuration in which the rolling constraints are nearest to losing rank.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        A robot with wheels.
+    samples : list of numpy.ndarray
+        Configurations to start from, each (nq,).
+
+    Returns
+    -------
+    q : numpy.ndarray
+        The worst configuration found, shape (nq,), within the limits of the joints between base
+        and wheels.
+    least : float
+        Smallest singular value of its rows, each of norm one: zero where rank is lost.
+    """
+    free = steering(robot)
+    if not free:
+        return samples[0], _least(robot, samples[0])
+    found = []
+    for start in samples[:STARTS]:
+
+        def moved(angles: np.ndarray, start: np.ndarray = start) -> np.ndarray:
+            step = np.zeros(robot.nv)
+            step[free] = angles
+            return robot.integrate(start, step)
+
+        # The square is smooth where the value itself has a corner.
+        best = minimize(
+            lambda angles, moved=moved: _least(robot, moved(angles)) ** 2,
+            np.zeros(len(free)),
+            method="L-BFGS-B",
+            bounds=_room(robot, start, free),
+            options={"ftol": 1e-30, "gtol": 1e-12},
+        )
+        q = moved(best.x)
+        found.append((_least(robot, q), len(found), q))
+        if found[-1][0] < LOST:
+            break
+    least, _, q = min(found)
+    return q, least
+
+
+def steering(robot: Mechanism) -> list[int]:
+    """Freedoms of the joints between base and wheels, without the wheels' spins.
+
+    Parameters
+    ----------
+    robot : Mechanism
+        A robot with wheels.
+
+    Returns
+    -------
+    list of int
+        Indices in v.
+    """
+    wheels = {robot.index(wheel.body) for wheel in robot.wheels if wheel.kind != "slider"}
+    between = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))[1:]}
+    spans = [robot.v_slice(robot.bodies[i].name) for i in sorted(between - wheels)]
+    return [i for span in spans for i in range(*span.indices(robot.nv))]
+
+
+def _least(robot: Mechanism, q: np.ndarray) -> float:
+    """Smallest singular value of the constraints, each row of norm one."""
+    rows = robot.constraints(q)
+    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    return float(np.linalg.svd(rows, compute_uv=False)[-1])
+
+
+def _holds_base(robot: Mechanism, q: np.ndarray) -> bool:
+    """Whether no admissible motion moves the base."""
+    rows, base = robot.constraints(q), robot.base.joint.nv
+    moves = np.linalg.svd(rows)[2][np.linalg.matrix_rank(rows) :]
+    return bool(np.abs(moves[:, :base]).max(initial=0.0) < 1e-9)
+
+
+def _room(robot: Mechanism, q: np.ndarray, free: list[int]) -> list[tuple[float, float]]:
+    """How far each steering freedom may move, within its limits and at most half a turn."""
+    room = []
+    for body in robot.bodies:
+        span = range(*robot.v_slice(body.name).indices(robot.nv))
+        for k, i in enumerate(span):
+            if i in free:
+                low, high = -np.pi, np.pi
+                if body.limits is not None and body.joint.quaternion_at is None:
+                    at = q[robot.q_slice(body.name)][k]
+                    low, high = (np.clip(end - at, low, high) for end in body.limits[k])
+                room.append((float(low), float(high)))
+    return room
+
+
+def _refusal(robot: Mechanism, q: np.ndarray, least: float, where: str) -> ReductionError:
+    """Build the error, with the steering angles at which rank is lost."""
+    names = [robot.freedom_names[i] for i in steering(robot)]
+    step = robot.difference(robot.neutral(), q)[steering(robot)]
+    angles = ", ".join(f"{name} {x:.3g}" for name, x in zip(names, step, strict=True))
+    return ReductionError(
+        f"robot `{robot.name}`, `wheels`",
+        expected="rolling constraints of one rank wherever the robot can roll",
+        came=f"{robot.nf} independent rows that lose rank {where}: {angles or 'no joint steers'} "
+        f"(singular value {least:.1e})",
+        cure="Wheels that steer independently hold the base unless their axes meet in one point: "
+        "describe one steering joint (a virtual axle) instead.",
+        q=q,
+    )
