@@ -20,7 +20,7 @@ MEANINGS = {
     "OK": "the controls may be used",
     "BAD_INPUT": "a number that came in is not finite, or above 1e18",
     "NO_ATTITUDE": "a quaternion that came in is invalid: its norm is off one by over 1e-3",
-    "SINGULAR": "the law is nearer to singular than its margin",
+    "SINGULAR": "the law is nearer to singular than its margin, or jumped over a singular state",
     "NO_RESULT": "the controls are not finite, or above 1e18: the demand is too large",
     "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
     "FAILED": "a missing argument, or an evaluation that did not run to its end",
