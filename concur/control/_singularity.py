@@ -77,7 +77,8 @@ def answer_scale(servo: Servo) -> np.ndarray:
     gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None] * (root * reach / rows)
     natural = np.linalg.norm(gains) + root * float(np.linalg.norm(robot.gravity))
     driven = list(robot.actuated_freedoms)
-    return natural * np.sqrt(np.diag(robot.mass_matrix(robot.neutral()))[driven])
+    inertias = np.diag(robot.mass_matrix(robot.neutral()))[driven]
+    return np.asarray(natural * np.sqrt(inertias))
 
 
 def robot_size(robot: Mechanism) -> float:

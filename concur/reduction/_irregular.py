@@ -66,13 +66,13 @@ def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray
     free = steering(robot)
     if not free:
         return samples[0], _least(robot, samples[0])
-    found = []
+    found = list[tuple[float, int, np.ndarray]]()
     for start in samples[:STARTS]:
 
         def moved(angles: np.ndarray, start: np.ndarray = start) -> np.ndarray:
             step = np.zeros(robot.nv)
             step[free] = angles
-            return robot.integrate(start, step)
+            return np.asarray(robot.integrate(start, step))
 
         # The square is smooth where the value itself has a corner.
         best = minimize(
