@@ -717,7 +717,8 @@ def shortest_rotation(direction: Sequence[float]) -> np.ndarray:
     """
     x, y, z = direction
     if z < -1.0 + 1e-12:
-        return shortest_rotation((x, -y, -z)) * np.array([[1.0], [-1.0], [-1.0]])
+        turned = shortest_rotation((x, -y, -z))
+        return np.stack([turned[0], -turned[1], -turned[2]])
     # The same as x / sqrt(1 + z), without its cancellation near -z.
     side = np.hypot(x, y)
     a, b = np.array([x, y]) * (np.sqrt(1.0 - z) / side if z < 0.0 else 1.0 / np.sqrt(1.0 + z))
