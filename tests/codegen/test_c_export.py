@@ -155,4 +155,5 @@ def test_allocates_nothing_and_has_no_data_of_its_own(libraries, kind):
     mathematics = "sin cos sincos sqrt atan2 acos asin exp log pow tanh fmin fmax fabs copysign"
     assert outside <= {*mathematics.split(), "memset", "memcpy", "__stack_chk_fail"}
     assert not [s for s in symbols if s[0] in "BbDdCGgSs"], "data that can be written"
-    assert {name for kind, name in symbols if kind == "T"} == {f"{NAME}_tick", f"{NAME}_preset"}
+    entries = {f"{NAME}_{word}" for word in ("tick", "preset", "reset")}
+    assert {name for kind, name in symbols if kind == "T"} == entries
