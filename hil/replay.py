@@ -348,6 +348,9 @@ class _Guard:
         self._failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}
         self._action = "brake"
         self._anchor, self._held = np.zeros(limits.size), np.zeros(limits.size)
+        self._carried = np.zeros(limits.size)
+        ended = (record["state"] == State.STOP) & (record["reason"] == Reason.END)
+        self._ends = int(np.argmax(ended)) if ended.any() and rig.policies.end == "hold" else -1
         self.out = np.zeros(limits.size)
 
     def follows(self, k: int) -> bool:
@@ -427,6 +430,9 @@ class _Guard:
             return False
         position, velocity, ages = self._position[k], self._velocity[k], self._ages[k]
         limits, powered = self._limits, bool(self._sent[k].any())
+        if k == self._ends:  # the task is done: held at once, and carried by the last torque
+            self._action, self._anchor = "hold", position
+            self._carried = self._sent[k - 1]
         if self._action == "brake":
             brake(velocity, ages, limits, self.out)
             if not np.array_equal(self.out, self._sent[k]):
@@ -436,6 +442,8 @@ class _Guard:
                 self._anchor = self._position[k - 1]
         if self._action == "hold":
             hold(position, self._anchor, velocity, ages, limits, self.out)
+            self.out += self._carried
+            np.clip(self.out, -limits.torque, limits.torque, out=self.out)
             if not powered:
                 self._action = "off"
         if self._action == "off":
