@@ -103,7 +103,7 @@ def test_finest_step_where_no_range_is_known(gear, step):
     assert encoder_step(axis("wheel", counts=None, ranges={}, gear=gear)) == pytest.approx(step)
 
 
-# -- stuck encoders: steps of 1 rad and a torque limit of 10 N m --------------------------------------------
+# -- stuck encoders: steps of 1 rad and a torque limit of 10 N m ---------------------------------
 
 
 def frozen(speed, dt, reports, known=None, watch=None):
