@@ -88,7 +88,7 @@ def alone(changed, tmp_path):
     """A rig on a bus within its process, where no drive answers."""
     return changed(
         ('interface = "udp_multicast"', 'interface = "virtual"'),
-        ('channel = "239.74.163.2"', f'channel = "{tmp_path.name}"'),
+        ('channel = "239.255.99.2"', f'channel = "{tmp_path.name}"'),
         ("options = { port = 43113 }", ""),
         ("port = 47110", f"port = {free_port()}"),
     )

@@ -243,8 +243,9 @@ def test_a_record_of_nothing_has_not_passed(folder, rig, servo):
 
 @pytest.mark.parametrize("policy", [Policy.HOLD, Policy.DAMP, Policy.STOP])
 def test_lost_reports_come_out_again(rig, servo, tmp_path, policy):
-    failing = dataclasses.replace(rig, policies=dataclasses.replace(rig.policies, lost=policy))
-    fault = Fault("drop", axis="turret", at=0.9, lasting=5.0, probability=0.4)
+    policies = dataclasses.replace(rig.policies, lost=policy, stop_category=1)
+    failing = dataclasses.replace(rig, policies=policies)
+    fault = Fault("drop", axis="turret", at=1.3, lasting=5.0, probability=0.4)
     result = run(failing, servo, tmp_path / "run", fault)
     record = Record.load(tmp_path / "run")
     assert result.outcome.quality.lost > 0
