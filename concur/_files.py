@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -13,6 +15,9 @@ from concur.errors import ConcurError, DescriptionError, shown
 
 LARGEST_FILE = 64 * 2**20
 """Bytes of a file above which it is not read: the largest certificates have a tenth of it."""
+
+_PACKAGE = Path(__file__).resolve().parent
+_FOLDER: ContextVar[Path | None] = ContextVar("_FOLDER", default=None)
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -33,12 +38,40 @@ _MAGIC = (
 )
 
 
+@contextmanager
+def confined(folder: Path) -> Iterator[None]:
+    """Read nothing outside of a folder meanwhile, but what comes with the package.
+
+    Parameters
+    ----------
+    folder : Path
+        The folder; links that lead out of it are not followed.
+    """
+    token = _FOLDER.set(folder.resolve())
+    try:
+        yield
+    finally:
+        _FOLDER.reset(token)
+
+
+def _leads_out(path: Path) -> bool:
+    """Whether a file may not be read by `confined`."""
+    folder = _FOLDER.get()
+    if folder is None:
+        return False
+    try:
+        real = Path(os.path.realpath(path))
+    except (OSError, ValueError):
+        return True
+    return not (real.is_relative_to(folder) or real.is_relative_to(_PACKAGE))
+
+
 def read_bytes(
     path: Path,
     expected: str,
     cure: str,
     error: Callable[..., ConcurError] = DescriptionError,
-    largest: int = LARGEST_FILE,
+    largest: int | None = LARGEST_FILE,
 ) -> bytes:
     """Read a regular file; a pipe or a device could keep the reader waiting for ever.
 
@@ -52,8 +85,8 @@ def read_bytes(
         What to do if there is no such file.
     error : type
         Kind of the error.
-    largest : int
-        Bytes up to which it is read.
+    largest : int or None
+        Bytes up to which it is read; None: all.
 
     Returns
     -------
@@ -69,6 +102,9 @@ def read_bytes(
     def refuse(came: str, advice: str) -> NoReturn:
         raise error(str(path), expected=expected, came=came, cure=advice, file=str(path))
 
+    if _leads_out(path):
+        folder = _FOLDER.get()
+        refuse("a file outside of it", f"Only files in {folder} are read here.")
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
@@ -84,10 +120,10 @@ def read_bytes(
         refuse(found, "Name the file in it." if stat.S_ISDIR(mode) else "Name a regular file.")
     with os.fdopen(handle, "rb") as file:
         try:
-            data = file.read(largest + 1)
+            data = file.read() if largest is None else file.read(largest + 1)
         except OSError as problem:
             refuse(f"`{problem.strerror}`", "Check the file and the disk.")
-    if len(data) > largest:
+    if largest is not None and len(data) > largest:
         refuse(
             f"a file above {largest / 2**20:g} MiB", "Check that this is the file that is meant."
         )
@@ -182,6 +218,8 @@ def is_file(path: Path) -> bool:
     bool
         Whether there is.
     """
+    if _leads_out(path):
+        return True  # not looked at; reading it says why
     try:
         return path.is_file()
     except (OSError, ValueError):  # too long, or with a NUL

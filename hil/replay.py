@@ -112,8 +112,8 @@ class ReplayReport:
 
     @property
     def passed(self) -> bool:
-        """Whether something was computed again, and all of it came out as recorded."""
-        return not self.differences and self.evaluated > 0
+        """Whether the record is whole, and all that was computed again came out as recorded."""
+        return not self.differences and self.evaluated > 0 and self.record.complete
 
     @property
     def first(self) -> Difference | None:
@@ -155,6 +155,8 @@ class ReplayReport:
         return {
             "record": str(self.record.folder),
             "passed": self.passed,
+            "complete": self.record.complete,
+            "faults": list(self.record.faults),
             "exact": self.exact,
             "cycles": len(self.record),
             "evaluated": self.evaluated,

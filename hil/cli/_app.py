@@ -205,7 +205,7 @@ def drive(
 def replay(
     record: Annotated[Path, typer.Argument(help="Folder of a record.")],
     rig: Annotated[
-        Path | None, typer.Option(help="Rig file; default the one that the record names.")
+        Path | None, typer.Option(help="Rig file; default the copy in the record.")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Folder of figures and report; default that of the record.")
@@ -217,13 +217,25 @@ def replay(
     force: Annotated[
         bool, typer.Option("--force", help="Compute again although rig, robot or law differ.")
     ] = False,
+    allow_code: Annotated[
+        bool,
+        typer.Option(
+            "--allow-code",
+            help="Run the drive modules that the record brings along: code of whoever made it.",
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute every cycle of a record again, through the same code, and compare."""
+    """Compute every cycle of a record again, through the same code, and compare.
+
+    A record is data: rig, task and robot are read from its copies, and nothing outside of its
+    folder is read. Rows that are missing, damaged or too many are the answer 1.
+    """
     with _errors():
         from hil.cli._replay import replay_record
 
-        _finish(replay_record(record, rig, out, mcap, hdf5, force, as_json), as_json)
+        result = replay_record(record, rig, out, mcap, hdf5, force, as_json, allow_code)
+        _finish(result, as_json)
 
 
 def _finish(result: Any, as_json: bool) -> None:

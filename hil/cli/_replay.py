@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,13 +10,18 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress
+from rich.prompt import Confirm
 from rich.table import Table
 
 from hil.errors import RecordError
 from hil.record import Record
+from hil.record.copies import copied_modules, recorded_rig, whose
 from hil.replay import ReplayReport, replay
 from hil.rig import load_rig
 from hil.views.figures import write_report
+
+WRITTEN = ("report.html", "record.mcap", "record.h5")
+"""Files that a replay writes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,11 +53,7 @@ class ReplayResult:
             Verdict, what was compared, differences and files.
         """
         return {
-            "passed": self.passed,
-            "cycles": len(self.report.record),
-            "evaluated": self.report.evaluated,
-            "judged": self.report.judged,
-            "exact": self.report.exact,
+            **self.report.as_dict(),
             "differences": [str(difference) for difference in self.report.differences],
             "files": [str(path) for path in self.files],
         }
@@ -80,6 +82,7 @@ def replay_record(
     hdf5: bool,
     force: bool,
     as_json: bool,
+    allow_code: bool = False,
 ) -> ReplayResult:
     """Compute a record again, draw it, and export it.
 
@@ -88,7 +91,7 @@ def replay_record(
     folder : pathlib.Path
         The record.
     rig_file : pathlib.Path or None
-        Rig file; None: the one that the record names.
+        Rig file; None: the copy in the record.
     out : pathlib.Path or None
         Where figures go; None: into the record's folder.
     mcap, hdf5 : bool
@@ -97,6 +100,8 @@ def replay_record(
         Whether to go on although rig, robot or law differ.
     as_json : bool
         Whether standard output is for machines.
+    allow_code : bool
+        Whether drive modules that the record carries may be run.
 
     Returns
     -------
@@ -106,32 +111,43 @@ def replay_record(
     Raises
     ------
     RecordError
-        If the record names no rig file and none is given.
+        If the record carries no rig file and none is given, or carries code that may not be run.
     """
     record = Record.load(folder)
-    path = rig_file or _named(record, folder)
     console = Console(stderr=True)
+    if rig_file is not None:
+        rig = load_rig(rig_file)
+    else:
+        if allow_code and copied_modules(record.manifest):
+            _ask(record, console)
+        rig = recorded_rig(folder, record.manifest, allow_code)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bars:
         bar = bars.add_task("replay", total=1.0)
         report = replay(
-            record, load_rig(path), force, progress=lambda share: bars.update(bar, completed=share)
+            record, rig, force, progress=lambda share: bars.update(bar, completed=share)
         )
     target = out or folder
+    for name in WRITTEN:  # a link in a record must not be written through
+        if (target / name).is_symlink():
+            (target / name).unlink()
     files = [write_report(record, target, replayed=report)]
     if mcap:
-        files.append(record.save_mcap(target / "record.mcap"))
+        files.append(record.save_mcap(target / WRITTEN[1]))
     if hdf5:
-        files.append(record.save(target / "record.h5"))
+        files.append(record.save(target / WRITTEN[2]))
     return ReplayResult(report, tuple(files))
 
 
-def _named(record: Record, folder: Path) -> Path:
-    named = record.manifest.get("rig", {}).get("file")
-    if not isinstance(named, str) or not Path(named).is_file():
+def _ask(record: Record, console: Console) -> None:
+    """Say whose code is about to run, and ask if somebody is there."""
+    said = whose(record.manifest)
+    console.print(f"This record brings Python code along: {said}.", markup=False)
+    if sys.stdin.isatty() and not Confirm.ask(
+        "Run it with your rights?", console=console, default=False
+    ):
         raise RecordError(
-            f"record {folder}",
-            expected="the rig file that it was made with",
-            came=f"{named}, which is not there" if named else "no name of one",
-            cure="Give it with `--rig`.",
+            f"record {record.folder}",
+            expected="a yes to its code",
+            came="a no",
+            cure="Nothing was run. Give your own rig file with `--rig`.",
         )
-    return Path(named)

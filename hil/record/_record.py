@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -12,13 +13,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur._files import confined, read_bytes
 from concur.codegen._folder import folder_named
 from concur.simulation._hdf5 import write
 from hil.errors import RecordError
+from hil.latch import Reason, State
 from hil.record.chunks import LAYOUT, ROWS, Chunk, Damage, scan
 from hil.record.manifest import ROWS_FILE, read_manifest
 from hil.record.ring import layout_of
 from hil.record.rows import SCALARS, Layout
+
+LARGEST_INDEX = 2**53
+"""Number of a row above which nothing is believed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,21 +86,13 @@ class Record:
         path = folder_named(folder, "record")
         manifest = read_manifest(path)
         layout = _manifest_layout(path, manifest)
-        file = path / str(manifest.get("rows_file", ROWS_FILE))
-        try:
-            data = file.read_bytes()
-        except FileNotFoundError:
-            data = b""
-        except OSError as error:
-            raise RecordError(
-                str(file),
-                expected="the rows of a record",
-                came=error.strerror or str(error),
-                cure="Allow reading it, or name another folder.",
-            ) from error
+        file, data = path / ROWS_FILE, b""
+        if os.path.lexists(file):
+            with confined(path):
+                data = read_bytes(file, "the rows of a record", "", RecordError, None)
         rows, index, damage = _read_rows(file, data, layout)
-        notes = _notes(manifest, rows, index, damage)
-        return cls(path, layout, manifest, rows, index, damage, notes)
+        record = cls(path, layout, manifest, rows, index, damage)
+        return replace(record, notes=_notes(manifest, record.faults))
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -142,7 +140,7 @@ class Record:
 
         The offset to the loop's clock is that of the start: steps of the calendar are not in it.
         """
-        return self["time"] + float(self.manifest["wall_minus_clock"])
+        return self["time"] + float(self.manifest.get("wall_minus_clock", 0.0))
 
     @property
     def duration(self) -> float:
@@ -151,11 +149,42 @@ class Record:
 
     @property
     def complete(self) -> bool:
-        """Whether the run was ended, and every row of it is here."""
-        end = self.manifest.get("end")
-        if end is None or self.damage or end.get("unwritten"):
-            return False
-        return int(end.get("rows", -1)) == len(self)
+        """Whether the run was ended, and every row of it is here, and nothing else."""
+        return not self.faults
+
+    @property
+    def faults(self) -> tuple[str, ...]:
+        """What rows and manifest lack, or have that does not belong there: one sentence each."""
+        found, end = [], self.manifest.get("end")
+        rows, index = len(self), self.index
+        if end is None:
+            found.append("the run was not ended: controller and recorder died, or it still runs")
+        else:
+            if end.get("unwritten"):
+                found.append(f"the last {end['unwritten']} rows could not be written")
+            if end.get("lost"):
+                found.append(f"{end['lost']} rows were overwritten before they were written")
+            told = end.get("rows")
+            if told is None:
+                found.append("the manifest does not say how many rows there are")
+            elif told != rows:
+                found.append(f"{rows} rows in place of the {told} of the manifest")
+            found += self._wrong_end(str(end.get("reason", "")))
+        missing = int(index[-1]) + 1 - rows if rows else 0
+        if missing:
+            found.append(f"{missing} rows are missing between others")
+        return (*found, *map(str, self.damage))
+
+    def _wrong_end(self, told: str) -> list[str]:
+        """What is wrong with the reason of the manifest, beside that of the last row."""
+        if told not in Reason.__members__ or not len(self):
+            return []
+        state, reason = self["state"][-1], self["reason"][-1]
+        if told == Reason.RECORDER.name:
+            return []  # whatever the loop's reason was
+        if state == State.STOP and reason == Reason[told]:
+            return []
+        return [f"the manifest ends with {told}, and the last row does not"]
 
     def columns(self, name: str) -> list[tuple[str, str]]:
         """Name and unit of each column of a name.
@@ -172,10 +201,9 @@ class Record:
         """
         span = self.layout.spans[name]
         told = self.manifest.get("columns", {}).get(name)
-        try:
-            return [(str(column), str(unit)) for column, unit in told]
-        except (TypeError, ValueError):  # not told, or not as pairs
+        if told is None or len(told) != span.stop - span.start:
             return [(f"{name}[{i}]", "1") for i in range(span.stop - span.start)]
+        return [(str(column), str(unit)) for column, unit in told]
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the record to an HDF5 file.
@@ -202,7 +230,7 @@ class Record:
         facts = {
             "rig": str(self.manifest.get("name", "")),
             "started": str(self.manifest.get("started", "")),
-            "wall_minus_clock": float(self.manifest["wall_minus_clock"]),
+            "wall_minus_clock": float(self.manifest.get("wall_minus_clock", 0.0)),
             "manifest": json.dumps(self.manifest),
         }
         return write(path, arrays, facts)
@@ -245,30 +273,39 @@ def _manifest_layout(folder: Path, manifest: Mapping[str, Any]) -> Layout:
 def _read_rows(
     file: Path, data: bytes, layout: Layout
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], tuple[Damage, ...]]:
+    if not layout.width:
+        return np.empty((0, 0)), np.empty(0, dtype=np.int64), ()
     parts: list[NDArray[np.float64]] = []
     numbers: list[NDArray[np.int64]] = []
     damage: list[Damage] = []
-    seen = 0
+    seen, opened = 0, False
     for part in scan(data):
         if isinstance(part, Damage):
             damage.append(part)
-        elif part.kind == LAYOUT:
+        elif part.kind == LAYOUT and not opened:
             _check_layout(file, data, part, layout)
-        elif part.kind == ROWS:
-            rows = np.frombuffer(data[part.start : part.end], np.float64)
-            if part.first < seen or rows.size % layout.width:
+            opened = True
+        elif part.kind == ROWS and opened:
+            size = part.end - part.start
+            if part.first < seen or size % (8 * layout.width) or part.first > LARGEST_INDEX:
                 damage.append(Damage(part.start, part.end, "rows that do not follow"))
                 continue
+            rows = np.frombuffer(data, np.float64, size // 8, part.start)
             parts.append(rows.reshape(-1, layout.width))
             seen = part.first + len(parts[-1])
             numbers.append(np.arange(part.first, seen))
+        else:
+            damage.append(Damage(part.start, part.end, "a chunk that does not belong here"))
     if not parts:
         return np.empty((0, layout.width)), np.empty(0, dtype=np.int64), tuple(damage)
     return np.concatenate(parts), np.concatenate(numbers), tuple(damage)
 
 
 def _check_layout(file: Path, data: bytes, part: Chunk, layout: Layout) -> None:
-    own = json.loads(data[part.start : part.end])
+    try:
+        own = json.loads(data[part.start : part.end])
+    except (ValueError, RecursionError):
+        own = "bytes that are no JSON"
     if own != layout.to_dict():
         raise RecordError(
             str(file),
@@ -278,25 +315,11 @@ def _check_layout(file: Path, data: bytes, part: Chunk, layout: Layout) -> None:
         )
 
 
-def _notes(
-    manifest: Mapping[str, Any],
-    rows: NDArray[np.float64],
-    index: NDArray[np.int64],
-    damage: tuple[Damage, ...],
-) -> tuple[str, ...]:
-    end = manifest.get("end")
+def _notes(manifest: Mapping[str, Any], faults: tuple[str, ...]) -> tuple[str, ...]:
+    end = manifest.get("end") or {}
     notes = []
-    if end is None:
-        notes.append("the run was not ended: controller and recorder died, or it still runs")
-    else:
-        if end.get("reason") == "controller died":
-            notes.append("the controller died")
-        if "recorder" in end:
-            notes.append(f"the recorder {end['recorder']}")
-        if end.get("unwritten"):
-            notes.append(f"the last {end['unwritten']} rows could not be written")
-    missing = int(index[-1]) + 1 - len(rows) if len(rows) else 0
-    if missing:
-        notes.append(f"{missing} rows are missing between others")
-    notes.extend(str(part) for part in damage)
-    return tuple(notes)
+    if end.get("reason") == "controller died":
+        notes.append("the controller died")
+    if "recorder" in end:
+        notes.append(f"the recorder {end['recorder']}")
+    return (*notes, *faults)

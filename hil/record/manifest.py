@@ -7,17 +7,20 @@ import json
 import platform
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from concur._files import confined, read_json
 from concur._version import __version__
 from concur.codegen import fingerprint
+from concur.errors import shown
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns
 from hil.errors import RecordError
 from hil.record._drain import MANIFEST_FILE, ROWS_FILE, end_manifest, write_json
+from hil.record.copies import valid_copies
 from hil.record.rows import SCALARS, Layout
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ def make_manifest(
     clock: Clock | None = None,
     mode: str = "",
     ring: str = "",
+    files: Sequence[Mapping[str, str]] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Everything that is known when a run starts.
@@ -80,6 +84,8 @@ def make_manifest(
         In which mode the loop runs.
     ring : str
         Name of the ring in shared memory.
+    files : sequence of mapping
+        Copies that the record carries, as of `save_copies`.
     facts : mapping, optional
         What else is to be kept, such as what the operating system granted.
 
@@ -98,27 +104,14 @@ def make_manifest(
         "wall_minus_clock": time.time() - now,
         "clock_at_start": now,
         "rate": rig.loop.rate,
-        "rows_file": ROWS_FILE,
         "ring": ring,
         "layout": layout.to_dict(),
         "columns": columns(servo, layout),
         "limits": {
             axis.name: {"torque": axis.torque_limit, "speed": axis.speed_limit} for axis in rig.axes
         },
-        "rig": {
-            "file": str(rig.path.resolve()),
-            "text": _text(rig.path),
-            "sha256": file_hash(rig.path),
-        },
-        "task": {
-            "file": str(rig.task.path.resolve()),
-            "text": _text(rig.task.path),
-            "sha256": file_hash(rig.task.path),
-        },
-        "drive_modules": [
-            {"file": str(path.resolve()), "text": _text(path), "sha256": file_hash(path)}
-            for path in rig.drive_modules
-        ],
+        "rig_file": str(rig.path.resolve()),  # where it stood, for people
+        "files": list(files),
         "fingerprints": fingerprints(rig, servo),
         "certificate": _certificate(rig.certificate),
         "machine": machine(),
@@ -257,22 +250,9 @@ def read_manifest(folder: Path) -> dict[str, Any]:
         If there is none, or it is another kind of file.
     """
     path = folder / MANIFEST_FILE
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RecordError(
-            str(path),
-            expected="the manifest of a record",
-            came=error.strerror or str(error),
-            cure="Name the folder of one run: one of those in `directory` of `[recorder]`.",
-        ) from error
-    except ValueError as error:
-        raise RecordError(
-            str(path),
-            expected="the manifest of a record",
-            came=f"a file that is no JSON: {error}",
-            cure="Take it from a copy; the rows beside it are as they were.",
-        ) from error
+    cure = "Name the folder of one run: one of those in `directory` of `[recorder]`."
+    with confined(folder):
+        found = read_json(path, "the manifest of a record", cure, RecordError)
     known = isinstance(found, dict) and found.get("format") == FORMAT
     if not known or found.get("version") != VERSION:
         came = f"{found.get('format')!r}, version {found.get('version')!r}" if known else "another"
@@ -282,7 +262,76 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             came=came,
             cure="Read it with the version of concur that wrote it: `packages` in it.",
         )
+    for name, valid in _ENTRIES.items():
+        if name in found and not valid(found[name]):
+            raise RecordError(
+                f"{path}, `{name}`",
+                expected="what a recorder writes there",
+                came=shown(repr(found[name]), 60),
+                cure="Take the manifest from a copy.",
+            )
     return dict(found)
+
+
+def is_count(value: object) -> bool:
+    """Whether an entry of a manifest is a number of rows.
+
+    Parameters
+    ----------
+    value : object
+        The entry.
+
+    Returns
+    -------
+    bool
+        Whether it is a whole number from 0 to 2**53, which float64 counts exactly.
+    """
+    return type(value) is int and 0 <= value <= 2**53
+
+
+def _is_pairs(found: object) -> bool:
+    """Whether names and units of columns are lists of two texts each."""
+    return isinstance(found, dict) and all(
+        isinstance(pairs, list)
+        and all(
+            isinstance(pair, list) and len(pair) == 2 and all(isinstance(x, str) for x in pair)
+            for pair in pairs
+        )
+        for pairs in found.values()
+    )
+
+
+def _is_end(found: object) -> bool:
+    return (
+        isinstance(found, dict)
+        and all(is_count(found[name]) for name in ("rows", "lost", "unwritten") if name in found)
+        and all(isinstance(found[name], str) for name in ("reason", "recorder") if name in found)
+    )
+
+
+_ENTRIES: dict[str, Callable[[Any], bool]] = {
+    "name": lambda found: isinstance(found, str),
+    "mode": lambda found: isinstance(found, str),
+    "wall_minus_clock": lambda found: type(found) in (int, float) and abs(found) < 1e12,
+    "columns": _is_pairs,
+    "limits": lambda found: (
+        isinstance(found, dict)
+        and all(
+            isinstance(limit, dict) and all(type(x) in (int, float) for x in limit.values())
+            for limit in found.values()
+        )
+    ),
+    "fingerprints": lambda found: isinstance(found, dict),
+    "machine": lambda found: isinstance(found, dict),
+    "facts": lambda found: isinstance(found, dict),
+    "packages": lambda found: isinstance(found, dict),
+    "certificate": lambda found: (
+        found is None or (isinstance(found, dict) and {"file", "status"} <= set(found))
+    ),
+    "files": valid_copies,
+    "end": _is_end,
+}
+"""What entries of a manifest must be: a record may be of anybody."""
 
 
 def file_hash(path: Path) -> str | None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from hil.errors import RecordError
 from hil.record._drain import PATIENCE, PERIOD, UNWRITTEN, Drain, end_manifest
+from hil.record.copies import save_copies
 from hil.record.manifest import make_manifest, write_manifest
 from hil.record.ring import Ring
 from hil.record.rows import Layout
@@ -96,7 +97,14 @@ class Recorder:
             write_manifest(
                 self.folder,
                 make_manifest(
-                    rig, layout, servo, clock=clock, mode=mode, ring=self.ring.name, facts=facts
+                    rig,
+                    layout,
+                    servo,
+                    clock=clock,
+                    mode=mode,
+                    ring=self.ring.name,
+                    files=save_copies(rig, self.folder),
+                    facts=facts,
                 ),
             )
             self._process = _start(self.ring.name, self.folder)

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 PREFIX = "concur-ring-"
 _LISTED = Path("/proc/self/stat").exists()
+LARGEST = 10_000
+"""Size above which nothing of a layout is believed."""
 _MAGIC = 0x31474E4952434343
 _HEADER = 4096
 _TEXT, _NOTE = 2048, 3584
@@ -457,11 +459,21 @@ def layout_of(found: Mapping[str, Any]) -> Layout:
     -------
     Layout
         The layout.
+
+    Raises
+    ------
+    KeyError, ValueError
+        If something is missing, or is no name or no size.
     """
     from hil.record.rows import Layout
 
-    sizes = {name: int(found[name]) for name in ("nq", "ns", "pose_size", "size")}
-    return Layout(axes=tuple(found["axes"]), **sizes)
+    sizes = {name: found[name] for name in ("nq", "ns", "pose_size", "size")}
+    axes = found["axes"]
+    named = isinstance(axes, list | tuple) and all(isinstance(axis, str) for axis in axes)
+    whole = all(type(size) is int and 0 <= size <= LARGEST for size in sizes.values())
+    if not (named and whole and len(axes) <= LARGEST):
+        raise ValueError(f"names of axes and sizes up to {LARGEST} expected")
+    return Layout(axes=tuple(axes), **sizes)
 
 
 def rings() -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from enum import Enum
@@ -419,7 +419,7 @@ HOLDING = 5.0
 """Stiffness of a holding stop over its damping where the file gives none, 1/s."""
 
 
-def load_rig(path: str | PathLike[str]) -> Rig:
+def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = None) -> Rig:
     """Read a rig from a TOML file.
 
     Parameters
@@ -432,6 +432,8 @@ def load_rig(path: str | PathLike[str]) -> Rig:
         ``[operator]``, ``[pose]``, ``[estimator]``, ``[recorder]`` and ``[emulator]`` with those
         of the classes named alike. What is left out takes the defaults of these classes; without
         ``[pose]`` there is no external pose.
+    allowed : container of Path, optional
+        Files of ``drive_modules`` that may be run, with links resolved; all of them if not given.
 
     Returns
     -------
@@ -467,6 +469,16 @@ def load_rig(path: str | PathLike[str]) -> Rig:
         file = Path(path)
         task = load_task(_beside(file, "task", table.task, "a task file"))
         modules = drive_files(table.drive_modules or (), file)
+        refused = [m for m in modules if allowed is not None and m.resolve() not in allowed]
+        if refused:
+            raise fault(
+                path,
+                "",
+                "drive_modules",
+                expected="no Python files but those whose code is allowed to run",
+                came=", ".join(map(str, refused)),
+                cure="Allow it only if you would run them yourself.",
+            )
         import_drives(modules, file)
         axes = sorted_axes(table, task, str(path))
         check_kinds(axes, drive_kinds(), str(path))

@@ -506,7 +506,7 @@ def _verdict(
         reasons.append(
             "Computed again, every cycle is as recorded."
             if replayed.passed
-            else f"Computed again, it is not as recorded: {first or 'nothing was evaluated'}."
+            else f"Computed again, it is not as recorded: {first or '; '.join(record.faults) or 'nothing was evaluated'}."
         )
     bad = bool(missed) or (replayed is not None and not replayed.passed)
     headline = "The run was not as it should be" if bad else "The run was done as it should be"
@@ -518,8 +518,7 @@ def _facts(record: Record) -> Iterable[tuple[str, str]]:
     yield "Started", str(manifest.get("started", ""))
     yield "Mode", str(manifest.get("mode", ""))
     yield "Duration", f"{record.duration:.6g} s, {len(record)} cycles"
-    yield "Rig", str(manifest.get("rig", {}).get("file", ""))
-    yield "Task", str(manifest.get("task", {}).get("file", ""))
+    yield "Rig", str(manifest.get("rig_file", ""))
     for name, value in manifest.get("fingerprints", {}).items():
         yield f"Fingerprint of {name}", str(value or "none")
     certificate = manifest.get("certificate")

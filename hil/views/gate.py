@@ -142,8 +142,9 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.path == "/":
             nonce = secrets.token_urlsafe(16)
-            address = self.headers["Host"].rpartition(":")[0] or self.headers["Host"]
-            viewer = f"http://{address}:{gate.viewer}/" if gate.viewer else ""
+            # Of another site than the page, so that browsers give it a process of its own.
+            other = LOCAL[self.headers["Host"].startswith(LOCAL[0])]
+            viewer = f"http://{other}:{gate.viewer}/" if gate.viewer else ""
             text = shell(gate.name, viewer, gate.stop is not None, nonce)
             policy = (
                 f"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "

@@ -2,6 +2,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import socket
@@ -18,8 +19,10 @@ from typer.testing import CliRunner
 import hil
 from hil.cli import _replay, _run, main
 from hil.controller import Mode, Outcome
+from hil.drives import drive_kinds
 from hil.quality import Quality
 from hil.realtime import Granted
+from hil.record.copies import FOLDER, copied_modules
 from hil.session import Result
 from hil.state._reconstruction import find_places
 from tests.hil._acme import ACME, forgotten
@@ -199,12 +202,30 @@ def test_replay_with_another_driver(acme, tmp_path):
     folder = tmp_path / "record"
     with forgotten():
         run("drive", acme(), "--mock", "--duration", 0.4, "--out", folder)
-        assert json.loads(run("replay", folder, "--json")[0])["passed"]
-    (kept,) = hil.Record.load(folder).manifest["drive_modules"]
-    assert (Path(kept["file"]).name, kept["text"]) == ("acme_drive.py", ACME)
+        rig = acme()
+        assert json.loads(run("replay", folder, "--rig", rig, "--json")[0])["passed"]
+        (kept,) = copied_modules(hil.Record.load(folder).manifest)
+        assert (folder / FOLDER / kept["file"]).read_text() == ACME
+        # The rig that it was made with may be gone: the record needs nothing but itself.
+        rig.with_name("acme_drive.py").unlink()
+        rig.unlink()
+        out = run("replay", folder, "--allow-code", "--json")[0]
+        assert json.loads(out)["passed"]
     acme(ACME + "# another")
-    assert "got another driver." in refused("replay", folder)
-    assert json.loads(run("replay", folder, "--force", "--json")[0])["passed"]
+    assert "got another driver." in refused("replay", folder, "--rig", rig)
+    assert json.loads(run("replay", folder, "--rig", rig, "--force", "--json")[0])["passed"]
+
+
+def test_code_that_a_record_brings_along_is_not_run_unasked(acme, tmp_path):
+    folder = tmp_path / "record"
+    with forgotten():
+        run("drive", acme(), "--mock", "--duration", 0.4, "--out", folder)
+    with forgotten():
+        told = refused("replay", folder)
+        assert "acme_drive.py" in told
+        assert platform.node() in told  # whose
+        assert "--allow-code" in told
+        assert "acme" not in drive_kinds()
 
 
 # --- what is refused --------------------------------------------------------------------------

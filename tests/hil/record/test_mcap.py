@@ -90,7 +90,7 @@ def test_schemas_tell_types_and_units(messages):
 def test_the_manifest_goes_along(messages, record):
     (metadata,) = messages[1]
     assert metadata.name == "manifest"
-    assert json.loads(metadata.metadata["json"])["rig"] == record.manifest["rig"]
+    assert json.loads(metadata.metadata["json"])["files"] == record.manifest["files"]
 
 
 def test_a_file_that_cannot_be_written_is_refused(record, tmp_path):

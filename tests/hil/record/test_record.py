@@ -148,7 +148,7 @@ def test_a_folder_that_is_none_is_refused(tmp_path):
 @pytest.mark.parametrize(
     ("text", "cure"),
     [
-        ("{", "the rows beside it are as they were"),
+        ("{", "Take it from a copy"),
         ("[]", "the version of concur"),
         ('{"format": "something", "version": 1}', "the version of concur"),
         ('{"format": "concur rig record", "version": 99}', "the version of concur"),

@@ -1,0 +1,227 @@
+"""Copies of what a record was made with, in its folder: a record needs nothing but itself.
+
+Rig, task, robots, certificate and drive modules stand in `files` as they stood beside each other,
+so that each finds those it names. They are data as long as nobody says otherwise: the code of drive
+modules is run only where that is allowed in so many words, whoever wrote the hashes beside it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
+
+from concur._files import confined, read_bytes
+from hil.errors import RecordError
+
+if TYPE_CHECKING:
+    from hil.rig import Rig
+
+FOLDER = "files"
+"""Folder of the copies, in that of the record."""
+
+MODULE = "drive module"
+"""Role of files whose code a rig runs."""
+
+LARGEST_NUMBER = 100
+"""Files that a record may carry."""
+
+
+def sources(rig: Rig) -> list[tuple[str, Path]]:
+    """Files that a rig was read from.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+
+    Returns
+    -------
+    list of (str, Path)
+        Role and file: first that of the rig, then its task, robots, drive modules, certificate.
+    """
+    task = rig.task
+    found = [("rig", rig.path), ("task", task.path)]
+    for role, name in (("robot", task.robot_file), ("plant", task.plant_file)):
+        if name is not None:
+            found.append((role, task.path.parent / name))
+    found += [(MODULE, path) for path in rig.drive_modules]
+    if rig.certificate is not None:
+        found.append(("certificate", rig.certificate))
+    return found
+
+
+def save_copies(rig: Rig, folder: Path) -> list[dict[str, str]]:
+    """Copy the files that a rig was read from into the folder of a record.
+
+    Parameters
+    ----------
+    rig : Rig
+        The rig.
+    folder : Path
+        Folder of the record.
+
+    Returns
+    -------
+    list of dict
+        For the manifest, of each file: `role`, `file` (its place below `files`) and `sha256`. A
+        file that can no longer be read is left out.
+
+    Raises
+    ------
+    RecordError
+        If the copies cannot be written.
+    """
+    files = [(role, Path(os.path.abspath(path))) for role, path in sources(rig)]
+    root = Path(os.path.commonpath([path.parent for _, path in files]))
+    copies = []
+    for role, path in files:
+        try:
+            data = path.read_bytes()
+        except OSError:
+            continue
+        place = path.relative_to(root)
+        target = folder / FOLDER / place
+        try:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(data)
+        except OSError as error:
+            raise RecordError(
+                str(target),
+                expected="a file that can be written",
+                came=error.strerror or str(error),
+                cure="Name another `directory` in `[recorder]`, or free some space.",
+            ) from error
+        digest = hashlib.sha256(data).hexdigest()
+        copies.append({"role": role, "file": place.as_posix(), "sha256": digest})
+    return copies
+
+
+def copied_modules(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Files with code that a record carries, as the manifest lists them.
+
+    Parameters
+    ----------
+    manifest : mapping
+        Manifest of the record.
+
+    Returns
+    -------
+    list of dict
+        As of `save_copies`.
+    """
+    return [copy for copy in manifest.get("files", []) if copy["role"] == MODULE]
+
+
+def recorded_rig(folder: Path, manifest: Mapping[str, Any], allow_code: bool = False) -> Rig:
+    """Read the rig of a record from its copies; nothing outside of its folder is read.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the record.
+    manifest : mapping
+        Its manifest.
+    allow_code : bool
+        Whether the drive modules that it carries may be run.
+
+    Returns
+    -------
+    Rig
+        The rig as it was.
+
+    Raises
+    ------
+    RecordError
+        If the record carries no copies, if they are not those that the manifest lists, or if it
+        carries code that is not allowed to run.
+    DescriptionError
+        If a copy is no valid file, or names one outside of the record.
+    """
+    from hil.rig import load_rig
+
+    copies = manifest.get("files", [])
+    rigs = [copy for copy in copies if copy["role"] == "rig"]
+    if len(rigs) != 1:
+        raise RecordError(
+            f"record {folder}",
+            expected="a copy of the rig file that it was made with",
+            came=f"{len(rigs)} in its manifest",
+            cure="Give the rig file with `--rig`.",
+        )
+    home = folder / FOLDER
+    with confined(folder):
+        for copy in copies:
+            data = read_bytes(home / copy["file"], "a copy of a record", "Take it from a copy.")
+            if hashlib.sha256(data).hexdigest() != copy["sha256"]:
+                raise RecordError(
+                    str(home / copy["file"]),
+                    expected=f"the {copy['role']} file as it was when the record was made",
+                    came="another",
+                    cure="Take the record from a copy, or give the rig file with `--rig`.",
+                )
+        modules = copied_modules(manifest)
+        if modules and not allow_code:
+            raise RecordError(
+                f"record {folder}",
+                expected="data alone",
+                came=f"Python code that it brings along: {whose(manifest)}",
+                cure="Read it, then allow it with `--allow-code` if you would run it yourself; or "
+                "give your own rig file with `--rig`.",
+            )
+        allowed = {(home / module["file"]).resolve() for module in modules}
+        return load_rig(home / rigs[0]["file"], allowed=allowed)
+
+
+def whose(manifest: Mapping[str, Any]) -> str:
+    """Which code a record carries, and where it says that it is from.
+
+    Parameters
+    ----------
+    manifest : mapping
+        Manifest of the record.
+
+    Returns
+    -------
+    str
+        Names and hashes of the files, the machine and the time that the manifest tells.
+    """
+    files = ", ".join(
+        f"`{copy['file']}` (SHA-256 {copy['sha256'][:16]})" for copy in copied_modules(manifest)
+    )
+    machine, started = manifest.get("machine", {}).get("node"), manifest.get("started")
+    return f"{files}, recorded on `{machine}` at {started}, as the record itself says"
+
+
+def valid_copies(found: object) -> bool:
+    """Whether what a manifest lists are copies that `save_copies` may have made.
+
+    Parameters
+    ----------
+    found : object
+        Entry `files` of a manifest.
+
+    Returns
+    -------
+    bool
+        False if a place is not below the folder of the copies, or is listed twice.
+    """
+    if not isinstance(found, list) or len(found) > LARGEST_NUMBER:
+        return False
+    places = set()
+    for copy in found:
+        if not (isinstance(copy, dict) and {"role", "file", "sha256"} == set(copy)):
+            return False
+        if not all(isinstance(value, str) for value in copy.values()):
+            return False
+        place = PurePosixPath(copy["file"])
+        plain = copy["file"].isprintable() and "\\" not in copy["file"]
+        if not plain or place.is_absolute() or ".." in place.parts or not place.parts:
+            return False
+        if not re.fullmatch("[0-9a-f]{64}", copy["sha256"]):
+            return False
+        places.add((copy["role"], str(place)))
+    return len(places) == len(found)
