@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
@@ -18,6 +18,7 @@ LARGEST_FILE = 64 * 2**20
 
 _PACKAGE = Path(__file__).resolve().parent
 _FOLDER: ContextVar[Path | None] = ContextVar("_FOLDER", default=None)
+_COPIES: ContextVar[Mapping[str, Path]] = ContextVar("_COPIES", default={})  # noqa: B039
 
 _KINDS = (
     (stat.S_ISDIR, "a directory"),
@@ -39,19 +40,38 @@ _MAGIC = (
 
 
 @contextmanager
-def confined(folder: Path) -> Iterator[None]:
+def confined(folder: Path, copies: Mapping[str, Path] | None = None) -> Iterator[None]:
     """Read nothing outside of a folder meanwhile, but what comes with the package.
 
     Parameters
     ----------
     folder : Path
         The folder; links that lead out of it are not followed.
+    copies : mapping of str to Path, optional
+        Files in it that are read in the place of others, by the absolute names of these.
     """
-    token = _FOLDER.set(folder.resolve())
+    token, named = _FOLDER.set(folder.resolve()), _COPIES.set(copies or {})
     try:
         yield
     finally:
         _FOLDER.reset(token)
+        _COPIES.reset(named)
+
+
+def copy_of(path: Path) -> Path:
+    """The file that `confined` reads in the place of another.
+
+    Parameters
+    ----------
+    path : Path
+        The other.
+
+    Returns
+    -------
+    Path
+        `path` itself if there is none.
+    """
+    return _COPIES.get().get(str(path), path)
 
 
 def _leads_out(path: Path) -> bool:
@@ -102,6 +122,7 @@ def read_bytes(
     def refuse(came: str, advice: str) -> NoReturn:
         raise error(str(path), expected=expected, came=came, cure=advice, file=str(path))
 
+    path = copy_of(path)
     if _leads_out(path):
         folder = _FOLDER.get()
         refuse("a file outside of it", f"Only files in {folder} are read here.")
@@ -218,6 +239,7 @@ def is_file(path: Path) -> bool:
     bool
         Whether there is.
     """
+    path = copy_of(path)
     if _leads_out(path):
         return True  # not looked at; reading it says why
     try:

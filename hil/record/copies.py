@@ -67,8 +67,9 @@ def save_copies(rig: Rig, folder: Path) -> list[dict[str, str]]:
     Returns
     -------
     list of dict
-        For the manifest, of each file: `role`, `file` (its place below `files`) and `sha256`. A
-        file that can no longer be read is left out.
+        For the manifest, of each file: `role`, `file` (its place below `files`), `was` (where it
+        stood, for files that name it so) and `sha256`. A file that can no longer be read is left
+        out.
 
     Raises
     ------
@@ -96,7 +97,7 @@ def save_copies(rig: Rig, folder: Path) -> list[dict[str, str]]:
                 cure="Name another `directory` in `[recorder]`, or free some space.",
             ) from error
         digest = hashlib.sha256(data).hexdigest()
-        copies.append({"role": role, "file": place.as_posix(), "sha256": digest})
+        copies.append({"role": role, "file": place.as_posix(), "was": str(path), "sha256": digest})
     return copies
 
 
@@ -173,7 +174,8 @@ def recorded_rig(folder: Path, manifest: Mapping[str, Any], allow_code: bool = F
                 "give your own rig file with `--rig`.",
             )
         allowed = {(home / module["file"]).resolve() for module in modules}
-        return load_rig(home / rigs[0]["file"], allowed=allowed)
+        with confined(folder, {copy["was"]: home / copy["file"] for copy in copies}):
+            return load_rig(home / rigs[0]["file"], allowed=allowed)
 
 
 def whose(manifest: Mapping[str, Any]) -> str:
@@ -213,7 +215,7 @@ def valid_copies(found: object) -> bool:
         return False
     places = set()
     for copy in found:
-        if not (isinstance(copy, dict) and {"role", "file", "sha256"} == set(copy)):
+        if not (isinstance(copy, dict) and {"role", "file", "was", "sha256"} == set(copy)):
             return False
         if not all(isinstance(value, str) for value in copy.values()):
             return False

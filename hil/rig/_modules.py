@@ -11,7 +11,7 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from concur._files import is_file, read_bytes
+from concur._files import copy_of, is_file, read_bytes
 from concur.errors import DescriptionError
 from concur.formats._toml import suggest
 from hil.errors import RigFileError
@@ -43,7 +43,7 @@ def drive_files(names: Iterable[str], rig_file: Path) -> tuple[Path, ...]:
     """
     files = []
     for place, name in enumerate(names):
-        file = rig_file.parent / name
+        file = copy_of(rig_file.parent / name)
         if not (file.suffix == ".py" and is_file(file)):
             beside = [other.name for other in rig_file.parent.glob("*.py")]
             raise _fault(

@@ -10,7 +10,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Literal
 
-from concur._files import is_file, read_json
+from concur._files import copy_of, is_file, read_json
 from concur.certify._recheck_document import OPERATING
 from concur.errors import DescriptionError
 from concur.formats import Task, load_task
@@ -517,7 +517,7 @@ def _as_rig_errors(path: str | PathLike[str]) -> Iterator[None]:
 
 
 def _beside(file: Path, field: str, name: str, kind: str) -> Path:
-    found = file.parent / name
+    found = copy_of(file.parent / name)
     if not is_file(found):
         raise missing_file(file, "", field, kind, found)
     return found

@@ -502,11 +502,11 @@ def _verdict(
     missed = [f"{label}: {value}." for label, value, _, kept in rows if kept is False]
     reasons = list(missed)
     if replayed is not None:
-        first = replayed.first
+        why = replayed.first or "; ".join(record.faults) or "nothing was evaluated"
         reasons.append(
             "Computed again, every cycle is as recorded."
             if replayed.passed
-            else f"Computed again, it is not as recorded: {first or '; '.join(record.faults) or 'nothing was evaluated'}."
+            else f"Computed again, it is not as recorded: {why}."
         )
     bad = bool(missed) or (replayed is not None and not replayed.passed)
     headline = "The run was not as it should be" if bad else "The run was done as it should be"

@@ -202,7 +202,7 @@ def test_replay_with_another_driver(acme, tmp_path):
     folder = tmp_path / "record"
     with forgotten():
         run("drive", acme(), "--mock", "--duration", 0.4, "--out", folder)
-        rig = acme()
+        rig = Path(acme())
         assert json.loads(run("replay", folder, "--rig", rig, "--json")[0])["passed"]
         (kept,) = copied_modules(hil.Record.load(folder).manifest)
         assert (folder / FOLDER / kept["file"]).read_text() == ACME

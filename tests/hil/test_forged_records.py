@@ -277,13 +277,13 @@ def test_a_controller_that_died_leaves_a_record_that_is_whole_up_to_there(folder
         {"fingerprints": 3},
         {"facts": None},
         {"files": {}},
-        {"files": [{"role": "rig", "file": "../rig.toml", "sha256": 64 * "0"}]},
-        {"files": [{"role": "rig", "file": "/etc/passwd", "sha256": 64 * "0"}]},
-        {"files": [{"role": "rig", "file": "a/../../x", "sha256": 64 * "0"}]},
-        {"files": [{"role": "rig", "file": "", "sha256": 64 * "0"}]},
-        {"files": [{"role": "rig", "file": "..\\x", "sha256": 64 * "0"}]},
-        {"files": [{"role": "rig", "file": "x", "sha256": "short"}]},
-        {"files": 2 * [{"role": "rig", "file": "x", "sha256": 64 * "0"}]},
+        {"files": [{"role": "rig", "file": "../rig.toml", "was": "/x", "sha256": 64 * "0"}]},
+        {"files": [{"role": "rig", "file": "/etc/passwd", "was": "/x", "sha256": 64 * "0"}]},
+        {"files": [{"role": "rig", "file": "a/../../x", "was": "/x", "sha256": 64 * "0"}]},
+        {"files": [{"role": "rig", "file": "", "was": "/x", "sha256": 64 * "0"}]},
+        {"files": [{"role": "rig", "file": "..\\x", "was": "/x", "sha256": 64 * "0"}]},
+        {"files": [{"role": "rig", "file": "x", "was": "/x", "sha256": "short"}]},
+        {"files": 2 * [{"role": "rig", "file": "x", "was": "/x", "sha256": 64 * "0"}]},
     ],
     ids=str,
 )
@@ -387,6 +387,16 @@ def test_a_record_without_copies_needs_a_rig_file(folder):
         recorded(folder)
 
 
+def test_a_rig_file_that_names_its_task_absolutely_finds_the_copy(folder):
+    """Where the task stood need not be there any more."""
+    manifest = manifest_of(folder)
+    (task,) = (copy for copy in manifest["files"] if copy["role"] == "task")
+    task["was"] = "/gone/task.toml"
+    write_json(folder / "manifest.json", manifest)
+    forge(folder, "rig", lambda text: text.replace('"task.toml"', '"/gone/task.toml"'))
+    assert recorded(folder).task.path == folder / FOLDER / "task.toml"
+
+
 # --- code -------------------------------------------------------------------------------------
 
 
@@ -405,7 +415,9 @@ def with_module(folder, name, listed):
         manifest = manifest_of(folder)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         place = path.relative_to(folder / FOLDER).as_posix()
-        manifest["files"].append({"role": "drive module", "file": place, "sha256": digest})
+        manifest["files"].append(
+            {"role": "drive module", "file": place, "was": "x", "sha256": digest}
+        )
         write_json(folder / "manifest.json", manifest)
 
 
@@ -438,7 +450,7 @@ def test_a_module_that_the_question_does_not_name_is_never_run(folder, trap, all
     if allow:  # another is named, and allowed
         manifest = manifest_of(folder)
         digest = hashlib.sha256(ACME.encode()).hexdigest()
-        entry = {"role": "drive module", "file": "harmless.py", "sha256": digest}
+        entry = {"role": "drive module", "file": "harmless.py", "was": "x", "sha256": digest}
         edit(folder, files=[*manifest["files"], entry])
     with pytest.raises(RigFileError, match=r"trap\.py"):
         recorded(folder, allow_code=allow)
