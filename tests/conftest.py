@@ -22,16 +22,6 @@ def compiler(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("CONCUR_CACHE", str(tmp_path_factory.getbasetemp() / "compiled"))
 
 
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config, log):
-    """With `-n`, give the tests of a file to one process: what they share is made once."""
-    if config.option.dist != "load":
-        return None
-    from xdist.scheduler import LoadFileScheduling
-
-    return LoadFileScheduling(config, log)
-
-
 settings.register_profile("repeatable", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile("repeatable")  # `--hypothesis-profile=search` looks further

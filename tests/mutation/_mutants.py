@@ -30,7 +30,7 @@ _PAIRS = (
 )
 _EXCHANGED = dict(_PAIRS) | {b: a for a, b in _PAIRS}
 _SIZES = {"zeros", "ones", "eye", "empty", "full", "reshape", "range", "round", "repeat", "tile"}
-_SIZES |= {"default_rng", "SX", "DM", "MX", "sym", "getattr", "islice"}
+_SIZES |= {"default_rng", "delete", "SX", "DM", "MX", "sym", "getattr", "islice"}
 _TEXT = {
     "axis",
     "came",
