@@ -428,13 +428,13 @@ class _Guard:
 
     def stop(self, k: int) -> bool:
         """Torque of a cycle of a stop, in `out`: brake, then hold or nothing; false: not known."""
-        if self._doubtful[k]:
-            return False
         position, velocity, ages = self._position[k], self._velocity[k], self._ages[k]
         limits, powered = self._limits, bool(self._sent[k].any())
         if k == self._ends:  # the task is done: held at once, and carried by the last torque
             self._action, self._anchor = "hold", position
-            self._carried = self._sent[k - 1]
+            self._carried = self._sent[k - 1] if self.follows(k) else np.full(limits.size, np.nan)
+        if self._doubtful[k] or (self._action == "hold" and np.isnan(self._carried).any()):
+            return False
         if self._action == "brake":
             brake(velocity, ages, limits, self.out)
             if not np.array_equal(self.out, self._sent[k]):

@@ -90,6 +90,9 @@ class Law:
             self.change(self.buffers.u)
         return status
 
+    def reset(self):
+        self.tick.reset()
+
 
 class Bench:
     """World and controller on one clock.

@@ -49,6 +49,9 @@ class Law:
     def begin(self):
         self.count = 0
 
+    def reset(self):
+        self.tick.reset()
+
     def run(self):
         status = self.tick.run()
         if self.count is not None:

@@ -459,7 +459,7 @@ def test_emulate_runs_as_long_as_it_is_told(changed):
     with started(*words, env=os.environ | {"COLUMNS": "200"}) as process:
         out, err = process.communicate(timeout=120.0)
     assert process.returncode == 0, err
-    assert re.search(r"5 drives on udp_multicast 239\.74\.163\.2; interrupt to end", out)
+    assert re.search(r"5 drives on udp_multicast 239\.255\.99\.2; interrupt to end", out)
     assert out.rstrip().endswith("ended")
 
 

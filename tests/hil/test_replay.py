@@ -12,7 +12,7 @@ from hil.clock import SteppedClock
 from hil.controller import Controller, Mode
 from hil.emulator import Fault
 from hil.errors import RecordError
-from hil.guard import Flag
+from hil.guard import Flag, Limits
 from hil.latch import Reason, State
 from hil.record import Record
 from hil.record._drain import ROWS_FILE, write_json
@@ -160,6 +160,31 @@ def test_a_stop_that_does_not_brake_is_found(folder, rig, servo):
     assert (difference.what, difference.cycle) == ("stop: torque", stop[0])
 
 
+def test_holding_at_the_end_comes_out_although_its_first_cycle_is_doubtful(folder, rig, servo):
+    """Where the joints are held, and by what torque, is known from the row all the same."""
+    end = int(np.argmax(Record.load(folder)["state"] == State.STOP))
+
+    def change(views):
+        limits = Limits.from_rig(rig)
+        views["report_time"][end, 0] = views["time"][end, 0] - limits.largest_age + 1e-4
+
+    before = replay(folder, rig, servo=servo)
+    rewrite(folder, change)
+    report = replay(folder, rig, servo=servo)
+    assert report.differences == ()
+    assert (report.left_out, report.stopped) == (1, before.stopped - 1)
+
+
+def test_holding_at_the_end_is_left_out_where_the_torque_before_is_missing(folder, rig, servo):
+    record = Record.load(folder)
+    end = int(np.argmax(record["state"] == State.STOP))
+    held = int(record["torque"][end:].any(axis=1).sum())
+    rewrite(folder, lambda views: [(0, end - 1), (end, len(views["q"]))])
+    report = replay(folder, rig, servo=servo)
+    assert report.differences == ()
+    assert report.left_out >= held > 50
+
+
 def test_when_listening_the_torques_of_others_are_judged(folder, rig, servo):
     edit(folder, mode="listen")
     assert "guard: torque" in {d.what for d in replay(folder, rig, servo=servo).differences}
@@ -244,8 +269,7 @@ def test_a_record_of_nothing_has_not_passed(folder, rig, servo):
 
 @pytest.mark.parametrize("policy", [Policy.HOLD, Policy.DAMP, Policy.STOP])
 def test_lost_reports_come_out_again(rig, servo, tmp_path, policy):
-    policies = dataclasses.replace(rig.policies, lost=policy, stop_category=1)
-    failing = dataclasses.replace(rig, policies=policies)
+    failing = dataclasses.replace(rig, policies=dataclasses.replace(rig.policies, lost=policy))
     fault = Fault("drop", axis="turret", at=1.3, lasting=5.0, probability=0.4)
     result = run(failing, servo, tmp_path / "run", fault)
     record = Record.load(tmp_path / "run")
