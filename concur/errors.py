@@ -8,6 +8,21 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+__all__ = [
+    "ConcurError",
+    "DescriptionError",
+    "InertiaError",
+    "InfeasibleReferenceError",
+    "NonFiniteError",
+    "OutputError",
+    "ReductionError",
+    "ShapeError",
+    "SimulationError",
+    "SingularConfigurationError",
+    "UnknownNameError",
+    "WheelError",
+]
+
 T = TypeVar("T")
 
 LONGEST = 2000

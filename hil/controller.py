@@ -94,11 +94,11 @@ class Outcome:
         What the operating system gave.
     checks : tuple of AxisCheck
         What the drives said before arming.
-    machine : str
-        Standstills of the machine during the run, in words; "" if there were none to speak of.
     left : tuple of str
         What went wrong when the drives were released at the end: one sentence for each drive that
         is not known to be out of the loop.
+    machine : str
+        Standstills of the machine during the run, in words; "" if there were none to speak of.
     """
 
     mode: Mode

@@ -147,6 +147,16 @@ class Cia402Drive(Drive):
         """Whether a frame commands the drive, or keeps it alive when this host is dead.
 
         Questions by SDO are harmless, and so is the management of other nodes.
+
+        Parameters
+        ----------
+        frame : can.Message
+            A frame whose identifier is among `watched_identifiers`.
+
+        Returns
+        -------
+        bool
+            Whether it is.
         """
         identifier, data = frame.arbitration_id, frame.data
         if identifier == NMT_IDENTIFIER:

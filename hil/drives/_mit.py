@@ -211,7 +211,18 @@ class MitDrive(Drive):
         return True
 
     def is_foreign(self, frame: can.Message) -> bool:
-        """Whether a frame on the drive's identifier is no report of it, where it reports there."""
+        """Whether a frame on the drive's identifier is no report of it, where it reports there.
+
+        Parameters
+        ----------
+        frame : can.Message
+            A frame whose identifier is among `watched_identifiers`.
+
+        Returns
+        -------
+        bool
+            Whether it is not.
+        """
         data = frame.data
         return self._answers_on == MASTER or (len(data) == 8 and data[0] != self.axis.node)
 

@@ -204,7 +204,13 @@ class EmulationClock(MonotonicClock):
         self.shared.numbers[_MARK] += 1.0
 
     def expect(self, instant: float) -> None:
-        """Say that the controller has nothing to do before an instant, s."""
+        """Say that the controller has nothing to do before an instant.
+
+        Parameters
+        ----------
+        instant : float
+            Instant of this clock, s.
+        """
         if instant >= self._last:
             self.shared.numbers[_DUE] = instant
 

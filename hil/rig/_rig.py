@@ -60,10 +60,6 @@ class Axis:
     torque_unit : {"rated", "maximum", "count"}
         Whether the drive's per mille are of rated torque (0x6076) or of maximum torque (0x6072),
         which is set to the torque limit before arming; "count": it takes counts of its own.
-    torque_count : float
-        Torque of the motor that one such count means, N m; 0 for other units.
-    rated_torque_unit : float
-        What one of 0x6076 means, N m; by the standard 1e-3.
     torque_constant : float
         N m per A at the motor; 0 if not needed.
     model : str
@@ -72,8 +68,6 @@ class Axis:
         Ranges of an MIT drive that is not a known model: position, velocity, torque, kp, kd.
     counts : int
         Encoder counts per motor turn (CiA 402); 0 for kinds that report radians.
-    modulo : int
-        Counts after which the reported position starts again (CiA 402); 0: it counts on.
     offset : float
         Joint position at encoder zero, rad (m).
     position_limits : (float, float)
@@ -91,6 +85,12 @@ class Axis:
         Time without a command after which the drive itself removes torque, s.
     watchdog_confirmed : bool
         Whether a person has seen that it does: for drives that cannot tell.
+    torque_count : float
+        Torque of the motor that one count (unit "count") means, N m; 0 for other units.
+    rated_torque_unit : float
+        What one of 0x6076 means, N m; by the standard 1e-3.
+    modulo : int
+        Counts after which the reported position starts again (CiA 402); 0: it counts on.
     """
 
     name: str
