@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import can
 import numpy as np
 
 from hil._punctuality import Punctuality
 from hil.drives import Wanted
-from hil.drives._intruders import Intruders
+from hil.drives._intruders import Intruders, refusal
 from hil.drives.feedback import Feedback
+from hil.errors import RigError
 
 if TYPE_CHECKING:
-    import can
-
     from hil.bus import Bus
     from hil.drives import Drive
     from hil.rig import Rig
@@ -145,6 +146,41 @@ class Exchange:
             if any(self._is_report(frame, k, feedback) for k in range(len(self.drives))):
                 until = clock.now() + QUIET
         return False
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Look for frames of somebody else while drives are prepared.
+
+        What came before, while nothing was written yet, is dropped. Identifiers on which drives
+        report as well, as MIT drives may, are not watched.
+
+        Raises
+        ------
+        ArmError
+            At the end, if somebody else has commanded these drives; also in place of what a drive
+            had to complain of, which is likely to come from that.
+        """
+        bus, foreign = self.bus, list[can.Message]()
+        reports = {identifier for drive in self.drives for identifier in drive.identifiers}
+
+        def watch(frame: can.Message, leaves: bool) -> None:
+            if leaves:
+                self._intruders.note(frame)
+            elif frame.arbitration_id not in reports and self._intruders.is_foreign(frame):
+                foreign.append(frame)
+
+        self._take_waiting(bus.clock.now() + LONGEST_TRIP)
+        bus.watch, cause = watch, None
+        try:
+            yield
+        except RigError as error:
+            if not foreign:
+                raise
+            cause = error
+        finally:
+            bus.watch = None
+        if foreign:
+            raise refusal(foreign[0]) from cause
 
     def take(self, start: float) -> None:
         """Open a cycle and take frames, until every axis has reported or the window is over.

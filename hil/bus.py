@@ -6,6 +6,7 @@ that would go on feeding the watchdogs of the drives while the controller hangs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import can
@@ -134,6 +135,8 @@ class Bus:
         While true, nothing is sent: the listening modes set it, once and for all.
     echoes : bool or None
         Whether the adapter gives back what was sent; None before a drive was asked anything.
+    watch : callable or None
+        Called with each frame that leaves or comes, and whether it leaves.
     """
 
     def __init__(self, bus: can.BusABC, clock: Clock, silent: bool = False) -> None:
@@ -141,6 +144,7 @@ class Bus:
         self.clock = clock
         self.silent = silent
         self.echoes: bool | None = None
+        self.watch: Callable[[can.Message, bool], None] | None = None
         self.refused = self.errors = self.foreign = 0
         self._refused_in_row = 0
         self._off_since_error_frame = False
@@ -183,6 +187,8 @@ class Bus:
             self._refused_in_row += 1
             return False
         self._refused_in_row = 0
+        if self.watch is not None:
+            self.watch(frame, True)
         return True
 
     def receive(self, until: float = 0.0) -> can.Message | None:
@@ -212,6 +218,8 @@ class Bus:
                 continue
             if frame is not None:
                 if self._is_plain(frame) and (filtered or self.bus._matches_filters(frame)):
+                    if self.watch is not None:
+                        self.watch(frame, False)
                     return frame
                 passed += 1
                 continue

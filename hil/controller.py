@@ -315,6 +315,11 @@ class Controller:
         if not self._talks:
             return
         self._addressed = True
+        with self._exchange.watching():
+            self._prepare_drives()
+
+    def _prepare_drives(self) -> None:
+        """Write what the drives need, try their watchdogs, measure how soon they answer."""
         checks: list[AxisCheck] = []
         for drive in self.drives:
             if self.resets:

@@ -61,6 +61,9 @@ _WITH_MODE = struct.Struct("<Hib")
 _EMERGENCY = struct.Struct("<H")
 _ANSWER = struct.Struct("<BHBb")
 _ASK_MODE = struct.pack("<BHB4x", 0x40, 0x6061, 0)
+UNANSWERED = 16
+"""Questions for the mode of operation in a row, two in each watchdog, that may have no answer."""
+
 _SURE = 3  # frames with "enable operation" in a row after which a fall was not asked for
 _WRITES = (0x00, 0x20, 0xC0)  # SDO services of a client that write: segments, whole, blocks
 _READY_BITS = REMOTE | VOLTAGE_ENABLED
@@ -112,6 +115,7 @@ class Cia402Drive(Drive):
             arbitration_id=0x700 + node, is_extended_id=False, is_remote_frame=True, dlc=1
         )
         self._asides: tuple[can.Message, ...] = ()
+        self._asks = False  # whether the question is among them
         self._every = 1
         self._forget()
 
@@ -121,6 +125,7 @@ class Cia402Drive(Drive):
         self._emergency_code = 0
         self._edge = False
         self._asked = 0
+        self._unanswered = 0  # questions for the mode since its last answer
         self._turns.forget()
         self._located = False
 
@@ -213,7 +218,10 @@ class Cia402Drive(Drive):
         return self._message
 
     def asides(self, cycle: int) -> tuple[can.Message, ...]:
-        return () if (cycle + self.index) % self._every else self._asides
+        if (cycle + self.index) % self._every:
+            return ()
+        self._unanswered += self._asks
+        return self._asides
 
     def receive(self, frame: can.Message, now: float, feedback: Feedback) -> bool:
         identifier = frame.arbitration_id
@@ -258,6 +266,7 @@ class Cia402Drive(Drive):
         return enabled and self.proved and not self._latched
 
     def _judge_mode(self, mode: int, feedback: Feedback) -> None:
+        self._unanswered = 0
         if mode != TORQUE_MODE and self._is_sure:
             self._latch(FaultCode.OTHER_MODE, feedback)
 
@@ -293,6 +302,8 @@ class Cia402Drive(Drive):
             self._latched = self._following.judge(status, torque)
             if self._has_mode and numbers[2] != TORQUE_MODE:
                 self._latched = FaultCode.OTHER_MODE
+            elif self._unanswered > UNANSWERED:
+                self._latched = FaultCode.MUTE
         else:
             self._following.seen = False
         fault = self._latched or self._emergency_code
@@ -391,8 +402,8 @@ class Cia402Drive(Drive):
         checks += setup.set_process_data()
         self._has_torque, self._has_mode = TORQUE in setup.report, MODE in setup.report
         self._struct = _WITH_MODE if self._has_mode else _REPORTS[self._has_torque]
-        asks = setup.shows_mode and not self._has_mode
-        self._asides = (self._guard,) * setup.guards + (self._question,) * asks
+        self._asks = setup.shows_mode and not self._has_mode
+        self._asides = (self._guard,) * setup.guards + (self._question,) * self._asks
         often = 4 if setup.guards else 2  # times within each watchdog
         self._every = max(1, int(self.axis.watchdog / (often * self.rig.loop.period)))
         checks.append(self._first_report(setup.node, bus))
@@ -430,7 +441,7 @@ class Cia402Drive(Drive):
         """
         self._ready = status & (REMOTE | VOLTAGE_ENABLED | FOLLOWS)
         self._following = self._followed(self._ready)
-        self._asked, self._edge, self._emergency_code = 0, False, 0
+        self._asked, self._edge, self._emergency_code, self._unanswered = 0, False, 0, 0
         self.state, self.proved = DriveState.UNKNOWN, True
 
     def restart(self, bus: Bus) -> None:

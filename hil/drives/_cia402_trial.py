@@ -23,7 +23,7 @@ from hil.drives._cia402_state import (
     state_of,
 )
 from hil.drives._drive import AxisCheck, Finding, Wanted
-from hil.drives._intruders import Intruders
+from hil.drives._intruders import Intruders, refusal
 from hil.drives._network import Nmt, SdoSession
 from hil.drives.feedback import Feedback
 from hil.errors import ArmError, DriveError
@@ -161,12 +161,7 @@ class _Trial:
             if drive is not None:
                 drive.receive(frame, clock.now(), self.heard)
             elif self.intruders.is_foreign(frame):
-                raise ArmError(
-                    f"bus, identifier 0x{frame.arbitration_id:03X}",
-                    expected="nobody else who commands the drives",
-                    came=f"a frame with data {frame.data.hex() or 'of no bytes'}",
-                    cure="Stop the other controller, or the tool of the drives' maker.",
-                )
+                raise refusal(frame)
 
     def _not_enabled(self, drive: Cia402Drive) -> DriveError:
         index = drive.index

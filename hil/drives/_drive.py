@@ -121,6 +121,8 @@ class FaultCode(IntEnum):
     """It is in another mode of operation than the one that was set (0x6061)."""
     OTHER_TORQUE = 0x10007
     """The torque that it measures (0x6077) is not the one that it was commanded."""
+    MUTE = 0x10008
+    """It no longer says in which mode of operation it is (0x6061)."""
 
 
 class Finding(Enum):

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from hil.errors import ArmError
+
 if TYPE_CHECKING:
     import can
 
@@ -64,3 +66,24 @@ class Intruders:
             if ours is not None and frame.data == ours:
                 return False
         return any(drive.is_foreign(frame) for drive in drives)
+
+
+def refusal(frame: can.Message) -> ArmError:
+    """Error for somebody else's frame before the run.
+
+    Parameters
+    ----------
+    frame : can.Message
+        The frame.
+
+    Returns
+    -------
+    ArmError
+        To be raised.
+    """
+    return ArmError(
+        f"bus, identifier 0x{frame.arbitration_id:03X}",
+        expected="nobody else who commands the drives",
+        came=f"a frame with data {frame.data.hex() or 'of no bytes'}",
+        cure="Stop the other controller, or the tool of the drives' maker.",
+    )

@@ -5,6 +5,7 @@ The robot is the emulator's; of its drives nothing is used.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 from typing import ClassVar
@@ -162,6 +163,47 @@ def test_a_makers_tool_is_foreign_at_its_first_frame(plugged, act):
         assert bench.stopped - bench.row(40) <= 1
         # power is removed at once: nothing brakes with drives that somebody else commands
         assert not bench["torque"][bench.stopped :].any()
+
+
+@pytest.mark.parametrize(
+    ("act", "foreign", "meets", "before"),
+    [
+        (lambda tool, node: tool.write(node, 0x6060, "b", 9), True, 0, False),
+        (lambda tool, node: tool.write(node, 0x6072, "H", 3000), True, 4, True),
+        (lambda tool, node: tool.manage(2, node), True, 0, True),
+        (lambda tool, node: tool.sync(), True, 0, False),
+        (lambda tool, node: tool.read(node, 0x6061), False, 0, False),
+        (lambda tool, node: tool.write(99, 0x6060, "b", 9), False, 0, True),
+    ],
+    ids=["mode", "limit", "stop", "sync", "read", "another"],
+)
+def test_a_makers_tool_is_noticed_while_drives_are_prepared(plugged, act, foreign, meets, before):
+    """It meets one axis before or after the second one is prepared."""
+    with Bench(duration=0.1) as bench:
+        tool = MakersTool(bench.rig.bus.channel)
+        drive, node = bench.controller.drives[1], bench.rig.axes[meets].node
+        inner = drive.prepare
+
+        def prepare(bus):
+            checks = [] if before else inner(bus)
+            act(tool, node)
+            return checks or inner(bus)
+
+        drive.prepare = prepare
+        with contextlib.ExitStack() as stack:
+            stack.callback(tool.close)
+            if foreign:
+                stack.enter_context(pytest.raises(ArmError, match="nobody else"))
+            assert bench.run().reason is Reason.END
+        assert foreign == (len(bench) == 0)
+
+
+def test_what_a_makers_tool_wrote_before_is_of_no_matter(plugged):
+    with Bench(duration=0.1) as bench:
+        tool = MakersTool(bench.rig.bus.channel)
+        tool.write(bench.rig.axes[1].node, 0x6060, "b", 9)
+        assert bench.run().reason is Reason.END
+        tool.close()
 
 
 def test_questions_of_a_makers_tool_do_not_stop_the_rig(plugged):

@@ -14,6 +14,7 @@ from hil._exchange import Exchange
 from hil.bus import Bus
 from hil.clock import SteppedClock
 from hil.drives import Cia402Drive, FaultCode, Finding, Wanted
+from hil.drives._cia402 import UNANSWERED
 from hil.drives._cia402_following import LAG, MISFIT, Following
 from hil.drives._cia402_state import FOLLOWS, LIMITED
 from hil.drives._cia402_trial import SILENCE
@@ -287,6 +288,33 @@ def test_another_mode_is_noticed_within_half_a_watchdog():
             assert cycles < 20
         assert setting.feedback.fault[0] == FaultCode.OTHER_MODE
         assert cycles * PERIOD <= 0.5 * setting.hosts[0].axis.watchdog + 2 * PERIOD
+
+
+@pytest.mark.parametrize("answer", ["none", "abort"])
+@pytest.mark.parametrize("over", [False, True])
+def test_a_drive_that_no_longer_says_its_mode_is_noticed(answer, over):
+    with Setting(StandardsDrive(NODE)).run() as setting:
+        drive, host = setting.drives[0], setting.hosts[0]
+        asked, inner = [], drive.receive
+
+        def receive(message, now):
+            answers = inner(message, now)
+            if message.arbitration_id != 0x600 + NODE:
+                return answers
+            asked.append(now)
+            if not over and len(asked) > UNANSWERED:
+                drive.aborts.clear()
+                return inner(message, now)
+            return answers if answer == "abort" else []
+
+        if answer == "abort":
+            drive.aborts[0x6061, 0] = 0x08000022
+        drive.receive = receive
+        often = round(0.5 * host.axis.watchdog / PERIOD)
+        setting.cycle(Wanted.TORQUE, 5.0, times=(UNANSWERED + 3) * often)
+        assert len(asked) > UNANSWERED
+        assert (setting.feedback.fault[0] == FaultCode.MUTE) == over
+        assert setting.feedback.enabled[0] != over
 
 
 def test_the_mode_is_part_of_the_report_where_there_is_room():
