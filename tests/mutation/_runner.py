@@ -57,9 +57,9 @@ class Scratch:
                 shutil.copy2(root / name, folder / name)
 
     def test(
-        self, files: list[str], limit: float, without: frozenset[str] = frozenset()
+        self, file: str, limit: float, without: frozenset[str] = frozenset()
     ) -> tuple[str, float]:
-        """Run tests; return the first that failed and the processor time in s."""
+        """Run a test file or one test; return the first that failed and the processor time in s."""
         environment = os.environ | {
             "PYTHONPATH": str(self.folder),
             "PYTHONDONTWRITEBYTECODE": "1",
@@ -68,7 +68,7 @@ class Scratch:
         options = [*_OPTIONS, *(f"--deselect={name}" for name in sorted(without))]
         before = _children_time()
         process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, *files],
+            [sys.executable, "-m", "pytest", *options, file],
             cwd=self.folder,
             env=environment,
             stdout=subprocess.PIPE,
@@ -93,10 +93,8 @@ class Scratch:
             raise RuntimeError(f"pytest in {self.folder} ended with:\n{said[-2000:]}")
         return failed.group(1), spent
 
-    def try_mutant(
-        self, mutant: Mutant, files: list[str], limit: float, without: frozenset[str]
-    ) -> str:
-        """Change the module, run its tests, and undo the change; return what killed the mutant.
+    def try_mutant(self, mutant: Mutant, file: str, limit: float, without: frozenset[str]) -> str:
+        """Change the module, run a test file, and undo the change; return what killed the mutant.
 
         A test of the rig can fail by the load of the machine: such a failure has to repeat.
         """
@@ -105,9 +103,9 @@ class Scratch:
         try:
             target.write_bytes(mutant.apply(source))
             while True:
-                failed, _ = self.test(files, limit, without)
+                failed, _ = self.test(file, limit, without)
                 sure = not failed or "::" not in failed or not mutant.path.startswith("hil/")
-                if sure or self.test([failed], limit)[0]:
+                if sure or self.test(failed, limit)[0]:
                     return failed
                 without |= {failed}
         finally:
@@ -129,7 +127,7 @@ class Campaign:
         if self.file.exists():
             read = json.loads(self.file.read_text(encoding="utf-8"))
             self.done = {r["name"]: Result(**r) for r in read["results"]}
-        self._baseline: dict[tuple[str, ...], tuple[float, frozenset[str]]] = {}
+        self._baseline: dict[str, tuple[float, frozenset[str]]] = {}
         self._lock = threading.Lock()
 
     def run(self, sample: list[tuple[str, Mutant]], again: bool) -> list[Result]:
@@ -181,10 +179,14 @@ class Campaign:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _result(self, scratch: Scratch, group: str, mutant: Mutant) -> Result:
-        files = files_for(self.root, mutant.path)
-        spent, without = self._unchanged(scratch, files)
-        begun = time.monotonic()
-        killed_by = scratch.try_mutant(mutant, files, _PATIENCE * spent + _GRACE, without)
+        killed_by, seconds = "", 0.0
+        for file in files_for(self.root, mutant.path):
+            spent, without = self._unchanged(scratch, file)
+            begun = time.monotonic()
+            killed_by = scratch.try_mutant(mutant, file, _PATIENCE * spent + _GRACE, without)
+            seconds += time.monotonic() - begun
+            if killed_by:
+                break
         lines = (self.root / mutant.path).read_text(encoding="utf-8").splitlines()
         return Result(
             group,
@@ -196,24 +198,23 @@ class Campaign:
             lines[mutant.line - 1].strip(),
             digest(self.root / mutant.path),
             killed_by,
-            round(time.monotonic() - begun, 1),
+            round(seconds, 1),
         )
 
-    def _unchanged(self, scratch: Scratch, files: list[str]) -> tuple[float, frozenset[str]]:
-        """Processor time of tests on the unchanged code, and those that fail there."""
-        key = tuple(files)
-        if key not in self._baseline:
+    def _unchanged(self, scratch: Scratch, file: str) -> tuple[float, frozenset[str]]:
+        """Processor time of a test file on the unchanged code, and the tests that fail there."""
+        if file not in self._baseline:
             without: frozenset[str] = frozenset()
             while True:
-                failed, spent = scratch.test(files, 1200.0, without)
+                failed, spent = scratch.test(file, 1200.0, without)
                 if not failed:
                     break
                 if "::" not in failed:
                     raise RuntimeError(f"{failed}: the unchanged code does not pass its tests")
                 print(f"left out, it fails on the unchanged code: {failed}", flush=True)
                 without |= {failed}
-            self._baseline[key] = spent, without
-        return self._baseline[key]
+            self._baseline[file] = spent, without
+        return self._baseline[file]
 
     def _store(self, result: Result) -> None:
         with self._lock:

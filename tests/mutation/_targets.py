@@ -24,14 +24,24 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Modules of each group, as patterns below the root."""
 
-_RUNS = ("test_faults", "test_controller", "test_accidents_in_runs", "test_review")
+_PROOFS = ("certify/test_widenings.py", "certify/test_prove.py", "certify/test_soundness.py")
+_RUNS = tuple(
+    f"hil/test_{name}.py" for name in ("controller", "faults", "accidents_in_runs", "review")
+)
+_LIMITS = ("control/test_margins_reported.py", "control/test_guards.py")
 EXTRAS: dict[str, tuple[str, ...]] = {
-    "concur/certify/": ("certify/test_prove.py", "certify/test_soundness.py"),
-    "concur/certify/_operating": ("certify/test_operating*.py", "cli/test_certify_operating.py"),
+    "concur/certify/": _PROOFS,
+    "concur/certify/_decay": ("certify/test_recheck_tube.py", "cli/test_certify.py", *_PROOFS),
+    "concur/certify/_effort": ("certify/test_design.py", *_PROOFS),
+    "concur/certify/_operating": (
+        "certify/test_widenings.py",
+        "certify/test_operating*.py",
+        "cli/test_certify_operating.py",
+    ),
     "concur/certify/_recheck": ("certify/test_recheck*.py",),
+    "concur/certify/_reduction": ("certify/test_prove_poses.py", *_PROOFS),
     "concur/certify/_pushed": ("certify/test_disturbances.py", "certify/test_sampling.py"),
-    "concur/certify/_certificate": ("cli/test_certify.py",),
-    "concur/control/": ("control/test_margins_reported.py", "control/test_guards.py"),
+    "concur/certify/_certificate": ("cli/test_certify.py", *_PROOFS),
     "concur/control/_law": (
         "control/test_tick.py",
         "control/test_damping.py",
@@ -39,10 +49,15 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_output_groups.py",
         "control/test_redundancy.py",
         "control/test_floating_law.py",
+        *_LIMITS,
     ),
-    "concur/control/_loop": ("control/test_design.py", "control/test_loop*.py"),
-    "concur/control/_singularity": ("control/test_singularities.py",),
-    "concur/control/_allocation": ("control/test_limits.py", "control/test_tick_programmes.py"),
+    "concur/control/_loop": ("control/test_design.py", "control/test_loop*.py", *_LIMITS),
+    "concur/control/_singularit": ("control/test_singularities.py", *_LIMITS),
+    "concur/control/_allocation": (
+        "control/test_limits.py",
+        "control/test_tick_programmes.py",
+        *_LIMITS,
+    ),
     "concur/reduction/_audit": ("control/test_audit*.py", "reduction/test_refused_wheels.py"),
     "concur/simulation/_findings": ("simulation/test_stage_findings.py",),
     "concur/kinematics/": (
@@ -60,10 +75,10 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "hil/state/test_estimator*.py",
         "hil/state/test_pose_source*.py",
     ),
-    "hil/controller": tuple(f"hil/{name}.py" for name in _RUNS),
-    "hil/_exchange": ("hil/test_exchange*.py", *(f"hil/{name}.py" for name in _RUNS)),
+    "hil/controller": _RUNS,
+    "hil/_exchange": ("hil/test_exchange*.py", *_RUNS),
 }
-"""Tests beside the mirrored ones, for modules whose path begins so; the longest prefix first."""
+"""Tests beside the mirrored ones, for modules whose path begins so; the longest prefix counts."""
 
 
 def modules(root: Path, group: str) -> list[str]:
@@ -77,9 +92,8 @@ def files_for(root: Path, module: str) -> list[str]:
     path = Path(module)
     folder = path.parent.relative_to("concur") if module.startswith("concur") else path.parent
     patterns = [f"{folder}/test_{path.stem.lstrip('_')}*.py"]
-    for prefix in sorted(EXTRAS, key=len, reverse=True):
-        if module.startswith(prefix):
-            patterns += EXTRAS[prefix]
+    prefixes = [prefix for prefix in EXTRAS if module.startswith(prefix)]
+    patterns += EXTRAS[max(prefixes, key=len)]
     tests = root / "tests"
     files = [f for pattern in patterns for f in sorted(tests.glob(pattern))]
     return list(dict.fromkeys(str(f.relative_to(root)) for f in files))
