@@ -104,3 +104,45 @@ def test_momentum_beyond_rounding_is_another_one(relative: float, told: bool) ->
     deviation = found["deviation from the ideal error dynamics, largest coordinate"]
     assert ("momentum" in deviation.note) is told
     assert (deviation.limit is None) is told
+
+
+DEVIATION = "deviation from the ideal error dynamics, largest coordinate"
+
+
+@pytest.mark.parametrize(
+    ("least", "told"), [(1.0, False), (1.0 - 5e-7, False), (1.0 - 1e-6, False), (1.0 - 2e-6, True)]
+)
+def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
+    least: float, told: bool
+) -> None:
+    run = limited_run(0.2)
+    scale = np.ones_like(run.scale)
+    scale[3] = least
+    found = {f.label: f for f in replace(run, scale=scale).findings(Tolerances(0.2))}
+    assert ("torque limits were active" in found[DEVIATION].note) is told
+    assert (found[DEVIATION].limit is None) is told
+    assert found["smallest scale of the demand within torque limits"].value == least
+
+
+@pytest.mark.parametrize("missed", [0.0, 1e-300, -0.5])
+def test_one_instant_of_damping_is_damping(missed: float) -> None:
+    run = limited_run(None)
+    damped = Servo(run.servo.model, run.servo.outputs, 4.0, 4.0, damped_below=0.1)
+    given_up = np.zeros_like(run.missed)
+    given_up[2, 1] = missed
+    found = {
+        f.label: f for f in replace(run, servo=damped, missed=given_up).findings(Tolerances(0.2))
+    }
+    assert ("the solution was damped" in found[DEVIATION].note) is (missed != 0.0)
+    assert found["output acceleration given up, largest"].value == abs(missed)
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_a_drive_without_torque_one_way_is_at_its_limit_at_rest(value: float) -> None:
+    run = limited_run({"upper_arm": [0.0, 10.0]})
+    found = {
+        f.label: f.value
+        for f in replace(run, u=np.full_like(run.u, value)).findings(Tolerances(0.2))
+    }
+    share = found["share of the time in which torque limits were active"]
+    assert share == (100.0 if value == 0.0 else 0.0)
