@@ -51,7 +51,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_floating_law.py",
         *_LIMITS,
     ),
-    "concur/control/_loop": ("control/test_design.py", "control/test_loop*.py", *_LIMITS),
+    "concur/control/_loop": (
+        "control/test_design.py",
+        "control/test_iosystem.py",
+        "control/test_loop*.py",
+    ),
     "concur/control/_singularit": ("control/test_singularities.py", *_LIMITS),
     "concur/control/_allocation": (
         "control/test_limits.py",
