@@ -146,3 +146,32 @@ def test_a_drive_without_torque_one_way_is_at_its_limit_at_rest(value: float) ->
     }
     share = found["share of the time in which torque limits were active"]
     assert share == (100.0 if value == 0.0 else 0.0)
+
+
+@pytest.mark.parametrize(("field", "label", "limit", "at_least"), [
+    ("error", "error of hand, final", 1e-6, False),
+    ("ideal", DEVIATION, 1e-6, False),
+    ("momentum_drift", "relative drift of the momentum", 1e-8, False),
+    ("stage_drifts", "relative drift of the momentum of base", 1e-8, False),
+    ("margin", "smallest margin of the decoupling matrix", 1e-3, True),
+])  # fmt: skip
+@pytest.mark.parametrize(("share", "beyond"), [(0.99, False), (1.01, True)])
+def test_tolerances_of_a_run(
+    field: str, label: str, limit: float, at_least: bool, share: float, beyond: bool
+) -> None:
+    run = limited_run(None)
+    value = share * limit
+    rows = np.full_like(run.margin, 1.0 if at_least else 0.0)
+    rows[-1 if field == "error" else 4] = value
+    run = replace(run, error=np.zeros_like(run.error), ideal=np.zeros_like(run.ideal))
+    if field in ("error", "ideal"):
+        run = replace(run, error=np.c_[-rows, 0 * rows], ideal=np.c_[-rows, 0 * rows])
+        if field == "ideal":
+            run = replace(run, error=0.0 * run.error)
+    elif field == "margin":
+        run = replace(run, margin=rows)
+    else:  # computed when first asked for
+        run.__dict__[field] = rows if field == "momentum_drift" else {"base": rows}
+    found = {f.label: f for f in run.findings(Tolerances(0.2))}
+    assert found[label].value == value
+    assert found[label].holds is (beyond is at_least)

@@ -12,7 +12,7 @@ from concur.groups import quaternion
 from hil.drives.feedback import Feedback
 from hil.errors import RigError
 from hil.rig import load_rig
-from hil.state.estimator import AHEAD, JUMPS, Estimator
+from hil.state.estimator import Estimator
 from hil.state.pose_source import PoseMeasurement
 from tests.hil._estimated import (
     LATENCY,
@@ -471,11 +471,11 @@ def test_what_a_base_on_wheels_cannot_do_is_left_aside():
 def test_poses_that_are_far_away_are_refused_until_one_is_near():
     estimator, encoders, now = resting()
     far = (0.5, 0.0, 0.0)
-    for k in range(3 * JUMPS):
+    for k in range(30):
         now = rested(estimator, encoders, now)
         assert not estimator.correct(PoseMeasurement(now, far, LEVEL))
-        assert estimator.disagrees == (k + 1 >= JUMPS)
-    assert estimator.poses_refused["jump"] == 3 * JUMPS
+        assert estimator.disagrees == (k + 1 >= 10)
+    assert estimator.poses_refused["jump"] == 30
     assert estimator.pose_error[0] == pytest.approx(0.5, abs=1e-9)
     assert estimator.q[:3] == pytest.approx(0.0, abs=1e-12)
     assert estimator.source == "lift (external pose disagrees)"
@@ -520,12 +520,90 @@ def test_poses_without_order_are_refused():
     assert estimator.q == pytest.approx(before, abs=0.0)
 
 
-@pytest.mark.parametrize("offset", [-0.21, -5.0, -100.0, AHEAD + 2e-3, 1.0, math.inf])
+@pytest.mark.parametrize("offset", [-0.2, -5.0, -100.0, 6.1e-3, 1.0, math.inf])
 def test_poses_of_other_times_are_refused(offset):
     estimator, _encoders, now = resting(cycles=100)
     assert not estimator.correct(PoseMeasurement(now + offset, HERE, LEVEL))
     assert estimator.poses_refused["old"] == 1
     assert estimator.poses == 0
+
+
+@pytest.mark.parametrize("offset", [-0.198, 5.9e-3])
+def test_poses_of_the_present_but_for_clocks_and_the_timeout_are_taken(offset):
+    # The present is that of the last report, which arrived a millisecond after `now`.
+    estimator, _encoders, now = resting(cycles=100)
+    assert estimator.correct(PoseMeasurement(now + offset, HERE, LEVEL))
+
+
+@pytest.mark.parametrize("gap", [0.049, 0.06, 1.0])
+@pytest.mark.parametrize("gain", [5.0, 0.5])
+def test_a_pose_counts_for_the_time_since_the_last_up_to_a_twentieth_of_a_second(gap, gain):
+    estimator, encoders, now = resting(pose_gain=gain)
+    upright = (0.0, 0.0, 0.0, 1.0)
+    assert estimator.correct(PoseMeasurement(now, HERE, upright))
+    assert estimator.q[0] == pytest.approx(0.1 * (1.0 - math.exp(-gain * 0.05)), rel=1e-9)
+    before, then = 0.1 - estimator.q[0], now + gap
+    while now < then - 1e-9:
+        now = rested(estimator, encoders, now)
+    assert estimator.correct(PoseMeasurement(then, HERE, upright))
+    left = (0.1 - estimator.q[0]) / before
+    assert left == pytest.approx(math.exp(-gain * min(gap, 0.05)), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("length", "taken"), [(0.9901, True), (1.0099, True), (0.9899, False), (1.0101, False)]
+)
+def test_an_attitude_is_of_unit_length_to_a_hundredth(length, taken):
+    estimator, _encoders, now = resting()
+    attitude = tuple(length * part for part in LEVEL)
+    assert estimator.correct(PoseMeasurement(now, HERE, attitude)) == taken
+    assert estimator.poses_refused["invalid"] == (not taken)
+    if taken:
+        assert estimator.pose_error[1] == pytest.approx(0.1, abs=1e-9)
+
+
+@pytest.mark.parametrize(("distance", "taken"), [(0.299, True), (0.301, False)])
+@pytest.mark.parametrize("turns", [False, True])
+def test_a_pose_may_be_as_far_as_the_settings_say(distance, taken, turns):
+    estimator, _encoders, now = resting()
+    half = 0.5 * distance if turns else 0.0
+    place = (0.0 if turns else -distance, 0.0, 0.0)
+    pose = PoseMeasurement(now, place, (0.0, 0.0, math.sin(half), math.cos(half)))
+    assert estimator.correct(pose) == taken
+    assert estimator.poses_refused["jump"] == (not taken)
+
+
+@pytest.mark.parametrize(
+    ("way", "repeats", "refused"),
+    [(0.021, 4, 0), (0.021, 5, 1), (0.021, 7, 3), (0.019, 7, 0)],
+)
+def test_a_pose_that_repeats_five_times_while_the_odometry_moves_two_centimetres(
+    way, repeats, refused
+):
+    estimator, encoders, now = resting()
+    assert estimator.correct(PoseMeasurement(now, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)))
+    for _ in range(repeats):
+        now = rested(estimator, encoders, now)
+        estimator._history[estimator._newest, 0] += way
+        estimator.correct(PoseMeasurement(now, (0.0, 0.0, 0.0), (0.0, 0.0, 0.0, 1.0)))
+    assert estimator.poses_refused["frozen"] == refused
+    assert estimator.disagrees == (refused > 0)
+
+
+def test_age_of_a_pose_is_counted_from_its_instant():
+    estimator, encoders, now = resting(cycles=100)
+    assert estimator.correct(PoseMeasurement(now - 0.05, HERE, LEVEL))
+    assert estimator.pose_age == pytest.approx(0.05 + LATENCY, abs=1e-12)
+    rested(estimator, encoders, now)
+    assert estimator.pose_age == pytest.approx(0.05 + LATENCY + PERIOD, abs=1e-12)
+
+
+@pytest.mark.parametrize(("age", "fed"), [(0.199, True), (0.201, False)])
+def test_a_source_is_lost_after_its_timeout(age, fed):
+    estimator, _encoders, now = resting(cycles=100)
+    assert estimator.correct(PoseMeasurement(now, HERE, LEVEL))
+    estimator.pose_age = age
+    assert estimator.source == ("lift + pose" if fed else "lift (no external pose)")
 
 
 def test_poses_from_before_the_start_are_refused():

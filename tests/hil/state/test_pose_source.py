@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import hil.state.pose_source
 from hil.errors import RigError
 from hil.rig import PoseSettings
-from hil.state.pose_source import AGREEING, AHEAD, MOST, PoseReceiver, PoseSender
+from hil.state.pose_source import PoseReceiver, PoseSender
 
 ANY_PORT = PoseSettings(port=0)
 POSITION, TURN = (1.0, -2.0, 0.5), (0.0, 0.6, 0.0, 0.8)
@@ -226,10 +226,10 @@ def test_a_sender_that_starts_again_is_taken(receiver):
 
 
 def test_one_poll_takes_so_many_and_leaves_the_rest(receiver, sender):
-    for k in range(MOST + 10):
+    for k in range(64 + 10):
         sender.send(9.0 + 1e-3 * k, POSITION, TURN)
     time.sleep(0.02)
-    assert len(receiver.poll(9.5)) == MOST
+    assert len(receiver.poll(9.5)) == 64
     assert len(receiver.poll(9.5)) == 10
     assert receiver.poll(9.5) == []
 
@@ -264,6 +264,71 @@ def test_the_own_clock_is_left_alone(receiver):
         data = msgpack.packb(facts(seq=k, time=now - 0.03))
         assert receiver._read(data, now).time == now - 0.03
     assert receiver.offset == 0.0
+
+
+def stamped(receiver, sequence, time, now):
+    """Let a pose of a time arrive."""
+    return receiver._read(msgpack.packb(facts(seq=sequence, time=time)), now)
+
+
+@pytest.mark.parametrize(
+    ("difference", "one"),
+    [(-5.1e-3, False), (-4.9e-3, True), (0.0, True), (0.99, True), (1.01, False)],
+)
+def test_differences_of_one_clock(receiver, difference, one):
+    measurement = stamped(receiver, 0, 100.0, 100.0 + difference)
+    expected = 0.0 if one else difference
+    assert receiver.offset == pytest.approx(expected, abs=1e-12)
+    assert measurement.time == pytest.approx(100.0 + expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(("silence", "new"), [(0.5, False), (1.0, False), (1.0078125, True)])
+def test_after_a_second_of_silence_it_is_another_sender(receiver, silence, new):
+    assert stamped(receiver, 7, 50.0, 50.0)
+    assert (stamped(receiver, 0, 2.0, 50.0 + silence) is not None) == new
+    assert receiver.disordered == (not new)
+
+
+def test_the_least_difference_is_kept_for_ten_to_twenty_seconds(receiver):
+    offsets = {}
+    for k in range(50):
+        now = 0.5 * k
+        stamped(receiver, k, now - (2.0 if k == 0 else 2.25), now)
+        offsets[now] = receiver.offset
+    # The second half begins after ten seconds, the third, which has forgotten, ten after that.
+    assert offsets[20.5] == 2.0
+    assert offsets[21.0] == 2.25
+
+
+@pytest.mark.parametrize(
+    ("ahead", "is_taken"), [(0.02, True), (math.nextafter(0.02, 1.0), False), (-0.3, True)]
+)
+def test_a_stamp_may_be_ahead_by_two_hundredths_of_a_second(receiver, ahead, is_taken):
+    assert stamped(receiver, 0, -0.5, -0.5)
+    assert (stamped(receiver, 1, ahead, 0.0) is not None) == is_taken
+    assert receiver.ahead == (not is_taken)
+
+
+@pytest.mark.parametrize(("value", "valid"), [(0.99e6, True), (-0.99e6, True), (1.01e6, False)])
+def test_coordinates_that_a_base_may_have(receiver, value, valid):
+    data = msgpack.packb(facts(position=[0.0, value, 0.0]))
+    assert (receiver._read(data, 10.0) is not None) == valid
+
+
+@pytest.mark.parametrize(
+    ("length", "valid"), [(0.9901, True), (1.0099, True), (0.9899, False), (1.0101, False)]
+)
+def test_a_quaternion_is_of_unit_length_to_a_hundredth(receiver, length, valid):
+    data = msgpack.packb(facts(quaternion=[length * part for part in TURN]))
+    assert (receiver._read(data, 10.0) is not None) == valid
+
+
+@pytest.mark.parametrize(("size", "valid"), [(1024, True), (1025, False)])
+def test_a_datagram_may_have_so_many_bytes(receiver, size, valid):
+    rest = "x" * (size - len(msgpack.packb(facts(rest="x" * 900))) + 900)
+    data = msgpack.packb(facts(rest=rest))
+    assert len(data) == size
+    assert (receiver._read(data, 10.0) is not None) == valid
 
 
 @pytest.mark.parametrize("kind", ["udp", "zmq"])
@@ -339,15 +404,15 @@ def taken(receiver, stamps, period=0.01, start=100.0):
     return np.array(found)
 
 
-@pytest.mark.parametrize("ahead", [0.9 * AHEAD, 1.1 * AHEAD, 0.5, 3600.0])
+@pytest.mark.parametrize("ahead", [0.018, 0.022, 0.5, 3600.0])
 def test_one_stamp_in_the_future_does_not_shut_out_the_rest(receiver, ahead):
     stamps = np.zeros(200)
     stamps[50] = ahead
     found = taken(receiver, stamps)
     assert found[:50].all()
-    assert found[50] == (ahead < AHEAD)
+    assert found[50] == (ahead < 0.02)
     assert found[53:].all()
-    assert receiver.ahead == (ahead > AHEAD)
+    assert receiver.ahead == (ahead > 0.02)
 
 
 @pytest.mark.parametrize("ahead", [0.5, 3600.0])
@@ -355,8 +420,8 @@ def test_a_first_stamp_in_the_future_is_forgotten(receiver, ahead):
     stamps = np.zeros(100)
     stamps[0] = ahead
     found = taken(receiver, stamps)
-    assert not found[1:AGREEING].any()
-    assert found[AGREEING:].all()
+    assert not found[1:10].any()
+    assert found[10:].all()
     assert abs(receiver.offset) < 5e-3
 
 
@@ -365,13 +430,13 @@ def test_a_clock_that_was_set_is_believed_after_a_while(receiver, shift):
     stamps = np.zeros(200)
     stamps[50:] = shift
     found = taken(receiver, stamps)
-    assert not found[50 : 50 + AGREEING - 1].any()
-    assert found[50 + AGREEING - 1 :].all()
+    assert not found[50:59].any()
+    assert found[59:].all()
 
 
 def test_a_few_that_agree_are_not_another_clock(receiver):
     stamps = np.zeros(200)
-    stamps[50 : 50 + AGREEING - 1] = 7.0
+    stamps[50:59] = 7.0
     found = taken(receiver, stamps)
-    assert not found[50 : 50 + AGREEING - 1].any()
-    assert found[50 + AGREEING - 1 :].all()
+    assert not found[50:59].any()
+    assert found[59:].all()
