@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import defaultdict
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -136,6 +137,7 @@ class Campaign:
             self.done = {r["name"]: Result(**r) for r in read["results"]}
         self._baseline: dict[str, tuple[float, frozenset[str]]] = {}
         self._lock = threading.Lock()
+        self._first = defaultdict[str, threading.Lock](threading.Lock)  # by test file
 
     def run(self, sample: list[tuple[str, Mutant]], again: bool) -> list[Result]:
         """Try all mutants that have no result yet for the present source.
@@ -210,14 +212,15 @@ class Campaign:
 
     def _unchanged(self, scratch: Scratch, file: str) -> tuple[float, frozenset[str]]:
         """Processor time of a test file on the unchanged code, and the tests that fail there."""
-        if file not in self._baseline:
-            failed, spent = scratch.test(file, 1200.0, first=False)
-            if any("::" not in name for name in failed):
-                raise RuntimeError(f"{failed}: the unchanged code does not pass its tests")
-            for name in failed:
-                print(f"left out, it fails on the unchanged code: {name}", flush=True)
-            without = frozenset(failed)
-            self._baseline[file] = spent, without
+        with self._first[file]:
+            if file not in self._baseline:
+                failed, spent = scratch.test(file, 1200.0, first=False)
+                if any("::" not in name for name in failed):
+                    raise RuntimeError(f"{failed}: the unchanged code does not pass its tests")
+                for name in failed:
+                    print(f"left out, it fails on the unchanged code: {name}", flush=True)
+                without = frozenset(failed)
+                self._baseline[file] = spent, without
         return self._baseline[file]
 
     def _store(self, result: Result) -> None:

@@ -92,12 +92,14 @@ def modules(root: Path, group: str) -> list[str]:
 
 
 def files_for(root: Path, module: str) -> list[str]:
-    """Return the test files that see a module, the mirrored ones first."""
+    """Return the test files that see a module, those of margins and the mirrored ones first."""
     path = Path(module)
     folder = path.parent.relative_to("concur") if module.startswith("concur") else path.parent
     patterns = [f"{folder}/test_{path.stem.lstrip('_')}*.py"]
     prefixes = [prefix for prefix in EXTRAS if module.startswith(prefix)]
     patterns += EXTRAS[max(prefixes, key=len)]
     tests = root / "tests"
+    # Tests of margins are quick, and written for what is changed here.
     files = [f for pattern in patterns for f in sorted(tests.glob(pattern))]
+    files.sort(key=lambda f: "margins" not in f.name)
     return list(dict.fromkeys(str(f.relative_to(root)) for f in files))
