@@ -175,3 +175,15 @@ def test_tolerances_of_a_run(
     found = {f.label: f for f in run.findings(Tolerances(0.2))}
     assert found[label].value == value
     assert found[label].holds is (beyond is at_least)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "peak"), [(-2.0, 1.0, -2.0), (-1.0, 2.0, 2.0), (-2.0, -1.0, -2.0), (1, 2, 2)]
+)
+def test_peak_of_a_control_is_the_larger_one_with_its_sign(
+    low: float, high: float, peak: float
+) -> None:
+    run = limited_run(None)
+    ranges = np.array([[low] * run.u.shape[1], [high] * run.u.shape[1]])
+    found = {f.label: f.value for f in replace(run, u_range=ranges).findings(Tolerances(0.2))}
+    assert found["peak of upper_arm"] == peak
