@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from hil.drives import Drive, register_drive
     from hil.emulator import EmulatorProcesses, Fault, FaultKind, World
     from hil.guard import Flag, Limits, Verdict, judge
-    from hil.latch import Latch, Reason, State
+    from hil.latch import Latch
     from hil.operator import OperatorSender
+    from hil.reasons import Reason, State
     from hil.record import Record
     from hil.rig import Rig, load_rig
     from hil.session import Result, Wishes, run_session
@@ -56,11 +57,11 @@ _PLACES = {
     "OperatorSender": "operator",
     "Outcome": "controller",
     "PoseSender": "state.pose_source",
-    "Reason": "latch",
+    "Reason": "reasons",
     "Record": "record",
     "Result": "session",
     "Rig": "rig",
-    "State": "latch",
+    "State": "reasons",
     "Verdict": "guard",
     "Wishes": "session",
     "World": "emulator",

@@ -26,9 +26,10 @@ from hil.drives import AxisCheck, Finding, Wanted
 from hil.emulator import EmulationClock
 from hil.errors import ArmError
 from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
-from hil.latch import Action, Latch, Phase, Reason, State
+from hil.latch import Action, Latch, Phase
 from hil.quality import LATE, PROMPT, Quality
 from hil.realtime import Granted, host_time, realtime
+from hil.reasons import Reason, State
 from hil.record.rows import Layout
 from hil.rig import Policy
 from hil.state.estimator import Estimator

@@ -32,7 +32,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.errors import RigFileError
-from hil.latch import Action, Event, Latch, Phase, Reason, State, next_state
+from hil.latch import Action, Event, Latch, Phase, next_state
+from hil.reasons import Reason, State
 from hil.rig import Policy
 
 if TYPE_CHECKING:

@@ -38,7 +38,7 @@ import msgpack
 
 from hil.clock import Clock
 from hil.errors import RigError
-from hil.latch import Reason
+from hil.reasons import Reason
 from hil.rig import OperatorSettings
 
 KINDS = ("heartbeat", "stop", "reset")

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from concur.control import Tick, TickStatus
 from hil.errors import RecordError
 from hil.guard import Flag, Limits, brake, hold, judge, policy_torque
-from hil.latch import Reason, State
 from hil.quality import LATE, PROMPT
+from hil.reasons import Reason, State
 from hil.record import Record
 from hil.record.manifest import fingerprints, machine
 

@@ -21,6 +21,7 @@ from hil.emulator import Fault, World, scheduled_faults
 from hil.errors import ArmError
 from hil.operator import OperatorChannel
 from hil.plan import sample_plan
+from hil.reasons import Reason
 from hil.record.recorder import Recorder
 from hil.record.rows import Layout
 from hil.rig import BusSettings, Rig
@@ -87,13 +88,16 @@ class Result:
     recorded : int
         Cycles in the record.
     complete : bool
-        Whether every cycle is in it.
+        Whether every cycle is in it. If not, a run that came to its end has ended as RECORDER.
+    note : str
+        What kept cycles from the record; "" if nothing did.
     """
 
     outcome: Outcome
     folder: Path
     recorded: int
     complete: bool
+    note: str = ""
 
 
 def run_session(
@@ -205,8 +209,10 @@ def run_session(
         )
         outcome = loop.run()
         outcome.quality.unrecorded = recorder.lost
-        recorder.stop(outcome.reason.name, outcome.quality.to_dict())
-    return Result(outcome, recorder.folder, recorder.recorded, recorder.complete)
+        recorder.stop(outcome.reason.name, outcome.quality.to_dict(), outcome.left)
+        if outcome.done and not recorder.complete:
+            outcome = dataclasses.replace(outcome, reason=Reason.RECORDER)
+    return Result(outcome, recorder.folder, recorder.recorded, recorder.complete, recorder.note)
 
 
 def mocked(rig: Rig) -> Rig:

@@ -270,6 +270,8 @@ def _errors() -> Iterator[None]:
             yield
         except ConcurError as error:
             _tell(str(error))
+            for note in getattr(error, "__notes__", ()):
+                _tell(note)
             raise typer.Exit(2) from None
 
 

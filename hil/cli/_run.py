@@ -21,8 +21,8 @@ from hil.cli._check import checks_table, limits_table
 from hil.controller import Mode
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError
-from hil.latch import Reason
 from hil.realtime import measure_machine
+from hil.reasons import Reason
 from hil.record import Record
 from hil.rig import Rig, load_rig
 from hil.session import Result, Wishes, run_session
@@ -44,16 +44,19 @@ class RunResult:
         How the session ended.
     files : tuple of pathlib.Path
         Figures and report.
+    unwritten : str
+        Why there is no report; "" if there is one.
     """
 
     rig: Rig
     result: Result
     files: tuple[Path, ...]
+    unwritten: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether the task was run to its end."""
-        return self.result.outcome.done
+        """Whether the task was run to its end, and every drive is known to be out of the loop."""
+        return self.result.outcome.done and not self.result.outcome.left
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON.
@@ -76,9 +79,12 @@ class RunResult:
             "priority": outcome.granted.priority,
             "notes": list(outcome.granted.notes),
             "machine": outcome.machine,
+            "left": list(outcome.left),
             "record": str(self.result.folder),
             "recorded": self.result.recorded,
             "complete": self.result.complete,
+            "record_note": self.result.note,
+            "report_note": self.unwritten,
             "files": [str(path) for path in self.files],
         }
 
@@ -105,6 +111,10 @@ class RunResult:
         console.print(table)
         whole = "every cycle" if self.result.complete else f"{self.result.recorded} cycles"
         console.print(f"record: {self.result.folder} ({whole})")
+        if self.result.note:
+            console.print(f"[red]record not complete:[/] {escape(self.result.note)}")
+        if self.unwritten:
+            console.print(f"[yellow]no report:[/] {escape(self.unwritten)}")
         for path in self.files:
             console.print(f"written: {path}")
         color = "green" if self.passed else "red"
@@ -112,6 +122,8 @@ class RunResult:
             f"[bold {color}]{outcome.reason.name}[/]: {outcome.reason.sentence} "
             f"(after {outcome.elapsed:.1f} s)"
         )
+        for sentence in outcome.left:
+            console.print(f"[bold red]{escape(sentence)}[/]. Remove its power before you go near.")
         if outcome.machine:
             console.print(f"[yellow]machine:[/] {escape(outcome.machine)}")
             if not self.passed and outcome.reason in _OF_THE_MACHINE:
@@ -222,7 +234,10 @@ def run_rig(
             wrongs if mock else (),
         )
         result = run_session(rig, wishes, progress=say, clock=clock)
-    files = (write_report(Record.load(result.folder), result.folder),)
+    try:
+        files = (write_report(Record.load(result.folder), result.folder),)
+    except Exception as error:  # how the run ended matters more
+        return RunResult(rig, result, (), f"{type(error).__name__}: {error}")
     return RunResult(rig, result, files)
 
 

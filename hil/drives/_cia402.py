@@ -344,7 +344,13 @@ class Cia402Drive(Drive):
         return Cia402Setup(self.axis, session, self.rig.loop.period)
 
     def reset(self, bus: Bus) -> None:
-        """Clear a fault by an edge of bit 7; what stays is found when the drive is prepared."""
+        """Clear a fault by an edge of bit 7; what stays is found when the drive is prepared.
+
+        Parameters
+        ----------
+        bus : Bus
+            The bus.
+        """
         node = SdoSession(bus, self.axis.name, self.axis.node)
         with suppress(DriveError):
             node.command(Nmt.PRE_OPERATIONAL)  # a stopped node serves no SDO

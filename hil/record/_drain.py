@@ -28,6 +28,10 @@ UNWRITTEN = 3
 """Exit status of the process if it could not write everything."""
 PATIENCE = 5.0
 """How long a full disk is waited for once no more rows come, s."""
+RESERVES = ".manifest.reserve-1", ".manifest.reserve-2"
+"""Files that keep room on the disk for the manifests at the end: of the process, of the loop."""
+END_ROOM = 2**15
+"""Bytes by which a manifest may grow at the end."""
 
 
 class Drain:
@@ -134,7 +138,59 @@ def end_manifest(folder: Path, end: Mapping[str, Any]) -> None:
     except (FileNotFoundError, ValueError):
         manifest = {}
     manifest["end"] = {**manifest.get("end", {}), **end}
-    write_json(path, manifest)
+    try:
+        write_json(path, manifest)
+    except OSError:
+        reserve = next((folder / name for name in RESERVES if (folder / name).exists()), None)
+        if reserve is None:
+            raise
+        _fill(reserve, path, manifest)
+
+
+def reserve_end(folder: Path, size: int) -> None:
+    """Keep room on the disk for the manifest of the end, as the disk may be full by then.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the record.
+    size : int
+        Bytes of the manifest at the start.
+
+    Raises
+    ------
+    OSError
+        If there is no such room.
+    """
+    for name in RESERVES:
+        with open(folder / name, "wb") as file:
+            file.write(bytes(size + END_ROOM))
+            file.flush()
+            os.fsync(file.fileno())
+
+
+def release_end(folder: Path) -> None:
+    """Give back the room that was kept for the end.
+
+    Parameters
+    ----------
+    folder : Path
+        Folder of the record.
+    """
+    for name in RESERVES:
+        with contextlib.suppress(OSError):
+            (folder / name).unlink(missing_ok=True)
+
+
+def _fill(reserve: Path, path: Path, document: Mapping[str, Any]) -> None:
+    """Write a file into room that is kept for it, then give it its name."""
+    data = (json.dumps(document, indent=1) + "\n").encode()
+    with open(reserve, "r+b") as file:
+        file.write(data)  # over what is there: takes no new room
+        file.truncate()
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(reserve, path)
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
@@ -205,6 +261,8 @@ def main(name: str, folder: str) -> int:
     complete = drain.finish(reason)
     if complete and not asked:
         ring.report_done()
+    if not ring.writer_alive:
+        release_end(drain.folder)
     ring.close()
     return 0 if complete else UNWRITTEN
 

@@ -17,7 +17,7 @@ from concur._files import confined, read_bytes
 from concur.codegen._folder import folder_named
 from concur.simulation._hdf5 import write
 from hil.errors import RecordError
-from hil.latch import Reason, State
+from hil.reasons import Reason, State
 from hil.record.chunks import LAYOUT, ROWS, Chunk, Damage, scan
 from hil.record.manifest import ROWS_FILE, read_manifest
 from hil.record.ring import layout_of
@@ -322,4 +322,7 @@ def _notes(manifest: Mapping[str, Any], faults: tuple[str, ...]) -> tuple[str, .
         notes.append("the controller died")
     if "recorder" in end:
         notes.append(f"the recorder {end['recorder']}")
+    if end.get("note"):
+        notes.append(f"what kept rows from the file: {end['note']}")
+    notes += end.get("left", ())
     return (*notes, *faults)

@@ -19,7 +19,7 @@ from concur.codegen import fingerprint
 from concur.errors import shown
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns
 from hil.errors import RecordError
-from hil.record._drain import MANIFEST_FILE, ROWS_FILE, end_manifest, write_json
+from hil.record._drain import MANIFEST_FILE, ROWS_FILE, end_manifest, reserve_end, write_json
 from hil.record.copies import valid_copies
 from hil.record.rows import SCALARS, Layout
 
@@ -206,7 +206,7 @@ def columns(servo: Servo, layout: Layout) -> dict[str, list[list[str]]]:
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest of a record.
+    """Write the manifest of a record, and keep room for that of its end.
 
     Parameters
     ----------
@@ -222,6 +222,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
     """
     try:
         write_json(folder / MANIFEST_FILE, manifest)
+        reserve_end(folder, (folder / MANIFEST_FILE).stat().st_size)
     except OSError as error:
         raise RecordError(
             str(folder / MANIFEST_FILE),
@@ -301,11 +302,16 @@ def _is_pairs(found: object) -> bool:
     )
 
 
+_END_TEXTS = "reason", "recorder", "note"
+
+
 def _is_end(found: object) -> bool:
     return (
         isinstance(found, dict)
         and all(is_count(found[name]) for name in ("rows", "lost", "unwritten") if name in found)
-        and all(isinstance(found[name], str) for name in ("reason", "recorder") if name in found)
+        and all(isinstance(found[name], str) for name in _END_TEXTS if name in found)
+        and isinstance(left := found.get("left", []), list)
+        and all(isinstance(sentence, str) for sentence in left)
     )
 
 

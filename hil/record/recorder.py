@@ -7,14 +7,15 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from hil.errors import RecordError
-from hil.record._drain import PATIENCE, PERIOD, UNWRITTEN, Drain, end_manifest
+from hil.reasons import Reason
+from hil.record._drain import PATIENCE, PERIOD, UNWRITTEN, Drain, end_manifest, release_end
 from hil.record.copies import save_copies
 from hil.record.manifest import make_manifest, write_manifest
 from hil.record.ring import Ring
@@ -154,8 +155,15 @@ class Recorder:
         while ring.written - ring.recorded > share * ring.rows and not self.failed:
             time.sleep(0.2 * PERIOD)
 
-    def stop(self, reason: str = "", counters: Mapping[str, Any] | None = None) -> None:
+    def stop(
+        self,
+        reason: str = "",
+        counters: Mapping[str, Any] | None = None,
+        left: Sequence[str] = (),
+    ) -> None:
         """Drain the ring, complete the manifest, and end the process. Never raises.
+
+        A run that came to its END but whose record is not complete ends as RECORDER.
 
         Parameters
         ----------
@@ -163,6 +171,8 @@ class Recorder:
             Why the run ended.
         counters : mapping, optional
             Quality of service.
+        left : sequence of str
+            One sentence for each drive that is not known to be out of the loop.
         """
         if self._stopped:
             return
@@ -174,19 +184,26 @@ class Recorder:
         if self._process.poll() is None:
             self._process.kill()
             self._process.wait()
-        end = {"reason": reason or "closed", "counters": dict(counters or {})}
+        end: dict[str, Any] = {"reason": reason or "closed", "counters": dict(counters or {})}
+        if left:
+            end["left"] = list(left)
         try:
             if ring.recorder_done:
                 self.complete = True
             elif self._process.returncode != UNWRITTEN:
                 end["recorder"] = "left early; the controller drained the rest"
                 self.complete = Drain(ring, self.folder).finish("closed")
+            self.complete = self.complete and not ring.lost
+            if not self.complete:
+                end["note"] = ring.recorder_note
+                if reason == Reason.END.name:
+                    end["reason"] = Reason.RECORDER.name
             end_manifest(self.folder, end)
         except OSError as error:
             self.complete = False
             self.note = f"{self.folder}: {error.strerror or error}"
         self._recorded, self._lost = ring.recorded, ring.lost
-        self.complete = self.complete and not self._lost
+        release_end(self.folder)
         if not self.complete:
             lost = f"{self._lost} rows were overwritten before they were drained"
             self.note = self.note or ring.recorder_note or lost
@@ -202,7 +219,8 @@ class Recorder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self.stop("" if kind is None else f"{kind.__name__}: {error}")
+        notes = getattr(error, "__notes__", ())  # of the loop: what it left behind
+        self.stop("" if kind is None else f"{kind.__name__}: {error}", left=notes)
 
     def _wait_until_ready(self) -> None:
         deadline = time.monotonic() + START

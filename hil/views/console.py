@@ -20,8 +20,8 @@ from enum import IntEnum
 from multiprocessing.process import BaseProcess
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from hil.latch import Reason, State
 from hil.operator import OperatorSender
+from hil.reasons import Reason, State
 from hil.record.ring import Ring
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.plotting.style import PALETTE
-from hil.latch import State
 from hil.operator import OperatorSender
+from hil.reasons import State
 from hil.record.ring import Ring
 from hil.record.rows import Layout
 from hil.views.gate import LOCAL, Gate, guarded_sockets

@@ -27,7 +27,7 @@ from concur.plotting.style import (
     styled,
 )
 from hil.guard import Flag
-from hil.latch import Reason, State
+from hil.reasons import Reason, State
 from hil.record import Record
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hil.guard import Flag
-from hil.latch import Reason, State
+from hil.reasons import Reason, State
 
 SILENCE = 0.5
 """Time without a new cycle after which the page says so, s."""

@@ -322,8 +322,9 @@ def test_a_floating_robot_that_needs_its_cameras_stops_without():
 # -- a disk that is full -----------------------------------------------------------------------
 
 
-def test_a_full_disk_stops_the_rig(monkeypatch, tmp_path):
-    """The recorder may write 100 kB; rows wait in the ring; when it is half full, the rig stops."""
+@pytest.fixture
+def full_disk(monkeypatch):
+    """A disk on which the recorder may write 100 kB."""
     drain = (
         "import resource, sys, hil.record._drain as drain\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))\n"
@@ -336,6 +337,10 @@ def test_a_full_disk_stops_the_rig(monkeypatch, tmp_path):
         return subprocess.Popen(words, cwd=EXAMPLES.parent)
 
     monkeypatch.setattr(hil.record.recorder, "_start", limited)
+
+
+def test_a_full_disk_stops_the_rig(full_disk, monkeypatch, tmp_path):
+    """Rows wait in the ring; when it is half full, the rig stops."""
     worlds = []
 
     class Seen(World):
@@ -356,6 +361,21 @@ def test_a_full_disk_stops_the_rig(monkeypatch, tmp_path):
     record = Record.load(result.folder)
     assert 1 <= len(record) == result.recorded < result.outcome.quality.cycles
     assert (result.folder / "rows.bin").stat().st_size <= 100_000
+    assert record.manifest["end"]["reason"] == "RECORDER"
+    assert "File too large" in result.note
+
+
+def test_a_disk_that_is_full_at_the_end_is_the_recorders(full_disk, tmp_path):
+    """The ring takes the whole run, so the loop comes to its end; the record does not."""
+    rig = rig_of(recorder={"seconds": 20.0, "directory": tmp_path})
+    servo, _ = law_of(ROVER)
+    result = run_session(rig, Wishes(Mode.MOCK, duration=1.0), servo)
+    record = Record.load(result.folder)
+    assert 1 <= len(record) < result.outcome.quality.cycles
+    assert result.outcome.reason is Reason.RECORDER
+    assert record.manifest["end"]["reason"] == "RECORDER"
+    assert "File too large" in result.note
+    assert any("could not be written" in note for note in record.notes)
 
 
 # -- a clock that jumps ------------------------------------------------------------------------

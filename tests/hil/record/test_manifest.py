@@ -13,7 +13,7 @@ from concur._version import __version__
 from concur.codegen import fingerprint
 from hil.clock import SteppedClock
 from hil.errors import RecordError
-from hil.record._drain import end_manifest
+from hil.record._drain import end_manifest, release_end
 from hil.record.manifest import (
     columns,
     file_hash,
@@ -157,6 +157,7 @@ def test_the_end_is_added_and_nothing_else_changes(manifest, tmp_path):
     found = read_manifest(tmp_path)
     assert found.pop("end") == {"reason": "the operator", "rows": 5, "counters": {"x": np.inf}}
     assert found == json.loads(json.dumps(manifest))
+    release_end(tmp_path)
     assert [path.name for path in tmp_path.glob("*manifest*")] == ["manifest.json"]
 
 

@@ -15,7 +15,7 @@ import pytest
 from hil.clock import SteppedClock
 from hil.errors import RecordError
 from hil.record import Record
-from hil.record._drain import Drain
+from hil.record._drain import END_ROOM, RESERVES, Drain, end_manifest, reserve_end
 from hil.record.chunks import ROWS, ChunkFile, scan
 from hil.record.manifest import read_manifest
 from hil.record.recorder import Recorder
@@ -289,3 +289,78 @@ def test_a_process_that_does_not_start_is_an_error(tmp_path, monkeypatch):
         make_recorder(tmp_path)
     mine = {path.name for path in ring_folder().iterdir() if f"-{os.getpid()}-" in path.name}
     assert mine <= before
+
+
+def no_room(monkeypatch):
+    """Let no new file be written by this process, as on a full disk; old ones keep their room."""
+    opened = open
+
+    def refuse(path, mode="r", *rest, **more):
+        if "w" in mode:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opened(path, mode, *rest, **more)
+
+    monkeypatch.setattr("hil.record._drain.open", refuse, raising=False)
+
+
+def test_room_for_the_end_is_kept_and_given_back(tmp_path):
+    with make_recorder(tmp_path) as recorder:
+        size = (recorder.folder / "manifest.json").stat().st_size
+        for name in RESERVES:
+            # Blocks of the disk, not a hole.
+            assert 512 * (recorder.folder / name).stat().st_blocks >= size + END_ROOM
+    assert not any((recorder.folder / name).exists() for name in RESERVES)
+
+
+def test_a_disk_without_any_room_takes_both_ends_of_the_manifest(tmp_path, monkeypatch):
+    (tmp_path / "manifest.json").write_text('{"rate": 250}')
+    reserve_end(tmp_path, 13)
+    no_room(monkeypatch)
+    end_manifest(tmp_path, {"reason": "closed", "rows": 3})
+    end_manifest(tmp_path, {"reason": "RECORDER", "counters": {"late": 1}})
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    assert manifest == {
+        "rate": 250,
+        "end": {"reason": "RECORDER", "rows": 3, "counters": {"late": 1}},
+    }
+    with pytest.raises(OSError, match="No space left"):
+        end_manifest(tmp_path, {"rows": 4})
+
+
+def test_room_for_the_end_is_part_of_a_start(tmp_path, monkeypatch):
+    opened = open
+
+    def refuse(path, mode="r", *rest, **more):
+        if "reserve" in str(path):
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return opened(path, mode, *rest, **more)
+
+    monkeypatch.setattr("hil.record._drain.open", refuse, raising=False)
+    with pytest.raises(RecordError, match="No space left"):
+        make_recorder(tmp_path)
+
+
+@pytest.mark.parametrize(("asked", "told"), [("END", "RECORDER"), ("OVERSPEED", "OVERSPEED")])
+def test_an_end_without_its_last_rows_is_the_recorders(tmp_path, monkeypatch, asked, told):
+    recorder = make_recorder(tmp_path)
+    publish(recorder.ring, 0, 100)
+    wait_for(lambda: recorder.recorded == 100)
+    size = (recorder.folder / "rows.bin").stat().st_size
+    resource.prlimit(recorder._process.pid, resource.RLIMIT_FSIZE, (size, size))
+    publish(recorder.ring, 100, 100)
+    recorder.stop(asked, left=["axis `arm` may still be under power: a timeout"])
+    end = read_manifest(recorder.folder)["end"]
+    assert (end["reason"], end["rows"], end["unwritten"]) == (told, 100, 100)
+    assert "File too large" in end["note"]
+    assert end["left"] == ["axis `arm` may still be under power: a timeout"]
+    assert end["left"][0] in Record.load(recorder.folder).notes
+
+
+def test_what_an_error_of_the_loop_left_is_in_the_manifest(tmp_path):
+    recorder = make_recorder(tmp_path)
+    error = ZeroDivisionError("of something")
+    error.add_note("axis `arm` may still be under power: a timeout")
+    with pytest.raises(ZeroDivisionError), recorder:
+        raise error
+    end = read_manifest(recorder.folder)["end"]
+    assert end["left"] == ["axis `arm` may still be under power: a timeout"]
