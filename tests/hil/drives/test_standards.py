@@ -195,6 +195,49 @@ def test_a_drive_that_cannot_be_enabled_says_which_bits_are_missing():
     assert "STO" in caught.value.cure
 
 
+@pytest.mark.parametrize("over", [-0.05, 0.05])
+def test_a_drive_has_its_time_to_be_enabled_and_no_more(over):
+    drive = StandardsDrive(NODE)
+    drive.has_supply = False
+    with Setting(drive) as setting:
+        setting.hosts[0].prepare(setting.bus)
+        begin = setting.clock.now()
+
+        def supply(now):
+            drive.has_supply = now >= begin + 2.0 + over
+
+        setting.far.before = supply
+        if over < 0.0:
+            Cia402Drive.prove(setting.hosts, setting.bus)
+            assert drive.left
+        else:
+            with pytest.raises(DriveError, match="operation enabled within"):
+                Cia402Drive.prove(setting.hosts, setting.bus)
+
+
+@pytest.mark.parametrize("falls", [False, True])
+def test_the_silence_begins_once_a_drive_has_been_enabled_for_a_while(falls):
+    """One that falls meanwhile, for its motor has not found its commutation, waits anew."""
+    drive = StandardsDrive(NODE)
+    with Setting(drive) as setting:
+
+        def fall(now):
+            first = drive.enabled_at[:1] if drive.state == ENABLED else []
+            if len(drive.enabled_at) == 1 and first and now - first[0] >= 0.04:
+                drive._enter(DISABLED, now)
+
+        setting.far.before = fall if falls else setting.far.before
+        setting.arm()
+        assert len(drive.enabled_at) == 1 + falls
+        last = max(
+            t
+            for t, m in setting.far.heard
+            if m.arbitration_id == 0x200 + NODE and m.data[0] == 0x0F
+        )
+        steady = last - drive.enabled_at[-1]
+        assert 0.05 - 2 * PERIOD <= steady <= 0.05 + 3 * PERIOD
+
+
 def test_a_drive_with_a_fault_is_not_tried_and_not_enabled():
     drive = StandardsDrive(NODE)
     with Setting(drive) as setting:

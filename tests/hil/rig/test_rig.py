@@ -797,3 +797,54 @@ def test_the_file_on_the_page_is_read(tmp_path: Path) -> None:
     turret = load_rig(saved(table, tmp_path)).axes[2]
     assert (turret.model, turret.watchdog) == ("AK80-9", 0.05)
     assert len(BLOCKS) == 2
+
+
+# --- bounds of drives, on both sides ----------------------------------------------------------
+
+
+def axis_of(edit: Edit, tmp_path: Path, place: int) -> Axis:
+    """Read an edited rig file of the rover, which must be taken."""
+    table = copy.deepcopy(whole())
+    edit(table)
+    return load_rig(saved(table, tmp_path)).axes[place]
+
+
+def test_an_encoder_that_starts_again_counts_for_more_than_the_range(tmp_path: Path) -> None:
+    """The turret turns by 2.4 rad, 1564.5 of its 4096 counts."""
+    assert axis_of(put("axes.2.modulo", 1565), tmp_path, 2).modulo == 1565
+    error = refused(put("axes.2.modulo", 1564), tmp_path)
+    assert "range of the joint" in error.expected
+
+
+@pytest.mark.parametrize("place", [0, 2])
+def test_turns_can_be_counted_although_reports_are_lost(place: int, tmp_path: Path) -> None:
+    """A quarter of half a turn within a watchdog of 0.1 s; wheels have no range."""
+    largest = 0.25 * math.pi / 0.1
+    for factor in (0.999, 1.001):
+        edit = both(
+            put(f"axes.{place}.modulo", 2048),
+            put(f"axes.{place}.speed_limit", factor * largest),
+        )
+        if factor < 1.0:
+            assert axis_of(edit, tmp_path, place).modulo == 2048
+        else:
+            assert "turns of its encoder" in refused(edit, tmp_path).expected
+
+
+@pytest.mark.parametrize(
+    ("bound", "right", "what"),
+    [(8.0 / 32767, 1.001, "which the drive can be told"), (0.05 * 8.0, 0.999, "twenty steps")],
+)
+def test_torques_in_counts_reach_the_limit_and_are_fine_enough(
+    bound: float, right: float, what: str, tmp_path: Path
+) -> None:
+    def counted(size: float) -> Edit:
+        return both(
+            put("axes.0.torque_unit", "count"),
+            put("axes.0.torque_count", size),
+            put("axes.0.rated_torque", None),
+        )
+
+    assert axis_of(counted(right * bound), tmp_path, 0).torque_count == right * bound
+    error = refused(counted(bound / right), tmp_path)
+    assert what in error.expected
