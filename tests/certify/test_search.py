@@ -82,6 +82,7 @@ def test_the_form_is_well_conditioned_where_the_reference_is():
     assert np.sqrt(np.linalg.cond(search(CHANNELS["R3"], 1.0).P)) < 4.0
 
 
+@pytest.mark.slow
 def test_farther_and_wider_domains_have_slower_rates():
     owner = channel(Pose(), **B)
     by_distance = [search(owner, 1.0, d).limit for d in (0.1, 0.5, 1.0, 2.0)]
@@ -100,6 +101,7 @@ def test_the_unit_of_length_does_not_matter():
     assert other.limit == pytest.approx(metres.limit, rel=5e-3)
 
 
+@pytest.mark.slow
 def test_multipliers_that_vanish_on_the_motion_raise_the_rate_of_anisotropic_rotations():
     owner = channel(Rotation(), [4.0, 6.0, 9.0], [4.0, 5.0, 6.6])
     assert owner.true_rate == pytest.approx(1.925, abs=5e-4)
