@@ -1,13 +1,15 @@
 """When a report was sampled, in the eyes of the exchange: drives that count, on a bus of frames."""
 
+import math
 from types import SimpleNamespace
 
 import can
+import numpy as np
 import pytest
 
 from hil._exchange import Exchange
 
-LATENCY, WINDOW = 0.003, 0.002
+LATENCY, WINDOW, NAN = 0.003, 0.002, math.nan
 
 
 class Clock:
@@ -116,3 +118,200 @@ def test_reports_are_waited_for_until_the_window_ends(after, taken):
     made.take(10.0)
     assert made.feedback.count[0] == taken
     assert made.count(10.0 + WINDOW) == 1 - taken
+
+
+# -- round trips -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("instants", "quiet", "ends"),
+    [
+        ((), True, 10.07),
+        ((10.06, 10.12), True, 10.19),  # a report begins the silence anew
+        ((10.071,), True, 10.07),
+        ((10.06, 10.12, 10.18, 10.24), True, 10.31),
+        ((10.06, 10.12, 10.18, 10.24, 10.3), False, 10.3),  # they do not cease
+    ],
+)
+def test_reports_have_to_cease_for_seven_hundredths_of_a_second(instants, quiet, ends):
+    bus = Frames(*instants)
+    made = exchange(bus, Asked())
+    assert made._is_quiet(made.feedback) is quiet
+    assert bus.clock.time == pytest.approx(ends, abs=1e-12)
+
+
+class Answering(Frames):
+    """Answers each frame after a delay of its own; NaN: not at all."""
+
+    def __init__(self, *delays):
+        super().__init__()
+        self.delays = list(delays)
+
+    def send(self, frame):
+        super().send(frame)
+        if (delay := self.delays.pop(0)) == delay:
+            self.instants.append(self.clock.time + delay)
+
+
+@pytest.mark.parametrize(
+    ("delays", "shortest", "trials"),
+    [
+        ((0.01, 0.004, 0.002, 0.006, 0.003), 0.002, 5),
+        ((0.01, 0.01, 0.01, 0.01, 0.003, 0.001), 0.003, 5),
+        ((0.249,) * 5, 0.249, 5),
+        ((NAN, 0.004, 0.002, 0.004, 0.004), 0.002, 5),  # one may be lost
+        ((0.004, NAN, 0.003, NAN, 0.001), 0.003, 4),
+        ((NAN, NAN), NAN, 2),
+    ],
+)
+def test_the_shortest_of_five_round_trips_counts(delays, shortest, trials):
+    bus = Answering(*delays)
+    (found,) = exchange(bus, Asked()).round_trips()
+    assert found == pytest.approx(shortest, abs=1e-12, nan_ok=True)
+    assert len(bus.sent) == trials
+
+
+# -- a cycle ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("talks", [True, False])
+def test_frames_of_somebody_else_are_counted(talks):
+    made = exchange(Frames(10.0005, 10.001, 10.0015), Drive(), talks)
+    made._takes = {}
+    made._intruders = SimpleNamespace(is_foreign=lambda _: True, note=lambda _: None)
+    made.take(10.0)
+    assert made.foreign == (3 if talks else 0)
+
+
+def test_all_frames_of_a_window_are_taken():
+    made = exchange(Frames(10.0005, 10.0005, 10.0005), Drive())
+    made.take(10.0)
+    assert made.feedback.count[0] == 3
+
+
+class Babble(Frames):
+    """A frame each half of a millisecond or so, without end."""
+
+    def receive(self, until=None):
+        self.clock.time += 2.0**-11
+        return can.Message(arbitration_id=1, data=b"", is_extended_id=False)
+
+
+def test_a_node_that_babbles_is_listened_to_for_two_windows():
+    bus = Babble()
+    made = exchange(bus, Drive(), talks=False)
+    made.rig.loop.window = 2.0**-9
+    made.take(10.0)
+    assert made.feedback.count[0] == 9  # the first beyond two windows of four frames
+    assert bus.clock.time == 10.0 + 9 * 2.0**-11
+
+
+def test_frames_that_waited_are_taken_for_one_window():
+    bus = Babble()
+    made = exchange(bus, Asked())
+    assert len(made._take_waiting(10.0 + 2.0**-9)) == 5
+
+
+def test_time_of_the_bus_and_time_that_was_waited_are_counted_apart(monkeypatch):
+    ticks = iter(range(100))
+    monkeypatch.setattr("hil._exchange.time.perf_counter", lambda: float(next(ticks)))
+    made = exchange(Frames(10.001), Drive())
+    made.take(10.0)  # opening, twice without a frame
+    assert (made.transfer, made.waited) == (3.0, 1.0)
+    made.take(10.004)
+    assert (made.transfer, made.waited) == (2.0, 1.0)
+
+
+def two(bus, drive=Drive, talks=True):
+    """An exchange with two drives."""
+    rig = SimpleNamespace(
+        loop=SimpleNamespace(window=WINDOW),
+        estimator=SimpleNamespace(latency=LATENCY),
+        policies=SimpleNamespace(patience=3),
+    )
+    drives = [drive(), drive()]
+    for index, made in enumerate(drives):
+        made.index = index
+        made.command = lambda wanted, torque, index=index: (index, torque)
+        made.asides = lambda cycle: ()
+    return Exchange(rig, drives, bus, talks)
+
+
+@pytest.mark.parametrize(
+    ("sampled", "is_outdated"),
+    [((9.5, 10.0), False), ((10.0, 9.25), True), ((9.25, 9.0), True), ((9.75, 10.0), False)],
+)
+def test_one_report_that_became_too_old_is_enough(sampled, is_outdated):
+    made = two(Frames())
+    made.feedback.time[:] = sampled
+    assert made.outdated(10.0, 0.5) is is_outdated
+    ages = [10.0 - time for time in sampled] if is_outdated else [float("inf")] * 2
+    assert made.ages.tolist() == ages
+    made.count(10.25)
+    assert made.ages.tolist() == [10.25 - time for time in sampled]
+
+
+def test_axes_that_stay_away_are_counted_each():
+    made = two(Frames())
+    counts = []
+    for reports in ((1, 0), (1, 0), (2, 0), (3, 1)):
+        made.feedback.count[:] = reports
+        counts.append((made.count(10.0), list(made.absent)))
+    assert counts == [(1, [0, 1]), (2, [1, 2]), (1, [0, 3]), (0, [0, 0])]
+
+
+class Refusing(Frames):
+    """Takes a frame or does not."""
+
+    def __init__(self, *takes):
+        super().__init__()
+        self.takes = list(takes)
+
+    def send(self, frame):
+        super().send(frame)
+        return self.takes.pop(0)
+
+
+def test_cycles_in_which_the_bus_refuses_are_counted_and_who_was_refused_comes_first():
+    bus = Refusing(True, False, False, True, True, True, True, True)
+    made, refused = two(bus, Asked), []
+    for _ in range(4):
+        made.send(None, np.array([1.0, 2.0]))
+        refused.append(made.refused)
+    assert refused == [1, 2, 0, 0]
+    order = [frame[0] for frame in bus.sent]
+    assert order == [0, 1, 1, 0, 1, 0, 0, 1]
+
+
+@pytest.mark.parametrize(
+    ("drive", "pauses", "pausing", "sent", "postponed"),
+    [
+        (Drive, True, True, 0, 0),
+        (Drive, True, False, 2, 1),
+        (Drive, False, True, 2, 0),
+        (Drive, False, False, 2, 0),
+        (Asked, True, True, 2, 0),
+        (Asked, True, False, 2, 0),
+    ],
+)
+def test_drives_that_answer_commands_go_without_one_in_a_pause(
+    drive, pauses, pausing, sent, postponed
+):
+    bus = Refusing(True, True)
+    made, calls = two(bus, drive), []
+    made._punctual = SimpleNamespace(
+        pauses=pauses, postpone=lambda: calls.append(True), ask=lambda _: None
+    )
+    made.send(None, np.zeros(2), pausing=pausing)
+    assert (len(bus.sent), len(calls)) == (sent, postponed)
+
+
+@pytest.mark.parametrize(("talks", "pauses"), [(True, True), (True, False), (False, True)])
+def test_only_who_talks_pauses(talks, pauses):
+    bus = Frames()
+    made = two(bus, Asked, talks)
+    made._punctual.pauses = pauses
+    made.take(10.0)
+    assert made.paused is (talks and pauses)
+    assert len(bus.sent) == (0 if made.paused else 1)
+    assert made.count(10.002) == (0 if made.paused else 2)

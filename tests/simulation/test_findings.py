@@ -178,7 +178,8 @@ def test_tolerances_of_a_run(
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "peak"), [(-2.0, 1.0, -2.0), (-1.0, 2.0, 2.0), (-2.0, -1.0, -2.0), (1, 2, 2)]
+    ("low", "high", "peak"),
+    [(-2.0, 1.0, -2.0), (-1.0, 2.0, 2.0), (-2.0, 2.0, 2.0), (1.0, 2.0, 2.0)],
 )
 def test_peak_of_a_control_is_the_larger_one_with_its_sign(
     low: float, high: float, peak: float
