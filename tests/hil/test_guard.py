@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from hil.errors import RigFileError
 from hil.guard import (
-    SPEED_MARGIN,
     Flag,
     Limits,
     Reason,
@@ -170,7 +169,7 @@ def test_old_missing_and_future_reports_stop(age, stops, index):
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_speeds_above_limit_and_margin_stop(sign):
-    edge = 4.0 * (1.0 + SPEED_MARGIN)
+    edge = 4.0 * (1.0 + 0.2)
     verdict, _ = verdict_of(limits(), v=with_entry(ZERO, 1, sign * edge))
     assert not verdict.stops
     verdict, _ = verdict_of(limits(), v=with_entry(ZERO, 1, sign * edge * (1 + 1e-12)))
@@ -473,7 +472,7 @@ def check_cases(seed, rows, batch=50_000):
                 | ~np.isfinite(demand)
                 | ~np.isfinite(q)
                 | ~np.isfinite(v)
-                | ~(np.abs(v) <= bounds.speed * (1 + SPEED_MARGIN))
+                | ~(np.abs(v) <= bounds.speed * (1 + 0.2))
             )
             zone = np.minimum(0.05 * (bounds.high - bounds.low), 0.1)
             bad |= ~((q >= bounds.low - zone) & (q <= bounds.high + zone))

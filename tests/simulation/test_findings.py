@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -106,6 +107,19 @@ def test_momentum_beyond_rounding_is_another_one(relative: float, told: bool) ->
     assert (deviation.limit is None) is told
 
 
+@cache
+def free_run():
+    """The same without limits, once."""
+    return limited_run(None)
+
+
+def with_limits(limits: object):
+    """That run, as one of a servo with torque limits."""
+    run = free_run()
+    servo = Servo(run.servo.model, run.servo.outputs, 4.0, 4.0, torque_limits=limits)
+    return replace(run, servo=servo)
+
+
 DEVIATION = "deviation from the ideal error dynamics, largest coordinate"
 
 
@@ -115,7 +129,7 @@ DEVIATION = "deviation from the ideal error dynamics, largest coordinate"
 def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
     least: float, told: bool
 ) -> None:
-    run = limited_run(0.2)
+    run = with_limits({"upper_arm": 0.2})
     scale = np.ones_like(run.scale)
     scale[3] = least
     found = {f.label: f for f in replace(run, scale=scale).findings(Tolerances(0.2))}
@@ -126,7 +140,7 @@ def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
 
 @pytest.mark.parametrize("missed", [0.0, 1e-300, -0.5])
 def test_one_instant_of_damping_is_damping(missed: float) -> None:
-    run = limited_run(None)
+    run = free_run()
     damped = Servo(run.servo.model, run.servo.outputs, 4.0, 4.0, damped_below=0.1)
     given_up = np.zeros_like(run.missed)
     given_up[2, 1] = missed
@@ -139,7 +153,7 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
 def test_a_drive_without_torque_one_way_is_at_its_limit_at_rest(value: float) -> None:
-    run = limited_run({"upper_arm": [0.0, 10.0]})
+    run = with_limits({"upper_arm": [0.0, 10.0]})
     found = {
         f.label: f.value
         for f in replace(run, u=np.full_like(run.u, value)).findings(Tolerances(0.2))
@@ -159,7 +173,7 @@ def test_a_drive_without_torque_one_way_is_at_its_limit_at_rest(value: float) ->
 def test_tolerances_of_a_run(
     field: str, label: str, limit: float, at_least: bool, share: float, beyond: bool
 ) -> None:
-    run = limited_run(None)
+    run = free_run()
     value = share * limit
     rows = np.full_like(run.margin, 1.0 if at_least else 0.0)
     rows[-1 if field == "error" else 4] = value
@@ -184,7 +198,7 @@ def test_tolerances_of_a_run(
 def test_peak_of_a_control_is_the_larger_one_with_its_sign(
     low: float, high: float, peak: float
 ) -> None:
-    run = limited_run(None)
+    run = free_run()
     ranges = np.array([[low] * run.u.shape[1], [high] * run.u.shape[1]])
     found = {f.label: f.value for f in replace(run, u_range=ranges).findings(Tolerances(0.2))}
     assert found["peak of upper_arm"] == peak
