@@ -7,8 +7,8 @@ import json
 import os
 import py_compile
 import re
-import resource
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -27,6 +27,9 @@ _PATIENCE = 3.0
 
 _GRACE = 20.0
 """Processor time beside that, s."""
+
+_KILLED = (signal.SIGKILL, signal.SIGXCPU, signal.SIGALRM)
+"""Signals that end a run that takes too long."""
 
 _OPTIONS = ("-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:randomly")
 
@@ -62,40 +65,48 @@ class Scratch:
         mode = py_compile.PycInvalidationMode.CHECKED_HASH
         for package in ("concur", "hil", "tests"):
             compileall.compile_dir(folder / package, quiet=2, invalidation_mode=mode)
+        (folder / "out").mkdir(exist_ok=True)
+        environment = {
+            "PYTHONPATH": str(folder),
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "CONCUR_CACHE": str(folder / "out" / "cache"),
+            "MPLBACKEND": "Agg",
+            "OMP_NUM_THREADS": "1",
+            "OPENBLAS_NUM_THREADS": "1",
+            "MKL_NUM_THREADS": "1",
+        }
+        self._nursery = subprocess.Popen(
+            [sys.executable, "-m", "tests.mutation._nursery"],
+            cwd=folder,
+            env=os.environ | environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def close(self) -> None:
+        """End the process that runs the tests."""
+        assert self._nursery.stdin is not None
+        self._nursery.stdin.close()
+        self._nursery.wait()
 
     def test(
         self, file: str, limit: float, without: frozenset[str] = frozenset(), first: bool = True
     ) -> tuple[list[str], float]:
         """Run a test file or one test; return what failed and the processor time in s."""
-        environment = os.environ | {
-            "PYTHONPATH": str(self.folder),
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "CONCUR_CACHE": str(self.folder / "out" / "cache"),
-        }
         options = [*_OPTIONS, *(f"--deselect={name}" for name in sorted(without))]
         options += ["-x"] if first else []
-        before = _children_time()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "pytest", *options, file],
-            cwd=self.folder,
-            env=environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), int(limit))),
-        )
-        try:
-            said, _ = process.communicate(timeout=10.0 * limit)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, 9)
-            process.communicate()
-            return ["time-out"], limit
-        spent = _children_time() - before
-        if process.returncode == 0:
+        log = self.folder / "out" / "pytest.log"
+        job = json.dumps([[*options, file], int(limit), str(log)])
+        assert self._nursery.stdin is not None
+        assert self._nursery.stdout is not None
+        print(job, file=self._nursery.stdin, flush=True)
+        code, spent = json.loads(self._nursery.stdout.readline())
+        if code == 0:
             return [], spent
-        if process.returncode < 0:
-            return ["time-out" if process.returncode in (-9, -24) else "crash"], spent
+        if code < 0:
+            return ["time-out" if -code in _KILLED else "crash"], spent
+        said = log.read_text(encoding="utf-8", errors="replace")
         failed = re.findall(r"^(?:FAILED|ERROR) (.+?)(?: - |$)", said, re.MULTILINE)
         if not failed:
             raise RuntimeError(f"pytest in {self.folder} ended with:\n{said[-2000:]}")
@@ -118,11 +129,6 @@ class Scratch:
                 without |= {failed}
         finally:
             target.write_bytes(source)
-
-
-def _children_time() -> float:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 class Campaign:
@@ -180,8 +186,11 @@ class Campaign:
         shutil.rmtree(folder, ignore_errors=True)
         try:
             scratch = Scratch(self.root, folder)
-            while not failures and (job := waiting.get()) is not None:
-                self._store(self._result(scratch, *job))
+            try:
+                while not failures and (job := waiting.get()) is not None:
+                    self._store(self._result(scratch, *job))
+            finally:
+                scratch.close()
         except BaseException as error:
             failures.append(error)
         finally:
