@@ -217,7 +217,8 @@ def test_files_and_page_hold_all_figures(record, tmp_path):
     assert ".banner.good" in page  # the style of the package's other report
 
 
-def test_the_page_tells_notes_and_replay(tmp_path):
+def test_the_page_tells_notes_and_replay(tmp_path, monkeypatch):
+    monkeypatch.setattr("hil.views.figures.FIGURES", {"errors": error_figure})  # its words only
     record = make_record(tmp_path, end=False)
     found = SimpleNamespace(
         passed=False, first="law: torque <1>", rows=lambda: [("verdict", "not as recorded")]
