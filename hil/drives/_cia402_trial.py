@@ -231,7 +231,9 @@ class _Trial:
         """Switch a drive off by confirmed frames, and clear the fault that the trial has made."""
         node = self.session(drive)
         node.command(Nmt.PRE_OPERATIONAL)  # a stopped node serves no SDO
-        if state_of(node.read(0x6041, 0, "H")) is DriveState.OPERATION_ENABLED:
+        woken = state_of(node.read(0x6041, 0, "H"))
+        drive.restart(self.bus)  # its report must say the same as its answer
+        if DriveState.OPERATION_ENABLED in (woken, drive.state):
             raise ArmError(
                 f"axis `{drive.axis.name}`, node {drive.axis.node}, watchdog of the drive",
                 expected="a drive that has left operation enabled",

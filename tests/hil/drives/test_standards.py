@@ -186,6 +186,22 @@ def test_a_node_that_stops_and_stays_enabled_is_found_out_when_it_is_woken():
         setting.arm()
 
 
+def test_a_drive_whose_answers_belie_its_reports_is_refused():
+    """It ignores its watchdog, and by SDO it says that it was switched off."""
+
+    class Liar(StandardsDrive):
+        def _serve(self, data, now):
+            answer = super()._serve(data, now)
+            if data[0] >> 5 == 2 and data[1:3] == b"\x41\x60" and self.state == ENABLED:
+                answer = answer[:4] + struct.pack("<I", DISABLED)
+            return answer
+
+    liar = Liar(NODE, ignores_watchdog=True)
+    with Setting(liar) as setting, pytest.raises(ArmError, match="has left operation enabled"):
+        setting.arm()
+    assert liar.state == DISABLED
+
+
 def test_a_drive_that_cannot_be_enabled_says_which_bits_are_missing():
     drive = StandardsDrive(NODE)
     drive.has_supply = False
