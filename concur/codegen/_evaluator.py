@@ -259,6 +259,9 @@ class Evaluator:
         for view, place in zip(self.inputs, self._places, strict=True):
             if not np.isfinite(view).all():
                 raise nonfinite_error(place, view)
+        for place, view in zip(self._places, self._parts_in, strict=True):
+            if "q" in self._names and np.abs(view).max(initial=0.0) > LARGEST:
+                raise oversized_error(place, view)
         for name, place, view in zip(self._names, self._places, self._parts_in, strict=True):
             error = attitude_error(place, name, view, self._quaternions.get(name, {}))
             if error is not None:

@@ -426,11 +426,8 @@ def _evaluator(robot: Mechanism, outputs: tuple[Output, ...]) -> Evaluator:
 
 def _characteristic_length(robot: Mechanism, outputs: tuple[Output, ...]) -> float:
     q = robot.neutral()
-    places = [robot.pose(q, body.name)[:3, 3] for body in robot.bodies]
-    for output in outputs:
-        places.append((robot.pose(q, output.body) @ [*output.point, 1.0])[:3])
-    longest = max(float(np.linalg.norm(a - b)) for a in places for b in places)
-    return longest or robot_size(robot)
+    points = [(robot.pose(q, output.body) @ [*output.point, 1.0])[:3] for output in outputs]
+    return robot_size(robot, points)
 
 
 def _plain_basis(basis: np.ndarray) -> np.ndarray:

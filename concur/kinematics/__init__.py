@@ -1,6 +1,6 @@
 """Where the bodies are and how they move: poses, Jacobians, rolling constraints."""
 
-from concur.kinematics._contact import check_wheels
+from concur.kinematics._contact import check_wheels, comparable_rows
 from concur.kinematics._exponentials import (
     branch_jacobians,
     joint_screws,
@@ -65,6 +65,7 @@ __all__ = [
     "branch_jacobians",
     "branches",
     "check_wheels",
+    "comparable_rows",
     "compose",
     "configuration",
     "constant",

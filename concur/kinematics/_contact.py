@@ -11,9 +11,13 @@ import numpy as np
 from concur.errors import WheelError
 from concur.kinematics._rolling import plane_normal, wheel_rows
 from concur.mechanism import Tree
+from concur.mechanism._inertia_lint import robot_size
 
 SAMPLES = 12
 """Random configurations, besides the neutral one, at which the wheels are checked."""
+
+ROUNDING = 1e-8
+"""Largest difference of heights that counts as rounding, in parts of the robot's size, and largest\nslope of a motion that counts as level."""
 
 
 def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:
@@ -62,6 +66,8 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
 def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     """Each wheel stands upright enough on one common plane and stays on it."""
     ground: tuple[float, str] | None = None
+    lengths = freedom_lengths(tree)
+    rounding = ROUNDING * (robot_size(tree) or 1.0)
     for k, wheel in enumerate(tree.wheels):
         where = f"robot `{tree.name}`, wheel `{wheel.body}`"
         if min(float(value[2][k, 0]) for value in values) < 1e-6:
@@ -72,8 +78,8 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
                 cure="Turn the axis into the plane: (0, 1, 0) for a plane with normal (0, 0, 1).",
             )
         heights = [float(value[3][k, 0]) for value in values]
-        leaves = max(float(np.abs(value[1][k]).max()) for value in values)
-        if leaves > 1e-9 or max(heights) - min(heights) > 1e-9:
+        leaves = max(float(np.abs(value[1][k] / lengths).max()) for value in values)
+        if leaves > ROUNDING:
             raise WheelError(
                 where,
                 expected="a wheel that stays on the plane of the base in every configuration",
@@ -89,7 +95,7 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
             if wheel.ground is not None
             else ground
         )
-        if wanted is not None and abs(heights[0] - wanted[0]) > 1e-9:
+        if wanted is not None and abs(heights[0] - wanted[0]) > rounding:
             raise WheelError(
                 where,
                 expected=f"a lowest point at height {wanted[0]:.9g} m ({wanted[1]})",
@@ -103,6 +109,44 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     return None if ground is None else ground[0]
 
 
+def comparable_rows(tree: Tree, rows: np.ndarray) -> np.ndarray:
+    """Scale constraint rows so that neither their sizes nor units of length matter.
+
+    Parameters
+    ----------
+    tree : Tree
+        A robot with wheels.
+    rows : numpy.ndarray
+        Velocities over velocities, shape (k, nv): without unit for a freedom in m/s, m for one in
+        rad/s.
+
+    Returns
+    -------
+    numpy.ndarray
+        The rows of unit norm, with radians counted in the robot's size, shape (k, nv).
+    """
+    scaled = rows / freedom_lengths(tree)
+    return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
+
+
+def freedom_lengths(tree: Tree) -> np.ndarray:
+    """Length by which the columns of constraint rows are divided to become comparable.
+
+    Parameters
+    ----------
+    tree : Tree
+        A robot with wheels.
+
+    Returns
+    -------
+    numpy.ndarray
+        One for freedoms in m/s, the robot's size for those in rad/s, shape (nv,).
+    """
+    size = robot_size(tree) or 1.0
+    units = [unit for body in tree.bodies for unit in body.joint.freedom_units]
+    return np.array([1.0 if unit == "m" else size for unit in units])
+
+
 def _base_height(tree: Tree) -> float:
     placement = tree.base.placement
     normal = placement.rotation_matrix @ plane_normal(tree)
@@ -111,7 +155,7 @@ def _base_height(tree: Tree) -> float:
 
 def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -> tuple[int, ...]:
     """Keep rows that raise the rank where it is largest, rolling before side slip."""
-    scaled = [rows / np.linalg.norm(rows, axis=1, keepdims=True) for rows in samples]
+    scaled = [comparable_rows(tree, rows) for rows in samples]
     ranks = [_rank(rows) for rows in scaled]
     # Whether it is that large wherever the robot rolls is judged by `reduce`.
     scaled = [rows for rows, rank in zip(scaled, ranks, strict=True) if rank == max(ranks)]

@@ -18,6 +18,7 @@ from concur.codegen import Array
 from concur.kinematics._motion import constant
 from concur.kinematics._turn import Turn
 from concur.mechanism import Tree, joints
+from concur.mechanism._inertia_lint import robot_size
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 
@@ -323,7 +324,10 @@ def _direction_of_next(tree: Tree, index: int, axis: Numbers) -> Numbers | None:
     size = float(np.linalg.norm(normal))
     if size > SKEW:
         return np.asarray(_signed(normal / size))
-    return _across(axis, point) if size < PARALLEL else _across(axis, direction)
+    if size >= PARALLEL:
+        return _across(axis, direction)
+    # What rounding leaves of a point on the axis is no direction.
+    return _across(axis, point, robot_size(tree))
 
 
 def _next_axis(
@@ -344,11 +348,11 @@ def _next_axis(
     return None
 
 
-def _across(axis: Numbers, direction: Numbers) -> Numbers:
-    """Unit vector across an axis, towards a direction where it has one."""
+def _across(axis: Numbers, direction: Numbers, scale: float = 1.0) -> Numbers:
+    """Unit vector across an axis, towards a direction of some scale where it has one."""
     across = direction - (direction @ axis) * axis
     size = np.linalg.norm(across)
-    if size <= 1e-6 * max(float(np.linalg.norm(direction)), 1e-6):
+    if size <= 1e-6 * max(float(np.linalg.norm(direction)), 1e-6 * scale):
         across = np.eye(3)[int(np.abs(axis).argmin())]
         across = across - (across @ axis) * axis
         size = np.linalg.norm(across)

@@ -124,7 +124,8 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
             came=str(tuple(axis.tolist())),
             cure="Leave `axis` out: the joint's axis is taken.",
         )
-    if np.linalg.norm(np.cross(center, turning)) > 1e-9:
+    # Rounding of the centre's own digits, whatever the unit of length is.
+    if np.linalg.norm(np.cross(center, turning)) > 1e-8 * wheel.radius:
         raise WheelError(
             f"{where}, `center`",
             expected="a point on the joint's axis",

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.optimize import minimize
 
 from concur.errors import ReductionError
+from concur.kinematics import comparable_rows
 from concur.multibody import Mechanism
 
 STARTS = 6
@@ -111,14 +112,13 @@ def steering(robot: Mechanism) -> list[int]:
 
 def _least(robot: Mechanism, q: np.ndarray) -> float:
     """Smallest singular value of the constraints, each row of norm one."""
-    rows = robot.constraints(q)
-    rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = comparable_rows(robot, robot.constraints(q))
     return float(np.linalg.svd(rows, compute_uv=False)[-1])
 
 
 def _holds_base(robot: Mechanism, q: np.ndarray) -> bool:
     """Whether no admissible motion moves the base."""
-    rows, base = robot.constraints(q), robot.base.joint.nv
+    rows, base = comparable_rows(robot, robot.constraints(q)), robot.base.joint.nv
     moves = np.linalg.svd(rows)[2][np.linalg.matrix_rank(rows) :]
     return bool(np.abs(moves[:, :base]).max(initial=0.0) < 1e-9)
 

@@ -324,6 +324,7 @@ def test_tick_copies_and_pickles_give_the_same_torque(options: dict[str, object]
         buffers.q[:], buffers.s[:] = q, w
         buffers.pose[:], buffers.twist[:] = sample.flat_pose, sample.twist
         buffers.acceleration[:] = sample.acceleration
+        tick.reset()
         assert tick.update() is True
         expected = servo.torque(q, w, sample)
         assert_close(buffers.u, expected, 1e-12)

@@ -22,6 +22,7 @@ from concur.errors import NonFiniteError, OutputError, SingularConfigurationErro
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
+from tests.oracles import Units
 
 STRETCHED = np.array([0.3, 0.02, -0.03])
 
@@ -155,7 +156,9 @@ def test_rows_are_scaled_by_the_mass_that_moves_and_the_size_of_the_robot() -> N
     np.testing.assert_allclose(servo.scales[0], [root, root, 0.8 * root], rtol=1e-14)
     alone = reduce(Mechanism("1R", [bodies[0], bodies[1]]))
     turning = Servo(alone, [Output("turn", "link0", "SO2")], 1.0, 1.0)
-    np.testing.assert_allclose(turning.scales[0], [np.sqrt(2.0)], rtol=1e-14)
+    # One joint has no size: the radius of gyration about it, sqrt(0.02 / 2 + 0.2^2) m, stands in.
+    radius = np.sqrt((0.02 + 2.0 * 0.2**2) / 102.0)
+    np.testing.assert_allclose(turning.scales[0], [np.sqrt(2.0) * radius], rtol=1e-14)
 
 
 def two_links(far: float = 0.7, near: float = 1.0) -> Mechanism:
@@ -177,10 +180,22 @@ def test_rank_counts_singular_values_above_a_share_of_the_largest(part: float, r
     assert ranks == [2, 1]
 
 
-@pytest.mark.parametrize(("near", "length"), [(2e-9, 2e-9), (0.5e-9, 1.0), (0.0, 1.0)])
-def test_a_robot_without_size_is_counted_in_metres(near: float, length: float) -> None:
-    robot, turn = two_links(near=near), Output("turn", "link2", "SO2")
-    assert singularities(robot, [turn], [0.0, 0.0]).length == pytest.approx(length, rel=1e-9)
+@pytest.mark.parametrize(("part", "counts"), [(1.01, True), (0.99, False), (0.0, False)])
+@pytest.mark.parametrize("unit", [1.0, 1e-6])
+def test_a_robot_without_size_is_counted_in_radii_of_gyration(
+    part: float, counts: bool, unit: float
+) -> None:
+    # Two links with 0.1 kg m^2 and 1 kg each.
+    radius = np.sqrt(0.1)
+    near = part * _singularity.POINT * radius
+    robot = Units(length=unit).robot(two_links(near=near))
+    report = singularities(robot, [Output("turn", "link2", "SO2")], [0.0, 0.0])
+    assert report.length == pytest.approx(unit * (near if counts else radius), rel=1e-9)
+
+
+def test_a_robot_without_size_and_inertia_is_counted_in_metres() -> None:
+    robot = Mechanism("bead", [Body("bead", joints.Prismatic((1, 0, 0)), inertia=Inertia(2.0))])
+    assert singularities(robot, [Output("place", "bead", "R", axes="x")], [0.0]).length == 1.0
 
 
 @pytest.mark.parametrize(("far", "named"), [(0.0009, False), (0.0011, True)])

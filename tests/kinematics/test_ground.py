@@ -6,12 +6,22 @@ import numpy as np
 import pytest
 
 from concur.errors import WheelError
+from concur.kinematics._contact import ROUNDING
 from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
+from tests.oracles import Units
 
 SOLID = Inertia(0.5, moments=(0.002, 0.002, 0.002))
 BASE = Body("base", joints.Planar(), inertia=Inertia(5.0, moments=(1, 1, 1)))
 LEAN = 0.4
+
+
+def scaled(unit: float, name: str, bodies: list[Body], wheels: list[Wheel]) -> Mechanism:
+    """A robot whose lengths are counted in another unit, of which there are `unit` to a metre."""
+    units = Units(length=unit)
+    return Mechanism(
+        name, [units.body(body) for body in bodies], [units.wheel(wheel) for wheel in wheels]
+    )
 
 
 def robot(kind: str, height: float, radius: float, ground: float | None = None) -> Mechanism:
@@ -58,19 +68,23 @@ def test_ground_is_counted_from_the_inertial_origin_along_the_normal() -> None:
             Mechanism("high", [base, wheel], [Wheel("wheel", 0.1, ground=-ground)])
 
 
-@pytest.mark.parametrize(("gap", "touches"), [(0.5e-9, True), (2e-9, False), (-2e-9, False)])
-def test_two_wheels_stand_on_one_plane_to_a_nanometre(gap: float, touches: bool) -> None:
+@pytest.mark.parametrize(("share", "touches"), [(0.99, True), (1.01, False), (-1.01, False)])
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3], ids=["m", "km", "mm"])
+def test_two_wheels_stand_on_one_plane(share: float, touches: bool, unit: float) -> None:
+    # The wheels are 0.4 m apart: the size of this robot.
+    gap = share * ROUNDING * 0.4
     bodies = [BASE] + [
         Body(name, joints.Revolute((0, 1, 0)), "base", Pose((0, side, height)), SOLID)
         for name, side, height in (("left", 0.2, 0.0), ("right", -0.2, gap))
     ]
     wheels = [Wheel("left", 0.1), Wheel("right", 0.1)]
     if touches:
-        assert Mechanism("two", bodies, wheels).ground_height == pytest.approx(-0.1, abs=1e-15)
+        robot = scaled(unit, "two", bodies, wheels)
+        assert robot.ground_height == pytest.approx(-0.1 * unit, rel=1e-14)
         return
     with pytest.raises(WheelError, match="does not touch the plane") as caught:
-        Mechanism("two", bodies, wheels)
-    assert caught.value.gap == pytest.approx(gap, rel=1e-5)
+        scaled(unit, "two", bodies, wheels)
+    assert caught.value.gap == pytest.approx(gap * unit, rel=1e-5)
 
 
 @pytest.mark.parametrize(("upright", "stands"), [(2e-6, True), (0.5e-6, False)])
@@ -85,26 +99,44 @@ def test_a_wheel_needs_an_axle_that_is_not_upright(upright: float, stands: bool)
 
 
 @pytest.mark.parametrize(("tilt", "fits"), [(0.5e-9, True), (3e-9, False)])
-def test_axis_and_centre_of_a_wheel_lie_on_its_joint(tilt: float, fits: bool) -> None:
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3], ids=["m", "km", "mm"])
+def test_axis_and_centre_of_a_wheel_lie_on_its_joint(tilt: float, fits: bool, unit: float) -> None:
     bodies = [BASE, Body("wheel", joints.Revolute((0, 1, 0)), "base", inertia=SOLID)]
     for wheel in (
         Wheel("wheel", 0.1, axis=(tilt, 1, 0)),
         Wheel("wheel", 0.1, center=(tilt, 0.3, 0)),
     ):
         if fits:
-            Mechanism("tilted", bodies, [wheel])
+            scaled(unit, "tilted", bodies, [wheel])
             continue
         with pytest.raises(WheelError, match=r"the axis of its joint|on the joint's axis"):
-            Mechanism("tilted", bodies, [wheel])
+            scaled(unit, "tilted", bodies, [wheel])
 
 
 @pytest.mark.parametrize(("lift", "stays"), [(1e-10, True), (1e-7, False)])
-def test_a_wheel_that_a_joint_lifts_is_refused(lift: float, stays: bool) -> None:
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3], ids=["m", "km", "mm"])
+def test_a_wheel_that_a_joint_lifts_is_refused(lift: float, stays: bool, unit: float) -> None:
     # A slide that is nearly level: its first metre lifts the wheel by this.
     strut = Body("strut", joints.Prismatic((1.0, 0.0, lift)), "base", inertia=SOLID)
     wheel = Body("wheel", joints.Revolute((0, 1, 0)), "strut", inertia=SOLID)
     if stays:
-        Mechanism("slide", [BASE, strut, wheel], [Wheel("wheel", 0.1)])
+        scaled(unit, "slide", [BASE, strut, wheel], [Wheel("wheel", 0.1)])
         return
     with pytest.raises(WheelError, match="a contact point that moves off it"):
-        Mechanism("slide", [BASE, strut, wheel], [Wheel("wheel", 0.1)])
+        scaled(unit, "slide", [BASE, strut, wheel], [Wheel("wheel", 0.1)])
+
+
+@pytest.mark.parametrize(("tilt", "stays"), [(0.4, True), (2.5, False)])
+@pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3], ids=["m", "km", "mm"])
+def test_a_wheel_that_a_turning_joint_lifts_is_refused(
+    tilt: float, stays: bool, unit: float
+) -> None:
+    # An arm of one size of the robot turns about an axis that is nearly upright.
+    axis = (tilt * ROUNDING, 0.0, np.sqrt(1.0 - (tilt * ROUNDING) ** 2))
+    arm = Body("arm", joints.Revolute(axis), "base", inertia=SOLID)
+    wheel = Body("wheel", joints.Revolute((0, 1, 0)), "arm", Pose((0, 0.4, 0)), SOLID)
+    if stays:
+        scaled(unit, "arm", [BASE, arm, wheel], [Wheel("wheel", 0.1)])
+        return
+    with pytest.raises(WheelError, match="a contact point that moves off it"):
+        scaled(unit, "arm", [BASE, arm, wheel], [Wheel("wheel", 0.1)])

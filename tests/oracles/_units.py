@@ -31,20 +31,20 @@ class Units:
         return np.array([self.length if unit == "m" else 1.0 for unit in units])
 
     def robot(self, robot: cc.Mechanism) -> cc.Mechanism:
-        bodies = [self._body(body) for body in robot.bodies]
-        wheels = [
-            replace(
-                wheel,
-                radius=wheel.radius * self.length,
-                center=tuple(np.array(wheel.center) * self.length),
-                ground=None if wheel.ground is None else wheel.ground * self.length,
-            )
-            for wheel in robot.wheels
-        ]
+        bodies = [self.body(body) for body in robot.bodies]
+        wheels = [self.wheel(wheel) for wheel in robot.wheels]
         gravity = tuple(np.array(robot.gravity) * self.length / self.time**2)
         return replace(robot, bodies=bodies, wheels=wheels, gravity=gravity)
 
-    def _body(self, body: cc.Body) -> cc.Body:
+    def wheel(self, wheel: cc.Wheel) -> cc.Wheel:
+        return replace(
+            wheel,
+            radius=wheel.radius * self.length,
+            center=tuple(np.array(wheel.center) * self.length),
+            ground=None if wheel.ground is None else wheel.ground * self.length,
+        )
+
+    def body(self, body: cc.Body) -> cc.Body:
         inertia, joint = body.inertia, body.joint
         if isinstance(joint, Helical):
             joint = replace(joint, pitch=joint.pitch * self.length)
