@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from concur.control.references import Reference
 
 STEP = 0.02
-"""Longest time step of the exact motion, s."""
+"""Longest way of the reference in a step of the exact motion, rad and parts of the robot's size."""
 
-_LEAST_STEPS = 41
-"""Least number of instants, so that a short motion of a fast robot jumps over nothing either."""
+LEAST, MOST = 201, 10_001
+"""Least and largest number of instants: what rests is looked at too, and the work has a limit."""
 
 _REACHED = 1e-6
 """Largest pose error of a reference that counts as reached, rad and parts of the robot's size."""
@@ -95,9 +95,12 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     Feasibility
         The motion and whether it reached the end.
     """
-    times = np.linspace(0.0, duration, max(_LEAST_STEPS, int(np.ceil(duration / STEP)) + 1))
-    poses, twists, _ = reference.sample(times)
     robot = servo.model.robot
+    size = robot_size(robot)
+    units = [unit for output in servo.outputs for unit in output.lie.error_units]
+    lengths = np.array([size if unit == "m" else 1.0 for unit in units])
+    times = _instants(reference, duration, lengths)
+    poses, twists, _ = reference.sample(times)
     lifted = servo.unmeasured
     still = np.zeros(servo.ns)
 
@@ -124,11 +127,8 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     def moved(q: np.ndarray, s: np.ndarray, time: float) -> np.ndarray:
         return np.asarray(robot.integrate(q, servo.model.velocity(q, s) * time))
 
-    size = robot_size(robot)
     rates = [unit for body in robot.bodies for unit in body.joint.freedom_units]
     widths = np.array([size if rates[i] == "m" else 1.0 for i in servo.model.shape])
-    units = [unit for output in servo.outputs for unit in output.lie.error_units]
-    lengths = np.array([size if unit == "m" else 1.0 for unit in units])
 
     def rest(q: np.ndarray, pose: np.ndarray) -> np.ndarray:
         return np.asarray(servo.pose_error(q, pose))
@@ -202,6 +202,14 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
         np.array(path),
         np.array(speeds),
     )
+
+
+def _instants(reference: Reference, duration: float, lengths: np.ndarray) -> np.ndarray:
+    """Equidistant times at which the motion is computed, in any unit of time the same ones."""
+    twists = reference.sample(np.linspace(0.0, duration, LEAST))[1]
+    way = duration * float(np.abs(twists / lengths).max())
+    count = int(min(max(np.ceil(way / STEP) + 1, LEAST), MOST))
+    return np.linspace(0.0, duration, count)
 
 
 def _cruise(servo: Servo) -> ca.Function | None:

@@ -15,6 +15,11 @@ from concur.reduction import MomentumReduction
 if TYPE_CHECKING:
     from concur.control._servo import Servo
 
+ROUNDING = 1e-12
+"""Share of the momenta of single freedoms up to which a momentum is rounding."""
+
+_PARTS = (slice(0, 3), slice(3, 6))
+
 
 @dataclass(frozen=True, eq=False)
 class MomentumMismatch:
@@ -26,6 +31,9 @@ class MomentumMismatch:
         Spatial momenta about the inertial origin, [linear; angular], shape (6,), kg m/s and
         kg m^2/s: of the velocity that the law reconstructs, and of the measured one, both with
         the inertias that the servo knows. Parts that the base's group does not feel are in both.
+    sizes : numpy.ndarray
+        Sizes of the linear and of the angular momentum that single freedoms have, added without
+        their directions, shape (2,): what rounding is held against where momenta cancel.
     base_velocity : numpy.ndarray
         Error of the base's velocity that the law reconstructs, in the basis of the base's joint,
         shape (nb,).
@@ -47,6 +55,7 @@ class MomentumMismatch:
 
     assumed: np.ndarray
     measured: np.ndarray
+    sizes: np.ndarray
     base_velocity: np.ndarray
     output_velocity: np.ndarray
     disturbance: np.ndarray
@@ -62,19 +71,20 @@ class MomentumMismatch:
 
     @property
     def relative(self) -> float:
-        """Largest of the linear and the angular difference, each relative to its size."""
+        """Largest of the linear and the angular difference, each relative to its size.
+
+        Zero for a difference that is rounding beside `sizes`.
+        """
         worst = 0.0
-        for part in (slice(0, 3), slice(3, 6)):
+        for part, scale in zip(_PARTS, self.sizes, strict=True):
             size = max(np.linalg.norm(self.assumed[part]), np.linalg.norm(self.measured[part]))
-            if size > 0.0:
-                worst = max(worst, float(np.linalg.norm(self.difference[part]) / size))
+            wrong = float(np.linalg.norm(self.difference[part]))
+            if wrong > ROUNDING * scale:
+                worst = max(worst, wrong / size)
         return worst
 
     def __str__(self) -> str:
-        linear, angular = (
-            max(np.abs(self.assumed[part]).max(), np.abs(self.measured[part]).max())
-            for part in (slice(0, 3), slice(3, 6))
-        )
+        linear, angular = self.sizes
         lines = [
             f"{name:<9} linear {_numbers(mu[:3], linear)} kg m/s, "
             f"angular {_numbers(mu[3:], angular)} kg m^2/s"
@@ -155,6 +165,9 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
     return MomentumMismatch(
         assumed=robot.momentum(q, lifted),
         measured=robot.momentum(q, v),
+        sizes=np.sum(
+            [_sizes(robot.momentum(q, part)) for x in (v, lifted) for part in np.diag(x)], axis=0
+        ),
         base_velocity=wrong[: first.nb],
         output_velocity=rate,
         disturbance=push,
@@ -169,7 +182,12 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
     )
 
 
+def _sizes(momentum: np.ndarray) -> np.ndarray:
+    """Sizes of the linear and of the angular part of a momentum."""
+    return np.array([np.linalg.norm(momentum[part]) for part in _PARTS])
+
+
 def _numbers(values: np.ndarray, size: float = 0.0) -> str:
     """Numbers in brackets; what is rounding beside a size is shown as zero."""
-    shown = np.where(np.abs(values) > 1e-12 * size, values, 0.0)
+    shown = np.where(np.abs(values) > ROUNDING * size, values, 0.0)
     return "(" + ", ".join(f"{x:.4g}" for x in shown) + ")"

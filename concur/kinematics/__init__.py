@@ -1,6 +1,6 @@
 """Where the bodies are and how they move: poses, Jacobians, rolling constraints."""
 
-from concur.kinematics._contact import check_wheels, comparable_rows
+from concur.kinematics._contact import check_wheels, comparable_rows, freedom_lengths
 from concur.kinematics._exponentials import (
     branch_jacobians,
     joint_screws,
@@ -71,6 +71,7 @@ __all__ = [
     "constant",
     "cross",
     "distance_to_singular",
+    "freedom_lengths",
     "graph_matrix",
     "invert",
     "is_abelian",

@@ -17,7 +17,7 @@ SAMPLES = 12
 """Random configurations, besides the neutral one, at which the wheels are checked."""
 
 ROUNDING = 1e-8
-"""Largest difference of heights that counts as rounding, in parts of the robot's size, and largest\nslope of a motion that counts as level."""
+"""Height that counts as rounding, in parts of the robot's size; slope that counts as level."""
 
 
 def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:

@@ -7,6 +7,7 @@ from itertools import combinations
 import numpy as np
 
 from concur.errors import ReductionError
+from concur.kinematics import freedom_lengths
 from concur.multibody import Mechanism
 
 
@@ -43,7 +44,7 @@ def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int,
             came=f"{robot.nf}: {', '.join(robot.constraint_names)}",
             cure="Nothing can move: remove wheels or let them steer.",
         )
-    scales = spin_scales(robot)
+    scales = freedom_scales(robot)
     rows = np.array([robot.constraints(q) * scales for q in samples])
     base, free = list(range(robot.base.joint.nv)), _platform_freedoms(robot)
     driven = set(robot.actuated_freedoms)
@@ -105,13 +106,13 @@ def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float
     float
         Between 0 (the wheels do not determine these velocities) and 1.
     """
-    columns = (robot.constraints(q) * spin_scales(robot))[:, list(dependent)]
+    columns = (robot.constraints(q) * freedom_scales(robot))[:, list(dependent)]
     values = np.linalg.svd(columns, compute_uv=False)
     return float(values[-1] / max(1.0, values[0]))
 
 
-def spin_scales(robot: Mechanism) -> np.ndarray:
-    """Factors of the velocities that count wheel spins in metres of rolling.
+def freedom_scales(robot: Mechanism) -> np.ndarray:
+    """Factors of the velocities that make columns of constraints comparable, in any unit of length.
 
     Parameters
     ----------
@@ -121,9 +122,10 @@ def spin_scales(robot: Mechanism) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        Shape (nv,): one over the radius for the spin of a wheel, else one.
+        Shape (nv,): one over the radius for the spin of a wheel, one over the robot's size for
+        another freedom in rad/s, one for those in m/s.
     """
-    scales = np.ones(robot.nv)
+    scales = 1.0 / freedom_lengths(robot)
     for wheel in robot.wheels:
         if wheel.kind != "slider":  # a ball has three spins
             scales[robot.v_slice(wheel.body)] = 1.0 / wheel.radius

@@ -10,7 +10,7 @@ import numpy as np
 from concur.codegen import Array, evaluated
 from concur.dynamics import side_of_factor
 from concur.kinematics import constant
-from concur.reduction._dependents import spin_scales
+from concur.reduction._dependents import freedom_scales
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel
 
@@ -48,7 +48,7 @@ class WheelReduction(ReducedModel):
 
     @evaluated("(nq)->()")
     def regularity(self, q: Array) -> Array:
-        # Smallest over largest pivot of the dependent columns, wheel spins counted in metres. A
+        # Smallest over largest pivot of the dependent columns, angles counted in metres. A
         # row has a part of size one, the direction that does not slip: pivots that are all small
         # are singular too.
         columns = self._dependent_columns(q)
@@ -63,9 +63,9 @@ class WheelReduction(ReducedModel):
         return ca.SX(1) if columns.is_constant() else side_of_factor(ca.qr_sparse(columns)[2])
 
     def _dependent_columns(self, q: Array) -> Array:
-        """Columns of the dependent velocities, wheel spins counted in metres."""
+        """Columns of the dependent velocities, angles counted in metres."""
         dependent = list(self.dependent)
-        scales = ca.SX(ca.DM(spin_scales(self.robot)[dependent]))
+        scales = ca.SX(ca.DM(freedom_scales(self.robot)[dependent]))
         return ca.mtimes(self.robot.constraints(q)[:, dependent], ca.diag(scales))
 
     @evaluated("(nq),(nv)->(nv)")

@@ -12,7 +12,9 @@ import pytest
 
 import concur as cc
 from concur.certify import OperatingCertificate, operating_bounds
-from concur.control import Servo
+from concur.control import ReferenceSample, Servo
+from concur.control._feasibility import LEAST, MOST, STEP, _instants
+from concur.control._singularity import robot_size
 from concur.errors import OutputError
 from concur.reduction import conservation, symmetry
 from concur.simulation import Tolerances
@@ -64,6 +66,7 @@ ROBOTS: dict[str, Callable[[], cc.Mechanism]] = {
     "tilted sleigh": lambda: tilted(cc.robots.chaplygin_sleigh()),
     "wheel_satellite": cc.robots.wheel_satellite,
     "slide": slide,
+    "snakeboard": cc.robots.snakeboard,
 }
 
 
@@ -183,6 +186,49 @@ def test_margins_and_singularities(units: Units) -> None:
 
 
 @OTHERS
+def test_singularities_count_lengths_alike(units: Units) -> None:
+    robot, hand = slide(), cc.Output("hand", "arm", "SE2", point=(0.4, 0, 0))
+    q = robot.random(np.random.default_rng(3))
+    plain = cc.singularities(robot, [hand], q)
+    moved = replace(hand, point=tuple(np.array(hand.point) * units.length))
+    found = cc.singularities(units.robot(robot), [moved], units.configuration(robot, q))
+    assert found.rank == plain.rank
+    assert found.length == pytest.approx(units.length * plain.length, rel=1e-12)
+    np.testing.assert_allclose(found.singular_values, plain.singular_values, rtol=1e-9)
+
+
+@OTHERS
+@pytest.mark.parametrize("name", ["car_arm", "crane_car", "snakeboard", "tractor_trailers"])
+def test_wheels(name: str, units: Units) -> None:
+    """What wheels determine, how well, and how near a singular lift is."""
+    robot = getattr(cc.robots, name)()
+    plain, found = cc.reduce(robot), cc.reduce(units.robot(robot))
+    assert (found.kind, found.shape_names) == (plain.kind, plain.shape_names)
+    rng = np.random.default_rng(3)
+    for _ in range(4):
+        q = robot.random(rng)
+        moved = units.configuration(robot, q)
+        assert found.regularity(moved) == pytest.approx(plain.regularity(q), rel=1e-9)
+        assert 0.1 < plain.regularity(q) <= 1.0
+
+
+@OTHERS
+def test_rounding_is_no_mismatch_of_momenta(units: Units) -> None:
+    """A robot at rest but for rounding where its parts cancel, and one that is pushed."""
+    servo = Servo(cc.reduce(cc.robots.planar_floater()), floater().outputs, 4, 4)
+    robot, other = servo.model.robot, units.servo(servo)
+    names = [unit for body in robot.bodies for unit in body.joint.freedom_units]
+    rates = units.coordinates(names) / units.time
+    q = robot.random(np.random.default_rng(4))
+    v = servo.model.velocity(q, np.array([0.7, -0.4]))
+    for push, least, largest in ((0.0, 0.0, 0.0), (1e-14, 0.0, 0.0), (1e-9, 0.5, 1.001)):
+        pushed = v + push
+        moved = units.configuration(robot, q), pushed * rates
+        for found in (servo.mismatch(q, pushed), other.mismatch(*moved)):
+            assert least <= found.relative <= largest
+
+
+@OTHERS
 @pytest.mark.parametrize("reach", [-0.2, 5.0])
 def test_feasibility(units: Units, reach: float) -> None:
     """A point within reach, and one that the arm cannot come to."""
@@ -198,6 +244,26 @@ def test_feasibility(units: Units, reach: float) -> None:
         units.reference(servo, reference), 0.4 * units.time, units.configuration(robot, q0)
     )
     assert found.feasible is plain.feasible is (reach < 1.0)
+    # The same instants, up to the same one.
+    assert len(found.times) == len(plain.times)
+    assert found.reached == pytest.approx(plain.reached * units.time, rel=1e-9)
+    assert found.margin == pytest.approx(plain.margin, rel=1e-6, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("turns", "count"), [(0.1, LEAST), (1.98, LEAST), (2.02, LEAST + 2), (1e6, MOST)]
+)
+def test_steps_of_the_exact_motion(turns: float, count: int) -> None:
+    """The reference moves by a step at most between two instants, as far as the limits let it."""
+    servo = floater()
+    q0 = servo.model.robot.neutral()
+    q0[-2:] = [0.6, 1.0]
+    way = turns * (LEAST - 1) * STEP / 2 * robot_size(servo.model.robot)
+    start = servo.output(q0)
+    reference = cc.references.from_function(
+        lambda t: ReferenceSample(start + np.array([way * t, 0.0]), [way, 0.0], [0.0, 0.0]), 2, 2
+    )
+    assert len(_instants(reference, 1.0, np.full(2, robot_size(servo.model.robot)))) == count
 
 
 @OTHERS
