@@ -77,7 +77,7 @@ class MomentumMismatch:
         """
         worst = 0.0
         for part, scale in zip(_PARTS, self.sizes, strict=True):
-            size = max(np.linalg.norm(self.assumed[part]), np.linalg.norm(self.measured[part]))
+            size = max(float(np.linalg.norm(x[part])) for x in (self.assumed, self.measured))
             wrong = float(np.linalg.norm(self.difference[part]))
             if wrong > ROUNDING * scale:
                 worst = max(worst, wrong / size)

@@ -180,7 +180,8 @@ def _parts(body: Body) -> tuple[list[Body], list[int]]:
     else:
         return [body], []
     bare = Body(f"{body.name}'", chain[0], body.parent, body.placement, Inertia(0.0))
-    own = replace(body, joint=chain[1], parent=bare.name, placement=Pose(), limits=None)
+    unlimited = {"limits": None, "speed_limit": None, "torque_limit": None}
+    own = replace(body, joint=chain[1], parent=bare.name, placement=Pose(), **unlimited)
     return [bare, own], places
 
 

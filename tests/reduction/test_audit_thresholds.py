@@ -24,14 +24,15 @@ class Steps:
 
 def robot(**numbers: float) -> SimpleNamespace:
     """Three coordinates, the first of them the group's, with violations of given size."""
-    given = {"mass": 0.0, "rows": 0.0, "push": 0.0, "total": 4.0} | numbers
+    given = {"mass": 0.0, "rows": 0.0, "push": 0.0, "total": 4.0, "fall": 1.0} | numbers
     return SimpleNamespace(
         nv=3,
         total_mass=given["total"],
+        gravity=(0.0, 0.0, -given["fall"]),
         actuated_freedoms=(1, 2),
         freedom_names=("x", "left", "right"),
         integrate=lambda q, v: q + v,
-        mass_matrix=lambda q: 8.0 * np.eye(3) - np.diag([0, 0, given["mass"] * q[0] * q[1]]),
+        mass_matrix=lambda q: 4.0 * np.eye(3) - np.diag([0, 0, given["mass"] * q[0] * q[1]]),
         constraints=lambda q: np.array([[1.0, -given["rows"] * q[0] * q[1], 0.0]]),
         bias=lambda q, v: np.array([-given["push"] * q[1], 1e3, 1e3]),
     )
@@ -54,21 +55,25 @@ def model(body: Any = None, **changes: Any) -> Any:
 @pytest.mark.parametrize(("size", "status"), [(0.8e-9, HOLDS), (1.25e-9, FAILS)])
 @pytest.mark.parametrize(
     ("name", "unit", "value"),
-    [("mass", 8.0, "mass_matrix"), ("rows", 1.0, "constraints"), ("push", 4.0, "gravity")],
+    [("mass", 4.0, "mass_matrix"), ("rows", 1.0, "constraints"), ("push", 4.0, "gravity")],
 )
 def test_invariance_to_a_billionth(
     name: str, unit: float, value: str, size: float, status: AuditStatus
 ) -> None:
-    # The mass matrix relative to its largest entry, gravity to the robot's mass.
+    # The mass matrix relative to the mass, gravity to the weight; radii of gyration are one.
     row = _audit._invariance(model(robot(**{name: size * unit})), SAMPLES, Steps())  # type: ignore[arg-type]
     assert row.status is status
     assert row.values[value] == pytest.approx(size, rel=1e-5)
     assert max(x for key, x in row.values.items() if key != value) == 0.0
 
 
-def test_gravity_along_the_group_of_a_light_robot_counts_as_it_is() -> None:
-    row = _audit._invariance(model(robot(push=0.5, total=0.1)), SAMPLES, Steps())  # type: ignore[arg-type]
-    assert row.values["gravity"] == 0.5
+@pytest.mark.parametrize(("fall", "share"), [(9.8, 0.05), (1e-3, 490.0), (0.0, 0.0)])
+def test_gravity_along_the_group_is_held_against_the_weight(fall: float, share: float) -> None:
+    # Torques count by the radius of gyration.
+    radius = np.sqrt(4.0 / 0.1)
+    body = robot(push=0.05 * 9.8 * 0.1 * radius, total=0.1, fall=fall)
+    row = _audit._invariance(model(body), SAMPLES, Steps())  # type: ignore[arg-type]
+    assert row.values["gravity"] == pytest.approx(share, rel=1e-12)
 
 
 @pytest.mark.parametrize(
