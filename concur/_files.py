@@ -86,6 +86,17 @@ def _leads_out(path: Path) -> bool:
     return not (real.is_relative_to(folder) or real.is_relative_to(_PACKAGE))
 
 
+def _is_other(handle: int, path: Path) -> bool:
+    """Whether a file that `confined` has opened is not the one that the name leads to inside."""
+    if _FOLDER.get() is None:
+        return False
+    try:
+        real = os.path.realpath(path)
+        return _leads_out(Path(real)) or not os.path.samestat(os.stat(real), os.fstat(handle))
+    except (OSError, ValueError):
+        return True
+
+
 def read_bytes(
     path: Path,
     expected: str,
@@ -134,6 +145,9 @@ def read_bytes(
         refuse(f"`{problem.strerror}`", "Check the name and the permissions.")
     except ValueError:
         refuse("a name with a NUL in it", "Correct the name.")
+    if _is_other(handle, path):
+        os.close(handle)
+        refuse("a name that leads elsewhere meanwhile", "Leave the folder alone while it is read.")
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
         os.close(handle)

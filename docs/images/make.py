@@ -118,7 +118,8 @@ def dashboard() -> None:
             if number % batch == batch - 1:
                 page_of.update()
                 page.wait_for_timeout(100)  # as on a rig: the page tells if it hears nothing
-        page.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
+        for frame in page.frames:  # the viewer, which says that it has no graphics processor
+            frame.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
         picture = Image.open(io.BytesIO(page.screenshot()))
         picture.quantize(256).save(HERE / "rig_dashboard.png", optimize=True)
         browser.close()

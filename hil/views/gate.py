@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import json
 import secrets
+import socket
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -28,6 +29,9 @@ LOCAL = ("127.0.0.1", "localhost", "[::1]")
 
 PATIENCE = 5.0
 """Time that a browser may take for one request, s."""
+
+CONNECTIONS = 64
+"""Connections at a time: a further one ends the oldest, which has had its time."""
 
 _NOT_FOR_US = "This page is for this machine and comes from itself only.\n"
 
@@ -126,7 +130,25 @@ class _Server(ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], gate: Gate) -> None:
         self.gate = gate
+        self._lock = threading.Lock()
+        self._open: dict[int, socket.socket] = {}  # the oldest first
         super().__init__(address, _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Serve a connection; the oldest one ends if there are too many, or STOP would wait."""
+        with self._lock:
+            if len(self._open) >= CONNECTIONS:
+                oldest = self._open.pop(next(iter(self._open)))
+                with suppress(OSError):
+                    oldest.shutdown(socket.SHUT_RDWR)
+            self._open[id(request)] = request
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        """Forget a connection that has ended."""
+        with self._lock:
+            self._open.pop(id(request), None)
+        super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that went away is no news."""

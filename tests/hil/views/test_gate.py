@@ -13,7 +13,7 @@ from websockets.sync.client import connect
 
 from hil.errors import RigError
 from hil.latch import Reason, State
-from hil.views.gate import LOCAL, Gate, admits, guarded_sockets
+from hil.views.gate import CONNECTIONS, LOCAL, Gate, admits, guarded_sockets
 from hil.views.page import shell
 from tests.hil.views.test_dashboard import Station
 
@@ -214,3 +214,37 @@ def test_the_page_says_when_its_button_is_dead_or_has_no_use():
     assert " disabled>STOP" in text
     assert "THE BUTTON IS DEAD" in text
     assert 'id="hil-view"' not in text.partition("<body>")[2]
+
+
+def test_connections_that_say_nothing_do_not_keep_stop_waiting(station):
+    """More connections than the process may have files; each drips a byte now and then."""
+    idle = []
+    try:
+        for k in range(3 * CONNECTIONS):
+            one = socket.create_connection(("127.0.0.1", station.port), timeout=5)
+            one.sendall(b"POST /stop HTTP/1.1\r\nX: ")
+            idle.append(one)
+            if k % CONNECTIONS == CONNECTIONS - 1:
+                before = time.monotonic()
+                status, _, _ = ask(station.port, "POST", "/stop")
+                assert status == 200
+                assert time.monotonic() - before < 1.0
+        served = [t for t in threading.enumerate() if "process_request_thread" in t.name]
+        assert len(served) <= CONNECTIONS + 2
+        newest = idle[-1]  # is still served
+        newest.sendall(f"y\r\nHost: 127.0.0.1:{station.port}\r\n\r\n".encode())
+        assert newest.recv(100).startswith(b"HTTP/1.0 200")
+        oldest = idle[0]
+        assert oldest.recv(100) == b""
+    finally:
+        for one in idle:
+            one.close()
+
+
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
+@pytest.mark.parametrize(("host", "status"), [(True, b"200"), (False, b"403")])
+def test_stop_of_old_browsers(station, version, host, status):
+    line = f"Host: 127.0.0.1:{station.port}\r\n" if host else ""
+    with socket.create_connection(("127.0.0.1", station.port), timeout=5) as one:
+        one.sendall(f"POST /stop {version}\r\n{line}\r\n".encode())
+        assert one.recv(100).split()[1] == status
