@@ -36,6 +36,7 @@ from typing import Any
 
 import msgpack
 
+from hil._datagrams import unpack_map
 from hil.clock import Clock
 from hil.errors import RigError
 from hil.reasons import Reason
@@ -320,13 +321,8 @@ def _understood(data: bytes) -> dict[str, Any] | None:
     """The message in a datagram; None if it is none."""
     if len(data) > LARGEST_DATAGRAM:
         return None
-    try:
-        message = msgpack.unpackb(data)
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        return None
-    except msgpack.UnpackException:
-        return None
-    if not isinstance(message, dict):
+    message = unpack_map(data)
+    if message is None:
         return None
     kind = message.get("kind")
     if not isinstance(kind, str) or kind not in KINDS:

@@ -11,6 +11,7 @@ import io
 import os
 import socket
 import tempfile
+import threading
 from pathlib import Path
 
 import numpy as np
@@ -120,7 +121,13 @@ def dashboard() -> None:
                 page.wait_for_timeout(100)  # as on a rig: the page tells if it hears nothing
         for frame in page.frames:  # the viewer, which says that it has no graphics processor
             frame.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
+        shown = threading.Event()  # a page that hears nothing meanwhile would say so
+        news = threading.Thread(target=page_of.run, args=(shown,))
+        news.start()
+        page.wait_for_timeout(500)
         picture = Image.open(io.BytesIO(page.screenshot()))
+        shown.set()
+        news.join()
         picture.quantize(256).save(HERE / "rig_dashboard.png", optimize=True)
         browser.close()
         page_of.close()

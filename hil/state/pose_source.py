@@ -40,6 +40,7 @@ from typing import Any, Protocol
 import msgpack
 
 from concur._version import install_command
+from hil._datagrams import unpack_map
 from hil.errors import RigError
 from hil.rig import PoseSettings
 
@@ -402,11 +403,7 @@ def _decoded(data: bytes) -> dict[Any, Any]:
     """The map in a datagram; an empty one if there is none."""
     if len(data) > LONGEST:
         return {}
-    try:
-        facts = msgpack.unpackb(data)
-    except Exception:  # whatever bytes make the library raise, they are no pose
-        return {}
-    return facts if isinstance(facts, dict) else {}
+    return unpack_map(data) or {}
 
 
 def _number(value: Any) -> float | None:
