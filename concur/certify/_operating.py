@@ -13,7 +13,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from heapq import heappop, heappush
 from itertools import product
 from os import PathLike
@@ -35,12 +36,14 @@ from concur.certify._operating_counterexample import (
     strong_state,
 )
 from concur.certify._operating_graph import Graph, momentum_size
-from concur.certify._recheck_document import OPERATING
+from concur.certify._operating_law import law_document
+from concur.certify._recheck_document import OPERATING, document_hash
+from concur.certify._recheck_law import operating_laws
 from concur.certify._status import ESTIMATE, Status
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
 from concur.control._allocation import read_limits
-from concur.errors import OutputError, UnknownNameError
+from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.mechanism import scalar
 from concur.reduction import MomentumReduction
 
@@ -91,6 +94,8 @@ class OperatingCertificate:
         Boxes looked at.
     counterexample : OperatingCounterexample or None
         Given when the status is REFUTED.
+    law : callable or None
+        What `save` writes of the law; with True also what judges a state.
     """
 
     status: Status
@@ -110,6 +115,7 @@ class OperatingCertificate:
     left: np.ndarray
     tested: int
     counterexample: OperatingCounterexample | None = None
+    law: Callable[[bool], dict[str, Any] | None] | None = field(default=None, repr=False)
 
     @property
     def torque(self) -> np.ndarray:
@@ -122,8 +128,8 @@ class OperatingCertificate:
         Parameters
         ----------
         path : str or os.PathLike
-            File to write, JSON. It records what was proved; `recheck` is for certificates of the
-            error dynamics and does not verify it.
+            File to write, JSON. It has the law as instructions, so that `recheck` can verify
+            what was proved by arithmetic of its own.
 
         Raises
         ------
@@ -131,6 +137,7 @@ class OperatingCertificate:
             If the file cannot be written.
         """
         numbers = {name: _finite(getattr(self, name)) for name in ("lower", "upper", "limits")}
+        strong = self.counterexample is not None and self.counterexample.margin is None
         document = {
             "format": OPERATING,
             "version": 1,
@@ -150,7 +157,9 @@ class OperatingCertificate:
             "left": self.left.tolist(),
             "counterexample": self.counterexample and self.counterexample.as_dict(),
             "estimates_not_proved": {"margin_found": _finite(self.margin_found)},
+            "law": None if self.law is None else self.law(strong),
         }
+        document["hash"] = document_hash(document)
         write_document(path, document)
 
     @property
@@ -363,6 +372,7 @@ def operating_bounds(
         )
     # Ranges of coordinates that change nothing change nothing.
     search = _Search(servo, graph, demand, bounds, stated, float(wanted), tolerance, int(budget))
+    search.law = partial(law_document, servo, graph, _statement(servo, graph, distance))
     ends = np.array([named[i] for i in graph.coordinates], dtype=float).reshape(-1, 2)
     with _reporting(progress) as report:
         search.run(ends[:, 0], ends[:, 1], report)
@@ -392,6 +402,7 @@ class _Search:
         self.leaves: list[tuple[np.ndarray, np.ndarray, Bounds]] = []
         self.tested = 0
         self.counterexample: OperatingCounterexample | None = None
+        self.law: Callable[[bool], dict[str, Any] | None] | None = None
 
     def run(self, lower: np.ndarray, upper: np.ndarray, report: Callable[[float], Any]) -> None:
         """Cut the box until all parts are good, something is refuted or the budget is spent."""
@@ -513,6 +524,7 @@ class _Search:
             np.array(left).reshape(len(left), 2, k),
             self.tested,
             self.counterexample,
+            self.law,
         )
 
     def _lacks(self) -> str:
@@ -535,6 +547,38 @@ class _Search:
             return bool(sound)
         inside = (found.lower >= self.limits[:, 0]) & (found.upper <= self.limits[:, 1])
         return bool(sound and inside.all())
+
+
+def _statement(servo: Servo, graph: Graph, distance: float | None) -> dict[str, Any]:
+    """What a file has to say for its law to be made again."""
+    labels = _coordinate_names(servo)
+    return {
+        "names": [labels[i] for i in graph.coordinates],
+        "places": list(graph.coordinates),
+        "distance": None if distance is None or not len(graph.speeds) else float(distance),
+        "lowest": 0.0 if servo.damped_below is None or not len(graph.speeds) else _least(servo),
+    }
+
+
+def _law_again(servo: Servo, law: dict[str, Any]) -> dict[str, Any] | None:
+    """Law of a servo as a file has it that is about the same places, speeds and distance."""
+    if not isinstance(servo, Servo) or servo.measured:
+        return None
+    flint()
+    where = "recheck"
+    try:
+        largest = np.array(law["w"], dtype=float) if law["w"] else None
+        if largest is not None:
+            moved = _body_momentum(servo, law["distance"], where)
+            largest[servo.ns :] = moved
+        graph = Graph(servo, law["places"], largest, where)
+        stated = _statement(servo, graph, law["distance"])
+    except (ConcurError, ValueError, IndexError):
+        return None  # no law of this servo
+    return law_document(servo, graph, stated, "state" in law["programs"])
+
+
+operating_laws.append(_law_again)
 
 
 def _corners(size: int) -> np.ndarray:

@@ -16,6 +16,7 @@ from concur.certify._arrays import above, array, below, floats, matrix
 from concur.certify._intervals import PRECISION, Walker, flint, interval
 from concur.certify._operating_box import law_matrix
 from concur.certify._operating_graph import Graph
+from concur.certify._operating_law import servo_equations
 from concur.reduction import MomentumReduction
 
 _SAMPLES = 128
@@ -239,17 +240,9 @@ def strong_state(
 
 def _equations(servo: Any) -> Walker:
     """What the law solves: its elimination chooses pivots, and balls cannot tell equal ones."""
-    sizes = {"q": servo.nq, "s": servo.ns, "pose": servo.pose_size}
-    sizes |= {"twist": servo.size, "acceleration": servo.size}
-    q, s, pose, twist, acceleration = given = [ca.SX.sym(*one) for one in sizes.items()]
-    model, group = servo.model, servo.error_dynamics.group
-    x, ve = servo.errors(q, s, pose, twist)
-    velocity, drift = servo.output_motion(q, s)
-    command = servo.error_dynamics.feedback(x, ve) + group.transport(x) @ acceleration
-    command += group.ad(velocity) @ ve
-    forces = model.shape_forces(q, servo.velocity(q, s), ca.SX.zeros(servo.ns))
-    parts = [servo.decoupling(q), command - drift, model.mass_matrix(q), forces]
-    parts.append(model.input_matrix(q))
+    given, results = servo_equations(servo)
+    names = ("decoupling", "residual", "mass", "forces", "actuation")
+    parts = [results[name] for name in names]
     return Walker(ca.Function("equations", given, list(map(ca.densify, parts)), {"cse": True}))
 
 

@@ -169,6 +169,39 @@ class Graph:
         whole = ca.Function("regularity", [q], [value])
         return Walker(ca.Function("regularity", [self._x], [whole(self._placed)], {"cse": True}))
 
+    def coefficients(self, q: Array, w: Array) -> list[Array]:
+        """Give the matrices, with the coefficients of the products of speeds, as expressions.
+
+        Parameters
+        ----------
+        q : casadi.SX
+            Configuration, shape (nq,).
+        w : casadi.SX
+            Symbols for the speeds, shape (nw,).
+
+        Returns
+        -------
+        list of casadi.SX
+            D J H, Mhat and H^T B; the output velocity as a matrix of w; and D B above C.
+        """
+        *plain, velocity, both = self._parts(q, w)
+        if not w.shape[0]:
+            return plain
+        zero = ca.DM.zeros(w.shape)
+        first = ca.jacobian(both, w)
+        columns = []
+        for product in self.products:
+            if not product:
+                columns.append(both)
+            elif len(product) == 1:
+                columns.append(first[:, product[0]])
+            else:
+                i, j = product
+                second = ca.jacobian(first[:, i], w[j])
+                columns.append(second / 2 if i == j else second)
+        parts = [velocity, ca.horzcat(*columns)]
+        return [*plain, *(ca.substitute(part, w, zero) for part in parts)]
+
     def configuration(self, x: np.ndarray) -> np.ndarray:
         """Place the robot.
 

@@ -49,6 +49,7 @@ import numpy as np
 
 from concur.certify._recheck_boxes import check_decay, contradicts
 from concur.certify._recheck_document import (
+    OPERATING,
     TUBE,
     UNITS,
     StoredChannel,
@@ -58,7 +59,8 @@ from concur.certify._recheck_document import (
     proof_of,
 )
 from concur.certify._recheck_finding import Finding, Recheck, Rejection, require
-from concur.certify._recheck_law import Law, law_of
+from concur.certify._recheck_law import Law, law_of, operating_laws
+from concur.certify._recheck_operating import StoredBox, box_of, verify_box
 from concur.certify._recheck_rational import Matrix, combine, definite, diagonal, symmetric
 from concur.certify._recheck_tube import StoredTube, tube_of, verify_tube
 from concur.certify._recheck_work import WORK, limited
@@ -108,7 +110,7 @@ def recheck(
     Raises
     ------
     DescriptionError
-        If the file is no certificate of the error dynamics, is not complete, or was changed after
+        If the file is no certificate, tube or operating box, is not complete, or was changed after
         it was written, or the path is none; if the servo is none.
 
     Examples
@@ -132,6 +134,8 @@ def recheck(
             document = load(as_path(path))
             if document["format"] == TUBE:
                 return _tube_answer(tube_of(document), law, budget)
+            if document["format"] == OPERATING:
+                return _box_answer(box_of(document), servo, budget)
             proof = proof_of(document)
         except Rejection as stop:
             found = stop.finding
@@ -158,6 +162,15 @@ def _tube_answer(
     return Recheck(
         status, reason, "tube", same, float(tube.channel.rate), (tube.region,), tube.claims
     )
+
+
+def _box_answer(box: StoredBox, servo: Law, budget: int) -> Recheck:
+    finding = _finding(lambda: verify_box(box, budget))
+    own = box.law is not None and any(write(servo, box.law) == box.law for write in operating_laws)
+    status, reason = finding.status, finding.reason
+    if not own and status is not Status.REFUTED:
+        status, reason = Status.UNDECIDED, "the file is about another law than the servo's"
+    return Recheck(status, reason, "operating box", own, None, box.region, box.claims)
 
 
 def _region_text(channel: StoredChannel) -> str:
@@ -202,7 +215,7 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
     Raises
     ------
     DescriptionError
-        If the file is no certificate of the error dynamics, is not complete, or was changed after
+        If the file is no certificate, tube or operating box, is not complete, or was changed after
         it was written, or the path is none.
     """
     with limited(work):
@@ -210,6 +223,8 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
             document = load(as_path(path))
             if document["format"] == TUBE:
                 return _finding(lambda: verify_tube(tube_of(document), budget))
+            if document["format"] == OPERATING:
+                return _finding(lambda: verify_box(box_of(document), budget))
             proof = proof_of(document)
             return _finding(lambda: _verify(proof, budget))
         except Rejection as stop:

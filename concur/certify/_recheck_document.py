@@ -273,14 +273,7 @@ def load(path: Path) -> dict[str, Any]:
         document = json.loads(text, parse_constant=constant, object_pairs_hook=pairs)
     except (ValueError, RecursionError) as error:
         refuse(f"`{path.name}`", "JSON", str(error))
-    if isinstance(document, dict) and document.get("format") == OPERATING:
-        refuse(
-            f"`{path.name}`",
-            "the proof of a certificate of the error dynamics",
-            "bounds of an operating box, which cannot be rechecked",
-            "Compute them again with `operating_bounds`.",
-        )
-    if not isinstance(document, dict) or document.get("format") not in (FORMAT, TUBE):
+    if not isinstance(document, dict) or document.get("format") not in (FORMAT, TUBE, OPERATING):
         refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
     if document.get("version") != VERSION or isinstance(document["version"], bool):
         refuse("`version`", str(VERSION), document.get("version"), "Use the program's version.")

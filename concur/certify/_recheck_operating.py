@@ -1,0 +1,582 @@
+"""Operating boxes: the format of their files, and their verification.
+
+File format
+-----------
+JSON as that of certificates (`_recheck_document`), SI units. `boxes`, `left` and `tested` say how
+the bounds were found; they are not read.
+
+===============  =================================================================================
+format           "concur operating box"
+version          1
+status           "PROVED", "REFUTED" or "UNDECIDED"
+ranges           object: lower and upper end of each coordinate x, by name
+least, margin    margin that was asked for, and that is claimed (null without)
+lower, upper     claimed bounds of the controls, null where there is none
+limits           null, or the limits of the controls: pairs, null where there is none
+demand           object: largest sizes `speeds`, `acceleration`, `pose_error`, `velocity_error`;
+                 empty without speeds
+counterexample   null or object: `q` with `margin`, or `control`, `s`, `pose`, `twist` and
+                 `acceleration`
+law              null (nothing is verified then) or object, see below
+===============  =================================================================================
+
+`law` has `names` and `places` in q of the coordinates, `neutral` (q elsewhere), `controls` and
+`units`, `size` of the outputs, `shape` (number of shape velocities), `w` (bounds of the speeds and
+of the body momentum; empty without speeds) with the base's `distance` that they rest on, `scales`
+D of the outputs, `mixing` (which components of a command the base's heading mixes), `lowest`
+margin with which the torque is that of the law, and `programs` (`_recheck_program`):
+
+- `matrices` of x: decoupling W = D J H, mass M, actuation E; with speeds `velocity` V and
+  `products` [D B; C], a column for each of the products m of w: 1, w_i, w_i^2, w_i w_j (i < j);
+- `regularity` of x, where it is not 1;
+- `command` of (x error, ve, a), the command at rest, and `carried` of (v, ve), ad(v) ve;
+- `state` of (q, s, pose, twist, acceleration): what the law solves, and the errors there.
+
+What is verified
+----------------
+For all x in the ranges, with arithmetic of its own and boxes that it cuts itself,
+
+- the square root of the least eigenvalue of W M^-1 W^T is at least `margin`, which is above
+  `least`, and so is the regularity: W X + X^T W^T - X^T M X <= W M^-1 W^T for any X where M > 0;
+- u with M sdot + C m = E u, W sdot = D nu - D B m is within the bounds, and these within the
+  limits, for all |w_i| within their bounds and all commands nu that the demand allows. Bounds of
+  u are widened by a thousandth of the largest of them, though not beyond the limits.
+
+Matrices over a box are their values in its middle and their slopes over it (mean value theorem).
+A counterexample is evaluated where it is; its errors may exceed what is stated by 1e-9, as a
+reference is rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from concur.certify._recheck_document import float_of, list_of, object_of, refuse, status_of
+from concur.certify._recheck_finding import Rejection, require
+from concur.certify._recheck_outward import Interval, join
+from concur.certify._recheck_program import Pair, Program, cases, inverse, program_of, root, run
+from concur.certify._recheck_work import spend
+from concur.certify._status import Status
+
+_ROOM = 1e-3
+"""Part of the largest torque by which bounds are widened, but not beyond the limits.
+
+Without it boxes would have to be as small as the smallest torque: this arithmetic is coarser.
+"""
+
+_NEAR = 1e-9
+"""Errors of a state, m, rad and per second, that count as none: a reference is rounded."""
+
+_BATCH = 64
+_MOST = 400  # entries of a vector of the law
+_ENTRIES = 4_000_000  # of all matrices and slopes of a batch
+_DEMAND = ("speeds", "acceleration", "pose_error", "velocity_error")
+
+
+@dataclass(frozen=True, eq=False)
+class StoredBox:
+    """An operating box as it is stored."""
+
+    status: Status
+    law: dict[str, Any] | None
+    programs: dict[str, Program]
+    ranges: np.ndarray
+    least: float
+    margin: float | None
+    lower: np.ndarray
+    upper: np.ndarray
+    limits: np.ndarray
+    demand: dict[str, np.ndarray]
+    weak: dict[str, Any] | None
+
+    @property
+    def verified(self) -> tuple[np.ndarray, np.ndarray]:
+        """Bounds of the controls as they are verified: widened, within the limits."""
+        room = float(_ROOM * np.abs([*self.lower, *self.upper]).max(initial=0.0))
+        low = np.maximum(self.lower - room, np.minimum(self.limits[:, 0], self.lower))
+        return low, np.minimum(self.upper + room, np.maximum(self.limits[:, 1], self.upper))
+
+    @property
+    def region(self) -> tuple[str, ...]:
+        """Configurations, speeds and demands that the claim covers."""
+        names = [] if self.law is None else self.law["names"]
+        found = [f"{n}: {a:.6g} to {b:.6g}" for n, (a, b) in zip(names, self.ranges, strict=False)]
+        texts = {k: ", ".join(f"{v:.6g}" for v in part) for k, part in self.demand.items()}
+        return (*found, *(f"{name} at most {text}" for name, text in texts.items()))
+
+    @property
+    def claims(self) -> tuple[str, ...]:
+        """What the file claims, and what of it is verified."""
+        if self.law is None or self.status is Status.UNDECIDED:
+            return ()
+        if self.status is Status.REFUTED:
+            return ("the margin or a limit is refuted by a state",)
+        found = [f"the margin is at least {self.margin:.6g}, above {self.least:.6g}"]
+        if self.demand:
+            ends = zip(self.law["controls"], self.law["units"], *self.verified, strict=True)
+            found += [f"{n} needs {a:.6g} to {b:.6g} {u}" for n, u, a, b in ends]
+            if np.isfinite(self.limits).any():
+                found.append("no control needs more than its limits")
+        return tuple(found)
+
+
+def box_of(document: dict[str, Any]) -> StoredBox:
+    """Read an operating box from its document.
+
+    Parameters
+    ----------
+    document : dict
+        What `load` read.
+
+    Returns
+    -------
+    StoredBox
+        The box.
+
+    Raises
+    ------
+    DescriptionError
+        If it is not complete.
+    """
+    status, law = status_of(document, ""), document.get("law")
+    if law is None:
+        nothing = np.zeros(0)
+        none = np.zeros((0, 2))
+        return StoredBox(status, None, {}, none, 0, None, nothing, nothing, none, {}, None)
+    law = object_of(document, "law", "")
+    names, controls = (_texts(law, name) for name in ("names", "controls"))
+    _texts(law, "units", len(controls))
+    size, shape = (_count(law, name) for name in ("size", "shape"))
+    if not size or not shape:
+        refuse("`law`", "outputs and shape velocities", f"{size} and {shape}")
+    w, neutral = (_floats(law, name, None) for name in ("w", "neutral"))
+    _floats(law, "scales", size)
+    mixing = list_of(law, "mixing", "law")
+    if len(mixing) != size or not all(isinstance(row, list) and len(row) == size for row in mixing):
+        refuse("`law.mixing`", f"{size} rows of {size}", mixing)
+    if any(mixed not in (0, 1) for row in mixing for mixed in row):
+        refuse("`law.mixing`", "0 or 1", mixing)
+    float_of(law.get("lowest"), "`law.lowest`")
+    places = list_of(law, "places", "law")
+    fit = [isinstance(p, int) and not isinstance(p, bool) and 0 <= p < len(neutral) for p in places]
+    if len(set(map(str, places))) != len(names) or len(places) != len(names) or not all(fit):
+        refuse("`law.places`", f"{len(names)} different places in q", places)
+    ranges = object_of(document, "ranges", "")
+    if list(ranges) != names:
+        refuse("`ranges`", ", ".join(names), ", ".join(map(str, ranges)))
+    ends = np.array([_floats(ranges, name, 2) for name in names]).reshape(-1, 2)
+    if (ends[:, 0] > ends[:, 1]).any():
+        refuse("`ranges`", "lower ends below upper ones", ends.tolist())
+    demand = object_of(document, "demand", "")
+    sizes = dict(zip(_DEMAND, (shape, size, size, size), strict=True)) if len(w) else {}
+    if set(demand) != set(sizes):
+        refuse("`demand`", ", ".join(sizes) or "nothing", ", ".join(map(str, demand)))
+    stated = {name: _floats(demand, name, count) for name, count in sizes.items()}
+    if any((part < 0.0).any() for part in (w, *stated.values())) or len(w) < shape * bool(len(w)):
+        refuse("`demand`", "sizes, not negative", demand)
+    nu = len(controls) if len(w) else 0
+    if len(w) and not size == shape == nu:
+        refuse(
+            "`law`", "as many controls as outputs and shape velocities", f"{nu}, {size}, {shape}"
+        )
+    bounds = [_ends(document, name, nu, end) for name, end in (("lower", -1), ("upper", 1))]
+    limits = np.tile([-math.inf, math.inf], (nu, 1))
+    if document.get("limits") is not None:
+        pairs = list_of(document, "limits", "")
+        if len(pairs) != nu or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            refuse("`limits`", f"{nu} pairs", pairs)
+        for i, pair in enumerate(pairs):
+            for k, end in enumerate(pair):
+                if end is not None:
+                    limits[i, k] = float_of(end, "`limits`")
+    weak = document.get("counterexample")
+    if weak is not None:
+        weak = object_of(document, "counterexample", "")
+    shapes = {"decoupling": (size, shape), "mass": (shape, shape)}
+    shapes |= {"actuation": (shape, len(controls))}
+    known = {"matrices": ([len(names)], shapes)}
+    known |= {"regularity": ([len(names)], {"regularity": (1, 1)})}
+    if len(w):
+        count = (len(w) + 1) * (len(w) + 2) // 2
+        shapes |= {"velocity": (size, len(w)), "products": (size + shape, count)}
+        known["command"] = ([size] * 3, {"command": (size, 1)})
+        known["carried"] = ([size] * 2, {"carried": (size, 1)})
+        solved = {"decoupling": (size, shape), "residual": (size, 1), "mass": (shape, shape)}
+        solved |= {"forces": (shape, 1), "actuation": (shape, nu), "x": (size, 1), "ve": (size, 1)}
+        pose = len(weak["pose"]) if weak and isinstance(weak.get("pose"), list) else 0
+        known["state"] = ([len(neutral), shape, pose, size, size], solved)
+    stored = object_of(law, "programs", "law")
+    optional = {"regularity", "state"}
+    if not set(known) - optional <= set(stored) <= set(known):
+        refuse("`law.programs`", ", ".join(known), ", ".join(map(str, stored)))
+    programs = {
+        name: program_of(object_of(stored, name, "law"), f"law.programs.{name}", *known[name])
+        for name in stored
+    }
+    margin = document.get("margin")
+    return StoredBox(
+        status=status,
+        law=law,
+        programs=programs,
+        ranges=ends,
+        least=float_of(document.get("least"), "`least`"),
+        margin=None if margin is None else float_of(margin, "`margin`"),
+        lower=bounds[0],
+        upper=bounds[1],
+        limits=limits,
+        demand=stated,
+        weak=weak,
+    )
+
+
+def _texts(table: dict[str, Any], name: str, count: int | None = None) -> list[str]:
+    values = list_of(table, name, "law")
+    if not all(isinstance(v, str) for v in values) or (count is not None and len(values) != count):
+        refuse(f"`law.{name}`", "names", values)
+    if len(values) > _MOST or (count is None and len(set(values)) != len(values)):
+        refuse(f"`law.{name}`", f"at most {_MOST} different names", f"{len(values)}")
+    return values
+
+
+def _count(table: dict[str, Any], name: str) -> int:
+    value = table.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
+        refuse(f"`law.{name}`", f"an integer up to {_MOST}", value)
+    return value
+
+
+def _floats(table: dict[str, Any], name: str, count: int | None) -> np.ndarray:
+    values = list_of(table, name, "")
+    if len(values) > _MOST or (count is not None and len(values) != count):
+        refuse(f"`{name}`", f"{count or 'some'} numbers", f"{len(values)}")
+    return np.array([float_of(v, f"`{name}`") for v in values], dtype=float)
+
+
+def _ends(table: dict[str, Any], name: str, count: int, sign: int) -> np.ndarray:
+    values = list_of(table, name, "")
+    if len(values) != count:
+        refuse(f"`{name}`", f"{count} numbers", f"{len(values)}")
+    return np.array(
+        [sign * math.inf if v is None else float_of(v, f"`{name}`") for v in values], dtype=float
+    )
+
+
+def verify_box(box: StoredBox, budget: int) -> None:
+    """Verify an operating box.
+
+    Parameters
+    ----------
+    box : StoredBox
+        The box.
+    budget : int
+        Boxes that may be looked at.
+
+    Raises
+    ------
+    Rejection
+        If it was not confirmed.
+    """
+    if box.law is None:
+        raise Rejection(Status.UNDECIDED, "the file has no instructions of the law")
+    if box.status is Status.REFUTED:
+        _refuted(box)
+    require(box.status is Status.PROVED, Status.UNDECIDED, "the file claims no proof")
+    margin = box.margin
+    if margin is None or not margin > box.least or not box.least >= 0.0:
+        raise Rejection(Status.UNDECIDED, "the margin is not above the one asked for")
+    if box.demand:
+        require(box.least >= box.law["lowest"], Status.UNDECIDED, "the law is damped at the margin")
+        own = np.array(box.law["w"][: box.law["shape"]])
+        require(bool((own >= box.demand["speeds"]).all()), Status.UNDECIDED, "speeds do not agree")
+        sound = np.isfinite(box.lower).all() and np.isfinite(box.upper).all()
+        sound &= bool((box.lower >= box.limits[:, 0]).all())
+        sound &= bool((box.upper <= box.limits[:, 1]).all())
+        require(bool(sound), Status.UNDECIDED, "a bound of a control is not within its limits")
+    check = _Check(box, margin)
+    waiting = [box.ranges]
+    looked, most = 0, check.most
+    while waiting:
+        batch, waiting = np.array(waiting[-most:]), waiting[:-most]
+        spend(check.cost * len(batch))
+        looked += len(batch)
+        require(looked <= budget, Status.UNDECIDED, "more boxes are needed than allowed")
+        good, shares = check(batch)
+        for one, share in zip(batch[~good], shares[~good], strict=True):
+            middle = (one[:, 0] + one[:, 1]) / 2
+            apart = (one[:, 0] < middle) & (middle < one[:, 1])
+            require(bool(apart.any()), Status.UNDECIDED, "a bound is not confirmed at a place")
+            width = np.where(np.isfinite(share).all(), share, one[:, 1] - one[:, 0])
+            k = int(np.argmax(np.where(apart, width, -1.0)))
+            for side in (0, 1):
+                half = one.copy()
+                half[k, 1 - side] = middle[k]
+                waiting.append(half)
+
+
+class _Check:
+    """Whether the claims hold over boxes, many at once."""
+
+    def __init__(self, box: StoredBox, margin: float) -> None:
+        assert box.law is not None
+        self.box, self.margin, self.law = box, margin, box.law
+        self.square = float((Interval(np.array(margin))).square().hi)
+        entries = sum(len(r) * len(r[0]) for r in box.programs["matrices"].results.values() if r)
+        entries *= len(box.ranges) + 2
+        self.cost = 0.1 * entries * self.law["size"]
+        self.most = int(min(_BATCH, max(1, _ENTRIES // max(entries, 1))))
+        require(entries <= _ENTRIES, Status.UNDECIDED, "the law has more entries than are allowed")
+        self.D = np.diag(np.array(self.law["scales"], dtype=float))
+        self.w = np.array(self.law["w"], dtype=float)
+        if not len(self.w):
+            return
+        n = len(self.w)
+        pairs = [(i, j) for i in range(n) for j in range(i + 1, n)]
+        w = Interval(self.w)
+        one = Interval(np.ones(1))
+        parts = [one, w, w.square(), *(w[[i]] * w[[j]] for i, j in pairs)]
+        self.scale = Interval(
+            *(np.concatenate([getattr(p, e) for p in parts]) for e in ("lo", "hi"))
+        )
+        # The constant is 1, squares are in [0, 1] and other products in [-1, 1] of their bounds.
+        self.least = np.array([1.0, *[-1.0] * n, *[0.0] * n, *[-1.0] * len(pairs)])
+        given = ("pose_error", "velocity_error", "acceleration")
+        sides = [[_ball(v) for v in box.demand[name]] for name in given]
+        self.command = cases(box.programs["command"], sides)["command"].size()[0, 0, :, 0]
+        self.error = [_ball(v) for v in box.demand["velocity_error"]]
+
+    def __call__(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Whether all holds over each box, and how much each coordinate loosens the bounds."""
+        count, k = boxes.shape[:2]
+        low, high = boxes[..., 0].T, boxes[..., 1].T
+        middle = np.clip((low + high) / 2, low, high)
+        half = np.maximum(middle - low, high - middle)
+        half = np.where(low == high, 0.0, np.nextafter(half, np.inf))
+        unit = np.zeros((k, k, 1))
+        unit[range(k), range(k)] = 1.0
+        point: list[Pair] = [
+            (Interval(np.stack([middle[i], low[i]]), np.stack([middle[i], high[i]])),
+             Interval(np.repeat(unit[i], count, axis=1)))
+            for i in range(k)
+        ]  # fmt: skip
+        found = run(self.box.programs["matrices"], [point])
+        parts = {}
+        for name, (value, slope) in found.items():
+            ends = (np.broadcast_to(e[0], (count, *e.shape[2:])) for e in (value.lo, value.hi))
+            here = Interval(*ends)
+            slope = slope or Interval(np.zeros((0, count, *here.shape[1:])))
+            parts[name] = here, slope * half[..., None, None]
+        try:
+            good, shares = self._margin(parts)
+            if "regularity" in self.box.programs:
+                still: list[Pair] = [(v, None) for v, _ in point]
+                known = run(self.box.programs["regularity"], [still])["regularity"][0]
+                good &= known.lo[-1, :, 0, 0] >= self.margin
+            if len(self.w):
+                fine, more = self._torque(parts)
+                good, shares = good & fine, shares + more
+        except np.linalg.LinAlgError:
+            return np.zeros(count, dtype=bool), np.full((count, k), np.nan)
+        return good, shares
+
+    def _margin(self, parts: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        own, mass = (_middle(parts[name][0]) for name in ("decoupling", "mass"))
+        X = np.linalg.solve(mass, own.swapaxes(1, 2))
+        values, vectors = np.linalg.eigh(own @ X)
+        lost = values[:, 0] < self.square * (1 - 1e-9)
+        require(not lost.any(), Status.UNDECIDED, "the margin is smaller at a place")
+        scale = vectors / np.sqrt(np.maximum(values, 1e-300))[:, None, :]
+        right, outer = X @ scale, np.linalg.inv(np.linalg.cholesky(mass)).swapaxes(1, 2)
+        back = scale.swapaxes(1, 2)
+
+        def quadratic(k: int) -> Interval:
+            once = Interval(back) @ parts["decoupling"][k] @ right
+            found: Interval = once + once.T - Interval(right).T @ parts["mass"][k] @ right
+            return found
+
+        def turned(k: int) -> Interval:
+            found: Interval = Interval(outer).T @ parts["mass"][k] @ outer
+            return found
+
+        moved = quadratic(1).size()
+        whole = quadratic(0) - (Interval(back) @ scale) * self.square
+        good = _definite(whole, moved) & _definite(turned(0), turned(1).size())
+        return good, moved.sum(axis=-1).max(axis=-1).T
+
+    def _torque(self, parts: dict[str, Any]) -> tuple[np.ndarray, np.ndarray]:
+        box, size = self.box, self.law["size"]
+        names = ("decoupling", "mass", "actuation", "velocity")
+        W, M, E, V = (parts[name] for name in names)
+        P = [part * self.scale for part in parts["products"]]
+        B, C = [part[..., :size, :] for part in P], [part[..., size:, :] for part in P]
+        rows = np.broadcast_to(self.D, (*W[0].shape[:1], size, size))
+        blank = np.zeros_like(rows)
+        right = np.concatenate([rows, -_middle(B[0])], axis=-1)
+        Z = np.linalg.solve(_middle(W[0]), right)
+        forces = _middle(M[0]) @ Z + np.concatenate([blank, _middle(C[0])], axis=-1)
+        F = np.linalg.solve(_middle(E[0]), forces)
+        Wi, Ei = _inverse(_over(W), _middle(W[0])), _inverse(_over(E), _middle(E[0]))
+        gain: Interval = Ei @ (_over(M) @ Wi)
+
+        def moved(k: int) -> Interval:
+            plain = Interval(blank if k == 0 else np.zeros((*W[1].shape[:2], size, size)))
+            first = join(plain if k else Interval(rows), -B[k]) - W[k] @ Z
+            second = M[k] @ Z + join(plain, C[k]) - E[k] @ F
+            found: Interval = gain @ first + Ei @ second
+            return found
+
+        def load(velocity: Interval) -> Interval:
+            ends = self._loads(velocity)
+            least = np.tile(self.least, (len(ends), 1))
+            low, high = (np.concatenate(p, axis=1) for p in ((-ends, least), (ends, least**0.0)))
+            return Interval(low, high)[..., None]
+
+        there, loads = Interval(F) + moved(0), load(_over(V))
+        needed, (first, last) = there @ load(V[0]), box.verified
+        lost = (needed.lo[..., 0] < first) | (needed.hi[..., 0] > last)
+        require(
+            not lost.any(), Status.UNDECIDED, "a control needs more at a place, as bounded here"
+        )
+        here, changes = there @ loads, Interval(moved(1).size()) @ Interval(loads.size())
+        lower, upper = here.lo[..., 0], here.hi[..., 0]
+        for change in changes.hi[..., 0]:
+            lower = np.nextafter(lower - change, -np.inf)
+            upper = np.nextafter(upper + change, np.inf)
+        good = (lower >= first) & (upper <= last)
+        # A control counts by how much there is to spare.
+        widths = np.minimum(last - needed.hi[..., 0], needed.lo[..., 0] - first)
+        shares = (changes.hi[..., 0] / np.maximum(widths, 1e-300)).max(axis=-1).T
+        return np.asarray(good.all(axis=1)), shares
+
+    def _loads(self, velocity: Interval) -> np.ndarray:
+        """Largest size of each command, shape (boxes, size)."""
+        fastest = (Interval(velocity.size()) @ Interval(self.w)[:, None]).hi[..., 0]
+        v: list[Pair] = [(Interval(np.stack([-f, -f]), np.stack([f, f])), None) for f in fastest.T]
+        error: list[Pair] = [(one, None) for one in self.error]
+        carried = run(self.box.programs["carried"], [v, error])["carried"][0].size()[1, :, :, 0]
+        command = (Interval(self.command) + Interval(carried)).hi
+        mixing = np.array(self.law["mixing"], dtype=float)
+        squares = Interval(command).square()[:, None, :] @ Interval(mixing.T)
+        mixed = root(Interval(np.maximum(squares.hi[:, 0, :], 0.0))).hi
+        return np.asarray(np.where(mixing.sum(axis=1) == 1, command, mixed))
+
+
+def _refuted(box: StoredBox) -> None:
+    """Confirm a counterexample; ends in any case."""
+    law, weak = box.law, box.weak
+    assert law is not None
+    if weak is None:
+        raise Rejection(Status.UNDECIDED, "no counterexample is given")
+    q = _floats(weak, "q", len(law["neutral"]))
+    x, places = q[law["places"]], law["places"]
+    inside = ((box.ranges[:, 0] <= x) & (x <= box.ranges[:, 1])).all()
+    elsewhere = np.delete(q - np.array(law["neutral"]), places)
+    require(bool(inside and not elsewhere.any()), Status.UNDECIDED,
+            "the counterexample is not in the box")  # fmt: skip
+    small = _small(box, x) if weak.get("margin") is not None else _strong(box, weak, q)
+    require(small, Status.UNDECIDED, "the counterexample does not contradict the claim")
+    raise Rejection(Status.REFUTED, "the file's counterexample holds")
+
+
+def _small(box: StoredBox, x: np.ndarray) -> bool:
+    """Whether the margin at a place is at most `least`, by a direction in which it is small."""
+    point = [[_ball(0.0, v) for v in x] or [_ball(0.0)]]
+    if "regularity" in box.programs:
+        value = cases(box.programs["regularity"], point)["regularity"]
+        if value.hi[0, 0, 0, 0] <= box.least:
+            return True
+    found = cases(box.programs["matrices"], point)
+    W, M = (found[name][0] for name in ("decoupling", "mass"))
+    middle = _middle(M)
+    direction = np.linalg.eigh(_middle(W) @ np.linalg.solve(middle, _middle(W).swapaxes(1, 2)))[1]
+    d = direction[..., :1]
+    pushed = W.T @ d
+    # p M^-1 p = p y + y (p - M y) + r M^-1 r with y near M^-1 p and r the small rest.
+    square = pushed.T @ (_inverse(M, middle) @ pushed)
+    length = Interval(d).T @ d
+    bound = root(Interval(np.zeros(1), (square * inverse(length)).hi[:, 0, 0])).hi
+    return bool((bound <= box.least).all())
+
+
+def _strong(box: StoredBox, weak: dict[str, Any], q: np.ndarray) -> bool:
+    """Whether a state as stated needs more than a limit, or less than a lower one."""
+    law = box.law
+    assert law is not None
+    if "state" not in box.programs or weak.get("control") not in law["controls"]:
+        return False
+    i, size = law["controls"].index(weak["control"]), law["size"]
+    s, pose = _floats(weak, "s", law["shape"]), _floats(weak, "pose", None)
+    twist, acceleration = (_floats(weak, name, size) for name in ("twist", "acceleration"))
+    parts = [q, s, pose, twist, acceleration]
+    found = cases(box.programs["state"], [[_ball(0.0, v) for v in part] for part in parts])
+    names = ("decoupling", "residual", "mass", "forces", "actuation", "x", "ve")
+    W, r, M, C, E, x, ve = (found[name][0] for name in names)
+    demand = box.demand
+    sizes = ((x.size(), "pose_error"), (ve.size(), "velocity_error"))
+    stated = all((part[0, :, 0] <= demand[name] + _NEAR).all() for part, name in sizes)
+    stated &= bool((np.abs(s) <= demand["speeds"]).all())
+    stated &= bool((np.abs(acceleration) <= demand["acceleration"]).all())
+    forces = M @ (_inverse(W, _middle(W)) @ r) + C
+    u = (_inverse(E, _middle(E)) @ forces)[0, i, 0]
+    return bool(stated and (u.lo > box.limits[i, 1] or u.hi < box.limits[i, 0]))
+
+
+def _ball(radius: float, middle: float | None = None) -> Interval:
+    """Values at the middle and over the box: all that is within a radius of a number."""
+    low, high = (-radius, radius) if middle is None else (middle, middle)
+    return Interval(np.full((2, 1), low), np.full((2, 1), high))
+
+
+def _middle(a: Interval) -> np.ndarray:
+    """Floats in the middle; what is not finite becomes the identity, which proves nothing."""
+    values = a.lo / 2 + a.hi / 2
+    bad = ~np.isfinite(values).all(axis=(-1, -2))
+    if bad.any():
+        values = np.array(values)
+        values[bad] = np.eye(*values.shape[-2:])
+    return np.asarray(values)
+
+
+def _over(part: tuple[Interval, Interval]) -> Interval:
+    """A matrix over the boxes: its value in the middle and all changes."""
+    value = part[0]
+    for change in part[1].size():
+        value = value + Interval(-change, change)
+    return value
+
+
+def _inverse(a: Interval, middle: np.ndarray) -> Interval:
+    """Inverses of all matrices near `middle`; NaN where they may be singular.
+
+    With L W Q near the identity, R = 1 - L W Q, they are Q (1 + R + T) L with all entries of T
+    below |R|^2 / (1 - |R|) in the norm of row sums.
+    """
+    left, values, right = np.linalg.svd(middle)
+    size = 1.0 / np.sqrt(np.maximum(values, 1e-300))
+    left = (left * size[..., None, :]).swapaxes(-1, -2)
+    right = right.swapaxes(-1, -2) * size[..., None, :]
+    one = np.eye(middle.shape[-1])
+    rest = Interval(one) - Interval(left) @ a @ right
+    ones = Interval(np.ones((middle.shape[-1], 1)))
+    norm = (Interval(rest.size()) @ ones).hi.max(axis=(-1, -2))
+    norm = np.where(norm < 0.9, norm, np.nan)
+    tail = (Interval(norm).square() * inverse(1.0 - Interval(norm))).hi[..., None, None]
+    found: Interval = Interval(right) @ ((rest + one + Interval(-tail, tail)) @ left)
+    return found
+
+
+def _definite(whole: Interval, moved: np.ndarray) -> np.ndarray:
+    """Whether all symmetric matrices are positive definite: rows are diagonally dominant."""
+    spend(float(moved.size) * 0.1)
+    n = whole.shape[-1]
+    off = whole.size()
+    off[..., range(n), range(n)] = 0.0
+    total = Interval(off)
+    for change in moved:
+        total = total + change
+    rows = (total @ Interval(np.ones((n, 1)))).hi[..., 0]
+    diagonal = whole.lo[..., range(n), range(n)]
+    return np.asarray((diagonal > rows).all(axis=-1))
