@@ -210,7 +210,6 @@ def test_readme_begins_with_installing_and_tracking_then_tests():
     assert second[1].startswith("python -m pytest")
 
 
-@pytest.mark.slow
 def test_readme_commands_run(beside_examples):
     scripts = sysconfig.get_path("scripts")
     environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
@@ -218,8 +217,7 @@ def test_readme_commands_run(beside_examples):
     commands = [line for line in lines if line.startswith("concur")]
     assert commands, "README shows no command of concur"
     for command in commands:
-        # No machine that others use too keeps real time: the same cycles in simulated time.
-        command = command.replace("--emulate --yes", "--mock --duration 2")
+        command = command.replace("--mock --yes", "--mock --yes --duration 2")
         done = subprocess.run(
             ["bash", "-c", command], env=environment, capture_output=True, text=True, check=False
         )
