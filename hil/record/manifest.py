@@ -420,6 +420,6 @@ def _certificate(path: Path | None) -> dict[str, Any] | None:
             document = json.loads(text)
             found["status"] = str(document["status"])
             found["format"] = str(document.get("format", ""))
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             found["status"] = "no certificate"
     return found

@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import shutil
+import socket
 import struct
 import zlib
 
@@ -515,3 +516,24 @@ def test_nothing_is_written_through_a_link(folder, tmp_path):
     for name in _replay.WRITTEN:
         assert (tmp_path / name).read_text() == "mine"
         assert not (folder / name).is_symlink()
+
+
+def test_a_rig_that_a_record_names_is_not_talked_to(folder, rig, servo, monkeypatch):
+    """Bus, ports and emulation of a rig file open nothing when its record is replayed."""
+    opened = []
+
+    class Trap(socket.socket):
+        def __init__(self, *arguments, **others):
+            opened.append(arguments)
+            super().__init__(*arguments, **others)
+
+    place = next(c["file"] for c in manifest_of(folder)["files"] if c["role"] == "rig")
+    text = (folder / FOLDER / place).read_text()
+    assert 'interface = "udp_multicast"' in text
+    forge(folder, "rig", text.replace('"udp_multicast"', '"socketcan"', 1))
+    monkeypatch.setattr(socket, "socket", Trap)
+    record = Record.load(folder)
+    report = replay(record, recorded_rig(folder, record.manifest), force=True, servo=servo)
+    assert report.evaluated > 0
+    assert report.forced == ("rig",)
+    assert opened == []
