@@ -1,6 +1,7 @@
 """Counters and thresholds of the loop, each from both sides: a controller without a rig."""
 
 import math
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
@@ -239,6 +240,25 @@ def test_the_task_ends_with_its_last_instant(index, reason):
     made._error = np.zeros(1)
     assert made._advance(100.0, 0) is reason
     assert made._elapsed == (index - 1) * PERIOD
+
+
+@pytest.mark.parametrize(
+    ("timeout", "answers", "polls"),
+    [(0.02, (), 1), (0.03, (), 2), (0.3, (), 15), (0.3, (Reason.DEADMAN, Reason.NONE), 2)],
+)
+def test_a_heartbeat_after_preparing_is_waited_for_as_long_as_it_may_take(timeout, answers, polls):
+    given, asked = iter(answers), []
+
+    def poll(now):
+        asked.append(now)
+        return next(given, Reason.DEADMAN)
+
+    made = controller(drives=(), operator=SimpleNamespace(poll=poll), clock=Clock(0.0))
+    made.rig.operator = SimpleNamespace(timeout=timeout)
+    made._exchange.watching = nullcontext
+    made._warm_up, made._await_operator, made._measure_latency = yes, yes, tuple
+    made._prepare()
+    assert asked == pytest.approx([0.02 * k for k in range(polls)])
 
 
 # -- the loop ----------------------------------------------------------------------------------
