@@ -10,6 +10,7 @@ import pytest
 
 from concur.control import _allocation
 from concur.control._allocation import allocation, largest_scale
+from concur.errors import ShapeError
 
 LARGE = np.inf
 
@@ -126,3 +127,49 @@ def test_a_solution_that_fulfils_its_conditions_is_taken_as_it_is(
     assert found["status"][0] == 1
     wanted = largest(drift) * (1 + error) if accepted else mixed(drift, error)[1]
     assert found["scale"][0] == pytest.approx(wanted, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "sane"),
+    [
+        (-np.inf, 5.0, 1),
+        (-5.0, np.inf, 1),
+        (2.0, 2.0, 1),
+        (2.0, 1.999, 0),
+        (-np.inf, -np.inf, 0),
+        (np.inf, np.inf, 0),
+        (np.nan, 1.0, 0),
+    ],
+)
+def test_bounds_of_a_programme_leave_room_for_a_number(low: float, high: float, sane: int) -> None:
+    data = [ca.SX.sym("low"), ca.SX.sym("high")]
+    posed = _allocation._posed(data, [ca.SX(3.0), *data], (1, 2))
+    matrix, *bounds, found = (float(part) for part in posed(low, high))
+    assert found == sane
+    assert [matrix, *bounds] == ([3.0, low, high] if sane else [1.0, 0.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("multiplier", "residual"), [(0.0, 0.0), (0.2, 0.2), (0.7, 0.3), (-0.05, 0.05), (-0.7, 0.1)]
+)
+def test_a_multiplier_away_from_its_bound_is_wrong(multiplier: float, residual: float) -> None:
+    # Rows 0.3 below the upper and 0.1 above the lower bound.
+    found = _allocation._optimality(ca.DM(0), ca.DM(0.7), ca.DM(0.6), ca.DM(1.0), ca.DM(multiplier))
+    assert float(found) == pytest.approx(residual)
+
+
+@pytest.mark.parametrize(
+    ("rows", "residual"), [(0.5, 0.0), (1.25, 0.25), (-0.5, 0.5), (np.nan, np.inf)]
+)
+def test_rows_outside_their_bounds_are_wrong(rows: float, residual: float) -> None:
+    found = _allocation._optimality(ca.DM(0), ca.DM(rows), ca.DM(0), ca.DM(1), ca.DM(0))
+    assert float(found) == pytest.approx(residual)
+
+
+@pytest.mark.parametrize(("n", "ns", "fits"), [(0, 2, 0), (1, 1, 1), (2, 3, 1), (3, 2, 0)])
+def test_an_allocation_needs_as_many_velocities_as_outputs(n: int, ns: int, fits: int) -> None:
+    if fits:
+        assert allocation(n, ns).size1_out("sdot") == ns
+    else:
+        with pytest.raises(ShapeError, match=f"{n} and {ns}"):
+            allocation(n, ns)
