@@ -178,3 +178,18 @@ def test_what_wheels_determine(
     rows = platform(monkeypatch, **numbers)
     assert rows.pop(id).status is status
     assert {row.status for row in rows.values()} == {HOLDS}
+
+
+@pytest.mark.parametrize(("sides", "told"), [((1, 1), False), ((-1, 1), True), ((-1, -1), False)])
+def test_a_change_of_sign_is_explained(
+    sides: tuple[int, int], told: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = platform(monkeypatch, sides=sides)["NHR3"]
+    assert ("the determinant changes its sign" in row.why) is told
+
+
+def test_a_coordinate_without_inertia_counts_by_the_largest_radius() -> None:
+    body = robot(push=0.05)
+    body.mass_matrix = lambda q: np.diag([0.0, 4.0, 16.0])
+    row = _audit._invariance(model(body), SAMPLES, Steps())  # type: ignore[arg-type]
+    assert row.values["gravity"] == pytest.approx(0.05 / 4.0 / 2.0)  # a radius of 2 m

@@ -158,3 +158,24 @@ def test_a_report_that_repeats_belies_a_torque_that_changes(silence, change, not
     watch.look(0.0, 0.0, None, 2.0, 2.0, 0.01, 0.01)  # it tells its torque
     found = watch.look(0.0, 0.0, None, 2.0, 2.0 + change, 0.01 + silence, silence)
     assert found == noticed
+
+
+@pytest.mark.parametrize(
+    ("average", "known", "load", "slower"),
+    [
+        (1.0, -2.0, 0.0, 2.0),
+        (-1.0, 2.0, 0.0, 2.0),  # it brakes against the motion, whichever way that is
+        (1.0, 3.0, 0.0, 0.0),
+        (-1.0, -3.0, 0.0, 0.0),
+        (1.0, -2.0, 0.5, 2.0),  # what the model does not know may brake too
+        (1.0, -2.0, -0.5, 3.0),
+        (1.0, -2000.0, 0.0, 500.0),
+    ],
+)
+def test_an_axis_goes_on_by_what_the_model_knows_of_braking(average, known, load, slower):
+    watch, dt = Watch(1.0, 10.0), 0.01
+    watch._average, watch._slow, watch._load = average, 5.0, load
+    watch._go_on(known, dt)
+    left = max(5.0 - slower * dt - 5.0 * dt / 0.25, 0.0)
+    assert watch._slow == pytest.approx(left)
+    assert watch._way == pytest.approx(left * dt)
