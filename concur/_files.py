@@ -50,7 +50,11 @@ def confined(folder: Path, copies: Mapping[str, Path] | None = None) -> Iterator
     copies : mapping of str to Path, optional
         Files in it that are read in the place of others, by the absolute names of these.
     """
-    token, named = _FOLDER.set(folder.resolve()), _COPIES.set(copies or {})
+    try:
+        home = folder.resolve()
+    except ValueError:  # a NUL: reading a file in it says so
+        home = folder
+    token, named = _FOLDER.set(home), _COPIES.set(copies or {})
     try:
         yield
     finally:

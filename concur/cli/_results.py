@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -169,14 +170,14 @@ def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Res
         If the folder is a symbolic link, holds other files, or cannot be written.
     """
     where = f"option `--out`, {folder}"
-    if folder.is_symlink():
-        raise DescriptionError(
-            where,
-            expected="a folder",
-            came=f"a symbolic link to {os.readlink(folder)}",
-            cure="Name the folder itself.",
-        )
     with _writable(folder):
+        if folder.is_symlink():
+            raise DescriptionError(
+                where,
+                expected="a folder",
+                came=f"a symbolic link to {os.readlink(folder)}",
+                cure="Name the folder itself.",
+            )
         made = tuple(this for this in (folder, *folder.parents) if not this.exists())
         entries = _read(folder) or {}
         if not made and not overwrite:
@@ -251,15 +252,23 @@ def _plain(name: str) -> bool:
 
 @contextmanager
 def _writable(folder: Path) -> Iterator[None]:
+    cure = "Name another folder."
+    cause: OSError | ValueError
     try:
         yield
+        return
     except OSError as error:
-        raise DescriptionError(
-            f"option `--out`, {folder}",
-            expected="a folder that can be written",
-            came=error.strerror or str(error),
-            cure="Name another folder, or free some space.",
-        ) from error
+        came, cause = error.strerror or str(error), error
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            cure = "Free some space, or name another folder."
+    except ValueError as error:  # a NUL, or characters that no file name has
+        came, cause = f"a name that no folder can have ({error})", error
+    raise DescriptionError(
+        f"option `--out`, {folder}",
+        expected="a folder that can be written",
+        came=came,
+        cure=cure,
+    ) from cause
 
 
 def _now() -> str:

@@ -80,8 +80,8 @@ class TrackResult:
 
     @property
     def missed(self) -> str:
-        """Labels of the limits that are missed, separated by commas."""
-        return ", ".join(finding.label for finding in self.findings if finding.holds is False)
+        """Labels of the limits that are missed, separated by semicolons."""
+        return "; ".join(finding.label for finding in self.findings if finding.holds is False)
 
     @property
     def passed(self) -> bool:
@@ -175,6 +175,9 @@ def _tracked(
     started = time.perf_counter()
     _check_animation(animation)
     task = load_task(path)
+    # Before what may refuse the task: a slip in the units may be why.
+    warnings = task_warnings(task)
+    show_warnings(warnings, console)
     servo = task.servo()
     model = servo.model
     facts = f"{task.robot.name}, {model.kind} reduction: {model.reason}"
@@ -182,8 +185,6 @@ def _tracked(
     console.print(escape(f"{model.ns} shape velocities: {', '.join(model.shape_names)}"))
     for label, value in task_facts(task, servo)[1:]:
         console.print(escape(f"{label}: {value}"), highlight=False)
-    warnings = task_warnings(task)
-    show_warnings(warnings, console)
     audit = servo.audit(task.reference, task.duration, task.q0)
     console.print(audit_table(audit))
     forced = force and not audit.holds
@@ -245,6 +246,8 @@ def _tracked(
     if forced:
         failed = ", ".join(row.id for row in audit.failures)
         verdict += escape(f" (assumptions that fail: {failed})")
+    if result.missed:
+        verdict += escape(f" (limits missed: {result.missed})")
     console.print(f"{verdict}: results in {kept.folder}, start with {kept.folder / 'report.html'}")
     return result
 

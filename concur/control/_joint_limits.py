@@ -151,13 +151,32 @@ class JointLimits:
             low, high = u_range[:, k]
             down, limit = bool(-low > high), self.torques[k]
             value, bound = (low, -limit) if down else (high, limit)
-            name, unit = self.robot.freedom_names[i], self.robot.effort_units[i]
-            found.append(LimitedValue(f"peak of {name}", value, bound, unit, down, start + k))
+            unit = self.robot.effort_units[i]
+            label = peak_label(self.robot.freedom_names[i], unit)
+            found.append(LimitedValue(label, value, bound, unit, down, start + k))
         return tuple(
             replace(row, value=float(row.value), limit=float(row.limit))
             for row in found
             if np.isfinite(row.limit)
         )
+
+
+def peak_label(name: str, unit: str) -> str:
+    """Name the peak of a control: "peak torque of elbow".
+
+    Parameters
+    ----------
+    name : str
+        Freedom that the control drives.
+    unit : str
+        Unit of the control.
+
+    Returns
+    -------
+    str
+        The label.
+    """
+    return f"peak {'force' if unit == 'N' else 'torque'} of {name}"
 
 
 def within_limits(

@@ -224,6 +224,11 @@ class StagedReduction(ReducedModel):
         columns = self._momenta(q)[:, [self.inner.shape.index(i) for i in moving]]
         return weights @ v - self.stage_momentum(q), columns @ v[moving]
 
+    @property
+    def momentum_units(self) -> tuple[str, ...]:
+        """Unit of each constant momentum: N m s about an axis, N s along one."""
+        return momentum_units(self.robot, self.joint, self.generators)
+
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
         horizontal, drift = self.inner.lift(q)
@@ -571,13 +576,20 @@ def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:
     )
 
 
+def momentum_units(
+    robot: Mechanism, joint: str, generators: Sequence[Sequence[float]]
+) -> tuple[str, ...]:
+    """Units of the momenta along generators of a joint: N m s about an axis, N s along one."""
+    basis = robot.bodies[robot.index(joint)].joint.basis
+    turns = np.abs((basis @ np.array(generators).T)[3:]).max(axis=0) > ROUNDING
+    return tuple("N m s" if turn else "N s" for turn in turns)
+
+
 def _amount(model: ReducedModel, kept: Kept, theta: np.ndarray) -> str:
-    """Momenta with sign and unit: N m s about an axis, N s along one."""
+    """Momenta with sign and unit."""
     if not theta.any():
         return "zero"
-    basis = model.robot.bodies[model.robot.index(kept.joint)].joint.basis
-    turns = np.abs((basis @ np.array(kept.generators).T)[3:]).max(axis=0) > ROUNDING
-    units = ["N m s" if turn else "N s" for turn in turns]
+    units = momentum_units(model.robot, kept.joint, kept.generators)
     numbers = [f"{value:.4g}" for value in theta]
     if len(numbers) == 1:
         return f"{numbers[0]} {units[0]}"

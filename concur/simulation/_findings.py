@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from concur.control._joint_limits import peak_label
+
 if TYPE_CHECKING:
     from concur.simulation._run import Run
 
@@ -142,16 +144,16 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
         reasons.append("torque limits were active")
     elif run.servo.damped_below is not None and np.abs(run.missed).max() > 0.0:
         reasons.append("the solution was damped")
-    units = (unit for output in run.servo.outputs for unit in output.coordinate_units)
-    found.append(
+    found += [
         Finding(
-            "deviation from the ideal error dynamics, largest coordinate",
-            float(np.abs(run.deviation).max()),
-            ", ".join(dict.fromkeys(units)),
+            f"deviation from the ideal error dynamics, largest {kind}coordinate",
+            largest,
+            unit,
             None if reasons else tolerances.deviation,
             note=f"not judged: {' and '.join(reasons)}" if reasons else "",
         )
-    )
+        for kind, unit, largest in _largest_by_unit(run, run.deviation)
+    ]
     if run.robot.nf:
         residual = float(run.constraint_residual.max())
         found.append(Finding("constraint residual", residual, "m/s", tolerances.constraint))
@@ -180,10 +182,12 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
             Finding("share of the time in which torque limits were active", 100 * limited, "%"),
         ]
     if run.servo.damped_below is not None:
-        units = (f"{unit}/s^2" for o in run.servo.outputs for unit in o.coordinate_units)
-        given_up = float(np.abs(run.missed).max())
-        label = "output acceleration given up, largest"
-        found.append(Finding(label, given_up, ", ".join(dict.fromkeys(units))))
+        found += [
+            Finding(
+                f"output acceleration given up, largest {kind}coordinate", given_up, f"{unit}/s^2"
+            )
+            for kind, unit, given_up in _largest_by_unit(run, run.missed)
+        ]
     damped = run.servo.damped_below is not None
     found.append(
         Finding(
@@ -225,6 +229,16 @@ def error_parts(run: Run) -> list[tuple[str, str, np.ndarray]]:
     return found
 
 
+def _largest_by_unit(run: Run, values: np.ndarray) -> list[tuple[str, str, float]]:
+    """Kind of coordinate, unit and largest size of it over time; one kind needs no name."""
+    units = np.array([u for output in run.servo.outputs for u in output.coordinate_units])
+    kinds = list(dict.fromkeys(units.tolist()))
+    names = {"m": "position ", "rad": "rotation "} if len(kinds) > 1 else {}
+    return [
+        (names.get(unit, ""), unit, float(np.abs(values[:, units == unit]).max())) for unit in kinds
+    ]
+
+
 def _joint_findings(run: Run) -> list[Finding]:
     """Peaks of the controls, and what of the joints has limits; limits of robot and plant."""
     judged = {
@@ -233,7 +247,7 @@ def _joint_findings(run: Run) -> list[Finding]:
     }
     peaks = []
     for k, name in enumerate(run.servo.model.control_names):
-        label = f"peak of {name}"
+        label = peak_label(name, run.control_units[k])
         low, high = run.u_range[:, k].tolist()
         plain = Finding(label, low if -low > high else high, run.control_units[k])
         peaks.append(judged.pop(label, plain))

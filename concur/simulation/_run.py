@@ -14,6 +14,7 @@ import numpy as np
 from concur._version import __version__
 from concur.control import MomentumMismatch, Servo
 from concur.control._joint_limits import JointLimits
+from concur.mechanism._inertia_lint import robot_size
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction, StagedReduction
 from concur.simulation._findings import Finding, Tolerances, error_parts, findings
@@ -199,13 +200,17 @@ class Run:
 
         By the stage's joint: against the momentum itself or what the joint's own motion makes of
         it, whichever is larger. Of a joint that is reduced by two parts, that of the worse one.
+        Angular momenta are divided by the robot's size before they are compared with linear ones.
         """
         model = self.servo.model.on(self.robot)
         drifts: dict[str, np.ndarray] = {}
+        reach = robot_size(self.robot) or 1.0
         for stage in model.chain if isinstance(model, StagedReduction) else ():
             pairs = [stage.momentum_residual(q, v) for q, v in zip(self.q, self.v, strict=True)]
-            rest, own = (np.array(part) for part in zip(*pairs, strict=True))
-            size = max(float(np.linalg.norm(stage.theta)), float(np.abs(own).max(initial=0.0)))
+            length = np.where([u == "N m s" for u in stage.momentum_units], reach, 1.0)
+            rest, own = (np.array(part) / length for part in zip(*pairs, strict=True))
+            theta = np.array(stage.theta) / length
+            size = max(float(np.linalg.norm(theta)), float(np.abs(own).max(initial=0.0)))
             # A deviation at the start may turn with the joint, but it keeps its size.
             apart = np.abs(np.linalg.norm(rest, axis=1) - np.linalg.norm(rest[0]))
             drift = apart / size if size > 0.0 else apart

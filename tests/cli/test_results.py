@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import resource
@@ -319,3 +320,45 @@ def test_interrupt_amid_the_pictures_keeps_the_numbers_only(tmp_path: Path) -> N
         half_done(tmp_path)
     assert files(tmp_path) == {"run.h5", MANIFEST}
     assert entry(tmp_path)["status"] == "partial"
+
+
+@pytest.mark.parametrize("name", ["a" * 300, "a\0b", "task.toml", "task.toml/out"])
+@pytest.mark.parametrize("command", ["track", "certify", "export"])
+def test_name_that_no_folder_can_have_is_refused(task: Path, command: str, name: str) -> None:
+    refusal = pytest.raises(ConcurError, match="a folder that can be written")
+    with refusal as caught, results(task.parent / name, command):
+        raise AssertionError("nothing may run")
+    assert caught.value.cure == "Name another folder."
+    assert files(task.parent) == {"task.toml"}
+
+
+def test_full_disk_is_told_from_a_wrong_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("concur.cli._results.tempfile.mkstemp", full)
+    with pytest.raises(ConcurError, match="Free some space"), results(tmp_path / "out", "track"):
+        raise AssertionError("nothing may run")
+
+
+def test_limits_that_are_missed_are_named(task: Path, green: Path) -> None:
+    task.write_text(task.read_text().replace("final_error = 1.0", "final_error = 1e-9"))
+    result = run("track", task, "--out", green)
+    assert result.exit_code == 1
+    assert "failed (limits missed: error of hand, final)" in " ".join(result.output.split())
+    assert entry(green)["why"] == "error of hand, final"
+
+
+def test_units_are_warned_of_before_the_task_is_refused(
+    task: Path, green: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> None:
+        raise ConcurError("servo", expected="this", came="that", cure="Do so.")
+
+    monkeypatch.setattr("concur.formats.Task.servo", refuse)
+    task.write_text(task.read_text().replace("forearm = 1.2", "forearm = -46.0"))
+    result = run("track", task, "--out", green)
+    assert result.exit_code == 2
+    assert "deg instead of rad?" in " ".join(result.output.split())

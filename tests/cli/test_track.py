@@ -59,7 +59,7 @@ def test_shipped_task_passes_with_its_numbers(shipped):
     assert found["energy balance"]["value"] < 1e-6
     assert found["smallest margin of the decoupling matrix"]["value"] > 0.1
     for control in ("left_wheel", "right_wheel", "turret", "upper_arm", "forearm"):
-        assert found[f"peak of {control}"]["unit"] == "N m"
+        assert found[f"peak torque of {control}"]["unit"] == "N m"
     assert found["time taken in all"]["value"] > found["time taken by the simulation"]["value"] > 0
 
 
@@ -179,8 +179,8 @@ def test_peaks_keep_their_sign(shipped):
         for k, name in enumerate(file["u"].attrs["columns"]):
             column = file["u"][:, k]
             largest = max(column.max(), column.min(), key=abs)
-            assert found[f"peak of {name}"] == pytest.approx(largest, rel=1e-3)
-            assert abs(found[f"peak of {name}"]) >= abs(largest)
+            assert found[f"peak torque of {name}"] == pytest.approx(largest, rel=1e-3)
+            assert abs(found[f"peak torque of {name}"]) >= abs(largest)
 
 
 def test_tables_are_readable(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import concur as cc
-from concur._files import read_bytes
+from concur._files import confined, read_bytes
 from concur.errors import ConcurError, DescriptionError, printable, shown
 from concur.formats import _toml
 from concur.simulation import _start
@@ -170,3 +170,9 @@ def test_numbers_of_a_robot(tmp_path: Path, name: str, inside: float, outside: f
     cc.load(robot(inside))
     with pytest.raises(DescriptionError, match=name):
         cc.load(robot(outside))
+
+
+def test_folder_of_a_record_with_a_nul_is_refused_by_the_reader() -> None:
+    folder = Path("a\0b")
+    with confined(folder), pytest.raises(DescriptionError, match=r"outside|NUL"):
+        read_bytes(folder / "manifest.json", "a file", "Name another.")

@@ -148,7 +148,7 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
         f.label: f for f in replace(run, servo=damped, missed=given_up).findings(Tolerances(0.2))
     }
     assert ("the solution was damped" in found[DEVIATION].note) is (missed != 0.0)
-    assert found["output acceleration given up, largest"].value == abs(missed)
+    assert found["output acceleration given up, largest coordinate"].value == abs(missed)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])
@@ -201,4 +201,25 @@ def test_peak_of_a_control_is_the_larger_one_with_its_sign(
     run = free_run()
     ranges = np.array([[low] * run.u.shape[1], [high] * run.u.shape[1]])
     found = {f.label: f.value for f in replace(run, u_range=ranges).findings(Tolerances(0.2))}
-    assert found["peak of upper_arm"] == peak
+    assert found["peak torque of upper_arm"] == peak
+
+
+def test_metres_and_radians_of_the_deviation_are_apart() -> None:
+    run = limited_run(None)
+    (one,) = [f for f in run.findings(Tolerances(0.2)) if f.label.startswith("deviation")]
+    assert one.label.endswith("largest coordinate")
+    assert one.unit == "m"
+    robot = free_flyer()
+    servo = Servo(reduce(robot), [Output("hand", "tool", "SE3")], 4.0, 4.0, damped_below=1e-6)
+    q = robot.neutral()
+    q[7:] = (0.1, 1.0, -1.35, 0.1, 1.0, -1.5)
+    run = simulate(robot, servo, hold(servo.output(q), "SE3"), 0.02, q, np.zeros(6), dt=0.01)
+    deviation = np.tile([1e-7, 2e-7, -3e-7, 4e-3, -5e-3, 0.0], (len(run.t), 1))
+    run = replace(run, error=run.ideal + deviation)
+    found = {f.label: f for f in run.findings(Tolerances(0.01))}
+    moved = found["deviation from the ideal error dynamics, largest position coordinate"]
+    turned = found["deviation from the ideal error dynamics, largest rotation coordinate"]
+    assert (moved.value, moved.unit, moved.holds) == (pytest.approx(3e-7), "m", True)
+    assert (turned.value, turned.unit, turned.holds) == (pytest.approx(5e-3), "rad", False)
+    given_up = [f.unit for f in found.values() if f.label.startswith("output acceleration")]
+    assert given_up == ["m/s^2", "rad/s^2"]

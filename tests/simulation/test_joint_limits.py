@@ -51,7 +51,7 @@ def found(run: Run) -> dict[str, Finding]:
 def test_robot_without_limits_is_not_judged_by_any(fine: Run) -> None:
     rows = found(fine)
     assert not any("angle of" in label or "speed of" in label for label in rows)
-    assert rows["peak of forearm"].limit is None
+    assert rows["peak torque of forearm"].limit is None
     assert "LIM" not in {row.id for row in fine.servo.audit()}
 
 
@@ -66,7 +66,7 @@ def test_limits_are_judged_on_both_sides(fine: Run, name: str, side: int) -> Non
         "lower": ({"limits": (low - side * 1e-3, 3.0)}, "smallest angle of forearm"),
         "upper": ({"limits": (-3.0, high + side * 1e-3)}, "largest angle of forearm"),
         "speed": ({"speed_limit": speed * room}, "largest speed of forearm"),
-        "torque": ({"torque_limit": torque * room}, "peak of forearm"),
+        "torque": ({"torque_limit": torque * room}, "peak torque of forearm"),
     }[name]
     row = found(swing(limited(**limits), 0.01))[label]
     assert row.holds is (side == 1)

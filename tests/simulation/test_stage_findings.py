@@ -75,3 +75,50 @@ def test_of_two_parts_of_a_joint_the_worse_one_counts(run: cc.Run, part: int) ->
 def test_other_robots_have_no_stages() -> None:
     model = cc.reduce(cc.robots.rover_arm())
     assert not hasattr(model, "chain")
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-3], ids=["m", "mm"])
+@pytest.mark.parametrize("part", [0, 1], ids=["linear", "angular"])
+def test_drift_of_a_joint_that_slides_and_turns_is_the_same_in_any_unit(
+    run: cc.Run, part: int, unit: float
+) -> None:
+    # Linear and angular momenta of one joint: their norm would depend on the unit of length.
+    def drift(unit: float) -> float:
+        hull = cc.Body("hull", cc.joints.Planar(), inertia=cc.Inertia(6.0, moments=[0.9] * 3))
+        spool = cc.Inertia(2.0, moments=(0.3, 0.3, 0.2))
+        place = cc.Pose((0.1, 0.2, 0.3))
+        drum = cc.Body("drum", cc.joints.Cylindrical((0, 0, 1)), "hull", place, spool)
+        robot = _in_unit(cc.Mechanism("toy", [hull, drum], actuated=[]), unit)
+        theta = np.array([0.3, 0.1])
+        sizes = np.array([unit, unit**2])
+        turns = [u == "N m s" for u in cc.reduce(robot, stages={"drum": [0, 0]}).momentum_units]
+        theta, sizes = (np.where(turns, x[1], x[0]) for x in (theta, sizes))
+        model = cc.reduce(robot, stages={"drum": theta / sizes})
+        moved = theta + np.where(np.array(turns) == bool(part), 0.01, 0.0)
+        off = cc.reduce(robot, stages={"drum": moved / sizes})
+        q = robot.neutral()
+        states = np.array([m.velocity(q, np.zeros(m.ns)) for m in (model, off)])
+        only = SimpleNamespace(model=model)
+        both = replace(run, robot=robot, servo=only, q=np.array([q, q]), v=states)
+        return float(both.stage_drifts["drum"].max())
+
+    assert drift(unit) == pytest.approx(drift(1.0), rel=1e-9)
+    assert drift(unit) > 1e-3
+
+
+def _in_unit(robot: cc.Mechanism, unit: float) -> cc.Mechanism:
+    """The same robot with lengths in another unit, m."""
+    bodies = [
+        replace(
+            body,
+            placement=replace(
+                body.placement, translation=tuple(x / unit for x in body.placement.translation)
+            ),
+            inertia=cc.Inertia(
+                body.inertia.mass,
+                moments=tuple(x / unit**2 for x in body.inertia.moments),
+            ),
+        )
+        for body in robot.bodies
+    ]
+    return replace(robot, bodies=bodies)
