@@ -109,7 +109,7 @@ def dashboard() -> None:
             executable_path=os.environ.get("CHROMIUM", "/usr/bin/chromium"),
             args=["--no-sandbox", "--enable-unsafe-swiftshader"],
         )
-        page = browser.new_page(viewport={"width": 1280, "height": 800})
+        page = browser.new_page(viewport={"width": 1280, "height": 850})
         page.goto(f"http://127.0.0.1:{port}")
         page.wait_for_timeout(3000)
         batch = round(0.1 * rig.loop.rate)
@@ -121,13 +121,25 @@ def dashboard() -> None:
                 page.wait_for_timeout(100)  # as on a rig: the page tells if it hears nothing
         for frame in page.frames:  # the viewer, which says that it has no graphics processor
             frame.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
-        shown = threading.Event()  # a page that hears nothing meanwhile would say so
-        news = threading.Thread(target=page_of.run, args=(shown,))
-        news.start()
-        page.wait_for_timeout(500)
-        picture = Image.open(io.BytesIO(page.screenshot()))
-        shown.set()
-        news.join()
+        # Drawing takes seconds without a graphics processor. The loop goes on meanwhile, slowly.
+        shown = threading.Event()
+
+        def go_on() -> None:
+            for row in record.rows[round(14.0 * rig.loop.rate) :]:
+                ring.row[:] = row
+                ring.publish()
+                page_of.update()
+                if shown.wait(0.1):
+                    return
+
+        loop = threading.Thread(target=go_on)
+        loop.start()
+        try:
+            page.wait_for_timeout(500)
+            picture = Image.open(io.BytesIO(page.screenshot()))
+        finally:
+            shown.set()
+            loop.join()
         picture.quantize(256).save(HERE / "rig_dashboard.png", optimize=True)
         browser.close()
         page_of.close()

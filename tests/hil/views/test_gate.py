@@ -217,7 +217,7 @@ def test_the_page_says_when_its_button_is_dead_or_has_no_use():
 
 
 def test_connections_that_say_nothing_do_not_keep_stop_waiting(station):
-    """More connections than the process may have files; each drips a byte now and then."""
+    """Three times `CONNECTIONS` of them; each sends the start of a request, and no more."""
     idle = []
     try:
         for k in range(3 * CONNECTIONS):
