@@ -206,3 +206,8 @@ def test_a_motion_in_vain_names_joints_from_a_thousandth_on(far: float, named: b
     line = next(x for x in report.summary().splitlines() if "in vain" in x)
     assert ("link1" in line) == named
     assert "link2 +1" in line  # the largest part has a plus
+
+
+def test_size_of_a_robot_is_its_largest_distance() -> None:
+    # Three joints, 0.4 m apart each.
+    assert _singularity.robot_size(arm().model.robot) == pytest.approx(0.8, rel=1e-12)
