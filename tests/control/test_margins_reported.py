@@ -211,3 +211,20 @@ def test_a_motion_in_vain_names_joints_from_a_thousandth_on(far: float, named: b
 def test_size_of_a_robot_is_its_largest_distance() -> None:
     # Three joints, 0.4 m apart each.
     assert _singularity.robot_size(arm().model.robot) == pytest.approx(0.8, rel=1e-12)
+
+
+def test_joints_that_align_are_named_only_where_the_rank_is_not_full() -> None:
+    servo = arm()
+    robot, outputs = servo.model.robot, list(servo.outputs)
+    regular, stretched = (
+        singularities(robot, outputs, [0.3, *bent]) for bent in ((0.8, -0.6), (0.0, 0.0))
+    )
+    assert regular.rank == 2
+    assert regular.aligned == ()
+    assert stretched.rank == 1
+    assert stretched.aligned
+
+
+def test_one_output_that_cannot_move_is_not_said_to_be_several() -> None:
+    said = _singularity.lost_direction(arm(), np.array([0.3, 0.0, 0.0]))
+    assert said.startswith("nothing moves output `tip`")

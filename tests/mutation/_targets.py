@@ -56,7 +56,11 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_iosystem.py",
         "control/test_loop*.py",
     ),
-    "concur/control/_singularit": ("control/test_singularities.py", *_LIMITS),
+    "concur/control/_singularit": (
+        "control/test_singularities.py",
+        "control/test_alignment.py",
+        *_LIMITS,
+    ),
     "concur/control/_allocation": (
         "control/test_limits.py",
         "control/test_tick_programmes.py",
