@@ -76,6 +76,17 @@ def test_a_limit_that_bounds_nothing_is_refused_by_name(name, value):
         Limits.from_axes(axes, PERIOD)
 
 
+@pytest.mark.parametrize(("share", "fits"), [(0.9, False), (1.1, True)])
+def test_a_step_of_the_torque_is_above_eight_roundings_of_its_limit(share, fits):
+    step = share * 8.0 * 2.0**-52 * 10.0
+    axes = [axis("elbow", torque_limit=10.0, torque_rate_limit=step / PERIOD)]
+    if fits:
+        Limits.from_axes(axes, PERIOD)
+    else:
+        with pytest.raises(RigFileError, match="can resolve"):
+            Limits.from_axes(axes, PERIOD)
+
+
 @pytest.mark.parametrize("period", [0.0, -1.0, math.nan, math.inf])
 def test_a_period_that_is_none_is_refused(period):
     with pytest.raises(RigFileError, match="period"):
