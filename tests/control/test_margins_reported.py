@@ -228,3 +228,21 @@ def test_joints_that_align_are_named_only_where_the_rank_is_not_full() -> None:
 def test_one_output_that_cannot_move_is_not_said_to_be_several() -> None:
     said = _singularity.lost_direction(arm(), np.array([0.3, 0.0, 0.0]))
     assert said.startswith("nothing moves output `tip`")
+
+
+@pytest.mark.parametrize(("part", "named"), [(0.09, False), (0.11, True), (-0.11, True)])
+def test_velocities_that_controls_do_not_push_are_named_from_a_tenth_on(
+    part: float, named: bool
+) -> None:
+    along = np.array([part, np.sqrt(1.0 - part**2)])
+    across = np.array([along[1], -along[0]])
+    model = SimpleNamespace(
+        input_matrix=lambda q: np.outer(across, (2.0, 0.0)) + np.outer(along, (0.0, 1e-9)),
+        shape_names=("wheel", "elbow"),
+        control_names=("left", "right"),
+    )
+    servo: Any = SimpleNamespace(name="bench", model=model, singular_margin=1e-6)
+    error: Any = _singularity._unactuated(servo, np.zeros(2))
+    assert error.margin == pytest.approx(0.5e-9)
+    shown = str(error).split("do not push along ")[1].splitlines()[0]
+    assert shown.startswith((f"{part:+.2g} wheel " if named else "") + f"{along[1]:+.2g} elbow")
