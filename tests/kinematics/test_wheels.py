@@ -74,7 +74,10 @@ def test_kiwi_turns_with_the_sum_of_its_wheels() -> None:
         axis = (np.cos(angle), np.sin(angle), 0.0)
         bodies.append(_wheel(f"omni{i}", axis, (arm * axis[0], arm * axis[1], 0.0)))
     wheels = [Wheel(f"omni{i}", radius, kind="omni") for i in range(3)]
-    model = reduce(Mechanism("kiwi", bodies, wheels))
+    robot = Mechanism("kiwi", bodies, wheels)
+    model = reduce(robot)
+    rows = np.asarray(robot.constraints(robot.neutral()))
+    np.testing.assert_allclose(np.abs(rows[:, 3:]), radius * np.eye(3), rtol=0, atol=1e-14)  # m
     lift, _ = model.lift(np.array([0.3, 0.1, 0.7, 1.0, 2.0, 3.0]))
     connection = -lift[:3]
     np.testing.assert_allclose(connection[2], np.full(3, 0.0833333333333), rtol=0, atol=1e-12)
