@@ -25,7 +25,7 @@ from hil.clock import ASLEEP
 from hil.drives import AxisCheck, Finding, Wanted
 from hil.emulator import EmulationClock
 from hil.errors import ArmError
-from hil.guard import Flag, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
+from hil.guard import CLIPPED, Limits, Verdict, brake, hold, judge, largest_speed, policy_torque
 from hil.latch import Action, Latch, Phase
 from hil.quality import LATE, PROMPT, Quality
 from hil.realtime import Granted, host_time, realtime
@@ -55,15 +55,6 @@ HOLDING = 1.0
 
 RESET_CYCLES = 50
 """Cycles for which a fault reset is asked of the drives, where it is wanted."""
-
-CLIPPED = int(
-    Flag.CLIPPED_TORQUE
-    | Flag.CLIPPED_RATE
-    | Flag.CLIPPED_POWER
-    | Flag.CLIPPED_SPEED
-    | Flag.NEAR_END
-)
-"""Flags of a torque that was bounded."""
 
 
 class Mode(Enum):

@@ -96,6 +96,16 @@ class Flag(IntFlag):
     """The torque is joint damping, because a cycle or a report failed."""
 
 
+CLIPPED = int(
+    Flag.CLIPPED_TORQUE
+    | Flag.CLIPPED_RATE
+    | Flag.CLIPPED_POWER
+    | Flag.CLIPPED_SPEED
+    | Flag.NEAR_END
+)
+"""Flags of a torque that was bounded."""
+
+
 class Verdict(NamedTuple):
     """What the guard says to a torque vector.
 

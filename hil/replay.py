@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.control import Tick, TickStatus
+from hil._bookkeeping import contradictions
 from hil.errors import RecordError
 from hil.guard import Flag, Limits, brake, hold, judge, policy_torque
 from hil.quality import LATE, PROMPT
@@ -43,7 +44,8 @@ class Difference:
     ----------
     what : str
         What it is: "law: torque", "law: status", "law: error", "guard: torque", "guard: flags",
-        "guard: verdict", or "stop: torque".
+        "guard: verdict", "stop: torque", or "record: " and the name of a column, such as `cycle`,
+        `reason` or `late`, that contradicts the others.
     cycle : int
         Number of the cycle, counted from the start of the run.
     time : float
@@ -97,7 +99,7 @@ class ReplayReport:
     differences : tuple of Difference
         The first of each kind.
     forced : tuple of str
-        Fingerprints that differ, where that was put up with.
+        Fingerprints that differ, with `force`: the replay has not passed.
     """
 
     record: Record
@@ -112,8 +114,12 @@ class ReplayReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the record is whole, and all that was computed again came out as recorded."""
-        return not self.differences and self.evaluated > 0 and self.record.complete
+        """Whether the record is whole, and all that was computed again came out as recorded.
+
+        False also if rig, task, drivers, robot or law are not those of the record.
+        """
+        complete = self.evaluated > 0 and self.record.complete
+        return complete and not self.differences and not self.forced
 
     @property
     def first(self) -> Difference | None:
@@ -141,7 +147,8 @@ class ReplayReport:
             rows.append(("not those of the record", ", ".join(self.forced)))
         rows += [("note", note) for note in self.record.notes]
         rows += [("differs", str(difference)) for difference in self.differences]
-        rows.append(("verdict", "as recorded" if self.passed else "not as recorded"))
+        other = f": another {', another '.join(self.forced)}" if self.forced else ""
+        rows.append(("verdict", "as recorded" if self.passed else f"not as recorded{other}"))
         return rows
 
     def as_dict(self) -> dict[str, Any]:
@@ -190,7 +197,8 @@ def replay(
     rig : Rig
         The rig, read from the file that was used.
     force : bool
-        Whether to go on where rig, task, robot or law are not those of the record.
+        Whether to go on where rig, task, robot or law are not those of the record; such a replay
+        does not pass.
     servo : Servo, optional
         Servo of the rig's task, if it has been built already.
     progress : callable, optional
@@ -219,6 +227,8 @@ def replay(
         record, servo, tick, exact, found, progress or (lambda share: None)
     )
     judged, stopped, left_out = _replay_guard(record, rig, found)
+    for name, k, recorded, wanted in contradictions(record, rig.loop.period):
+        found.add(f"record: {name}", k, recorded, wanted, name=name if len(wanted) > 1 else "")
     return ReplayReport(
         record, exact, evaluated, judged, stopped, left_out, largest, found.differences(), forced
     )

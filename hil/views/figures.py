@@ -502,7 +502,8 @@ def _verdict(
     missed = [f"{label}: {value}." for label, value, _, kept in rows if kept is False]
     reasons = list(missed)
     if replayed is not None:
-        why = replayed.first or "; ".join(record.faults) or "nothing was evaluated"
+        other = ", ".join(f"another {name}" for name in replayed.forced)
+        why = replayed.first or "; ".join(record.faults) or other or "nothing was evaluated"
         reasons.append(
             "Computed again, every cycle is as recorded."
             if replayed.passed

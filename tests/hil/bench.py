@@ -17,6 +17,7 @@ from unittest import mock
 import msgpack
 import numpy as np
 
+from hil._bookkeeping import contradictions
 from hil.bus import open_bus
 from hil.clock import SteppedClock
 from hil.controller import Controller, Mode
@@ -26,6 +27,7 @@ from hil.guard import Limits, Phase, State
 from hil.operator import OperatorChannel, OperatorSender
 from hil.plan import sample_plan
 from hil.realtime import Granted
+from hil.record import Record
 from hil.record.ring import Ring
 from hil.record.rows import Layout
 from hil.rig import load_rig
@@ -335,6 +337,10 @@ class Bench:
         change = np.abs(np.diff(torque, axis=0))[run[1:] & run[:-1]]
         assert (change <= limits.rate * period).all()
         assert not torque[state < State.RUN].any()
+        manifest = {"mode": self.controller.mode.name.lower()}
+        index = np.arange(len(self.rows))
+        record = Record(Path(), self.ring.layout, manifest, self.rows, index, ())
+        assert not list(contradictions(record, period))
         if (state == State.STOP).any():  # nothing leaves a stop
             assert (state[self.stopped :] == State.STOP).all()
         assert self.controller.latch.state is State.STOP

@@ -1,5 +1,6 @@
 """Records of strangers: cut, lengthened, contradicting themselves, and with traps in them."""
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from hil.cli import _replay, main
 from hil.controller import Mode
 from hil.errors import RecordError, RigFileError
+from hil.reasons import Reason, State
 from hil.record import Record
 from hil.record._drain import ROWS_FILE, write_json
 from hil.record.chunks import ChunkFile
@@ -292,6 +294,39 @@ def test_manifests_of_nonsense_are_refused(folder, entries):
     edit(folder, **entries)
     with pytest.raises(RecordError, match=r"manifest"):
         Record.load(folder)
+
+
+# --- rows that contradict themselves ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("reason", Reason.TRACKING),
+        ("cycle", 7.0),
+        ("elapsed", 0.0),
+        ("late", 1.0),
+        ("lost", 1.0),
+        ("stale", 1.0),
+        ("clipped", 0.0),
+        ("enabled", 0.0),
+        ("fault", 1.0),
+        ("invalid", 1.0),
+    ],
+)
+def test_one_altered_number_of_a_run_does_not_pass(made, rig, servo, name, value):
+    record = Record.load(made)
+    record = dataclasses.replace(record, rows=record.rows.copy())
+    k = int(np.flatnonzero(record["state"] == State.RUN)[20])
+    column = record[name] if record[name].ndim == 1 else record[name][:, 1]
+    assert column[k] != value
+    column[k] = value
+    report = replay(record, rig, servo=servo)
+    assert not report.passed
+    (difference,) = report.differences
+    assert difference.what == f"record: {name}"
+    assert difference.cycle in (k, k + 1)
+    assert ("verdict", "not as recorded") in report.rows()
 
 
 # --- what is outside --------------------------------------------------------------------------

@@ -244,7 +244,12 @@ def test_another_rig_file_is_refused_by_name(made, rig, servo, tmp_path):
     with pytest.raises(RecordError, match="got another rig") as caught:
         replay(made, other, servo=servo)
     assert caught.value.names == ("rig",)
-    assert replay(made, other, force=True, servo=servo).passed
+    report = replay(made, other, force=True, servo=servo)
+    assert report.differences == ()
+    assert report.forced == ("rig",)
+    assert not report.passed  # nothing differs, but it is not the rig of the record
+    assert report.as_dict()["passed"] is False
+    assert ("verdict", "not as recorded: another rig") in report.rows()
 
 
 def test_other_code_is_told_as_such(folder, rig, servo):

@@ -221,13 +221,23 @@ def test_the_page_tells_notes_and_replay(tmp_path, monkeypatch):
     monkeypatch.setattr("hil.views.figures.FIGURES", {"errors": error_figure})  # its words only
     record = make_record(tmp_path, end=False)
     found = SimpleNamespace(
-        passed=False, first="law: torque <1>", rows=lambda: [("verdict", "not as recorded")]
+        passed=False,
+        first="law: torque <1>",
+        forced=("rig",),
+        rows=lambda: [("verdict", "not as recorded")],
     )
     page = write_report(record, tmp_path / "page", replayed=found).read_text()
     assert "The run was not as it should be" in page
     assert html.escape("law: torque <1>") in page
     assert '<th scope="row">verdict</th><td>not as recorded</td>' in page
     assert html.escape(record.notes[0]) in page
+
+
+def test_the_page_says_that_a_replay_was_of_another_rig(record, tmp_path, monkeypatch):
+    monkeypatch.setattr("hil.views.figures.FIGURES", {"errors": error_figure})
+    found = SimpleNamespace(passed=False, first=None, forced=("rig", "law"), rows=list)
+    page = write_report(record, tmp_path / "page", replayed=found).read_text()
+    assert "it is not as recorded: another rig, another law." in page
 
 
 def test_a_page_that_cannot_be_written_is_refused(record, tmp_path):
