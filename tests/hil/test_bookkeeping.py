@@ -69,6 +69,13 @@ def test_one_altered_number_is_found_in_every_row(record, name):
         record[name][k] = before
 
 
+@pytest.mark.parametrize("name", ["late", "lost", "stale", "clipped"])
+def test_counters_begin_at_zero(record, name):
+    record[name][:] += 1.0
+    assert wrong(record) == {name: [0]}
+    assert wrong(without(record, 0)) == {}  # it is not known what was counted there
+
+
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
 def test_rows_of_nonsense_are_contradictions_and_no_warnings(record, value):
     record.rows[4:] = value
