@@ -69,6 +69,12 @@ def test_one_altered_number_is_found_in_every_row(record, name):
         record[name][k] = before
 
 
+def test_the_reference_of_a_run_begins_at_its_first_instant(record):
+    record["elapsed"][FIRST:STOP] = PERIOD * np.arange(1, STOP - FIRST + 1)
+    assert wrong(record) == {"elapsed": [FIRST]}
+    assert wrong(without(record, FIRST - 1)) == {}  # the run may have begun there
+
+
 @pytest.mark.parametrize("name", ["late", "lost", "stale", "clipped"])
 def test_counters_begin_at_zero(record, name):
     record[name][:] += 1.0
