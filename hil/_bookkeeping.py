@@ -69,20 +69,20 @@ def expected(record: Record, period: float) -> dict[str, Numbers]:
     state, reason, index = record["state"], record["reason"], record.index
     deadline, flags, reports = record["deadline"], record["flags"], record["reports"]
     follows = np.diff(index, prepend=-1) == 1  # the first row of a run follows nothing
-    before = np.concatenate([[float(State.ARMED)], state[:-1]])
+    lowest = float(State.ARMED)
+    before = np.concatenate([[lowest], state[:-1]])
     runs, ran = state == State.RUN, before == State.RUN
     stops = state == State.STOP
 
     wanted = {name: _never_less(record[name]) for name in COUNTERS}
-    wanted["cycle"] = index + 1.0
+    wanted["cycle"] = 1.0 + index.astype(np.float64)
     # The loop arms before its first cycle, and does not go back.
-    wanted["state"] = np.maximum.accumulate(
-        np.where(np.isin(state, list(State)), np.fmax(state, State.ARMED), State.ARMED)
-    )
+    possible = np.where(np.isin(state, list(State)), np.fmax(state, lowest), lowest)
+    wanted["state"] = np.maximum.accumulate(possible)
     # The first reason of a stop stays.
     kept = np.where(stops & (before == State.STOP), np.append(0.0, reason[:-1]), reason)
-    possible = np.isin(kept, list(Reason)) & (kept != Reason.NONE)
-    wanted["reason"] = np.where(stops, np.where(possible, kept, float(Reason.ERROR)), 0.0)
+    known = np.isin(kept, list(Reason)) & (kept != Reason.NONE)
+    wanted["reason"] = np.where(stops, np.where(known, kept, float(Reason.ERROR)), 0.0)
 
     passed = np.rint(np.diff(deadline, prepend=np.nan) / period)
     previous = np.append(np.nan, record["elapsed"][:-1])
@@ -122,4 +122,5 @@ def expected(record: Record, period: float) -> dict[str, Numbers]:
 def _never_less(counter: Numbers) -> Numbers:
     """The counter where it is a whole number not below that of the row before."""
     whole = np.where(np.isfinite(counter), np.rint(counter), 0.0)
-    return np.fmax(whole, np.concatenate([np.zeros_like(whole[:1]), whole[:-1]]))
+    before: Numbers = np.concatenate([np.zeros_like(whole[:1]), whole[:-1]])
+    return np.maximum(whole, before)

@@ -123,7 +123,7 @@ def test_drives_without_power_or_with_a_fault_end_a_run(record, name, value):
     record[name][FIRST + 1, 1] = value
     assert wrong(record) == {name: [FIRST + 1]}
     record[name][FIRST + 1, 1] = float(name == "enabled")
-    record[name][FIRST - 1, 1] = record[name][STOP, 1] = value
+    record[name][[FIRST - 1, FIRST, STOP], 1] = value  # a run begins while faults are reset
     assert wrong(record) == {}
 
 
@@ -140,6 +140,7 @@ def test_late_cycles_are_those_that_began_late(record, lateness, late):
     record["time"][5] += lateness * PERIOD
     record["late"][5:] += late
     assert wrong(record) == {}
+    assert wrong(without(record, 5)) == {}  # what was counted there is not known
     record["late"][5:] += 1.0 - 2.0 * late
     assert wrong(record) == {"late": [5]}
 
