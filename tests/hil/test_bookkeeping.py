@@ -95,6 +95,12 @@ def test_counts_of_an_axis_do_not_decrease(record, name, change):
     assert wrong(record).keys() & {name, "lost"}
 
 
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_the_last_count_of_an_axis_is_finite(record, value):
+    record["invalid"][-1, 1] = value
+    assert wrong(record) == {"invalid": [len(record) - 1]}
+
+
 def test_counts_of_an_axis_may_increase(record):
     record["invalid"][5:, 1] += 3.0
     record["reports"][5:, 1] += 3.0
@@ -178,6 +184,8 @@ def test_stale_reports_end_a_run(record):
     assert wrong(record) == {"stale": [LAST]}
     record["stale"][LAST] -= 1.0
     assert wrong(record) == {}  # the run may have ended by another reason too
+    record["stale"][STOP:] = 0.5
+    assert wrong(record) == {"stale": [STOP]}
     record["stale"][STOP:] = 3.0
     assert wrong(record) == {"stale": [STOP]}  # of two axes
     record["stale"][STOP:] = 2.0
