@@ -213,7 +213,10 @@ def test_replay_with_another_driver(acme, tmp_path):
         assert json.loads(out)["passed"]
     acme(ACME + "# another")
     assert "got another driver." in refused("replay", folder, "--rig", rig)
-    assert json.loads(run("replay", folder, "--rig", rig, "--force", "--json")[0])["passed"]
+    told = json.loads(run("replay", folder, "--rig", rig, "--force", "--json", status=1)[0])
+    assert told["not_those_of_the_record"] == ["driver"]
+    assert told["differences"] == []
+    assert told["passed"] is False
 
 
 def test_code_that_a_record_brings_along_is_not_run_unasked(acme, tmp_path):
