@@ -142,7 +142,7 @@ def test_in_c_the_law_leaves_the_torques_of_the_tick(compiler):
     for servo, states in (floating()[1:], without_zeros()[1:]):
         last = states[-1]
         u = servo.compile()(last.q, last.s, last.sample)
-        np.testing.assert_array_equal(looped(servo, states)(), u)
+        assert_close(looped(servo, states)(), u, 1e-13)  # compiled apart: other roundings
 
 
 @pytest.mark.slow  # compiles Pinocchio's headers, for a minute where no other test has
