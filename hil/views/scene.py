@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.errors import ConcurError
 from concur.plotting.skeleton import Outline
 from concur.plotting.style import ARM, CHASSIS, EDGE, WHEEL, output_color
 
@@ -200,15 +201,18 @@ class Scene:
         Parameters
         ----------
         q : numpy.ndarray
-            Configuration, shape (nq,); one that is not finite moves nothing.
+            Configuration, shape (nq,); an invalid one moves nothing.
         pose : numpy.ndarray
             Demanded poses of the outputs, flat, shape (pose_size,); NaN if there are none.
         """
         now = np.concatenate([q, pose, [self.follow]])
         if not np.isfinite(q).all() or np.array_equal(now, self._last, equal_nan=True):
             return
+        try:
+            at = self._outline.at(q)
+        except ConcurError:  # too large, or a quaternion that is not of unit length
+            return
         self._last = now
-        at = self._outline.at(q)
         with self._server.atomic():  # or the arm would be seen apart from its base
             travel = self._base(q) if self.follow else self._start
             self.world.position = tuple(-travel)

@@ -277,7 +277,7 @@ def refused(kind: type[ConcurError], call: Callable[[], object], **contains: str
     for sentence in ("where", "expected", "came", "cure"):
         text = getattr(error, sentence)
         assert text, f"nothing said about `{sentence}`"
-        assert text in str(error)
+        assert text.replace("\0", "\\x00") in str(error)  # messages are printable
         assert contains.get(sentence, "") in text
     return error
 

@@ -115,7 +115,9 @@ def test_motion_is_that_of_the_multipliers(model: ReducedModel) -> None:
 
 def test_margin_measures_all_columns_in_metres(model: ReducedModel, q: np.ndarray) -> None:
     # A spin's column is divided by the wheel's radius: else small wheels would look singular.
+    # That of the base's turning is divided by the robot's size, from corner to corner.
     own = _rows(q)[:, [0, 1, 2, 6]]
+    own[:, 2] /= 2.0 * np.hypot(LX, LY)
     own[:, 3] /= R
     values = np.linalg.svd(own, compute_uv=False)
     ratio = model.audit()["NHR3"].values["ratio"]
