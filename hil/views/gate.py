@@ -85,7 +85,7 @@ class Gate:
     Attributes
     ----------
     viewer : int
-        Port of the viewer; 0: there is none.
+        Port of the viewer; 0 until it listens.
 
     Raises
     ------

@@ -90,7 +90,7 @@ def shell(name: str, viewer: str, stops: bool, nonce: str) -> str:
     name : str
         Name of the rig.
     viewer : str
-        Address of the 3-D viewer; "" if there is none.
+        Address of the 3-D viewer; "" while it starts: the page then loads itself again.
     stops : bool
         Whether the loop listens to a stop.
     nonce : str
@@ -105,9 +105,10 @@ def shell(name: str, viewer: str, stops: bool, nonce: str) -> str:
     frame = (
         f'<iframe id="hil-view" src="{escape(viewer)}" sandbox="{_MAY}"></iframe>' if viewer else ""
     )
+    again = "" if viewer else '<meta http-equiv="refresh" content="2">'
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title>'
-        f'{STYLE}</head><body><div id="hil-side"><div id="hil-card"></div>'
+        f'{again}{STYLE}</head><body><div id="hil-side"><div id="hil-card"></div>'
         '<form id="hil-stop" method="post" action="/stop" target="hil-told">'
         f'<button id="hil-press"{"" if stops else " disabled"}>STOP</button>'
         '<div id="hil-dead" hidden>THE BUTTON IS DEAD: the dashboard does not answer. Use the '

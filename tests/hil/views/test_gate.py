@@ -214,6 +214,7 @@ def test_the_page_says_when_its_button_is_dead_or_has_no_use():
     assert " disabled>STOP" in text
     assert "THE BUTTON IS DEAD" in text
     assert 'id="hil-view"' not in text.partition("<body>")[2]
+    assert 'http-equiv="refresh"' in text  # until the viewer listens
 
 
 def test_connections_that_say_nothing_do_not_keep_stop_waiting(station):
