@@ -44,7 +44,7 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
     Raises
     ------
     DescriptionError
-        If the file cannot be written, or the path is none.
+        If the file cannot be written, or the path is invalid.
     """
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
     target = as_path(path)

@@ -111,7 +111,7 @@ def recheck(
     ------
     DescriptionError
         If the file is no certificate, tube or operating box, is not complete, or was changed after
-        it was written, or the path is none; if the servo is none.
+        it was written, or the path is invalid; if `servo` is not a `Servo`.
 
     Examples
     --------
@@ -216,7 +216,7 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
     ------
     DescriptionError
         If the file is no certificate, tube or operating box, is not complete, or was changed after
-        it was written, or the path is none.
+        it was written, or the path is invalid.
     """
     with limited(work):
         try:

@@ -210,7 +210,7 @@ def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
     lines = text.splitlines() or [""]
     number = int(found[1]) if found else len(lines)
     if number == 1 and not path.lower().endswith(".toml"):
-        # Some other file, which may be nobody's business: its words are not repeated.
+        # The file may be private and of another kind: do not quote it in the message.
         return DescriptionError(
             path,
             expected="a TOML file (.toml)",
