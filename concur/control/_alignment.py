@@ -11,7 +11,7 @@ import numpy as np
 
 from concur.control._output import Output
 from concur.control._output_kinematics import output_jacobian
-from concur.mechanism._inertia_lint import robot_size
+from concur.mechanism._size import robot_size
 from concur.multibody import Mechanism
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def immobile_body(servo: Servo, samples: Sequence[np.ndarray]) -> str:
 
 def _freedoms(model: ReducedModel, q: np.ndarray, body: str) -> int:
     """Number of independent velocities of a body, of all its points together."""
-    length = robot_size(model.robot) or 1.0
+    length = robot_size(model.robot)
     twists = model.robot.jacobian(q, body) @ model.lift(q)[0]
     twists[3:] *= length
     if not np.isfinite(twists).all():
@@ -140,7 +140,7 @@ def _alternatives(
     servo: Servo, immobile: str, bodies: Sequence[str]
 ) -> Iterator[tuple[tuple[Output, ...], Output]]:
     """Outputs with a position on one body put on another body."""
-    reach = float(f"{0.25 * (robot_size(servo.model.robot) or 1.0):.1g}")
+    reach = float(f"{0.25 * robot_size(servo.model.robot):.1g}")
     for place, output in enumerate(servo.outputs):
         for body in bodies:
             for point in ((reach, 0.0, 0.0), (0.0, reach, 0.0), (0.0, 0.0, reach)):
@@ -193,7 +193,7 @@ def _on_axis(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, name: s
     if line is None:
         return ""
     point, axis = line
-    size = robot_size(robot) or 1.0
+    size = robot_size(robot)
     carried = robot.index(name)
     there = [
         output.name
@@ -213,7 +213,7 @@ def _pattern(
     lines = [line for line in (_axis(robot, q, name) for name in names) if line is not None]
     if len(lines) != len(names):
         return cancel
-    size = robot_size(robot) or 1.0
+    size = robot_size(robot)
     (point, axis), rest = lines[0], lines[1:]
     parallel = all(np.linalg.norm(np.cross(axis, other)) < NEAR for _, other in rest)
     if not parallel:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import casadi as ca
 import numpy as np
 
-from concur.control._singularity import lost_direction, robot_size
+from concur.control._singularity import lost_direction
 from concur.errors import InfeasibleReferenceError
+from concur.mechanism._size import robot_size
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo

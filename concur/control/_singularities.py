@@ -22,9 +22,10 @@ from concur.control._output_kinematics import (
     output_poses,
     twist_rows,
 )
-from concur.control._singularity import SINGULAR, robot_size
+from concur.control._singularity import SINGULAR
 from concur.errors import OutputError, ShapeError
 from concur.mechanism import scalar
+from concur.mechanism._size import robot_size
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 

@@ -4,27 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import casadi as ca
 import numpy as np
 
 from concur.codegen import LARGEST
 from concur.control._alignment import NEAR, aligned_joints, immobile_body
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
-from concur.kinematics import body_poses
+from concur.mechanism._size import robot_size
 from concur.reduction import UNDETERMINED
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from concur.control._output import Output
     from concur.control._servo import Servo
-    from concur.multibody import Mechanism
 
 SINGULAR = 1e-3
 """Default margin below which a configuration counts as singular."""
-
-POINT = 1e-6
-"""Share of the radius of gyration below which a distance between origins is rounding."""
 
 SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""
@@ -84,30 +77,6 @@ def answer_scale(servo: Servo) -> np.ndarray:
     driven = list(robot.actuated_freedoms)
     inertias = np.diag(robot.mass_matrix(robot.neutral()))[driven]
     return np.asarray(natural * np.sqrt(inertias))
-
-
-def robot_size(robot: Mechanism, points: Sequence[np.ndarray] = ()) -> float:
-    """Return a length with which radians and metres of a robot are compared.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    points : sequence of numpy.ndarray
-        Points that count as origins do, in the neutral configuration, each (3,).
-
-    Returns
-    -------
-    float
-        Largest distance of two bodies' origins in the neutral configuration, m. Where that is
-        below `POINT` radii of gyration all coincide: then that radius, and 1 where it is zero too.
-    """
-    poses = body_poses(robot, ca.SX(robot.neutral()))
-    origins = [*(np.array(ca.DM(translation)).ravel() for _, translation in poses), *points]
-    reach = max(float(np.linalg.norm(a - b)) for a in origins for b in origins)
-    turning = sum(np.linalg.norm(body.inertia.origin_tensor, 2) for body in robot.bodies)
-    radius = float(np.sqrt(turning / robot.total_mass)) if turning > 0.0 else 0.0
-    return reach if reach > POINT * radius else radius or 1.0
 
 
 def decoupling_margins(

@@ -11,7 +11,7 @@ import numpy as np
 from concur.errors import WheelError
 from concur.kinematics._rolling import plane_normal, wheel_rows
 from concur.mechanism import Tree
-from concur.mechanism._inertia_lint import robot_size
+from concur.mechanism._size import robot_size
 
 SAMPLES = 12
 """Random configurations, besides the neutral one, at which the wheels are checked."""
@@ -67,7 +67,7 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
     """Each wheel stands upright enough on one common plane and stays on it."""
     ground: tuple[float, str] | None = None
     lengths = freedom_lengths(tree)
-    rounding = ROUNDING * (robot_size(tree) or 1.0)
+    rounding = ROUNDING * robot_size(tree)
     for k, wheel in enumerate(tree.wheels):
         where = f"robot `{tree.name}`, wheel `{wheel.body}`"
         if min(float(value[2][k, 0]) for value in values) < 1e-6:
@@ -142,7 +142,7 @@ def freedom_lengths(tree: Tree) -> np.ndarray:
     numpy.ndarray
         One for freedoms in m/s, the robot's size for those in rad/s, shape (nv,).
     """
-    size = robot_size(tree) or 1.0
+    size = robot_size(tree)
     units = [unit for body in tree.bodies for unit in body.joint.freedom_units]
     return np.array([1.0 if unit == "m" else size for unit in units])
 

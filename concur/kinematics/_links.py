@@ -18,7 +18,7 @@ from concur.codegen import Array
 from concur.kinematics._motion import constant
 from concur.kinematics._turn import Turn
 from concur.mechanism import Tree, joints
-from concur.mechanism._inertia_lint import robot_size
+from concur.mechanism._size import robot_size
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from itertools import combinations
-
 import numpy as np
 
+from concur.mechanism._size import extent
 from concur.mechanism._tree import Tree
 
 LARGEST = 3.0
@@ -15,29 +14,6 @@ sizes of the robot."""
 # What a drawing program may have written instead, with the factor on the length it stands for.
 _LENGTHS = {"cm": 1e2, "mm": 1e3}
 _MOMENTS = {"kg cm^2": 1e2, "kg mm^2": 1e3, "g mm^2": 1e3 * np.sqrt(1e3)}
-
-
-def robot_size(tree: Tree) -> float:
-    """Extent of a robot in its neutral configuration.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-
-    Returns
-    -------
-    float
-        Largest distance between two joint frames, or the diameter of the largest wheel if that
-        is more, m; zero for a robot without any extent.
-    """
-    poses: dict[str | None, np.ndarray] = {None: np.eye(4)}
-    for body in tree.bodies:
-        poses[body.name] = poses[body.parent] @ body.placement.matrix
-    # Where the base stands says nothing about the size.
-    origins = [poses[body.name][:3, 3] for body in tree.bodies]
-    apart = [float(np.linalg.norm(a - b)) for a, b in combinations(origins, 2)]
-    return max([0.0, *apart, *(2.0 * wheel.radius for wheel in tree.wheels)])
 
 
 def suspicious_inertias(tree: Tree) -> tuple[str, ...]:
@@ -55,7 +31,7 @@ def suspicious_inertias(tree: Tree) -> tuple[str, ...]:
         is more than three times the robot's size away from its body's centre of mass or origin;
         with the unit that was probably meant. Nothing for a robot without any extent.
     """
-    size = robot_size(tree)
+    size = extent(tree)
     if size == 0.0:
         return ()
     found = []

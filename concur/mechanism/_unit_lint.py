@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from concur.mechanism._inertia_lint import LARGEST, robot_size
+from concur.mechanism._inertia_lint import LARGEST
+from concur.mechanism._size import extent
 from concur.mechanism._tree import Tree
 from concur.mechanism.joints import Helical
 
@@ -104,7 +105,7 @@ def suspicious_points(tree: Tree, points: Iterable[tuple[str, Iterable[float]]])
     tuple of str
         One sentence for each point further from its frame than three sizes of the robot.
     """
-    size = robot_size(tree)
+    size = extent(tree)
     away = [(name, float(np.linalg.norm(list(point)))) for name, point in points]
     return tuple(
         f"output `{name}`: point {length:.4g} m from the frame of its body on a robot of "
@@ -116,7 +117,7 @@ def suspicious_points(tree: Tree, points: Iterable[tuple[str, Iterable[float]]])
 
 def _lengths(tree: Tree) -> list[str]:
     """Links and whole robots that are too long."""
-    size = robot_size(tree)
+    size = extent(tree)
     links = sorted(
         (
             (float(np.linalg.norm(body.placement.translation)), body.name)

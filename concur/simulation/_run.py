@@ -14,7 +14,7 @@ import numpy as np
 from concur._version import __version__
 from concur.control import MomentumMismatch, Servo
 from concur.control._joint_limits import JointLimits
-from concur.mechanism._inertia_lint import robot_size
+from concur.mechanism._size import robot_size
 from concur.multibody import Mechanism
 from concur.reduction import MomentumReduction, StagedReduction
 from concur.simulation._findings import Finding, Tolerances, error_parts, findings
@@ -204,7 +204,7 @@ class Run:
         """
         model = self.servo.model.on(self.robot)
         drifts: dict[str, np.ndarray] = {}
-        reach = robot_size(self.robot) or 1.0
+        reach = robot_size(self.robot)
         for stage in model.chain if isinstance(model, StagedReduction) else ():
             pairs = [stage.momentum_residual(q, v) for q, v in zip(self.q, self.v, strict=True)]
             length = np.where([u == "N m s" for u in stage.momentum_units], reach, 1.0)

@@ -20,6 +20,7 @@ from concur.control import (
 from concur.control._singularity import check_decoupling, lacks_leverage, refusal
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
 from concur.mechanism import Body, Inertia, Pose, joints
+from concur.mechanism._size import POINT
 from concur.multibody import Mechanism
 from concur.reduction import reduce
 from tests.oracles import Units
@@ -187,7 +188,7 @@ def test_a_robot_without_size_is_counted_in_radii_of_gyration(
 ) -> None:
     # Two links with 0.1 kg m^2 and 1 kg each.
     radius = np.sqrt(0.1)
-    near = part * _singularity.POINT * radius
+    near = part * POINT * radius
     robot = Units(length=unit).robot(two_links(near=near))
     report = singularities(robot, [Output("turn", "link2", "SO2")], [0.0, 0.0])
     assert report.length == pytest.approx(unit * (near if counts else radius), rel=1e-9)
@@ -206,11 +207,6 @@ def test_a_motion_in_vain_names_joints_from_a_thousandth_on(far: float, named: b
     line = next(x for x in report.summary().splitlines() if "in vain" in x)
     assert ("link1" in line) == named
     assert "link2 +1" in line  # the largest part has a plus
-
-
-def test_size_of_a_robot_is_its_largest_distance() -> None:
-    # Three joints, 0.4 m apart each.
-    assert _singularity.robot_size(arm().model.robot) == pytest.approx(0.8, rel=1e-12)
 
 
 def test_joints_that_align_are_named_only_where_the_rank_is_not_full() -> None:

@@ -14,8 +14,8 @@ import concur as cc
 from concur.certify import OperatingCertificate, operating_bounds
 from concur.control import ReferenceSample, Servo
 from concur.control._feasibility import LEAST, MOST, STEP, _instants
-from concur.control._singularity import robot_size
 from concur.errors import OutputError
+from concur.mechanism._size import robot_size
 from concur.reduction import conservation, symmetry
 from concur.simulation import Tolerances
 from concur.simulation._findings import findings

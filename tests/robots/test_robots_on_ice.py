@@ -15,7 +15,7 @@ from concur.mechanism import Body, Inertia, Wheel, joints
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, ReducedModel, reduce
 from concur.simulation import forced_motion
-from tests.oracles import Constrained, Pinocchio, assert_close
+from tests.oracles import Constrained, Pinocchio, Units, assert_close
 from tests.oracles._kkt import sleigh_rows, snakeboard_rows
 from tests.reduction._reduced import Reference, torques
 
@@ -77,12 +77,15 @@ def test_sleigh_moves_as_the_multipliers_say() -> None:
 
 
 @pytest.mark.parametrize(
-    ("forward", "free"), [(-0.4, "vx omega"), (0.25, "vx omega"), (3.0, "vx vy")]
+    ("forward", "free"),
+    [(-0.4, "vx omega"), (0.19, "vx omega"), (0.2, "vx vy"), (3.0, "vx vy")],
 )
 def test_sleigh_does_not_depend_on_where_its_frame_is(forward: float, free: str) -> None:
-    # Far from the skate its row tells the turning rate better than the velocity across.
+    # Further from the skate than the radius of gyration sqrt(0.035 + (0.25 - forward)^2) m its row
+    # tells the turning rate better than the velocity across, in any unit of length.
     model = reduce(moved_sleigh(forward))
     assert model.shape_names == tuple(f"sleigh[{name}]" for name in free.split())
+    assert reduce(Units(length=1e3).robot(model.robot)).shape_names == model.shape_names
     rows = Constrained(Pinocchio(model.robot), sleigh_rows(-forward))
     np.testing.assert_allclose(
         model.robot.constraints(Q_SLEIGH), rows.rows(Q_SLEIGH), rtol=0, atol=1e-15

@@ -1,0 +1,63 @@
+"""How large a robot is: the length with which its metres and radians are compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+import numpy as np
+
+from concur.mechanism._tree import Tree
+
+POINT = 1e-6
+"""Share of the radius of gyration below which a distance between origins is rounding."""
+
+
+def extent(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
+    """Extent of a robot in its neutral configuration.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    points : sequence of numpy.ndarray
+        Points that count as origins of joint frames do, in the neutral configuration, each (3,).
+
+    Returns
+    -------
+    float
+        Largest distance between two joint frames, or the diameter of the largest wheel if that
+        is more, m; zero where that is below `POINT` radii of gyration, so that all coincide.
+    """
+    poses: dict[str | None, np.ndarray] = {None: np.eye(4)}
+    for body in tree.bodies:
+        poses[body.name] = poses[body.parent] @ body.placement.matrix
+    # Where the base stands says nothing about the size.
+    origins = [*(poses[body.name][:3, 3] for body in tree.bodies), *points]
+    apart = [float(np.linalg.norm(a - b)) for a, b in combinations(origins, 2)]
+    longest = max([0.0, *apart, *(2.0 * wheel.radius for wheel in tree.wheels)])
+    return longest if longest > POINT * _radius(tree) else 0.0
+
+
+def robot_size(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
+    """Return a length with which radians and metres of a robot are compared.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    points : sequence of numpy.ndarray
+        Points that count as origins of joint frames do, in the neutral configuration, each (3,).
+
+    Returns
+    -------
+    float
+        The extent, m; where that is zero the radius of gyration, and 1 where it is zero too.
+    """
+    return extent(tree, points) or _radius(tree) or 1.0
+
+
+def _radius(tree: Tree) -> float:
+    """Radius of gyration of all bodies as if the origins of their frames coincided, m."""
+    turning = sum(float(np.linalg.norm(body.inertia.origin_tensor, 2)) for body in tree.bodies)
+    return float(np.sqrt(turning / tree.total_mass)) if turning > 0.0 else 0.0
