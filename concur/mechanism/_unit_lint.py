@@ -7,10 +7,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from concur.mechanism._body import Body
 from concur.mechanism._inertia_lint import LARGEST
 from concur.mechanism._size import extent
 from concur.mechanism._tree import Tree
-from concur.mechanism.joints import Helical
+from concur.mechanism.joints import Helical, Revolute
 
 TURN = 2.0 * math.pi
 
@@ -19,6 +20,13 @@ FURTHEST_START = 1.0
 
 FURTHEST_LIMIT = 2.0
 """Turns from zero beyond which the limit of a joint is suspicious: cables end before that."""
+
+FASTEST = {"rad": 50.0, "m": 20.0}
+"""Speed limit of a joint, rad/s and m/s, above which it is suspicious. The fastest joints of legs and
+wrists reach 40 to 45 rad/s, linear axes 10 m/s; 60 deg/s written as they are would be above."""
+
+BALANCED = 1e-2
+"""Distance of a rotor's centre of mass from its axis, in radii of gyration, at most."""
 
 LONGEST = 100.0
 """Size of a robot, m, above which it is suspicious whatever its mass."""
@@ -35,7 +43,7 @@ FREE_FALL = 100.0
 
 
 def suspicious_units(tree: Tree) -> tuple[str, ...]:
-    """Find lengths, joint limits, roller angles and gravity that suggest another unit.
+    """Find lengths, limits of joints, roller angles and gravity that suggest another unit.
 
     Parameters
     ----------
@@ -47,7 +55,7 @@ def suspicious_units(tree: Tree) -> tuple[str, ...]:
     tuple of str
         One sentence each, with the unit that was probably meant.
     """
-    found = [*_lengths(tree), *_limits(tree)]
+    found = [*_lengths(tree), *_limits(tree), *_speeds(tree)]
     found += [
         f"wheel `{wheel.body}`: roller angle {wheel.roller_angle:.4g} rad: deg instead of rad?"
         for wheel in tree.wheels
@@ -155,3 +163,32 @@ def _limits(tree: Tree) -> list[str]:
                     f"{max(ends) / TURN:.3g} turns: deg instead of rad?"
                 )
     return found
+
+
+def _speeds(tree: Tree) -> list[str]:
+    """Speed limits beyond what joints are built for; wheels, screws and rotors turn faster."""
+    found = []
+    quick = {wheel.body for wheel in tree.wheels}
+    for body in tree.bodies:
+        if body.name in quick or isinstance(body.joint, Helical) or _is_rotor(tree, body):
+            continue
+        for unit, speed in zip(body.joint.freedom_units, body.speed_limit, strict=True):
+            # A vehicle may drive that fast.
+            if not FASTEST[unit] < speed < math.inf or (unit == "m" and body is tree.base):
+                continue
+            meant, factor = ("deg", math.radians(1.0)) if unit == "rad" else ("mm", 1e-3)
+            found.append(
+                f"body `{body.name}`: speed limit {speed:.4g} {unit}/s: {meant}/s instead of "
+                f"{unit}/s? {speed:.4g} {meant}/s are {speed * factor:.4g} {unit}/s"
+            )
+    return found
+
+
+def _is_rotor(tree: Tree, body: Body) -> bool:
+    """Whether a body turns without end, balanced, and carries nothing: a reaction wheel, say."""
+    if not isinstance(body.joint, Revolute) or np.isfinite(body.limits).any():
+        return False
+    beside = float(np.linalg.norm(np.cross(body.joint.axis, body.inertia.com)))
+    moment = float(body.inertia.principal_moments[2])
+    balanced = beside * math.sqrt(body.inertia.mass) <= BALANCED * math.sqrt(max(moment, 0.0))
+    return balanced and all(other.parent != body.name for other in tree.bodies)

@@ -17,13 +17,15 @@ from concur.multibody import Mechanism
 Z = joints.Revolute((0, 0, 1))
 
 
-def arm(*lengths: float, mass: float = 2.0, limits: object = None) -> Mechanism:
+def arm(
+    *lengths: float, mass: float = 2.0, limits: object = None, speed: float | None = None
+) -> Mechanism:
     """A chain of links of some lengths."""
     bodies = [Body("base", joints.Fixed())]
     for k, length in enumerate(lengths):
         place = Pose((length, 0, 0))
         inertia = Inertia(mass / len(lengths), moments=(0.01, 0.01, 0.01))
-        bodies.append(Body(f"link{k}", Z, bodies[-1].name, place, inertia, limits))
+        bodies.append(Body(f"link{k}", Z, bodies[-1].name, place, inertia, limits, speed))
     return Mechanism("arm", bodies)
 
 
@@ -83,11 +85,89 @@ def test_one_link_in_another_unit_is_named() -> None:
     assert suspicious_units(arm(0.0, 0.4, 8.1, mass=40.0))
 
 
-def test_roller_angle_and_gravity() -> None:
+@pytest.mark.parametrize(
+    ("angle", "warned"),
+    [(45.0, True), (3.15, True), (-3.15, True), (3.14, False), (-3.14, False)],
+)
+def test_roller_angle_beyond_half_a_turn_is_degrees(angle: float, warned: bool) -> None:
     robot = robots.mecanum_arm()
-    wheels = [replace(robot.wheels[0], roller_angle=45.0), *robot.wheels[1:]]
-    (text,) = suspicious_units(replace(robot, wheels=wheels))
-    assert "roller angle 45 rad: deg instead of rad?" in text
+    wheels = [replace(robot.wheels[0], roller_angle=angle), *robot.wheels[1:]]
+    found = suspicious_units(replace(robot, wheels=wheels))
+    name = robot.wheels[0].body
+    text = f"wheel `{name}`: roller angle {angle:.4g} rad: deg instead of rad?"
+    assert found == ((text,) if warned else ())
+
+
+@pytest.mark.parametrize(("speed", "warned"), [(90.0, True), (50.1, True), (49.9, False)])
+def test_speed_limit_of_a_joint_beyond_eight_turns_a_second_is_degrees(
+    speed: float, warned: bool
+) -> None:
+    found = suspicious_units(arm(0.0, 0.4, speed=speed, limits=(-1.0, 1.0)))
+    assert [text.split("`")[1] for text in found] == (["link0", "link1"] if warned else [])
+    if speed == 90.0:
+        assert found[0] == (
+            "body `link0`: speed limit 90 rad/s: deg/s instead of rad/s? 90 deg/s are 1.571 rad/s"
+        )
+
+
+@pytest.mark.parametrize(("speed", "warned"), [(250.0, True), (20.1, True), (19.9, False)])
+def test_speed_limit_of_a_slide_beyond_twenty_metres_a_second_is_millimetres(
+    speed: float, warned: bool
+) -> None:
+    solid = Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    ground = Body("ground", joints.Fixed())
+    slide = Body("slide", joints.Prismatic((1, 0, 0)), "ground", Pose(), solid, None, speed)
+    found = suspicious_units(Mechanism("axis", [ground, slide]))
+    assert bool(found) is warned
+    if speed == 250.0:
+        assert found == (
+            "body `slide`: speed limit 250 m/s: mm/s instead of m/s? 250 mm/s are 0.25 m/s",
+        )
+
+
+def test_a_base_may_be_fast_but_not_turn_fast() -> None:
+    solid = Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    car = Body("car", joints.Planar(), None, Pose(), solid, None, (40.0, 40.0, 40.0))
+    assert suspicious_units(Mechanism("car", [car])) == ()
+    turning = replace(car, speed_limit=(40.0, 40.0, 90.0))
+    (text,) = suspicious_units(Mechanism("car", [turning]))
+    assert "speed limit 90 rad/s" in text
+
+
+def rotor(name: str, **changes: object) -> tuple[Mechanism, str]:
+    """A robot of which one body turns at 300 rad/s, with changes to that body."""
+    robot = load_shipped(name)
+    body = robot.bodies[-1]
+    bodies = [*robot.bodies[:-1], replace(body, speed_limit=300.0, **changes)]
+    return replace(robot, bodies=bodies), body.name
+
+
+def test_wheels_screws_and_rotors_may_turn_fast() -> None:
+    robot, name = rotor("wheel_satellite")
+    assert suspicious_units(robot) == ()
+    screw, _ = rotor("wheel_satellite", joint=joints.Helical((0, 0, 1), 0.01), limits=(-9.0, 9.0))
+    assert suspicious_units(screw) == ()
+    rover = robots.rover_arm()
+    wheels = {wheel.body for wheel in rover.wheels}
+    quick = [replace(b, speed_limit=90.0) if b.name in wheels else b for b in rover.bodies]
+    assert suspicious_units(replace(rover, bodies=quick)) == ()
+    # A hinge with an end is no rotor, nor is what carries something.
+    ends, _ = rotor("wheel_satellite", limits=(-1.0, math.inf))
+    assert f"`{name}`" in suspicious_units(ends)[0]
+    loaded = replace(robot, bodies=[*robot.bodies, Body("mirror", joints.Fixed(), name)])
+    assert f"`{name}`" in suspicious_units(loaded)[0]
+
+
+@pytest.mark.parametrize(("part", "warned"), [(0.99, False), (1.01, True)])
+def test_a_rotor_has_its_mass_on_the_axis(part: float, warned: bool) -> None:
+    # Radius of gyration of the disc: 0.3 kg and 8e-4 kg m^2.
+    beside = part * 0.01 * math.sqrt(8e-4 / 0.3)
+    inertia = Inertia(0.3, (0.0, beside, 0.1), moments=(4e-4, 4e-4, 8e-4))
+    robot, _ = rotor("wheel_satellite", inertia=inertia)
+    assert bool(suspicious_units(robot)) is warned
+
+
+def test_gravity_beyond_ten_times_the_earths_is_millimetres() -> None:
     for pull, warned in ((9810.0, True), (101.0, True), (99.0, False)):
         assert bool(suspicious_units(replace(arm(0.3), gravity=(0, 0, -pull)))) is warned
 
