@@ -22,8 +22,8 @@ FURTHEST_LIMIT = 2.0
 """Turns from zero beyond which the limit of a joint is suspicious: cables end before that."""
 
 FASTEST = {"rad": 50.0, "m": 20.0}
-"""Speed limit of a joint, rad/s and m/s, above which it is suspicious. The fastest joints of legs and
-wrists reach 40 to 45 rad/s, linear axes 10 m/s; 60 deg/s written as they are would be above."""
+"""Speed limit of a joint, rad/s and m/s, above which it is suspicious. The fastest joints of legs
+and wrists reach 40 to 45 rad/s, linear axes 10 m/s; 60 deg/s written as they are would be above."""
 
 BALANCED = 1e-2
 """Distance of a rotor's centre of mass from its axis, in radii of gyration, at most."""
