@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
 from concur import errors
+from concur._version import __version__ as __version__
 from concur.certify import (
     Certificate,
     CertifiedGains,
@@ -75,8 +76,6 @@ from concur.simulation import (
 if _TYPE_CHECKING:
     from concur import robots
     from concur.formats import Task, load, load_task
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Body",

@@ -22,7 +22,8 @@ import hil
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 SESSIONS = ["README.md", "docs/floating.md", "docs/certificates.md"]
-PAGES = ["README.md", "CHANGELOG.md", *sorted(f"docs/{p.name}" for p in ROOT.glob("docs/*.md"))]
+FILES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+PAGES = [path.relative_to(ROOT).as_posix() for path in FILES]
 
 CHECKS = {
     "GL06",  # unknown section
@@ -233,9 +234,41 @@ def test_session_runs(beside_examples, page):
         exec(compile(ast.parse(block), f"{page}, Python block {number + 1}", "exec"), namespace)
 
 
+def anchors(path):
+    """Names by which links reach the headings of a page."""
+    text = re.sub(
+        r"^```.*?^```", "", path.read_text(encoding="utf-8"), flags=re.DOTALL | re.MULTILINE
+    )
+    heads = re.findall(r"^#{1,3} (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", head).lower().replace(" ", "-") for head in heads}
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_to_files(page):
-    text = (ROOT / page).read_text(encoding="utf-8")
-    targets = re.findall(r"\]\((?!https?://|#)([^)#\s]+)", text)
-    missing = [t for t in targets if not ((ROOT / page).parent / t).exists()]
-    assert not missing, f"{page} points to files that do not exist: {missing}"
+def test_links_lead_to_files_and_headings(page):
+    path = ROOT / page
+    missing = []
+    for link in re.findall(r"\]\((?!https?://)([^)\s]+)\)", path.read_text(encoding="utf-8")):
+        name, _, anchor = link.partition("#")
+        target = path.parent / name if name else path
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            missing.append(link)
+    assert not missing, f"{page} points to files or headings that do not exist: {missing}"
+
+
+@pytest.mark.parametrize("page", sorted(ROOT.glob("docs/decisions/0*.md")), ids=lambda p: p.stem)
+def test_decision_is_complete_and_listed(page):
+    text = page.read_text(encoding="utf-8")
+    heads = ["Context", "Decision", "Consequences", "Refused alternatives"]
+    assert re.findall(r"^## (.*)$", text, re.MULTILINE) == heads
+    assert f"# {int(page.stem[:4])}. " in text
+    index = (page.parent / "index.md").read_text(encoding="utf-8")
+    assert f"\n{page.stem}\n" in index
+    assert f"({page.name})" in index
+
+
+def test_every_page_of_the_manual_is_in_the_index():
+    index = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    pages = {path.stem for path in ROOT.glob("docs/*.md")} - {"index"}
+    listed = set(re.search(r"```{toctree}\n(.*?)```", index, re.DOTALL)[1].split())
+    assert pages <= listed
+    assert not [page for page in pages if f"({page}.md)" not in index]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import concur
 from concur._version import DISTRIBUTION, __version__, install_command
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +35,11 @@ def test_version_is_the_newest_in_the_changelog():
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     newest = re.findall(r"^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$", changelog, re.MULTILINE)[0]
     assert PROJECT["dynamic"] == ["version"]
-    assert __version__ == newest
+    assert __version__ == newest == concur.__version__
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    (date,) = re.findall(rf"^## \[{re.escape(newest)}\] - (.*)$", changelog, re.MULTILINE)
+    assert re.findall(r"^version: (.*)$", citation, re.MULTILINE) == [newest]
+    assert re.findall(r"^date-released: (.*)$", citation, re.MULTILINE) == [date]
 
 
 @pytest.mark.parametrize("name", PROJECT["scripts"])
