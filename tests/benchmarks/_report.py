@@ -164,14 +164,14 @@ def quotation(laws: list[Measured], loop: Measured) -> str:
     tick, inner = (duration(plain.median(plain.comparison.contenders[k])) for k in (0, 3))
     ours, *_, mujoco = loop.comparison.contenders
     text = (
-        "Fast enough to share a period of 1 ms with a bus: one tick of the law of a free-flyer "
-        f"with twelve freedoms takes {tick} from Python, {times(plain, 5, 0)} times less than "
-        f"written over Pinocchio's Python interface ({times(tilted, 5, 0)} times on a robot "
-        f"without structural zeros), and {inner} in a loop in C, {times(plain, 7, 3)} times less "
-        f"than over Pinocchio's C++ headers ({times(tilted, 7, 3)} times). Its closed-loop "
-        f"simulation is {_number(loop.ratio(mujoco, ours)[0])} times faster than the same law "
-        "called from MuJoCo's steps. Robots, functions, build times and how it was measured: "
-        "[docs/benchmarks.md](docs/benchmarks.md)."
+        "One tick of the law of a free-flyer with twelve degrees of freedom takes "
+        f"{tick} from Python, {times(plain, 5, 0)} times less than the law over Pinocchio's "
+        f"Python interface ({times(tilted, 5, 0)} times on a robot without structural zeros), "
+        f"and {inner} in a loop in C, {times(plain, 7, 3)} times less than over Pinocchio's C++ "
+        f"headers ({times(tilted, 7, 3)} times). Its closed-loop simulation is "
+        f"{_number(loop.ratio(mujoco, ours)[0])} times faster than the same law called from "
+        "MuJoCo's steps. [docs/benchmarks.md](docs/benchmarks.md) has all robots, functions, "
+        "build times and methods."
     )
     return "\n".join(textwrap.wrap(text, 120, break_on_hyphens=False))
 
