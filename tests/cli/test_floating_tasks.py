@@ -103,6 +103,7 @@ def altered(folder, *changes, more=""):
     return path
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_wrong_momentum_is_told_with_what_it_does_and_the_cure(tmp_path):
     wrong = "\n[plant]\nmomentum = [0.5, -0.3, 0.2, 2.3, 0.8, 0.8]\n"
     task = altered(tmp_path, more=wrong)
@@ -115,6 +116,7 @@ def test_wrong_momentum_is_told_with_what_it_does_and_the_cure(tmp_path):
         assert "or correct the task's `momentum`" in shown
 
 
+@pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("measured", [False, True])
 def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measured):
     more = f"\n[plant]\nmomentum = [1, 0, 0, 2, 0, 0]\n[servo]\nmeasured = {str(measured).lower()}"
@@ -138,6 +140,7 @@ def test_right_momentum_needs_no_words(tracked):
     assert "not the one the servo assumes" not in (folder / "report.html").read_text("utf-8")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_force_simulates_what_fails_and_still_says_no(tmp_path):
     # The target flies out of reach: the servo follows as far as it can.
     task = altered(
@@ -191,6 +194,7 @@ def test_force_cannot_start_where_no_torque_exists(tmp_path):
     assert "an assumption fails" in answer["stopped"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_force_changes_nothing_where_all_assumptions_hold(tmp_path):
     loose = ("final_error = 1e-6", "final_error = 10")
     arguments = ["track", str(altered(tmp_path, loose)), "--out", str(tmp_path / "out")]

@@ -158,6 +158,7 @@ def test_hold_and_plant_leave_their_trace_in_report_and_record(disturbed):
         assert (file.attrs["hold"], file.attrs["dt"]) == (0.01, 0.002)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_hold_and_plant_leave_their_trace_in_json(disturbed, tmp_path):
     folder, _ = disturbed
     result = run("track", folder / "task.toml", "--out", tmp_path / "out", "--json")
@@ -183,6 +184,7 @@ def test_peaks_keep_their_sign(shipped):
             assert abs(found[f"peak torque of {name}"]) >= abs(largest)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_tables_are_readable(tmp_path):
     result = run("track", altered(tmp_path, SHORT), "--out", tmp_path / "out")
     assert "chassis[vx]" in result.output
@@ -190,6 +192,7 @@ def test_tables_are_readable(tmp_path):
     assert "0.215 m" in result.output
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_missed_tolerance_is_a_no(tmp_path):
     result = run("track", altered(tmp_path, SHORT), "--out", tmp_path / "out", "--json")
     assert result.exit_code == 1
@@ -210,6 +213,7 @@ def test_unreachable_reference_is_a_no_before_anything_moves(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_run_that_stops_early_keeps_what_it_has(tmp_path):
     # The exact motion exists, but this start throws the hand beyond the reach of the arm.
     start = {"right_wheel = 2.0": "right_wheel = 2.0\nforearm = 15.0"}
@@ -272,6 +276,7 @@ def test_missing_file_is_bad_input(tmp_path):
     assert "nothing.toml" in result.stderr
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_gif_can_be_asked_for(tmp_path):
     task = altered(tmp_path, SHORT)
     result = run("track", task, "--out", tmp_path / "out", "--animation", "gif", "--json")
@@ -351,6 +356,7 @@ def test_check_accepts_the_robot_to_start_from():
     assert "warning" not in result.output
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_floating_robot_to_start_from_is_sound_and_goes_with_a_task(tmp_path):
     source = EXAMPLES / "my_floater.toml"
     result = run("check", source)
@@ -399,6 +405,7 @@ def test_suspicious_inertia_is_a_warning_and_no_refusal(tmp_path):
     assert len(answer["warnings"]) == 1
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_suspicious_inertia_is_shown_by_track_too(tmp_path):
     source = (files("concur.robots") / "rover_arm.toml").read_text()
     (tmp_path / "far.toml").write_text(source.replace("[0.9, 1.1, 1.6]", "[900.0, 1100.0, 1600.0]"))
@@ -438,6 +445,7 @@ def test_help_has_an_example_and_the_exit_status(command):
     assert "Exit status: 0" in result.output
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_degrees_and_millimetres_are_warned_of_everywhere(tmp_path):
     """In the terminal, in JSON and on the page; the run itself goes on."""
     text = (files("concur.robots") / "planar_floater.toml").read_text()
@@ -476,6 +484,7 @@ dt = 0.01
     assert [parts[0] in text for text in checked["warnings"]] == [True]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_joint_limits_of_the_robot_decide(tmp_path):
     """The elbow of the shipped task goes beyond a limit: audit, JSON and exit status say so."""
     source = (files("concur.robots") / "rover_arm.toml").read_text()

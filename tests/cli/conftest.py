@@ -1,0 +1,9 @@
+"""Commands without their pictures, which take ten times as long as a short run."""
+
+import pytest
+
+
+@pytest.fixture
+def undrawn(monkeypatch):
+    """Leave out the figures of `concur track`; the tests of shipped tasks draw them."""
+    monkeypatch.setattr("concur.cli._track.save_figures", lambda run, folder: {})
