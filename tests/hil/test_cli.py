@@ -17,7 +17,7 @@ import typer
 from typer.testing import CliRunner
 
 import hil
-from hil.cli import _replay, _run, main
+from hil.cli import _run, main
 from hil.controller import Mode, Outcome
 from hil.drives import drive_kinds
 from hil.quality import Quality
@@ -55,13 +55,6 @@ def free_port():
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
-
-
-@pytest.fixture
-def unreported(monkeypatch):
-    """Figures take long, and are looked at once here."""
-    for module in (_run, _replay):
-        monkeypatch.setattr(module, "write_report", lambda _, folder, **__: folder / "report.html")
 
 
 @pytest.fixture
@@ -219,6 +212,7 @@ def test_replay_with_another_driver(acme, tmp_path):
     assert told["passed"] is False
 
 
+@pytest.mark.usefixtures("unreported")
 def test_code_that_a_record_brings_along_is_not_run_unasked(acme, tmp_path):
     folder = tmp_path / "record"
     with forgotten():
@@ -347,7 +341,11 @@ def test_replay(driven, tmp_path):
     with h5py.File(tmp_path / "record.h5") as file:
         assert len(file) > 0
     assert {Path(file).parent for file in replayed["files"]} == {tmp_path}
-    out, _ = run("replay", folder, "--rig", RIG, "--out", tmp_path)
+
+
+@pytest.mark.usefixtures("unreported")
+def test_replay_prints_a_table(driven, tmp_path):
+    out, _ = run("replay", driven[0], "--rig", RIG, "--out", tmp_path)
     assert "Replay" in out
 
 

@@ -284,6 +284,7 @@ def test_third_kind_of_drive_speaks(micro_rig):
         assert [check.finding for check in drive.inspect(host)] == [Finding.UNKNOWN]
 
 
+@pytest.mark.usefixtures("unreported")
 def test_mock_commands_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "examples").symlink_to(ROOT / "examples", target_is_directory=True)

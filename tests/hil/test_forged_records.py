@@ -512,11 +512,6 @@ def command(*words):
     return done.exit_code, done.stdout, done.stderr
 
 
-@pytest.fixture
-def unreported(monkeypatch):
-    monkeypatch.setattr(_replay, "write_report", lambda _, folder, **__: folder / "report.html")
-
-
 @pytest.mark.usefixtures("unreported")
 def test_half_a_record_is_the_answer_1_and_stands_in_the_json(folder):
     cut_in_half(folder)
