@@ -44,7 +44,7 @@ from concur.certify._channels import Channel
 from concur.certify._decay import Decay, error_parts, length_metric, scales, widest_square
 from concur.certify._saved import write_tube
 from concur.certify._status import ESTIMATE, Status
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import LARGEST, as_floats, nonfinite_error, shape_error
 from concur.errors import OutputError
 
 __all__ = ["Decay", "Disturbance", "Tube", "scales", "tube", "tubes"]
@@ -105,6 +105,13 @@ class Disturbance:
             value = value.copy()
             value.setflags(write=False)
             object.__setattr__(self, name, value)
+            if np.abs(value).max(initial=0.0) > LARGEST:
+                raise OutputError(
+                    f"{where}, `{name}`",
+                    expected=f"sizes up to {LARGEST:g}",
+                    came=f"{np.abs(value).max():.6g}",
+                    cure="Give SI units.",
+                )
         if (bounds < 0.0).any():
             raise OutputError(
                 f"{where}, `components`",
@@ -520,10 +527,10 @@ def _settled(gain: np.ndarray, offset: np.ndarray, least: np.ndarray) -> np.ndar
 
 def _not_negative(value: float, where: str) -> float:
     value = float(value)
-    if not 0.0 <= value < inf:
+    if not 0.0 <= value <= LARGEST:
         raise OutputError(
             where,
-            expected="a finite number, not negative",
+            expected=f"a number from 0 to {LARGEST:g}",
             came=f"{value:.6g}",
             cure="Give the largest length.",
         )

@@ -39,7 +39,7 @@ from concur.cli._results import Results, results
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.formats import Task, load_task
-from concur.formats._toml import located
+from concur.formats._toml import LARGEST, located
 from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
 from concur.plotting.files import writing
 from concur.plotting.style import DPI
@@ -328,17 +328,17 @@ def _check_options(
             came=f"{angle:g}",
             cure="Give the rotation error that must stay in reach, such as --angle 90.",
         )
-    if distance is not None and not 0.0 < distance < math.inf:
+    if distance is not None and not 0.0 < distance <= LARGEST:
         raise ConcurError(
             "option `--distance`",
-            expected="metres above 0",
+            expected=f"metres above 0, at most {LARGEST:g}",
             came=f"{distance:g}",
             cure="Leave it out to let the gains decide.",
         )
-    if disturbance is not None and not 0.0 < disturbance < math.inf:
+    if disturbance is not None and not 0.0 < disturbance <= LARGEST:
         raise ConcurError(
             "option `--disturbance`",
-            expected="m/s^2 above 0",
+            expected=f"m/s^2 above 0, at most {LARGEST:g}",
             came=f"{disturbance:g}",
             cure="Leave it out when there is none.",
         )

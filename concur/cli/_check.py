@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -113,13 +114,15 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
         If the robot cannot be read, built or reduced.
     """
     known = shipped_names()
-    is_name = not Path(robot).exists() and not Path(robot).suffix and Path(robot).name == robot
+    path = Path(robot)
+    # Not `Path.exists`: that one raises where a name is too long for a file.
+    is_name = not os.path.exists(robot) and not path.suffix and path.name == robot
     if is_name and robot not in known:
         raise UnknownNameError(
             robot,
             expected=f"a robot file (.toml) or a shipped robot ({', '.join(known)})",
             came="no file and no robot of this name",
-            cure=suggest_file(Path(robot), "Check the spelling.", names=known),
+            cure=suggest_file(path, "Check the spelling.", names=known),
         )
     mechanism = load_shipped(robot) if is_name else load(robot)
     with located(robot, ""):

@@ -112,7 +112,8 @@ class FmuModel:
     @property
     def identifier(self) -> str:
         """The name as C can have it."""
-        name = re.sub(r"\W", "_", self.name, flags=re.ASCII)
+        # Names of files, and those in C, have no room for more.
+        name = re.sub(r"\W", "_", self.name, flags=re.ASCII)[:100]
         return name if name[:1].isalpha() else f"unit_{name}"
 
     @property

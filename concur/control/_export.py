@@ -38,7 +38,8 @@ _GOOD = 100  # states of a replay that are not bad on purpose
 _SINGULAR = 8  # those in singular configurations, if there are so many
 _TOLERANCE = 1e-9  # rounding of another processor's mathematics, near singular states too
 _TOLERANCE_LIMITED = 1e-5  # two solvers of programmes, both to the accuracy that one of them has
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_LONGEST = 40  # C99 tells names apart by their first 63 characters
+_NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{_LONGEST - 1}}}")
 
 
 class ExportStatus(IntEnum):
@@ -308,13 +309,14 @@ def _speeds(servo: Servo, value: ArrayLike, where: str) -> tuple[float, ...]:
 
 def _identifier(servo: Servo, name: str | None, where: str) -> str:
     if name is None:
-        name = re.sub(r"[^a-z0-9]+", "_", plain(servo.name).lower()).strip("_")
+        name = re.sub(r"[^a-z0-9]+", "_", plain(servo.name).lower())[: _LONGEST - 6].strip("_")
         # A file of this name is there already, and names in C begin with a letter.
         return name if _NAME.fullmatch(name) and name != "replay" else f"servo_{name}"
     if not _NAME.fullmatch(name) or name == "replay":
         raise ConcurError(
             f"{where}, `name`",
-            expected="letters, digits and underscores, a letter first, other than replay",
+            expected=f"at most {_LONGEST} letters, digits and underscores, a letter first, other "
+            "than replay",
             came=repr(name),
             cure="Leave it out for the robot's name.",
         )

@@ -22,6 +22,7 @@ from concur.formats._toml import (
     Table,
     Text,
     Vector3,
+    Vector6,
     check,
     fault,
     located,
@@ -30,7 +31,6 @@ from concur.formats._toml import (
 )
 from concur.mechanism import Pose
 
-Numbers6 = Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")]
 Points = Annotated[list[NumberOrList], Field(description="a list of points, one for each time")]
 
 
@@ -39,7 +39,7 @@ class _Reference(Table):
 
     kind: str
     drift: Vector3 | None = None
-    moving: Numbers6 | None = None
+    moving: Vector6 | None = None
 
     def arguments(self) -> dict[str, Any]:
         return {k: v for k, v in given(self).items() if k not in _Path.model_fields}
@@ -49,7 +49,13 @@ class _Path(_Reference):
     """Fields that paths in R^n share: they can be relative to each other."""
 
     relative_to: Text | None = None
-    components: Annotated[list[int], Field(description="a list of whole numbers")] | None = None
+    components: (
+        Annotated[
+            list[Annotated[int, Field(ge=0, le=100)]],
+            Field(max_length=100, description="a list of whole numbers from 0"),
+        ]
+        | None
+    ) = None
 
 
 class _Hold(_Reference):
@@ -145,7 +151,7 @@ class _PoseWaypoints(_Reference):
 
 class _Screw(_Reference):
     start_pose: PlacementTable
-    twist: Numbers6
+    twist: Vector6
     frame: Text | None = None
 
     def build(self, group: str) -> Reference:

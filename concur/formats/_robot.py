@@ -66,7 +66,7 @@ class _InertiaTable(Table):
     moments: Vector3 | None = None
     tensor: (
         Annotated[
-            list[Annotated[list[float], Field(min_length=3, max_length=3)]],
+            list[Vector3],
             Field(min_length=3, max_length=3, description="3 rows of 3 numbers"),
         ]
         | None

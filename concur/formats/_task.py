@@ -29,6 +29,7 @@ from concur.formats._toml import (
     Table,
     Text,
     Vector3,
+    Vector6,
     check,
     fault,
     is_number,
@@ -278,9 +279,6 @@ def _known_stages(value: Any) -> Any:
     ):
         return value
     raise PydanticCustomError("stages", "stages expected")
-
-
-Vector6 = Annotated[list[float], Field(min_length=6, max_length=6, description="6 numbers")]
 
 
 class _OutputTable(Table):

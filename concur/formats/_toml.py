@@ -119,6 +119,7 @@ Rows = Annotated[
     Field(max_length=100_000, description="a list of lists of numbers within 1e9"),
 ]
 Vector3 = Annotated[list[Number], Field(min_length=3, max_length=3, description="3 numbers")]
+Vector6 = Annotated[list[Number], Field(min_length=6, max_length=6, description="6 numbers")]
 Quaternion = Annotated[
     list[Number], Field(min_length=4, max_length=4, description="4 numbers: x, y, z, w")
 ]
@@ -209,12 +210,12 @@ def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
     found = re.search(r"\(at line (\d+), column (\d+)\)", message)
     lines = text.splitlines() or [""]
     number = int(found[1]) if found else len(lines)
-    if number == 1 and not path.lower().endswith(".toml"):
+    if not path.lower().endswith(".toml"):
         # The file may be private and of another kind: do not quote it in the message.
         return DescriptionError(
             path,
             expected="a TOML file (.toml)",
-            came="another kind of file",
+            came=f"another kind of file: line {number} is no TOML",
             cure="Name the file that is meant.",
             file=path,
             line=number,

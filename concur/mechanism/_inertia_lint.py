@@ -39,7 +39,7 @@ def suspicious_inertias(tree: Tree) -> tuple[str, ...]:
         inertia = body.inertia
         if inertia.mass == 0.0:
             continue
-        gyration = float(np.sqrt(max(inertia.principal_moments[2], 0.0) / inertia.mass))
+        gyration = float(np.sqrt(max(inertia.principal_moments[2], 0.0)) / np.sqrt(inertia.mass))
         away = float(np.linalg.norm(inertia.com))
         if gyration > LARGEST * size:
             found.append(

@@ -23,7 +23,7 @@ from concur.simulation._plant import Plant
 from concur.simulation._progress import track
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._run import Run
-from concur.simulation._start import grid, shape_start
+from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._states import States
 from concur.simulation._step import FIXED_STEP, closed_loop
 
@@ -226,7 +226,15 @@ def _start_velocity(
         model = model.at_momentum(momentum)
     if plant.robot.wheels != model.robot.wheels or plant.robot.bodies != model.robot.bodies:
         model = model.on(plant.robot)
-    return np.asarray(model.velocity(q, s))
+    v = np.asarray(model.velocity(q, s))
+    if not np.abs(v).max() < FASTEST:
+        raise SimulationError(
+            f"{where}, start",
+            expected=f"velocities below {FASTEST:g} m/s or rad/s",
+            came=f"{np.abs(v).max():.3g}, which follow from the shape velocities and the momentum",
+            cure="Give SI units; check masses and momentum.",
+        )
+    return v
 
 
 def _diverged(

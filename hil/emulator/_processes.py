@@ -20,7 +20,7 @@ import msgpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hil.bus import bus_options, may_have_drives
+from hil.bus import bus_options, may_have_drives, open_bus
 from hil.emulator._drive import DriveSettings
 from hil.emulator._faults import Fault
 from hil.emulator._lock import BusLock
@@ -212,6 +212,7 @@ class EmulatorProcesses:
     def __enter__(self) -> EmulatorProcesses:
         self._lock.take()
         try:
+            open_bus(self.rig.bus).close()  # what cannot be opened is said here, not over there
             self._launch()
             self._listen()
             self._wait_until_ready()

@@ -30,6 +30,8 @@ START = 30.0
 """Longest time that the process may take to be ready, s."""
 SILENCE = 3.0
 """Time without a report of the process after which recording counts as failed, s."""
+LONGEST_NAME = 50
+"""Characters of a rig's name in that of a folder: with four bytes each there is room for more."""
 
 
 class Recorder:
@@ -239,28 +241,27 @@ class Recorder:
 
 
 def _make_folder(rig: Rig, folder: str | os.PathLike[str] | None) -> Path:
-    if folder is not None:
-        path = Path(folder)
-    else:
-        # The wall clock gives a name here, and nothing else.
-        name = "".join(c if c.isalnum() or c in "-_" else "-" for c in rig.name) or "rig"
-        stem = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-        path, number = rig.recorder.directory / stem, 1
-        while path.exists():
-            number += 1
-            path = rig.recorder.directory / f"{stem}-{number}"
-    try:
-        path.mkdir(parents=True)
-    except OSError as error:
-        if isinstance(error, FileExistsError) and path.is_dir() and not any(path.iterdir()):
-            return path.resolve()
-        raise RecordError(
-            str(path),
-            expected="a folder that can be made: a record never writes over another",
-            came=error.strerror or str(error),
-            cure="Name another folder, or set `directory` of `[recorder]`.",
-        ) from error
-    return path.resolve()
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in rig.name[:LONGEST_NAME]) or "rig"
+    # The wall clock gives a name here, and nothing else.
+    stem, number = f"{name}-{datetime.now():%Y%m%d-%H%M%S}", 1
+    while True:
+        own = rig.recorder.directory / (stem if number == 1 else f"{stem}-{number}")
+        path = own if folder is None else Path(folder)
+        try:
+            path.mkdir(parents=True)
+        except (OSError, ValueError) as error:
+            taken = isinstance(error, FileExistsError) and path.is_dir()
+            if taken and folder is None:  # by an earlier run, or by another one just now
+                number += 1
+                continue
+            if not taken or any(path.iterdir()):
+                raise RecordError(
+                    str(path),
+                    expected="a folder that can be made: a record never writes over another",
+                    came=getattr(error, "strerror", None) or str(error),
+                    cure="Name another folder, or set `directory` of `[recorder]`.",
+                ) from error
+        return path.resolve()
 
 
 def _start(name: str, folder: Path) -> subprocess.Popen[bytes]:

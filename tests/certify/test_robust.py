@@ -463,7 +463,7 @@ def test_wrong_input_is_refused():
         with pytest.raises(OutputError, match="distance"):
             Decay(own, P, 1.0, 1.0, distance)
     decay = reference()
-    for bad in (-0.1, np.nan, inf):
+    for bad in (-0.1, np.nan, inf, 1.1e18, 1e300):
         with pytest.raises(OutputError):
             tube(decay, bad)
         with pytest.raises(OutputError):
@@ -472,8 +472,12 @@ def test_wrong_input_is_refused():
         tube(decay, np.ones(5))
     with pytest.raises(ShapeError):
         tube(decay, Disturbance(np.ones(5)))
-    with pytest.raises(OutputError):
-        Disturbance([-1.0])
+    tube(decay, 1e18, 1e18)
+    for bad in ([-1.0], [1.1e18], [1e300]):
+        with pytest.raises(OutputError):
+            Disturbance(bad)
+    with pytest.raises(OutputError, match="feedback"):
+        Disturbance([1.0], feedback=[[[1e300]]])
     with pytest.raises(NonFiniteError):
         Disturbance([np.nan])
     with pytest.raises(ShapeError):

@@ -236,9 +236,11 @@ def test_notes_say_where_the_task_differs(tmp_path):
         (["--angle", "nan"], "--angle"),
         (["--distance", "0"], "--distance"),
         (["--distance", "inf"], "--distance"),
+        (["--distance", "1.1e9"], "--distance"),
         (["--method", "thight"], "--method"),
         (["--disturbance", "0"], "--disturbance"),
         (["--disturbance", "nan"], "--disturbance"),
+        (["--disturbance", "1.1e9"], "--disturbance"),
         (["--disturbance", "0.1", "--method", "thesis"], "--disturbance"),
     ],
 )

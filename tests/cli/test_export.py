@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,7 @@ def test_tells_the_error_of_single_precision(tmp_path):
         ([ROVER, "--target", "rust"], "`target`"),
         ([ROVER, "--precision", "half"], "`precision`"),
         ([ROVER, "--name", "a b"], "`name`"),
+        ([ROVER, "--name", "a" * 41], "`name`"),
         ([ROVER, "--speed-limit", "-1"], "`speed_limit`"),
         ([ROVER, "--fmi", "2.0"], "`fmi`"),
         ([ROVER, "--target", "fmu", "--fmi", "1.0"], "`fmi`"),
@@ -65,6 +67,21 @@ def test_mistakes_are_told_in_one_line(tmp_path, words, told):
     assert done.stderr.count("\n") == 1
     assert told in done.stderr
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("target", ["c", "fmu"])
+def test_long_names_of_robots_are_shortened(tmp_path, target, monkeypatch):
+    monkeypatch.setenv("CONCUR_CC", "none")
+    robot = (files("concur.robots") / "rover_arm.toml").read_text()
+    task = Path(ROVER).read_text().replace('robot = "rover_arm"', 'robot = "robot.toml"')
+    (tmp_path / "robot.toml").write_text(
+        robot.replace('name = "rover_arm"', f'name = "{255 * "r"}"')
+    )
+    (tmp_path / "task.toml").write_text(task)
+    done = called(tmp_path / "task.toml", "--target", target, "--out", tmp_path / "new")
+    assert done.exit_code == 0, done.output
+    name = 34 * "r" + ".c" if target == "c" else 100 * "r" + ".fmu"
+    assert (tmp_path / "new" / name).is_file()
 
 
 @pytest.mark.parametrize("target", ["c", "fmu"])

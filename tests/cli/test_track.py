@@ -338,6 +338,13 @@ def test_check_suggests_a_file_that_is_there(tmp_path, monkeypatch):
     assert "Did you mean" not in run("check", "nofile.toml").stderr
 
 
+@pytest.mark.parametrize("name", ["a" * 300, "a" * 5000])
+def test_check_knows_no_robot_of_a_name_that_no_file_can_have(name):
+    result = run("check", name)
+    assert result.exit_code == 2
+    assert "no file and no robot of this name" in result.stderr
+
+
 def test_check_names_the_file_of_a_robot_that_cannot_be_reduced(tmp_path):
     source = (files("concur.robots") / "free_flyer.toml").read_text()
     assert source.count('name = "free_flyer"') == 1

@@ -916,6 +916,11 @@ BAD = {
         "entry 2: expected a time after 2 s",
     ),
     "waypoints equal": (lambda: references.waypoints([0, 1, 1], [[0]] * 3), ConcurError, "entry 2"),
+    "waypoints close": (
+        lambda: references.waypoints([0, 1, 1 + 0.9e-6], [[0.0]] * 3),
+        ConcurError,
+        "by at least 1e-06 s",
+    ),
     "waypoints count": (lambda: references.waypoints([0, 1], [[0.0]] * 3), ShapeError, "points"),
     "waypoints rates": (
         lambda: references.waypoints([0, 1], [[0.0]] * 2, [[0.0, 0.0]]),
@@ -1156,6 +1161,18 @@ BAD = {
     "time NaN": (lambda: references.hold([1.0])(NAN), NonFiniteError, "times"),
     "times table": (lambda: references.hold([1.0]).sample([[1.0]]), ShapeError, "times"),
 }
+
+
+def test_waypoints_may_be_as_close_as_the_shortest_time() -> None:
+    twists = references.waypoints([0.0, 1e-6, 1.0], [[0.0], [1e-6], [1.0]]).sample([0.0, 1e-6])[1]
+    assert np.isfinite(twists).all()
+
+
+def test_a_polynomial_that_leaves_the_numbers_is_refused_where_it_does() -> None:
+    path = references.polynomial(np.ones((2000, 1)))
+    assert np.isfinite(path(1.0).pose).all()
+    with pytest.raises(NonFiniteError, match="reference sample"):
+        path(20.0)  # and no warning of NumPy's
 
 
 @pytest.mark.parametrize("name", BAD)

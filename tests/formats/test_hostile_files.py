@@ -83,6 +83,10 @@ def test_another_kind_of_file_is_not_quoted(tmp_path: Path) -> None:
     with pytest.raises(DescriptionError, match="another kind of file") as caught:
         cc.load(robot_file(tmp_path, "root:secret:0:0\n", "shadow"))
     assert "secret" not in str(caught.value)
+    for text in ("[default]\nkey = secret\n", "# mine\nTOKEN=secret\n", "\n\nsecret x"):
+        with pytest.raises(DescriptionError, match=r"another kind of file: line \d") as caught:
+            cc.load(robot_file(tmp_path, text, "credentials"))
+        assert "secret" not in str(caught.value)
     with pytest.raises(DescriptionError, match="naem cart"):  # a slip in the first line is shown
         cc.load(robot_file(tmp_path, "naem cart\n"))
 

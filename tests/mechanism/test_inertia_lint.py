@@ -55,6 +55,12 @@ def test_three_sizes_are_the_limit():
         assert len(suspicious_inertias(pair(inertia))) == count, away
 
 
+@pytest.mark.parametrize("mass", [5e-324, 1e-300])
+def test_the_lightest_of_bodies_can_be_judged(mass):
+    (text,) = suspicious_inertias(pair(cc.Inertia(mass, (0.0, 0.0, 0.0), (0.01, 0.02, 0.02))))
+    assert "radius of gyration" in text
+
+
 def test_a_robot_without_extent_cannot_be_judged():
     alone = cc.Mechanism("alone", [cc.Body("body", cc.joints.Free(), None, cc.Pose(), SOUND)])
     assert suspicious_inertias(alone) == ()

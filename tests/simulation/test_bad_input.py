@@ -17,7 +17,7 @@ from concur.errors import (
     SingularConfigurationError,
     UnknownNameError,
 )
-from concur.mechanism import Body
+from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
 from concur.simulation import Plant, forced_motion, reconstruct, simulate
@@ -100,6 +100,26 @@ def test_times_that_do_not_fit(options: dict[str, float], name: str, came: str) 
         came=came,
     )
     assert "whole number of steps" in error.expected or "above zero" in error.expected
+
+
+@pytest.mark.parametrize(("share", "runs"), [(0.9, True), (1.1, False)])
+def test_velocities_at_the_start_that_no_robot_has(share: float, runs: bool) -> None:
+    """A momentum of the plant's own moves the base faster than anything that is integrated."""
+    inertia = Inertia(2.0, moments=(1.0, 1.0, 1.0))
+    hub = Body("hub", joints.Planar(), inertia=inertia)
+    hand = Body("hand", joints.Revolute((0, 0, 1)), "hub", Pose((1.0, 0.0, 0.0)), inertia)
+    robot = Mechanism("pair", [hub, hand])
+    servo = Servo(reduce(robot), [Output("hand", "hand", "SO2")], np.eye(1), 2 * np.eye(1))
+    momentum = [share * 4e6, 0.0, 0.0, 0.0, 0.0, 0.0]
+
+    def start() -> None:
+        still = references.hold(0.0, "SO2")
+        simulate(robot, servo, still, 1e-3, np.zeros(4), [0.0], momentum=momentum)
+
+    if runs:
+        start()
+    else:
+        refused(SimulationError, start, where="start", expected="velocities below 1e+06")
 
 
 def test_unknown_method() -> None:

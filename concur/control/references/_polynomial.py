@@ -162,8 +162,9 @@ class _Polynomial(Path):
 
 def _horner(coefficients: Floats, times: Floats) -> Floats:
     value = np.zeros((times.size, coefficients.shape[1]))
-    for row in coefficients[::-1]:
-        value = value * times[:, None] + row
+    with np.errstate(over="ignore", invalid="ignore"):  # who asks checks what comes
+        for row in coefficients[::-1]:
+            value = value * times[:, None] + row
     return value
 
 

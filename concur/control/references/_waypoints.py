@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.interpolate import CubicSpline
 
 from concur.codegen import shape_error
-from concur.control.references._inputs import numbers
+from concur.control.references._inputs import SHORTEST, numbers
 from concur.control.references._pose_waypoints import PoseWaypoints
 from concur.control.references._poses import LIE, check_group, flat_pose
 from concur.control.references._reference import Floats, Path, Reference, Samples
@@ -86,11 +86,11 @@ def waypoints(
             cure="Give as many points as times.",
         )
     steps = np.diff(knots)
-    if not (steps > 0.0).all():
-        row = int(np.argmin(steps > 0.0)) + 1
+    if not (steps >= SHORTEST).all():
+        row = int(np.argmin(steps >= SHORTEST)) + 1
         raise ConcurError(
             f"reference waypoints, times, entry {row}",
-            expected=f"a time after {knots[row - 1]:.9g} s",
+            expected=f"a time after {knots[row - 1]:.9g} s, by at least {SHORTEST:g} s",
             came=f"{knots[row]:.9g} s",
             cure="Sort the points by time and remove doubles.",
             row=row,

@@ -179,6 +179,15 @@ def test_what_cannot_start_is_refused():
         EmulatorProcesses(own, [Fault("drop", "leg")])
     broken = dataclasses.replace(own, bus=BusSettings("udp_multicast", "no address"))
     emulator = EmulatorProcesses(broken)
+    with pytest.raises(BusError, match="no address"), emulator:
+        pass
+    assert emulator.pid == 0
+
+
+def test_a_process_that_ends_before_it_is_ready_is_noticed(tmp_path):
+    dies = "import multiprocessing, sys\n\nif multiprocessing.parent_process():\n    sys.exit(3)\n"
+    (tmp_path / "dies.py").write_text(dies)
+    emulator = EmulatorProcesses(dataclasses.replace(rig(), drive_modules=(tmp_path / "dies.py",)))
     with pytest.raises(RigError, match="has ended"), emulator:
         pass
     assert not emulator.alive

@@ -1,5 +1,6 @@
 """The recorder: every cycle reaches the file, whoever is killed and whatever the disk does."""
 
+import dataclasses
 import errno
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -280,6 +282,39 @@ def test_records_never_write_over_another(tmp_path):
 def test_two_records_of_the_same_second_have_two_folders(tmp_path):
     with make_recorder(tmp_path) as first, make_recorder(tmp_path) as second:
         assert first.folder != second.folder
+
+
+def test_two_processes_that_begin_at_once_have_two_folders(tmp_path, monkeypatch):
+    make = Path.mkdir
+
+    def beaten(path, *rest, **more):
+        monkeypatch.setattr(Path, "mkdir", make)
+        make(path, *rest, **more)  # by the other one
+        make(path, *rest, **more)
+
+    rig, task = make_rig(tmp_path), task_and_servo()[1]
+    monkeypatch.setattr(Path, "mkdir", beaten)
+    with Recorder(rig, layout_of_rig(rig), servo=task) as recorder:
+        assert recorder.folder.name.endswith("-2")
+
+
+def test_a_name_that_no_folder_can_have_is_refused(tmp_path):
+    rig = make_rig(tmp_path)
+    settings = dataclasses.replace(rig.recorder, directory=tmp_path / ("a" * 300))
+    for folder in (None, tmp_path / ("b" * 300), "b\0"):
+        with pytest.raises(RecordError, match="a folder that can be made"):
+            Recorder(
+                dataclasses.replace(rig, recorder=settings),
+                layout_of_rig(rig),
+                folder,
+                servo=task_and_servo()[1],
+            )
+
+
+def test_long_names_of_rigs_have_folders(tmp_path):
+    rig = dataclasses.replace(make_rig(tmp_path), name=255 * "ä")
+    with Recorder(rig, layout_of_rig(rig), servo=task_and_servo()[1]) as recorder:
+        assert recorder.folder.name.startswith(50 * "ä" + "-")
 
 
 def test_a_process_that_does_not_start_is_an_error(tmp_path, monkeypatch):
