@@ -3,6 +3,7 @@
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
 from concur.codegen._batch import Batch
 from concur.codegen._compiler import CompilerWarning
+from concur.codegen._constant import constant
 from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
 from concur.codegen._evaluator import (
     LARGEST,
@@ -37,6 +38,7 @@ __all__ = [
     "as_floats",
     "attitude_error",
     "compiled",
+    "constant",
     "evaluated",
     "fingerprint",
     "instructions",

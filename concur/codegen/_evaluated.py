@@ -447,18 +447,26 @@ def _checked(
     """A graph behind the door for numbers: it normalises quaternions and tests all arguments."""
     kind = ca.SX if graph.is_a("SXFunction") else ca.MX
     names, shapes = graph.name_in(), [graph.size_in(i) for i in range(graph.n_in())]
-    symbols = [ca.SX.sym(name, *shape) for name, shape in zip(names, shapes, strict=True)]
+    starts = [tuple(attitudes.get(name, ())) for name in names]
+    inputs = [kind.sym(name, *shape) for name, shape in zip(names, shapes, strict=True)]
+    *taken, unsound = _door(tuple(shapes), tuple(starts), bound).call(inputs)
+    results = [*map(ca.densify, graph.call(taken)), unsound]
+    return ca.Function(graph.name(), inputs, results, names, [*graph.name_out(), UNSOUND])
+
+
+@functools.lru_cache(maxsize=64)
+def _door(
+    shapes: tuple[tuple[int, int], ...], starts: tuple[tuple[int, ...], ...], bound: float
+) -> ca.Function:
+    """Arguments with unit quaternions from given places on, and whether one is unsound."""
+    symbols = [ca.SX.sym("x", *shape) for shape in shapes]
     total = sum((ca.sum1(ca.vec(symbol)) for symbol in symbols), ca.SX(0))
     valid, taken = ca.fabs(total) < bound, list[ca.SX]()
-    for name, symbol in zip(names, symbols, strict=True):
-        unit, near = normalised(symbol, attitudes[name]) if name in attitudes else (symbol, 1)
+    for symbol, places in zip(symbols, starts, strict=True):
+        unit, near = normalised(symbol, places) if places else (symbol, 1)
         valid = ca.logic_and(valid, near)
         taken.append(unit)
-    door = ca.Function("door", symbols, [*taken, ca.logic_not(valid)], {"cse": True})
-    inputs = [kind.sym(name, *shape) for name, shape in zip(names, shapes, strict=True)]
-    *taken, unsound = door.call(inputs)
-    results = [*graph.call(taken), unsound]
-    return ca.Function(graph.name(), inputs, results, names, [*graph.name_out(), UNSOUND])
+    return ca.Function("door", symbols, [*taken, ca.logic_not(valid)], {"cse": True})
 
 
 def _alone(results: list[Any]) -> Any:

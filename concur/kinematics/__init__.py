@@ -1,5 +1,6 @@
 """Where the bodies are and how they move: poses, Jacobians, rolling constraints."""
 
+from concur.codegen import constant
 from concur.kinematics._contact import check_wheels, comparable_rows, freedom_lengths
 from concur.kinematics._exponentials import (
     branch_jacobians,
@@ -18,7 +19,6 @@ from concur.kinematics._motion import (
     Twist,
     bracket,
     compose,
-    constant,
     cross,
     invert,
     stacked,
@@ -44,6 +44,8 @@ from concur.kinematics._sweep import (
     body_poses,
     body_twists,
     joint_bases,
+    joint_basis,
+    joint_pose,
     joint_poses,
 )
 
@@ -77,6 +79,8 @@ __all__ = [
     "is_abelian",
     "jacobian",
     "joint_bases",
+    "joint_basis",
+    "joint_pose",
     "joint_poses",
     "joint_screws",
     "kernel",

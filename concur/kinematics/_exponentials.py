@@ -13,9 +13,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, constant
 from concur.groups import se3
-from concur.kinematics._motion import constant
 from concur.kinematics._screw import admissible, is_abelian, kernel
 from concur.mechanism import Tree
 

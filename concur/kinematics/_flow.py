@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, constant
 from concur.kinematics._links import Link, Step
-from concur.kinematics._motion import Twist, constant, cross
+from concur.kinematics._motion import Twist, cross
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import functools
+
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, constant
 from concur.kinematics._motion import compose, stacked, twist_to_child
 from concur.kinematics._sweep import (
-    body_accelerations,
-    body_poses,
-    body_twists,
-    joint_bases,
-    joint_poses,
+    AT_REST,
+    body_acceleration,
+    body_twist,
+    joint_basis,
+    joint_pose,
 )
 from concur.mechanism import Tree
 
@@ -33,8 +35,9 @@ def pose(tree: Tree, q: Array, body: str) -> Array:
     casadi.SX
         Homogeneous matrix (4, 4), m.
     """
-    rotation, translation = body_poses(tree, q)[tree.index(body)]
-    bottom = ca.SX(ca.sparsify(ca.DM([[0.0, 0.0, 0.0, 1.0]])))
+    path = tree.path(tree.index(body))
+    rotation, translation = functools.reduce(compose, (joint_pose(tree, q, i) for i in path))
+    bottom = constant([[0.0, 0.0, 0.0, 1.0]])
     return ca.vertcat(ca.horzcat(rotation, translation), bottom)
 
 
@@ -59,7 +62,6 @@ def jacobian(tree: Tree, q: Array, body: str, ancestor: str | None = None) -> Ar
     casadi.SX
         Shape (6, nv), [linear; angular] in the body's axes.
     """
-    poses, bases = joint_poses(tree, q), joint_bases(tree)
     path = tree.path(tree.index(body))
     if ancestor is not None:
         path = path[path.index(tree.index(ancestor)) + 1 :]
@@ -68,8 +70,8 @@ def jacobian(tree: Tree, q: Array, body: str, ancestor: str | None = None) -> Ar
     seen = ca.SX.eye(3), ca.SX(3, 1)
     for i in reversed(path):
         span = tree.v_slice(tree.bodies[i].name)
-        columns[0][:, span], columns[1][:, span] = twist_to_child(seen, bases[i])
-        seen = compose(poses[i], seen)
+        columns[0][:, span], columns[1][:, span] = twist_to_child(seen, joint_basis(tree, i))
+        seen = compose(joint_pose(tree, q, i), seen)
     return ca.sparsify(stacked(columns))
 
 
@@ -90,7 +92,10 @@ def twist(tree: Tree, q: Array, v: Array, body: str) -> Array:
     casadi.SX
         Shape (6,), [linear; angular] in the body's axes, m/s and rad/s.
     """
-    return stacked(body_twists(tree, joint_poses(tree, q), v)[tree.index(body)])
+    own = AT_REST
+    for i in tree.path(tree.index(body)):
+        own = body_twist(tree, i, joint_pose(tree, q, i), v, own)
+    return stacked(own)
 
 
 def velocity_product(tree: Tree, q: Array, v: Array, body: str) -> Array:
@@ -110,7 +115,10 @@ def velocity_product(tree: Tree, q: Array, v: Array, body: str) -> Array:
     casadi.SX
         Derivative of the body twist, shape (6,), [linear; angular], m/s^2 and rad/s^2.
     """
-    poses = joint_poses(tree, q)
-    twists = body_twists(tree, poses, v)
-    accelerations = body_accelerations(tree, poses, twists, v, ca.SX(tree.nv, 1))
-    return stacked(accelerations[tree.index(body)])
+    still = ca.SX(tree.nv, 1)
+    own = rate = AT_REST
+    for i in tree.path(tree.index(body)):
+        moved = joint_pose(tree, q, i)
+        own = body_twist(tree, i, moved, v, own)
+        rate = body_acceleration(tree, i, moved, own, v, still, rate)
+    return stacked(rate)

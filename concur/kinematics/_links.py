@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
-from concur.kinematics._motion import constant
+from concur.codegen import Array, constant
 from concur.kinematics._turn import Turn
 from concur.mechanism import Tree, joints
 from concur.mechanism._size import robot_size

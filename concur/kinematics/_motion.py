@@ -8,28 +8,11 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import casadi as ca
-import numpy as np
 
 from concur.codegen import Array
 
 Placed: TypeAlias = tuple[Array, Array]
 Twist: TypeAlias = tuple[Array, Array]
-
-
-def constant(values: object) -> Array:
-    """Numbers as an expression whose zeros are structural.
-
-    Parameters
-    ----------
-    values : array_like
-        A vector or matrix.
-
-    Returns
-    -------
-    casadi.SX
-        The same numbers.
-    """
-    return ca.SX(ca.sparsify(ca.DM(np.asarray(values, dtype=float))))
 
 
 def cross(a: Array, columns: Array) -> Array:

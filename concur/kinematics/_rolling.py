@@ -11,11 +11,11 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, constant
 from concur.errors import WheelError
 from concur.kinematics._jacobian import jacobian
-from concur.kinematics._motion import Placed, compose, constant, cross
-from concur.kinematics._sweep import joint_poses
+from concur.kinematics._motion import Placed, compose, cross
+from concur.kinematics._sweep import joint_pose
 from concur.mechanism import Tree, Wheel
 from concur.mechanism._wheel import BALLS
 from concur.mechanism.joints import Joint, Planar, Sliding, Spherical, shortest_rotation
@@ -229,7 +229,7 @@ def _ball_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
     columns = jacobian(tree, q, tree.bodies[carrier].name)
     angular = columns[3:, :]
     at_center = columns[:3, :] - cross(center, angular)
-    angular[:, tree.v_slice(wheel.body)] = joint_poses(tree, q)[index][0]
+    angular[:, tree.v_slice(wheel.body)] = joint_pose(tree, q, index)[0]
     contact = at_center + wheel.radius * cross(normal, angular)
 
     names = [f"{wheel.body}: rolling along {axis}" for axis in "xy"]
@@ -253,8 +253,7 @@ def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:
 
 
 def _relative_to_base(tree: Tree, q: Array, index: int) -> Placed:
-    poses = joint_poses(tree, q)
     placed: Placed = (ca.SX.eye(3), ca.SX(3, 1))
     for i in tree.path(index)[1:]:
-        placed = compose(placed, poses[i])
+        placed = compose(placed, joint_pose(tree, q, i))
     return placed

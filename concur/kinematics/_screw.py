@@ -23,12 +23,12 @@ from concur.codegen import (
     Array,
     EvaluatedMethods,
     as_floats,
+    constant,
     evaluated,
     nonfinite_error,
     shape_error,
 )
 from concur.errors import SingularConfigurationError
-from concur.kinematics._motion import constant
 from concur.mechanism.joints import Joint
 
 NEAREST = 1e-6

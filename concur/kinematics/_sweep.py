@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, constant
 from concur.kinematics._motion import (
     Placed,
     Twist,
     bracket,
     compose,
-    constant,
     twist_to_child,
 )
 from concur.mechanism import Tree
+
+AT_REST: Twist = (ca.SX(3, 1), ca.SX(3, 1))
+"""Twist of the inertial frame, with structural zeros."""
 
 
 def joint_poses(tree: Tree, q: Array) -> list[Placed]:
@@ -31,11 +33,29 @@ def joint_poses(tree: Tree, q: Array) -> list[Placed]:
     list of tuple
         Rotation (3, 3) and translation (3,), m, for each body.
     """
-    poses = []
-    for body in tree.bodies:
-        placement = constant(body.placement.rotation_matrix), constant(body.placement.translation)
-        poses.append(compose(placement, body.joint.pose(q[tree.q_slice(body.name)])))
-    return poses
+    return [joint_pose(tree, q, i) for i in range(len(tree.bodies))]
+
+
+def joint_pose(tree: Tree, q: Array, index: int) -> Placed:
+    """Pose of one body in its parent's frame.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    q : casadi.SX
+        Configuration, shape (nq,).
+    index : int
+        Index of the body.
+
+    Returns
+    -------
+    tuple of casadi.SX
+        Rotation (3, 3) and translation (3,), m.
+    """
+    body = tree.bodies[index]
+    placement = constant(body.placement.rotation_matrix), constant(body.placement.translation)
+    return compose(placement, body.joint.pose(q[tree.q_slice(body.name)]))
 
 
 def body_poses(tree: Tree, q: Array) -> list[Placed]:
@@ -73,9 +93,26 @@ def joint_bases(tree: Tree) -> list[Twist]:
     list of tuple
         Linear and angular part, each (3, nv of the joint).
     """
-    return [
-        (constant(body.joint.basis[:3]), constant(body.joint.basis[3:])) for body in tree.bodies
-    ]
+    return [joint_basis(tree, i) for i in range(len(tree.bodies))]
+
+
+def joint_basis(tree: Tree, index: int) -> Twist:
+    """Twist basis of one joint in its body's frame.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    index : int
+        Index of the body.
+
+    Returns
+    -------
+    tuple of casadi.SX
+        Linear and angular part, each (3, nv of the joint).
+    """
+    basis = tree.bodies[index].joint.basis
+    return constant(basis[:3]), constant(basis[3:])
 
 
 def body_twists(tree: Tree, poses: list[Placed], v: Array) -> list[Twist]:
@@ -96,15 +133,18 @@ def body_twists(tree: Tree, poses: list[Placed], v: Array) -> list[Twist]:
         Linear and angular velocity in body axes, each (3,), m/s and rad/s.
     """
     twists: list[Twist] = []
-    for i, (pose, basis) in enumerate(zip(poses, joint_bases(tree), strict=True)):
-        rates = v[tree.v_slice(tree.bodies[i].name), :]
-        own = basis[0] @ rates, basis[1] @ rates
+    for i, pose in enumerate(poses):
         parent = tree.parent_index(i)
-        if parent is not None:
-            carried = twist_to_child(pose, twists[parent])
-            own = carried[0] + own[0], carried[1] + own[1]
-        twists.append(own)
+        twists.append(body_twist(tree, i, pose, v, AT_REST if parent is None else twists[parent]))
     return twists
+
+
+def body_twist(tree: Tree, index: int, pose: Placed, v: Array, parent: Twist) -> Twist:
+    """Body twist of one body, from its pose in its parent and the parent's twist."""
+    basis, rates = joint_basis(tree, index), v[tree.v_slice(tree.bodies[index].name), :]
+    own = basis[0] @ rates, basis[1] @ rates
+    carried = twist_to_child(pose, parent)
+    return carried[0] + own[0], carried[1] + own[1]
 
 
 def body_accelerations(
@@ -137,17 +177,22 @@ def body_accelerations(
         Linear and angular part, each (3,), m/s^2 and rad/s^2.
     """
     accelerations: list[Twist] = []
-    ground = (ca.SX(3, 1) if gravity is None else -gravity, ca.SX(3, 1))
-    for i, (pose, basis) in enumerate(zip(poses, joint_bases(tree), strict=True)):
-        span = tree.v_slice(tree.bodies[i].name)
-        own = basis[0] @ v[span, :], basis[1] @ v[span, :]
+    ground = AT_REST if gravity is None else (-gravity, ca.SX(3, 1))
+    for i, (pose, twist) in enumerate(zip(poses, twists, strict=True)):
         parent = tree.parent_index(i)
-        carried = twist_to_child(pose, ground if parent is None else accelerations[parent])
-        turned = bracket(twists[i], own)
-        accelerations.append(
-            (
-                carried[0] + basis[0] @ vdot[span, :] + turned[0],
-                carried[1] + basis[1] @ vdot[span, :] + turned[1],
-            )
-        )
+        before = ground if parent is None else accelerations[parent]
+        accelerations.append(body_acceleration(tree, i, pose, twist, v, vdot, before))
     return accelerations
+
+
+def body_acceleration(
+    tree: Tree, index: int, pose: Placed, twist: Twist, v: Array, vdot: Array, parent: Twist
+) -> Twist:
+    """Time derivative of one body's twist, from the twist and from its parent's derivative."""
+    basis, span = joint_basis(tree, index), tree.v_slice(tree.bodies[index].name)
+    own = basis[0] @ v[span, :], basis[1] @ v[span, :]
+    carried, turned = twist_to_child(pose, parent), bracket(twist, own)
+    return (
+        carried[0] + basis[0] @ vdot[span, :] + turned[0],
+        carried[1] + basis[1] @ vdot[span, :] + turned[1],
+    )

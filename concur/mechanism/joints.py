@@ -18,7 +18,7 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, constant
 from concur.errors import DescriptionError
 from concur.groups import quaternion, se2, se3, so3
 from concur.mechanism._pose import scalar, unit_vector
@@ -324,7 +324,7 @@ class Prismatic(_Vector):
         return np.array([[*self.axis, 0.0, 0.0, 0.0]]).T
 
     def pose(self, q: Array) -> tuple[Array, Array]:
-        return ca.SX.eye(3), _constant(self.axis) * q
+        return ca.SX.eye(3), constant(self.axis) * q
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-1.0, 1.0, 1)
@@ -375,7 +375,7 @@ class Helical(_Vector):
         return np.concatenate([self.pitch * axis, axis])[:, None]
 
     def pose(self, q: Array) -> tuple[Array, Array]:
-        return axis_rotation(self.axis, q), _constant(self.axis) * (self.pitch * q)
+        return axis_rotation(self.axis, q), constant(self.axis) * (self.pitch * q)
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-np.pi, np.pi, 1)
@@ -409,7 +409,7 @@ class Cylindrical(_Vector):
         return np.kron(np.eye(2), np.array([self.axis]).T)
 
     def pose(self, q: Array) -> tuple[Array, Array]:
-        return axis_rotation(self.axis, q[1]), _constant(self.axis) * q[0]
+        return axis_rotation(self.axis, q[1]), constant(self.axis) * q[0]
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return np.array([rng.uniform(-1.0, 1.0), rng.uniform(-np.pi, np.pi)])
@@ -444,7 +444,7 @@ class Sliding(_Vector):
         return np.vstack([shortest_rotation(self.normal)[:, :2], np.zeros((3, 2))])
 
     def pose(self, q: Array) -> tuple[Array, Array]:
-        return ca.SX.eye(3), _constant(self.basis[:3]) @ q
+        return ca.SX.eye(3), constant(self.basis[:3]) @ q
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         return rng.uniform(-1.0, 1.0, 2)
@@ -510,7 +510,7 @@ class Planar(Joint):
         return basis
 
     def pose(self, q: Array) -> tuple[Array, Array]:
-        translation = _constant(self.frame[:, :2]) @ q[:2]
+        translation = constant(self.frame[:, :2]) @ q[:2]
         return axis_rotation(self.normal, q[2]), translation
 
     def rate(self, q: Array, v: Array) -> Array:
@@ -566,7 +566,7 @@ class PlanarPrismatic(Joint):
         return np.hstack([np.vstack([frame, np.zeros((3, 3))]), turning])
 
     def pose(self, q: Array) -> tuple[Array, Array]:
-        return axis_rotation(self.normal, q[3]), _constant(self.basis[:3, :3]) @ q[:3]
+        return axis_rotation(self.normal, q[3]), constant(self.basis[:3, :3]) @ q[:3]
 
     def rate(self, q: Array, v: Array) -> Array:
         return self._split(se2.rate, q, v, v[2])
@@ -750,11 +750,7 @@ def axis_rotation(axis: Sequence[float], angle: Array) -> Array:
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     along = np.outer(axis, axis)
     return (
-        _constant(along)
-        + ca.cos(angle) * _constant(np.eye(3) - along)
-        + ca.sin(angle) * _constant(cross)
+        constant(along)
+        + ca.cos(angle) * constant(np.eye(3) - along)
+        + ca.sin(angle) * constant(cross)
     )
-
-
-def _constant(values: Sequence[float] | np.ndarray) -> Array:
-    return ca.SX(ca.sparsify(ca.DM(np.asarray(values, dtype=float))))

@@ -28,7 +28,7 @@ from concur.codegen import Array, as_floats, evaluated, nonfinite_error
 from concur.dynamics import mass_times, solve_positive_definite, solve_rigid
 from concur.errors import ShapeError
 from concur.groups import classify
-from concur.kinematics import constant, joint_bases, joint_poses
+from concur.kinematics import constant, joint_basis, joint_pose
 from concur.mechanism import joints
 from concur.multibody import Mechanism
 from concur.reduction._derivative import along, gradient
@@ -81,7 +81,7 @@ class MomentumReduction(ReducedModel):
         all that keep momentum: across them the joints can move the centre of mass, and a group
         without translations, whose base turns about a fixed point, has none.
         """
-        turn, _ = joint_poses(self.robot, constant(self.robot.neutral()))[0]
+        turn, _ = joint_pose(self.robot, constant(self.robot.neutral()), 0)
         axes = np.array(ca.DM(turn)) @ self.robot.base.joint.basis[:3]
         axes = axes[:, np.linalg.norm(self.robot.base.joint.basis[3:], axis=0) == 0.0]
         onto = axes @ np.linalg.pinv(axes) if axes.size else np.zeros((3, 3))
@@ -391,8 +391,8 @@ class MomentumReduction(ReducedModel):
 
     def _carried(self, q: Array, momentum: Array) -> Array:
         """Spatial momentum carried to the base's frame and basis: Ad*_q1 mu."""
-        rotation, translation = joint_poses(self.robot, q)[0]
-        basis = joint_bases(self.robot)[0]
+        rotation, translation = joint_pose(self.robot, q, 0)
+        basis = joint_basis(self.robot, 0)
         force = rotation.T @ momentum[:3]
         torque = rotation.T @ (momentum[3:] - ca.cross(translation, momentum[:3]))
         return basis[0].T @ force + basis[1].T @ torque
