@@ -13,18 +13,14 @@ import typer
 from rich.console import Console
 
 from concur._version import __version__
-from concur.cli._certify import certify_task
-from concur.cli._check import check_robot
-from concur.cli._export import export_task
-from concur.cli._track import track_task
-from concur.codegen import CompilerWarning
-from concur.control._export import SPEED_LIMIT
 from concur.errors import ConcurError
+
+# What a command does is imported when it runs, so that `--help` does not wait for it.
 
 main = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
-    rich_markup_mode="rich",
+    rich_markup_mode=None,
     help="From a robot with a free base to a tracker running on its motors.",
 )
 
@@ -81,14 +77,17 @@ def track(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Design, audit and simulate a tracking task; leave figures, a run and a report behind.
+    """Simulate a tracking task; write figures, run and report.
 
-    The servo is simulated on the full-order plant. The exit status is 0 only if all assumptions
-    hold and the task's tolerances, and the limits of the robot's joints, are kept. The folder then
-    belongs to this run: results that an earlier run left there are removed when it starts.
+    The assumptions are audited first. The servo is simulated on the full-order plant. The exit
+    status is 0 only if all assumptions hold and the task's tolerances, and the limits of the
+    robot's joints, are kept. The folder then belongs to this run: results that an earlier run left
+    there are removed when it starts.
     """
     folder = out or Path("out") / task.stem
     with _errors():
+        from concur.cli._track import track_task
+
         console = Console(stderr=as_json, quiet=as_json)
         result = track_task(task, folder, animation, console, force, overwrite)
         if as_json:
@@ -111,8 +110,10 @@ def check(
         ),
     ] = None,
 ) -> None:
-    """Check a robot: inertias, tree, wheels, how it is reduced, and the assumptions."""
+    """Check a robot: inertias, wheels, reduction, assumptions."""
     with _errors():
+        from concur.cli._check import check_robot
+
         result = check_robot(robot, stages)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
@@ -158,13 +159,15 @@ def certify(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Prove how fast the errors of a task's servo decay, and from where.
+    """Prove how fast the errors of a task decay, and from where.
 
-    Leaves proof.json behind, which is verified anew at once, and figures. The exit status is 0
+    Writes proof.json behind, which is verified anew at once, and figures. The exit status is 0
     only if all that is asked for is proved; 1 if it is refuted or undecided.
     """
     folder = out or Path("out") / task.stem
     with _errors():
+        from concur.cli._certify import certify_task
+
         console = Console(stderr=as_json, quiet=as_json)
         result = certify_task(
             task, folder, angle, distance, method, console, disturbance, overwrite
@@ -193,20 +196,22 @@ def export(
     ] = "double",
     speed_limit: Annotated[
         float, typer.Option(help="Velocity above which C refuses a state, in m/s or rad/s.")
-    ] = SPEED_LIMIT,
+    ] = 1000.0,
     fmi: Annotated[str, typer.Option(help="Version of FMI of an fmu, 3.0 or 2.0.")] = "3.0",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the law of a task for a controller, with a programme that tries it.
+    """Write the law of a task as C, or as a unit for simulators.
 
-    The README beside the code says how it is compiled, tried and used. An fmu is a unit for
-    co-simulation that other simulators load.
+    A programme that tries the C comes with it. The README beside the code says how it is compiled,
+    tried and used. An fmu is a unit for co-simulation that other simulators load.
     """
     folder = out or Path("out") / task.stem / target
     with _errors():
+        from concur.cli._export import export_task
+
         result = export_task(task, target, folder, name, precision, speed_limit, fmi, overwrite)
         if as_json:
             typer.echo(json.dumps(result.as_dict(), indent=2))
@@ -217,6 +222,8 @@ def export(
 @contextmanager
 def _errors() -> Iterator[None]:
     """Tell errors, and warnings about compilers, in one line each and without a place in code."""
+    from concur.codegen import CompilerWarning
+
     with warnings.catch_warnings():
         others = warnings.showwarning
 

@@ -123,7 +123,8 @@ class InverseKinematicsSolver:
     --------
     >>> import concur as cc
     >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    >>> solver = cc.InverseKinematicsSolver(cc.robots.rover_arm(), [hand], fixed=("chassis",))
+    >>> rover = cc.robots.rover_arm()
+    >>> solver = cc.control.InverseKinematicsSolver(rover, [hand], fixed=("chassis",))
     >>> solver.solve([0.2, 0.5, 0.3]).solved
     True
     >>> print(solver.solve([3.0, 0.0, 0.0]).why)

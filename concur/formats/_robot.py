@@ -42,7 +42,7 @@ _NO_JOINTS = {
     "HelicalPlane": "Write two bodies: one with a Sliding joint and, on it, one with a Helical "
     "joint; the first may have no inertia. The exponential map of this group is not onto, so "
     "one joint of it would not reach all its poses by screw motions. In Python "
-    "`concur.helical_plane` makes both bodies."
+    "`concur.mechanism.helical_plane` makes both bodies."
 }
 
 

@@ -58,7 +58,7 @@ def helical_plane(
     Examples
     --------
     >>> import concur as cc
-    >>> slide, nut = cc.helical_plane("nut", (0, 0, 1), 0.01, inertia=cc.Inertia(0.2))
+    >>> slide, nut = cc.mechanism.helical_plane("nut", (0, 0, 1), 0.01, inertia=cc.Inertia(0.2))
     >>> slide.name, nut.parent
     ('nut_slide', 'nut_slide')
     """

@@ -70,7 +70,7 @@ class MomentumChart(EvaluatedMethods):
     --------
     >>> import concur as cc
     >>> model = cc.reduce(cc.robots.orbital_crawler(), momentum=[0, 20, 0, 0, 5, 0])
-    >>> chart = cc.MomentumChart(model)
+    >>> chart = cc.reduction.MomentumChart(model)
     >>> chart.isotropy.subgroup.name, chart.nc
     ('SO(2)xR', 4)
     """

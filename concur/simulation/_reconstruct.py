@@ -68,7 +68,8 @@ def reconstruct(
     >>> import concur as cc
     >>> model = cc.reduce(cc.robots.rover_arm())
     >>> straight = [1.0, 1.0, 0.0, 0.0, 0.0]
-    >>> path = cc.reconstruct(model, model.robot.neutral(), [0.0, 2.0], lambda t: straight)
+    >>> start = model.robot.neutral()
+    >>> path = cc.simulation.reconstruct(model, start, [0.0, 2.0], lambda t: straight)
     >>> path[-1, :3].round(6).tolist()
     [0.2, 0.0, 0.0]
     """

@@ -10,6 +10,7 @@ from importlib.metadata import version
 import numpy as np
 
 import concur as cc
+from concur.certify import Certificate
 from concur.control import ErrorDynamics
 from concur.control._output_groups import OutputGroup, Pose, Product, Rotation, Vector
 from tests.benchmarks._report import duration
@@ -66,7 +67,7 @@ class Proved:
 
     case: Case
     thesis: float
-    certificate: cc.Certificate
+    certificate: Certificate
     seconds: float
 
 

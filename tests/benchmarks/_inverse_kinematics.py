@@ -7,6 +7,7 @@ import time
 import numpy as np
 
 import concur as cc
+from concur.groups import quaternion
 from tests.benchmarks._report import duration
 
 TARGETS = 1000
@@ -46,7 +47,7 @@ def inverse_kinematics_table(targets: int = TARGETS) -> str:
     ]
     for label, (name, outputs, fixed) in CASES.items():
         robot = getattr(cc.robots, name)()
-        solver = cc.InverseKinematicsSolver(robot, outputs, fixed=fixed)
+        solver = cc.control.InverseKinematicsSolver(robot, outputs, fixed=fixed)
         rng = np.random.default_rng(0)
         locked = {i for body in fixed for i in range(*robot.q_slice(body).indices(robot.nq))}
         seconds, reached = [], 0
@@ -72,7 +73,7 @@ def _coordinates(robot: cc.Mechanism, output: cc.Output, q: np.ndarray) -> np.nd
     place = pose[:3, :3] @ np.array(output.point) + pose[:3, 3]
     if output.group in ("R2", "R3"):
         return place[: int(output.group[1])]
-    return np.concatenate([place, cc.groups.quaternion.from_matrix(pose[:3, :3])])
+    return np.concatenate([place, quaternion.from_matrix(pose[:3, :3])])
 
 
 def _near(target: np.ndarray, found: np.ndarray) -> np.ndarray:

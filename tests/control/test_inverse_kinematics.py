@@ -162,7 +162,7 @@ CASES = {
 def check_reachable(case: Case, count: int, seed: int) -> None:
     """Solve for poses that the robot takes in random configurations, from other random ones."""
     robot, outputs = case.build(), list(case.outputs)
-    solver = cc.InverseKinematicsSolver(robot, outputs, fixed=case.fixed)
+    solver = cc.control.InverseKinematicsSolver(robot, outputs, fixed=case.fixed)
     rng = np.random.default_rng(seed)
     missed, worst = 0, 0.0
     for _ in range(count):
@@ -228,7 +228,7 @@ def test_a_start_at_the_target_stays_there():
 def test_targets_may_be_matrices_samples_or_numbers():
     robot, q = arm(), np.array([0.3, -0.5, 1.1, 0.4, 0.8, -0.2])
     outputs = [cc.Output("hand", "hand", "SE3")]
-    solver = cc.InverseKinematicsSolver(robot, outputs)
+    solver = cc.control.InverseKinematicsSolver(robot, outputs)
     pose = robot.pose(q, "hand")
     by_matrix = solver.solve(pose)
     by_sample = solver.solve(cc.ReferenceSample(pose, np.zeros(6), np.zeros(6)))
@@ -345,7 +345,7 @@ def test_the_same_seed_gives_the_same_answer():
 def test_a_solver_gives_what_the_function_gives():
     robot, outputs = arm(), [cc.Output("hand", "hand", "SE3")]
     rng = np.random.default_rng(8)
-    solver = cc.InverseKinematicsSolver(robot, outputs, seed=3)
+    solver = cc.control.InverseKinematicsSolver(robot, outputs, seed=3)
     copy = pickle.loads(pickle.dumps(solver))
     targets = [flat(robot, outputs, robot.random(rng)) for _ in range(20)]
     expected = [cc.inverse_kinematics(robot, outputs, target, seed=3).q for target in targets]
@@ -367,7 +367,7 @@ def test_limits_are_kept_and_targets_within_them_reached():
     outputs = [cc.Output("hand", "hand", "R3xSO3", point=(0.1, 0, 0))]
     lower, upper = robot.limits.T
     rng = np.random.default_rng(9)
-    solver = cc.InverseKinematicsSolver(robot, outputs)
+    solver = cc.control.InverseKinematicsSolver(robot, outputs)
     solved = 0
     for _ in range(100):
         target = flat(robot, outputs, rng.uniform(lower, upper))
@@ -458,7 +458,7 @@ def test_a_base_goes_far(far):
 
 def test_angles_come_back_without_whole_turns():
     rng = np.random.default_rng(10)
-    solver = cc.InverseKinematicsSolver(two_links(), [TIP])
+    solver = cc.control.InverseKinematicsSolver(two_links(), [TIP])
     q0 = np.array([12.0, -31.0])
     for _ in range(50):
         radius, angle = rng.uniform(0.4, 1.6), rng.uniform(-np.pi, np.pi)

@@ -82,7 +82,11 @@ def _sound(folder: Path) -> list[Call]:
                 "actuated": ["arm"],
             },
         ),
-        ("helical_plane", cc.helical_plane, {"name": "h", "normal": (0, 0, 1), "pitch": 0.1}),
+        (
+            "helical_plane",
+            cc.mechanism.helical_plane,
+            {"name": "h", "normal": (0, 0, 1), "pitch": 0.1},
+        ),
         ("Revolute", cc.joints.Revolute, {"axis": (0, 0, 1)}),
         ("Prismatic", cc.joints.Prismatic, {"axis": (0, 0, 1)}),
         ("Helical", cc.joints.Helical, {"axis": (0, 0, 1), "pitch": 0.1}),
@@ -180,7 +184,7 @@ def _sound(folder: Path) -> list[Call]:
         ),
         (
             "reconstruct",
-            cc.reconstruct,
+            cc.simulation.reconstruct,
             {
                 "model": drift,
                 "q0": floating.neutral(),

@@ -3,13 +3,16 @@
 import subprocess
 import sys
 import sysconfig
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import concur as cc
 from hil._extras import NEEDED
 
 ROOT = Path(__file__).parents[2]
+NUMERICAL = ("numpy", "scipy", "casadi")
 LATE = ("matplotlib", "control", "pydantic", "h5py")  # imported only by what needs them
 UNRECORDED = ("concur", "casadi", "can")  # not needed to write rows to a file
 
@@ -29,10 +32,52 @@ def test_import_prints_nothing(program):
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_import_leaves_heavy_packages_alone():
-    program = f"import concur, sys; print([name for name in {LATE} if name in sys.modules])"
+@pytest.mark.parametrize("program", ["import concur", "import concur.cli"])
+def test_import_and_help_wait_for_no_library(program):
+    found = f"print([name for name in {NUMERICAL + LATE} if name in sys.modules])"
+    done = run(sys.executable, "-c", f"import sys; {program}; {found}")
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_reduction_leaves_heavy_packages_alone():
+    program = f"""
+import sys
+import concur as cc
+cc.reduce, cc.Servo, cc.simulate, cc.certify
+print([name for name in {LATE} if name in sys.modules])
+"""
     done = run(sys.executable, "-c", program)
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
+def test_certify_is_the_function_whatever_is_imported_first():
+    program = """
+import concur as cc
+import concur.certify
+from concur.certify import Tube
+from concur import certify
+print(callable(cc.certify), certify is cc.certify, cc.certify.__name__)
+"""
+    done = run(sys.executable, "-c", program)
+    assert done.stdout.strip() == "True True certify", done.stdout + done.stderr
+
+
+def test_root_has_forty_names_at_most_and_finds_them_all():
+    assert len(cc.__all__) <= 40
+    assert all(hasattr(cc, name) for name in cc.__all__)
+    assert set(cc.__all__) <= set(dir(cc))
+    with pytest.raises(AttributeError, match="nothing"):
+        cc.nothing  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("package", "name"), [(p, n) for p, names in cc._MOVED.items() for n in names]
+)
+def test_name_that_has_moved_is_found_with_a_warning(package, name):
+    with pytest.warns(DeprecationWarning, match=f"concur.{package}.{name}"):
+        found = getattr(cc, name)
+    assert found is getattr(import_module(f"concur.{package}"), name)
+    assert name not in cc.__all__
 
 
 def test_import_of_the_rig_brings_nothing_else():

@@ -12,6 +12,7 @@ import concur as cc
 from concur.control import ReferenceSample, Servo
 from concur.control.references import Reference, from_function
 from concur.mechanism.joints import Helical
+from concur.reduction import ReducedModel
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ class Units:
         units = [unit for body in robot.bodies for unit in body.joint.coordinate_units]
         return np.asarray(q * self.coordinates(units))
 
-    def shape_velocities(self, model: cc.ReducedModel, s: np.ndarray) -> np.ndarray:
+    def shape_velocities(self, model: ReducedModel, s: np.ndarray) -> np.ndarray:
         units = [unit for body in model.robot.bodies for unit in body.joint.freedom_units]
         return np.asarray(s * self.coordinates([units[i] for i in model.shape]) / self.time)
 
@@ -87,7 +88,7 @@ class Units:
         """Factor of each component of the error."""
         return self.coordinates([u for o in servo.outputs for u in o.lie.error_units])
 
-    def servo(self, servo: Servo, model: cc.ReducedModel | None = None) -> Servo:
+    def servo(self, servo: Servo, model: ReducedModel | None = None) -> Servo:
         """The same law; its gains are metrics, so a metre of error must weigh what it weighed."""
         model = model or cc.reduce(self.robot(servo.model.robot), **self._given(servo.model))
         outputs = [
@@ -109,7 +110,7 @@ class Units:
             torque_limits=limits,
         )
 
-    def _given(self, model: cc.ReducedModel) -> dict[str, Any]:
+    def _given(self, model: ReducedModel) -> dict[str, Any]:
         momentum = getattr(model, "momentum", None)
         return {} if momentum is None else {"momentum": self.momentum(momentum)}
 

@@ -246,7 +246,7 @@ def test_motions_under_torques(method: str) -> None:
     model = cc.reduce(cc.robots.orbital_crawler(), momentum=[0.1, 0.0, 0.0, 0.0, 0.0, 0.5])
     q0, s0 = model.robot.neutral(), np.linspace(0.1, 0.2, model.ns)
 
-    def motion(compiled: bool) -> cc.Motion:
+    def motion(compiled: bool) -> cc.simulation.Motion:
         torque = 0.1 * np.ones(model.nu)
         return cc.forced_motion(model, torque, 1.0, q0, s0, 0.05, method, compiled=compiled)
 
@@ -262,7 +262,7 @@ def test_odometry() -> None:
 
     def path(compiled: bool) -> np.ndarray:
         speeds = lambda t: S0 * np.cos(t)  # noqa: E731
-        return cc.reconstruct(model, Q0, times, speeds, compiled=compiled)
+        return cc.simulation.reconstruct(model, Q0, times, speeds, compiled=compiled)
 
     assert np.ptp(path(True)[:, 0]) > 0.01
     assert_allclose(path(True), path(False), rtol=0, atol=1e-12)

@@ -1,0 +1,41 @@
+# The public names, and where they are. `__init__.py` reads this file: nothing is listed twice.
+from . import codegen as codegen
+from . import control as control
+from . import errors as errors
+from . import mechanism as mechanism
+from . import plotting as plotting
+from . import reduction as reduction
+from . import robots as robots
+from . import simulation as simulation
+from .certify import Status as Status
+from .certify import certify as certify
+from .certify import design_gains as design_gains
+from .certify import operating_bounds as operating_bounds
+from .certify import recheck as recheck
+from .control import Output as Output
+from .control import Redundancy as Redundancy
+from .control import ReferenceSample as ReferenceSample
+from .control import Servo as Servo
+from .control import inverse_kinematics as inverse_kinematics
+from .control import loop_margins as loop_margins
+from .control import references as references
+from .control import singularities as singularities
+from .formats import Task as Task
+from .formats import load as load
+from .formats import load_task as load_task
+from .mechanism import Body as Body
+from .mechanism import Inertia as Inertia
+from .mechanism import Pose as Pose
+from .mechanism import Wheel as Wheel
+from .mechanism import joints as joints
+from .multibody import Mechanism as Mechanism
+from .reduction import conservation as conservation
+from .reduction import constants_of_motion as constants_of_motion
+from .reduction import reduce as reduce
+from .reduction import symmetry as symmetry
+from .simulation import Plant as Plant
+from .simulation import Run as Run
+from .simulation import forced_motion as forced_motion
+from .simulation import simulate as simulate
+
+__version__: str
