@@ -96,7 +96,7 @@ def test_states_and_reasons_are_told_in_their_own_words(title, sentences):
 
 def test_every_flag_of_the_guard_has_a_row():
     flags = {flag.name for flag in hil.Flag if flag}
-    assert set(rows(section("What the guard does"))) == flags
+    assert set(rows(section("The guard"))) == flags
 
 
 def test_every_fault_has_a_row():
@@ -107,9 +107,9 @@ def test_every_fault_has_a_row():
 def test_every_counter_has_a_row():
     fields = [f.name for f in dataclasses.fields(Quality)]
     counters = {name for name in fields if isinstance(getattr(Quality(), name), int)}
-    assert set(rows(section("Quality of service"))) == counters
+    assert set(rows(section("Loop statistics"))) == counters
     for name in set(fields) - counters:
-        assert f"`{name}`" in section("Quality of service")
+        assert f"`{name}`" in section("Loop statistics")
 
 
 def test_every_command_has_a_row():
@@ -224,7 +224,7 @@ def test_record_is_read_and_written_elsewhere(frozen, tmp_path, monkeypatch, cap
 
 def test_files_of_a_record_are_those_of_the_table(frozen):
     hil.write_report(hil.Record.load(frozen["folder"]), frozen["folder"])
-    assert set(rows(section("Records"))) == {path.name for path in frozen["folder"].iterdir()}
+    assert set(rows(section("Recordings"))) == {path.name for path in frozen["folder"].iterdir()}
 
 
 @pytest.fixture(scope="module")
