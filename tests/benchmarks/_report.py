@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -21,6 +22,7 @@ BEGIN = "<!-- begin: written by `python -m tests.benchmarks --report` -->"
 END = "<!-- end -->"
 README = Path(__file__).parents[2] / "README.md"
 QUOTE = "<!-- speed: written by `python -m tests.benchmarks --report` -->"
+MISSING = "not measured"
 LIBRARIES = ("casadi", "numpy", "scipy", "pin", "mujoco")
 
 
@@ -61,7 +63,8 @@ def table(measured: list[Measured]) -> str:
                     cells.append("")
                     continue
                 middle, low, high = result.ratio(contender, peers[library])
-                cells.append(f"**{middle:.2f}** ({low:.2f} to {high:.2f})")
+                found = f"**{middle:.2f}** ({low:.2f} to {high:.2f})"
+                cells.append(MISSING if math.isnan(middle) else found)
             lines.append(f"| {' | '.join(cells)} |")
             job = ""
     return "\n".join(lines)
@@ -112,6 +115,8 @@ def laws_table(measured: list[tuple[Measured, int]]) -> str:
 
 def beside(result: Measured, ours: Contender, peer: Contender) -> str:
     """Time of a peer, and ours over it."""
+    if math.isnan(result.median(peer)):
+        return MISSING
     return f"{duration(result.median(peer))} (**{result.ratio(ours, peer)[0]:.2f}**)"
 
 
@@ -183,11 +188,15 @@ def _number(factor: float) -> str:
 
 def _factor(result: Measured, slow: Contender, fast: Contender) -> str:
     middle, low, high = result.ratio(slow, fast)
+    if math.isnan(middle):
+        return MISSING
     return f"**{middle:.3g}** ({low:.3g} to {high:.3g})"
 
 
 def duration(seconds: float) -> str:
-    """Three digits and a unit: "7.12 µs"."""
+    """Three digits and a unit: "7.12 µs"; a peer that is missing has no time."""
+    if math.isnan(seconds):
+        return MISSING
     for size, unit in ((1.0, "s"), (1e-3, "ms")):
         if seconds >= size:
             return f"{seconds / size:.3g} {unit}"
@@ -212,8 +221,9 @@ def with_section(page: str, title: str, text: str) -> str:
     head, *sections = re.split(r"^(?=## )", inside, flags=re.MULTILINE)
     heading = f"## {title}\n"
     if not any(section.startswith(heading) for section in sections):
-        sections[-1] += "\n"
-        sections.append(heading)
+        before_it = [head, *sections]
+        before_it[-1] += "\n"
+        head, *sections = [*before_it, heading]
     for k, section in enumerate(sections):
         if section.startswith(heading):
             last = k == len(sections) - 1

@@ -9,10 +9,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from math import nan
 
 import numpy as np
 
-from tests.benchmarks._contender import Comparison, Contender
+from tests.benchmarks._contender import Comparison, Contender, Run
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Measured:
     comparison : Comparison
         What was compared.
     times : numpy.ndarray
-        Seconds per job, shape (rounds, contenders).
+        Seconds per job, shape (rounds, contenders); NaN for a peer that is missing or has failed.
     """
 
     comparison: Comparison
@@ -54,20 +55,34 @@ def measure(comparison: Comparison, rounds: int | None = None) -> Measured:
         How often each contender is timed; default what the comparison asks for.
     """
     progress(comparison.job)
-    runs = [contender.prepare() for contender in comparison.contenders]
-    for run in runs:
-        run()  # caches, lazily built functions
+    runs = [_ready(contender) for contender in comparison.contenders]
     gc.collect()
     gc.disable()
     try:
         with nullcontext() if comparison.spread else on_one_processor():
             times = [
-                [_seconds(run, comparison.warm) for run in runs]
+                [nan if run is None else _seconds(run, comparison.warm) for run in runs]
                 for _ in range(rounds or comparison.rounds)
             ]
     finally:
         gc.enable()
     return Measured(comparison, np.array(times) / comparison.count)
+
+
+def _ready(contender: Contender) -> Run | None:
+    """Prepare a contender, and run it once for caches and functions that are built late.
+
+    None for a peer that cannot run here; without ours there is nothing to measure.
+    """
+    try:
+        run = contender.prepare()
+        run()
+    except Exception as error:
+        if not contender.library:
+            raise
+        print(f"not measured: {contender.name}: {error}", file=sys.stderr, flush=True)
+        return None
+    return run
 
 
 def measure_all(comparisons: Iterable[Comparison], rounds: int | None = None) -> list[Measured]:
