@@ -16,7 +16,7 @@ from concur._version import DISTRIBUTION, __version__, install_command
 ROOT = Path(__file__).parents[2]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
 PROJECT = tomllib.loads(PYPROJECT)["project"]
-TOOLS = {"test", "docs", "all"}  # extras of those who work on the package
+TOOLS = {"test", "benchmarks", "docs", "all"}  # extras of those who work on the package
 REQUIREMENTS = [
     *PROJECT["dependencies"],
     *(r for extra in PROJECT["optional-dependencies"].values() for r in extra),
