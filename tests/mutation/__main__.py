@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import random
+import sys
 from itertools import chain, islice, zip_longest
 from pathlib import Path
 
 from tests.mutation._mutants import Mutant, is_valid, mutants
-from tests.mutation._report import table
+from tests.mutation._report import killed_share, table
 from tests.mutation._runner import Campaign
 from tests.mutation._targets import GROUPS, modules
 
@@ -35,8 +36,8 @@ def sample(
     return list(islice(valid, count))
 
 
-def main() -> None:
-    """Run a sample of mutants and write the tables."""
+def main() -> int:
+    """Run a sample of mutants and write the tables; 1 if too few were killed."""
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__)
     parser.add_argument("--count", type=int, default=200, help="mutants in the sample")
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
@@ -51,18 +52,20 @@ def main() -> None:
     parser.add_argument("--again", action="store_true", help="try survivors against new tests")
     parser.add_argument("--list", action="store_true", help="list the sample and stop")
     parser.add_argument("--workers", type=int, default=2, help="mutants tried at the same time")
+    parser.add_argument("--least", type=float, default=0.0, help="kill rate below which it fails")
     parser.add_argument("--out", type=Path, default=ROOT / "out" / "mutation", help="folder")
     asked = parser.parse_args()
 
     jobs = sample(ROOT, asked.only, asked.count, asked.seed, asked.match)
     if asked.list:
         print("\n".join(f"{group}: {mutant.name}" for group, mutant in jobs))
-        return
+        return 0
     results = Campaign(ROOT, asked.out.resolve(), asked.workers).run(jobs, asked.again)
     text = table(results, asked.seed)
     (asked.out / "mutation.md").write_text(text, encoding="utf-8")
     print(text)
+    return int(killed_share(results) < asked.least)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -6,11 +6,16 @@ from tests.mutation._runner import Result
 from tests.mutation._targets import GROUPS
 
 
+def killed_share(results: list[Result]) -> float:
+    """Return how large a part of the mutants was killed; none at all is none killed."""
+    return sum(bool(r.killed_by) for r in results) / max(len(results), 1)
+
+
 def table(results: list[Result], seed: int) -> str:
     """Return the kill rates, the survivors and all mutants, as Markdown."""
     killed = sum(bool(r.killed_by) for r in results)
     lines = [
-        f"{killed} of {len(results)} mutants killed ({100 * killed / max(len(results), 1):.0f} %), "
+        f"{killed} of {len(results)} mutants killed ({100 * killed_share(results):.0f} %), "
         f"seed {seed}.",
         "",
         "| group | mutants | killed |",

@@ -49,6 +49,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_output_groups.py",
         "control/test_redundancy.py",
         "control/test_floating_law.py",
+        "control/test_limits.py",
         *_LIMITS,
     ),
     "concur/control/_loop": (

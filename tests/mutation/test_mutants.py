@@ -6,6 +6,8 @@ import pytest
 
 from tests.mutation.__main__ import ROOT, sample
 from tests.mutation._mutants import mutants
+from tests.mutation._report import killed_share
+from tests.mutation._runner import Result
 from tests.mutation._targets import GROUPS, files_for, modules
 
 
@@ -62,6 +64,12 @@ def test_each_module_has_tests_and_is_drawn_from(group):
     assert found
     assert all(files_for(ROOT, module) for module in found)
     assert {name for name, _ in sample(ROOT, [group], 3, seed=0)} == {group}
+
+
+@pytest.mark.parametrize(("killed", "share"), [([], 0.0), (["", ""], 0.0), (["t", ""], 0.5)])
+def test_share_of_killed_mutants(killed, share):
+    results = [Result("law", "", "", 1, "", "", "", "", test, 1.0) for test in killed]
+    assert killed_share(results) == share
 
 
 def test_sample_depends_on_its_seed_alone():
