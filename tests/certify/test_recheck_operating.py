@@ -115,6 +115,13 @@ def claims(document: dict[str, Any]) -> list[tuple[tuple[Any, ...], Callable[[fl
     return found
 
 
+def test_a_bound_may_be_as_large_as_its_limit(tmp_path: Path) -> None:
+    document = stored("rover", tmp_path)
+    pairs = zip(document["lower"], document["upper"], strict=True)
+    path = write(tmp_path / "tight.json", changed(document, ("limits",), [list(p) for p in pairs]))
+    assert examine(path).status is cc.Status.PROVED
+
+
 @pytest.mark.parametrize("kind", ["margin", "rover", "spinner"])
 def test_no_claim_can_be_made_better(kind: str, tmp_path: Path) -> None:
     document = stored(kind, tmp_path)

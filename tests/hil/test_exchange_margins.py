@@ -306,6 +306,18 @@ def test_drives_that_answer_commands_go_without_one_in_a_pause(
     assert (len(bus.sent), len(calls)) == (sent, postponed)
 
 
+@pytest.mark.parametrize(("pausing", "sent", "postponed"), [(True, 1, 0), (False, 2, 1)])
+def test_one_drive_that_answers_commands_is_enough_for_a_pause(pausing, sent, postponed):
+    bus = Refusing(True, True)
+    made, calls = two(bus, Drive), []
+    made._answers = [True, False]
+    made._punctual = SimpleNamespace(
+        pauses=True, postpone=lambda: calls.append(True), ask=lambda _: None
+    )
+    made.send(None, np.zeros(2), pausing=pausing)
+    assert (len(bus.sent), len(calls)) == (sent, postponed)
+
+
 @pytest.mark.parametrize(("talks", "pauses"), [(True, True), (True, False), (False, True)])
 def test_only_who_talks_pauses(talks, pauses):
     bus = Frames()
