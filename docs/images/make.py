@@ -1,8 +1,8 @@
-"""Draw the pictures of the README again, from the examples that come with the package.
+"""Draw the pictures of README and docs from the examples.
 
 python docs/images/make.py
 
-The dashboard's needs Chromium, which may be named in CHROMIUM.
+The picture of the dashboard needs Chromium; CHROMIUM may contain its path.
 """
 
 from __future__ import annotations
@@ -43,26 +43,26 @@ def simulated(name: str) -> Run:
     Parameters
     ----------
     name : str
-        Its file.
+        File name of the task.
 
     Returns
     -------
     Run
-        The record.
+        The run.
     """
     task = cc.load_task(EXAMPLES / name)
     return task.simulate(task.servo())
 
 
 def rover(run: Run) -> None:
-    """Write a moving picture, and the errors.
+    """Write an animation, and the errors.
 
     Parameters
     ----------
     run : Run
         The run of the rover.
     """
-    # Twice as fast as the robot: 20 s of motion in a picture of 10 s.
+    # Double speed: 20 s of motion in 10 s.
     animate(run, HERE / "rover_arm.gif", fps=12, speed=2)
     error_figure(run).savefig(HERE / "rover_arm_errors.png", dpi=100, bbox_inches="tight")
 
@@ -100,7 +100,7 @@ def dashboard() -> None:
         port = probe.getsockname()[1]
     with (
         Ring.create(record.layout, 2000) as ring,
-        hil.OperatorSender("127.0.0.1", 9) as sender,  # nobody listens
+        hil.OperatorSender("127.0.0.1", 9) as sender,  # without a receiver
         sync_playwright() as browsers,
     ):
         page_of = Dashboard(rig, ring, sender, port=port)
@@ -118,13 +118,13 @@ def dashboard() -> None:
             ring.publish()
             if number % batch == batch - 1:
                 page_of.update()
-                page.wait_for_timeout(100)  # as on a rig: the page tells if it hears nothing
-        for frame in page.frames:  # the viewer, which says that it has no graphics processor
+                page.wait_for_timeout(100)  # the page reports a longer silence
+        for frame in page.frames:  # remove the note on the missing graphics processor
             frame.evaluate("document.querySelectorAll('[role=alert]').forEach(e => e.remove())")
-        # Drawing takes seconds without a graphics processor. The loop goes on meanwhile, slowly.
+        # Without a graphics processor drawing takes seconds; the loop continues slowly meanwhile.
         shown = threading.Event()
 
-        def go_on() -> None:
+        def continue_run() -> None:
             for row in record.rows[round(14.0 * rig.loop.rate) :]:
                 ring.row[:] = row
                 ring.publish()
@@ -132,7 +132,7 @@ def dashboard() -> None:
                 if shown.wait(0.1):
                     return
 
-        loop = threading.Thread(target=go_on)
+        loop = threading.Thread(target=continue_run)
         loop.start()
         try:
             page.wait_for_timeout(500)
