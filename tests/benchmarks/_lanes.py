@@ -137,7 +137,7 @@ def rows(rounds: int | None = None) -> list[LaneRow]:
 
 def lanes_tables(rounds: int | None = None) -> str:
     """Measure all robots: a table of lanes on one core, and one of threads."""
-    told = "By threads, on all processors, of which two must have nothing else to do meanwhile:"
+    told = "With threads, on two otherwise idle processors:"
     return f"{lanes_table(rounds)}\n\n{told}\n\n{threads_table(rounds)}"
 
 

@@ -154,13 +154,12 @@ def rig_table() -> str:
         ]
         lines.append("| " + " | ".join(parts) + " |")
     words = (
-        f"The best of {RUNS} runs of {LENGTH:g} s in real time, drives in processes of their own "
-        "on a multicast bus of this machine, the rovers at 250 Hz, the free-flyer at 200 Hz. "
-        "*Compute* is all that the controller does in a cycle but for waiting and for *transfer*, "
+        f"The best of {RUNS} runs of {LENGTH:g} s in real time, drives in separate processes on a "
+        "multicast bus of this machine, the rovers at 250 Hz, the free-flyer at 200 Hz, times in "
+        "microseconds. *Compute* is the time of a cycle without waiting and without *transfer*, "
         "the time in python-can for sending and receiving; *tick* includes the tracking error, "
-        "*guard* the policies. In microseconds. After waiting for some milliseconds all code is "
-        "cold, on a shared host more than elsewhere; the last column is of cycles in simulated "
-        "time, one straight after the other."
+        "*guard* the policies. After a wait of some milliseconds caches are cold, most of all on "
+        "a shared host; the last column is for cycles in simulated time, without waits."
     )
     return "\n".join([words, "", *lines])
 

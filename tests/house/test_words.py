@@ -26,7 +26,7 @@ PHRASES = {
     r"|\btells?\b": 0,
     r"\bgiv(e|es|en|ing) up\b|\bgave up\b|\bgiven out\b": 0,
     r'came="(none|nothing)"|\bgot (none|nothing)\b': 0,
-    r"\b(of (its|their) own|by (itself|themselves)|one's own)\b": 2,
+    r"\b(of (its|their) own|by (itself|themselves)|one's own)\b": 1,
     r"\b(anew|once more|for good|besides)\b": 0,
     r"\bgo(es)? on\b|\bwent on\b|\bgoing on\b": 0,
     r"\blook(s|ed)? at\b": 0,
