@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 
 from concur.control import Tick, TickStatus
 from hil._bookkeeping import contradictions
+from hil._torque import CycleTorque, Failing
 from hil.errors import RecordError
-from hil.guard import Flag, Limits, brake, hold, judge, policy_torque
+from hil.guard import Limits, Verdict
+from hil.latch import Action
 from hil.quality import LATE, PROMPT
 from hil.reasons import Reason, State
 from hil.record import Record
@@ -358,12 +360,10 @@ class _Guard:
         self._doubtful = old.any(axis=1) | (record["reason"] == Reason.NOT_FINITE)
         self._state, self._index = record["state"], record.index
         self._failing: dict[Reason, int | None] = {Reason.LOST: 0, Reason.LATE: 0}
-        self._action = "brake"
-        self._anchor, self._held = np.zeros(limits.size), np.zeros(limits.size)
-        self._carried = np.zeros(limits.size)
+        self._action = Action.BRAKE
+        self.torque = CycleTorque(limits, rig.policies, self._period)
         ended = (record["state"] == State.STOP) & (record["reason"] == Reason.END)
         self._ends = int(np.argmax(ended)) if ended.any() and rig.policies.end == "hold" else -1
-        self.out = np.zeros(limits.size)
 
     def follows(self, k: int) -> bool:
         """Whether the row before is of the cycle before."""
@@ -406,60 +406,40 @@ class _Guard:
             self._failing[Reason.LOST] = absent if losing <= patience or absent > patience else 0
         return follows and None not in self._failing.values()
 
-    def judge(self, k: int) -> tuple[Reason, Flag]:
-        """Judge a cycle of a run; the torque that may leave is in `out`."""
-        self._action = "brake"
-        limits, policies, period = self._limits, self._policies, self._period
-        demand, previous, flags = self._demand[k], self._sent[k - 1], Flag.NONE
-        velocity, ages = self._velocity[k], self._ages[k]
-        for kind, policy in ((Reason.LOST, policies.lost), (Reason.LATE, policies.late)):
-            count = self._failing[kind]
-            if count:
-                verdict = policy_torque(
-                    policy,
-                    kind,
-                    count,
-                    policies.patience,
-                    previous,
-                    velocity,
-                    ages,
-                    limits,
-                    period,
-                    self._held,
-                )
-                if verdict.stops:
-                    return verdict.reason, verdict.flags
-                demand, flags = self._held, verdict.flags
-                break
-        verdict = judge(
-            demand, previous, self._position[k], velocity, ages, limits, period, self.out
+    def judge(self, k: int) -> Verdict:
+        """Judge a cycle of a run; the torque that may leave is `torque.passed`."""
+        self._action, torque = Action.BRAKE, self.torque
+        torque.sent[:] = self._sent[k - 1]
+        lost, late = self._failing[Reason.LOST], self._failing[Reason.LATE]
+        failing: Failing | None = None
+        if lost:
+            failing = self._policies.lost, Reason.LOST, lost
+        elif late:
+            failing = self._policies.late, Reason.LATE, late
+        return torque.judge(
+            self._demand[k], failing, self._position[k], self._velocity[k], self._ages[k]
         )
-        return verdict.reason, flags | verdict.flags
 
     def stop(self, k: int) -> bool:
-        """Torque of a cycle of a stop, in `out`: brake, then hold or nothing; false: not known."""
-        position, velocity, ages = self._position[k], self._velocity[k], self._ages[k]
-        limits, powered = self._limits, bool(self._sent[k].any())
+        """Torque of a cycle of a stop, `torque.sent`: brake, hold or nothing; false: not known."""
+        torque, powered = self.torque, bool(self._sent[k].any())
+        now = self._position[k], self._velocity[k], self._ages[k]
         if k == self._ends:  # the task is done: held at once, and carried by the last torque
-            self._action, self._anchor = "hold", position
-            self._carried = self._sent[k - 1] if self.follows(k) else np.full(limits.size, np.nan)
-        if self._doubtful[k] or (self._action == "hold" and np.isnan(self._carried).any()):
+            self._action = Action.HOLD
+            torque.sent[:] = self._sent[k - 1] if self.follows(k) else np.nan
+            torque.anchor(self._position[k], carries=True)
+        if self._doubtful[k] or (self._action is Action.HOLD and np.isnan(torque.carried).any()):
             return False
-        if self._action == "brake":
-            brake(velocity, ages, limits, self.out)
-            if not np.array_equal(self.out, self._sent[k]):
+        if self._action is Action.BRAKE:
+            torque.act(Action.BRAKE, *now)
+            if not np.array_equal(torque.sent, self._sent[k]):
                 # Braking is over. The first cycle that holds asks for the same torque as one more
                 # that brakes: the place that is held is that of the cycle before.
-                self._action = "hold" if powered else "off"
-                self._anchor = self._position[k - 1]
-        if self._action == "hold":
-            hold(position, self._anchor, velocity, ages, limits, self.out)
-            self.out += self._carried
-            np.clip(self.out, -limits.torque, limits.torque, out=self.out)
-            if not powered:
-                self._action = "off"
-        if self._action == "off":
-            self.out.fill(0.0)
+                self._action = Action.HOLD if powered else Action.OFF
+                torque.anchor(self._position[k - 1], carries=False)
+        if self._action is not Action.BRAKE:
+            self._action = self._action if powered else Action.OFF
+            torque.act(self._action, *now)
         return True
 
 
@@ -478,22 +458,18 @@ def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, in
                 left_out += 1
                 continue
             judged += 1
-            why, changed = guard.judge(k)
+            why = guard.judge(k).reason
             verdict = np.array([0.0 if runs else reason[k]])
             found.add("guard: verdict", k, verdict, np.array([float(why)]))
             if runs and why is Reason.NONE:
-                found.add("guard: torque", k, sent[k], guard.out, 0.0, "torque")
-                found.add(
-                    "guard: flags",
-                    k,
-                    np.ascontiguousarray(flags[k : k + 1]),
-                    np.array([float(changed)]),
-                )
+                found.add("guard: torque", k, sent[k], guard.torque.passed, 0.0, "torque")
+                changed = np.array([float(guard.torque.flags)])
+                found.add("guard: flags", k, np.ascontiguousarray(flags[k : k + 1]), changed)
         if state[k] == State.STOP:
             if guard.stop(k):
                 stopped += 1
                 # Zeros of either sign are no torque.
-                found.add("stop: torque", k, sent[k] + 0.0, guard.out + 0.0, 0.0, "torque")
+                found.add("stop: torque", k, sent[k] + 0.0, guard.torque.sent + 0.0, 0.0, "torque")
             else:
                 left_out += 1
     return judged, stopped, left_out

@@ -5,12 +5,16 @@ from __future__ import annotations
 import dataclasses
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
+from hil._torque import CycleTorque
 from hil.controller import Controller, Mode, Outcome
+from hil.controller._law import LoopLaw
 from hil.emulator import EmulatorProcesses
 from hil.quality import Histogram
 from hil.rig import Rig, load_rig
@@ -28,13 +32,13 @@ LENGTH = 20.0
 RUNS = 3
 """Runs of each rig; the one with the least computing is shown, as other timings are."""
 
-STAGES = {
-    "_estimate": "state",
-    "_law": "tick",
-    "_judge": "guard",
-    "_fill_row": "record",
+STAGES: dict[str, tuple[type, str]] = {
+    "state": (Controller, "_estimate"),
+    "tick": (LoopLaw, "evaluate"),
+    "guard": (CycleTorque, "judge"),
+    "record": (Controller, "_fill_row"),
 }
-"""Methods of the controller that are timed by themselves."""
+"""Methods of the loop that are timed by themselves."""
 
 
 @dataclass(frozen=True)
@@ -61,21 +65,15 @@ class RigRow:
         return self.outcome.quality.compute.quantile(0.5) * self.rig.loop.rate
 
 
-class _Timed(Controller):
-    """The controller, with a stop watch round some of its methods."""
-
-    stages: dict[str, Histogram]
-
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
-        self.stages = {}
-        for method, name in STAGES.items():
-            self.stages[name] = Histogram()
-            setattr(self, method, _watched(getattr(self, method), self.stages[name]))
-        _LAST.append(self)
-
-
-_LAST: list[_Timed] = []
+@contextmanager
+def _stages() -> Iterator[dict[str, Histogram]]:
+    """Time parts of the cycle meanwhile."""
+    found = {name: Histogram() for name in STAGES}
+    with ExitStack() as stack:
+        for name, (owner, method) in STAGES.items():
+            watched = _watched(getattr(owner, method), found[name])
+            stack.enter_context(mock.patch.object(owner, method, watched))
+        yield found
 
 
 def _watched(method: Callable[..., Any], into: Histogram) -> Callable[..., Any]:
@@ -104,7 +102,7 @@ def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow
     rig = load_rig(path)
     free = dataclasses.replace(rig.operator, port=0)
     rig = dataclasses.replace(rig, bus=_own_port(rig), operator=free)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, _stages() as stages:
         wishes = Wishes(
             Mode.DRIVE if emulated else Mode.MOCK,
             duration=length,
@@ -114,10 +112,10 @@ def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow
         )
         if emulated:
             with EmulatorProcesses(rig) as emulator:
-                result = run_session(rig, wishes, controller=_Timed, clock=emulator.clock)
+                result = run_session(rig, wishes, clock=emulator.clock)
         else:
-            result = run_session(rig, wishes, controller=_Timed)
-    return RigRow(rig, result.outcome, _LAST.pop().stages)
+            result = run_session(rig, wishes)
+    return RigRow(rig, result.outcome, stages)
 
 
 def _own_port(rig: Rig) -> Any:

@@ -255,7 +255,7 @@ class Bench:
         if self.sender is not None and self.beats:
             self.hold()
         try:
-            with mock.patch("hil.controller.realtime", _no_realtime):
+            with mock.patch("hil.controller._controller.realtime", _no_realtime):
                 return self.controller.run()
         finally:
             self.rows, _, lost = self.ring.take(0)

@@ -9,18 +9,21 @@ import can
 import numpy as np
 import pytest
 
-import hil.controller
+import hil._torque
 from concur.control import TickStatus
 from hil import guard
 from hil.bus import open_bus
 from hil.clock import SteppedClock
-from hil.controller import HOLDING, OPERATOR_PATIENCE, Controller, Mode
+from hil.controller import Controller, Mode
+from hil.controller._controller import HOLDING, PATIENCE
+from hil.controller._preparation import OPERATOR_PATIENCE
 from hil.drives import make_drives
 from hil.emulator import Fault
 from hil.errors import ArmError
 from hil.guard import Flag, Phase, Reason, State
 from hil.operator import CHALLENGES, OperatorSender
 from hil.record.ring import Ring
+from hil.rig import Policy
 from tests.hil.bench import (
     FLOATER,
     ROVER,
@@ -107,7 +110,7 @@ def test_a_drive_that_falls_silent_while_arming_is_not_run(way):
         outcome = bench.run()
         assert outcome.reason in (Reason.LOST, Reason.DRIVE_OFF, Reason.DRIVE_FAULT)
         assert not bench.run_rows.any()
-        assert bench["time"][-1] - bench["time"][0] < hil.controller.PATIENCE + 0.2
+        assert bench["time"][-1] - bench["time"][0] < PATIENCE + 0.2
         assert bench.is_free([torque for _, torque in bench.loads])
         bench.check()
 
@@ -410,7 +413,7 @@ def break_decoding(bench, error):
 
 
 def break_errors(bench, error):
-    bench.controller._errors = SimpleNamespace(view=failing(error))
+    bench.controller._law.errors = SimpleNamespace(view=failing(error))
 
 
 def break_latch(bench, error):
@@ -642,7 +645,7 @@ def test_a_cycle_that_takes_too_long():
 
 @pytest.mark.parametrize(("policy", "cycles"), [("HOLD", 5), slow("DAMP", 5), slow("STOP", 0)])
 def test_cycles_that_are_late_again_and_again(policy, cycles):
-    late = hil.controller.Policy[policy]
+    late = Policy[policy]
     with Bench(rig=rig_of(policies={"late": late, "stop_time": 0.1})) as bench:
         inner = bench.law.run
 
@@ -723,7 +726,7 @@ def test_lost_reports(axis, cycles):
 
 @pytest.mark.parametrize(("policy", "cycles"), [slow("DAMP", 5), ("STOP", 0)])
 def test_lost_reports_of_other_policies(policy, cycles):
-    lost = hil.controller.Policy[policy]
+    lost = Policy[policy]
     with Bench(rig=rig_of(policies={"lost": lost, "stop_time": 0.1})) as bench:
         bench.at(20, drop, bench, "turret", 6)
         outcome = bench.run()
@@ -863,8 +866,8 @@ def counted_judge(monkeypatch):
         calls.append((arguments[5], verdict))
         return verdict
 
-    assert hil.controller.judge is judge
-    monkeypatch.setattr(hil.controller, "judge", counted)
+    assert hil._torque.judge is judge
+    monkeypatch.setattr(hil._torque, "judge", counted)
     return calls
 
 
@@ -929,7 +932,7 @@ def test_listening_where_nobody_speaks_ends_after_the_time_of_the_run():
         assert outcome.reason is Reason.LOST
         assert not bench.sent
         # Others may take some time to arm, however short the run.
-        assert 0.0 <= bench.clock.now() - before - hil.controller.PATIENCE < 0.2
+        assert 0.0 <= bench.clock.now() - before - PATIENCE < 0.2
 
 
 @pytest.mark.slow

@@ -1,15 +1,19 @@
 """Counters and thresholds of the loop, each from both sides: a controller without a rig."""
 
 import math
-from contextlib import nullcontext
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-import hil.controller
+import hil.controller._controller
 from concur.control import TickStatus
-from hil.controller import Controller, Mode, _within
+from hil.controller import Controller, Mode
+from hil.controller._controller import _Arming
+from hil.controller._failures import Failures
+from hil.controller._law import LoopLaw
+from hil.controller._preparation import await_heartbeat, release_drives
+from hil.controller._standstills import Standstills
 from hil.guard import Phase, Reason, State
 from hil.latch import Action
 
@@ -61,12 +65,19 @@ def controller(**others):
     made._exchange = SimpleNamespace(
         paused=False, absent=[0, 0], foreign=0, delayed=False, refused=0, ages=np.zeros(2)
     )
-    made._lost, made._late = SimpleNamespace(cycles=0), SimpleNamespace(cycles=0)
-    made._missed = made._delayed = made._losing = made._heard = made._stops = made._index = 0
-    made._armed = 100.0
-    made._stalls, made._stalled, made._longest_stall = 0, 0.0, 0.0
+    made._failures, made._arming = Failures(made.rig.policies), _Arming(since=100.0)
+    made._standstills, made._stops = Standstills(made.clock), 0
     for name, value in others.items():
         setattr(made, name, value)
+    made._law = law(made.plan)
+    return made
+
+
+def law(plan):
+    """The law of one output, which never fails."""
+    servo = SimpleNamespace(buffered=lambda _: None, size=1)
+    made = LoopLaw(servo, SimpleNamespace(buffers=None), plan, 2)
+    made.error[:] = 0.0
     return made
 
 
@@ -80,7 +91,9 @@ def controller(**others):
     ],
 )
 def test_errors_at_their_bound_are_within_it(values, within):
-    assert _within(0.5, np.array(values)) is within
+    made = law(None)
+    made.error = np.array(values)
+    assert made.is_within(0.5) is within
 
 
 # -- failing cycles ----------------------------------------------------------------------------
@@ -97,12 +110,10 @@ def test_errors_at_their_bound_are_within_it(values, within):
     ],
 )
 def test_axes_that_hesitate_in_turn_are_no_failure(losing, absent, counted):
-    made = controller(_losing=losing)
-    made._exchange.absent = [0, absent]
-    made._count_failures(False, True, 1)
-    assert made._lost.cycles == counted
-    assert made._losing == losing + 1
-    assert made.quality.lost == 1
+    made = Failures(SimpleNamespace(patience=3), losing=losing)
+    made.count(True, False, True, 1, absent, False)
+    assert made.lost == counted
+    assert made.losing == losing + 1
 
 
 @pytest.mark.parametrize(
@@ -116,20 +127,29 @@ def test_axes_that_hesitate_in_turn_are_no_failure(losing, absent, counted):
     ],
 )
 def test_cycles_that_are_late_or_left_out_are_counted(late, missed, prompt, delayed, cycles):
-    made = controller(_delayed=2, _missed=missed)
-    made._count_failures(late, prompt, 0)
-    assert (made._delayed, made._late.cycles, made._missed) == (delayed, cycles, 0)
-    assert made._losing == 0
+    made = Failures(SimpleNamespace(patience=3), delayed=2, skipped=missed)
+    made.count(True, late, prompt, 0, 0, False)
+    assert (made.delayed, made.late, made.skipped) == (delayed, cycles, 0)
+    assert made.losing == 0
 
 
-@pytest.mark.parametrize("state", [State.ARMED, State.STOP])
-def test_only_a_run_has_failing_cycles(state):
-    made = controller(_delayed=2, _losing=2, _missed=1)
-    made.latch.state = state
-    made._exchange.absent = [5, 5]
-    made._count_failures(True, False, 2)
-    assert (made._delayed, made._late.cycles, made._lost.cycles, made._losing) == (0, 0, 0, 0)
-    assert made.quality.lost == 0
+def test_only_a_run_has_failing_cycles():
+    made = Failures(SimpleNamespace(patience=3), delayed=2, losing=2, skipped=1)
+    made.count(False, True, False, 2, 5, False)
+    assert (made.delayed, made.late, made.lost, made.losing) == (0, 0, 0, 0)
+    assert made.failing is None
+
+
+def test_a_cycle_that_asks_for_no_report_misses_none():
+    made = Failures(SimpleNamespace(patience=3), losing=2, lost=2)
+    made.count(True, False, True, 2, 3, True)
+    assert (made.lost, made.losing) == (0, 2)
+
+
+def test_the_policy_of_missing_reports_goes_before_that_of_late_cycles():
+    policies = SimpleNamespace(lost="damp", late="hold")
+    assert Failures(policies, late=2, lost=3).failing == ("damp", Reason.LOST, 3)
+    assert Failures(policies, late=2).failing == ("hold", Reason.LATE, 2)
 
 
 # -- reasons to stop ---------------------------------------------------------------------------
@@ -180,9 +200,10 @@ def armed(reason=Reason.NONE, started=True, **others):
     [(Reason.NONE, 0, 8), (Reason.NONE, 1, 0), (Reason.STUCK, 0, 0), (Reason.STUCK, 1, 0)],
 )
 def test_cycles_count_as_heard_if_all_report_and_the_state_is_good(reason, lost, heard):
-    made = armed(reason, _heard=7)
+    made = armed(reason)
+    made._arming.heard = 7
     made._advance(100.0, lost)
-    assert made._heard == heard
+    assert made._arming.heard == heard
 
 
 @pytest.mark.parametrize(
@@ -219,13 +240,13 @@ def test_drives_have_three_seconds_to_come_and_listeners_the_time_of_the_run(
 
 @pytest.mark.parametrize(("heard", "runs"), [(2, False), (3, True)])
 def test_a_listener_runs_after_as_many_reports_as_the_prelude_has_cycles(heard, runs):
-    made = armed(_talks=False, _heard=heard, _tick_status=TickStatus.OK)
+    made = armed(_talks=False)
+    made._arming.heard = heard
     made.latch.may_run, ran = True, []
     made.latch.run = lambda: ran.append(True)
-    made._error, made._last_error = np.zeros(1), np.zeros(1)
     assert made._advance(100.0, 0) is Reason.NONE
     assert bool(ran) is runs
-    assert made._index == runs
+    assert made._law.index == runs
 
 
 @pytest.mark.parametrize(
@@ -236,10 +257,17 @@ def test_the_task_ends_with_its_last_instant(index, reason):
         def __len__(self):
             return 10
 
-    made = controller(plan=Plan(period=PERIOD), _index=index, _tick_status=TickStatus.OK)
-    made._error = np.zeros(1)
+    made = controller(plan=Plan(period=PERIOD))
+    made._law.index = index
     assert made._advance(100.0, 0) is reason
-    assert made._elapsed == (index - 1) * PERIOD
+    assert made._law.elapsed == (index - 1) * PERIOD
+
+
+@pytest.mark.parametrize("state", [State.RUN, State.ARMED])
+def test_a_law_that_gave_no_torque_stops_unless_others_drive(state):
+    made = armed() if state is State.ARMED else controller()
+    made.latch.may_run, made._law.status = True, TickStatus.BAD_INPUT
+    assert made._advance(100.0, 0) is Reason.TICK_REFUSED
 
 
 @pytest.mark.parametrize(
@@ -253,11 +281,8 @@ def test_a_heartbeat_after_preparing_is_waited_for_as_long_as_it_may_take(timeou
         asked.append(now)
         return next(given, Reason.DEADMAN)
 
-    made = controller(drives=(), operator=SimpleNamespace(poll=poll), clock=Clock(0.0))
-    made.rig.operator = SimpleNamespace(timeout=timeout)
-    made._exchange.watching = nullcontext
-    made._warm_up, made._await_operator, made._measure_latency = yes, yes, tuple
-    made._prepare()
+    rig = SimpleNamespace(operator=SimpleNamespace(timeout=timeout))
+    await_heartbeat(rig, SimpleNamespace(poll=poll), Clock(0.0), lambda: False)
     assert asked == pytest.approx([0.02 * k for k in range(polls)])
 
 
@@ -277,11 +302,12 @@ def test_a_heartbeat_after_preparing_is_waited_for_as_long_as_it_may_take(timeou
 )
 @pytest.mark.parametrize("state", [State.RUN, State.ARMED])
 def test_cycles_that_are_left_out_are_counted(took, missed, state):
-    made, begun = controller(_index=7), []
+    made, begun = controller(), []
+    made._law.index = 7
     made.latch.state, made.latch.arm = state, lambda: None
 
     def cycle(deadline):
-        begun.append((deadline, made._missed))
+        begun.append((deadline, made._failures.skipped))
         if len(begun) == 1:
             made.clock.time += took
         else:
@@ -293,27 +319,26 @@ def test_cycles_that_are_left_out_are_counted(took, missed, state):
     assert begun == [(100.25, 0), (following, missed)]
     assert made.clock.slept == [100.25, following]
     assert made.quality.skipped == missed
-    assert made._index == 7 + (missed if state is State.RUN else 0)
+    assert made._law.index == 7 + (missed if state is State.RUN else 0)
 
 
 def test_cycles_without_torque_at_the_end_are_a_period_apart():
-    sent = []
-    made = controller(drives=[SimpleNamespace(command=lambda *_: "off", release=yes)])
-    made._addressed, made.left = True, []
-    made.bus = SimpleNamespace(send=lambda _: sent.append(made.clock.time), refused=0)
-    made.rig.policies.postlude = 3
-    made._leave()
+    sent, clock = [], Clock()
+    drives = [SimpleNamespace(command=lambda *_: "off", release=yes)]
+    bus = SimpleNamespace(send=lambda _: sent.append(clock.time), refused=0, clock=clock)
+    policies = SimpleNamespace(postlude=3)
+    rig = SimpleNamespace(policies=policies, loop=SimpleNamespace(period=PERIOD))
+    assert release_drives(rig, drives, bus) == []
     assert sent == [100.0, 100.25, 100.5]
-    assert made.clock.time == 100.75
-    assert made.left == []
+    assert clock.time == 100.75
 
 
 @pytest.mark.parametrize(("lateness", "late"), [(0.125, False), (0.1875, True)])
 @pytest.mark.parametrize("missed", [0, 2])
 def test_a_cycle_is_late_beyond_half_a_period(lateness, late, missed):
-    made, judged = controller(_missed=missed, _longest=10.0), []
+    made, judged = controller(_shortest_watchdog=10.0, estimator=None), []
+    made._law = SimpleNamespace(evaluate=yes, elapsed=0.0)
     made._row = {name: np.zeros(1) for name in ("cycle", "time", "deadline", "elapsed", "compute")}
-    made._elapsed = 0.0
     made.feedback.invalid = np.array([2, 3])
     made.bus = SimpleNamespace(refused=0)
     made.ring = SimpleNamespace(publish=yes)
@@ -323,15 +348,16 @@ def test_a_cycle_is_late_beyond_half_a_period(lateness, late, missed):
     made._exchange.waited = made._exchange.transfer = 0.0
     for name in ("_reason_outside", "_estimate", "_advance"):
         setattr(made, name, lambda *_: Reason.NONE)
-    for name in ("_law", "_judge_and_act", "_fill_row"):
-        setattr(made, name, yes)
-    made._count_failures = lambda *counted: judged.append(counted)
+    made._judge_and_act = made._fill_row = yes
+    made._failures = SimpleNamespace(skipped=missed, count=lambda *counted: judged.append(counted))
     made._cycle(100.0 - lateness)
-    assert judged == [(late, False, 1)]
+    assert judged == [(True, late, False, 1, 0, False)]
+    assert made.quality.lost == 1
     assert (made.quality.cycles, made.quality.late, made.quality.invalid) == (1, late, 5)
     stalled = lateness + 0.25 * missed
     expected = (1, stalled, stalled) if late or missed else (0, 0.0, 0.0)
-    assert (made._stalls, made._stalled, made._longest_stall) == expected
+    stalls = made._standstills
+    assert (stalls.count, stalls.longest, stalls.total) == expected
     assert made._row["cycle"][0] == 1
 
 
@@ -350,16 +376,17 @@ def test_a_cycle_is_late_beyond_half_a_period(lateness, late, missed):
 def test_the_guard_stops_a_rig_that_is_armed_once_its_state_is_known(
     monkeypatch, state, started, told
 ):
-    monkeypatch.setattr(hil.controller, "largest_speed", lambda *_: 0.0)
+    monkeypatch.setattr(hil.controller._controller, "largest_speed", lambda *_: 0.0)
     made, steps = controller(), []
     made.latch.state, made.latch.action = state, Action.OFF
     made.latch.step = lambda now, reason, speed: steps.append(reason)
-    made._still = made._torque = np.zeros(2)
+    made._still = np.zeros(2)
     made.estimator = SimpleNamespace(
         started=started, velocity=np.zeros(2), position=np.zeros(2), valid=True
     )
-    made.limits, made._flags = None, 0
-    made._judge = lambda *_: SimpleNamespace(flags=0, reason=Reason.NOT_FINITE)
+    made.limits = None
+    verdict = SimpleNamespace(reason=Reason.NOT_FINITE)
+    made._torque = SimpleNamespace(judge=lambda *_: verdict, act=yes, sent=None, flags=0)
     made._end_holding = made._check_again = yes
     made._exchange.send = lambda *_, **__: None
     made._judge_and_act(100.0, Reason.NONE)

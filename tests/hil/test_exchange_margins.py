@@ -7,7 +7,7 @@ import can
 import numpy as np
 import pytest
 
-from hil._exchange import Exchange
+from hil.controller._exchange import Exchange
 
 LATENCY, WINDOW, NAN = 0.003, 0.002, math.nan
 
@@ -214,7 +214,7 @@ def test_frames_that_waited_are_taken_for_one_window():
 
 def test_time_of_the_bus_and_time_that_was_waited_are_counted_apart(monkeypatch):
     ticks = iter(range(100))
-    monkeypatch.setattr("hil._exchange.time.perf_counter", lambda: float(next(ticks)))
+    monkeypatch.setattr("hil.controller._exchange.time.perf_counter", lambda: float(next(ticks)))
     made = exchange(Frames(10.001), Drive())
     made.take(10.0)  # opening, twice without a frame
     assert (made.transfer, made.waited) == (3.0, 1.0)

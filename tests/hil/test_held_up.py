@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hil.clock import ASLEEP, SteppedClock
-from hil.controller import HOLDING
+from hil.controller._controller import HOLDING
 from hil.errors import DriveError
 from hil.guard import Phase, Reason, State
 from tests.hil.bench import Bench, rig_of

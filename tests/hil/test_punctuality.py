@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hil._punctuality import CONFIRMED, SEQUENCE, Punctuality
+from hil.controller._punctuality import CONFIRMED, SEQUENCE, Punctuality
 from hil.drives import Finding
 from hil.emulator import Fault
 from hil.errors import ArmError

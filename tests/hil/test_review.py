@@ -607,14 +607,14 @@ def test_a_drive_that_is_enabled_but_gives_no_torque_is_noticed_by_the_error():
 def test_an_error_beyond_its_bound_stops():
     rig = rig_of(policies={"largest_error": 0.3, "start_error": 0.3, "stop_time": 0.1})
     with Bench(rig=rig) as bench:
-        errors = bench.controller._errors
+        errors = bench.controller._law.errors
 
         class Far:
             def view(self, *arguments):
                 x, rest = errors.view(*arguments)
                 return (x + 0.29 if bench.cycle >= 40 else x), rest
 
-        bench.controller._errors = Far()
+        bench.controller._law.errors = Far()
         outcome = bench.run()
         assert outcome.reason is Reason.TRACKING
         bench.check()

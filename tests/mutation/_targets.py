@@ -10,10 +10,10 @@ from pathlib import Path
 
 GROUPS: dict[str, tuple[str, ...]] = {
     "certify": ("concur/certify/*.py",),
-    "guard": ("hil/guard.py",),
+    "guard": ("hil/guard.py", "hil/_limits.py", "hil/_torque.py"),
     "latch": ("hil/latch.py",),
-    "controller": ("hil/controller.py",),
-    "exchange": ("hil/_exchange*.py",),
+    "controller": ("hil/controller/_[!e]*.py",),
+    "exchange": ("hil/controller/_exchange.py",),
     "estimator": ("hil/state/*.py",),
     "law": ("concur/control/_law.py", "concur/control/_loop.py"),
     "singularity": ("concur/control/_singularit*.py",),
@@ -84,8 +84,10 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "hil/state/test_estimator*.py",
         "hil/state/test_pose_source*.py",
     ),
-    "hil/controller": _RUNS,
-    "hil/_exchange": ("hil/test_exchange*.py", *_RUNS),
+    "hil/controller/": ("hil/test_controller*.py", *_RUNS),
+    "hil/controller/_punctuality": ("hil/test_punctuality.py", *_RUNS),
+    "hil/_torque": ("hil/test_guard.py", "hil/test_replay.py", *_RUNS),
+    "hil/controller/_exchange": ("hil/test_exchange*.py", *_RUNS),
 }
 """Tests beside the mirrored ones, for modules whose path begins so; the longest prefix counts."""
 

@@ -10,9 +10,9 @@ import can
 import numpy as np
 import pytest
 
-from hil._exchange import Exchange
 from hil.bus import Bus
 from hil.clock import SteppedClock
+from hil.controller._exchange import Exchange
 from hil.drives import Cia402Drive, FaultCode, Finding, Wanted
 from hil.drives._cia402 import UNANSWERED
 from hil.drives._cia402_following import LAG, MISFIT, Following

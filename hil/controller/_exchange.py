@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import can
 import numpy as np
 
-from hil._punctuality import Punctuality
+from hil.controller._punctuality import Punctuality
 from hil.drives import Wanted
 from hil.drives._intruders import Intruders, refusal
 from hil.drives.feedback import Feedback

@@ -1,0 +1,220 @@
+"""Bounds of every axis, as the guard takes them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.errors import RigFileError
+
+if TYPE_CHECKING:
+    from hil.rig import Axis, Rig
+
+SPEED_MARGIN = 0.2
+"""Share above the speed limit at which the rig stops."""
+
+END_SHARE = 0.05
+"""Share of the joint's range that each soft zone inside and each margin outside takes."""
+
+LARGEST_ZONE = 0.1
+"""Largest soft zone and margin at an end of the range, rad (m)."""
+
+LARGEST_AGE_CYCLES = 8
+"""Cycles after which a report is too old by default."""
+
+_ULP = 2.0**-52
+
+_COLUMNS = {
+    "torque": "torque_limit",
+    "rate": "torque_rate_limit",
+    "speed": "speed_limit",
+    "power": "power_limit",
+    "damping": "damping",
+    "stiffness": "stiffness",
+}
+"""Bounds and the fields of `Axis` that hold them."""
+
+
+@dataclass(frozen=True, slots=True)
+class AxisLimits:
+    """Bounds of one axis: in a short loop Python floats take half the time of NumPy's."""
+
+    torque: float
+    rate: float
+    speed: float
+    low: float
+    high: float
+    power: float
+    damping: float
+    stiffness: float
+    slack: float  # what rounding can add to a change of the torque
+    zone: float  # width of the soft zone inside, and of the margin outside, each end of the range
+    overspeed: float  # speed at which the rig stops
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """Bounds of every axis, at the joint, in the order of the axes; fixed while a rig runs.
+
+    Parameters
+    ----------
+    torque : numpy.ndarray
+        Largest torque, N m (N), above zero, shape (n,).
+    rate : numpy.ndarray
+        Largest change of it, N m/s (N/s), above zero, shape (n,).
+    speed : numpy.ndarray
+        Largest speed, rad/s (m/s), above zero, shape (n,).
+    low, high : numpy.ndarray
+        Ends of the range, rad (m), shape (n,); infinite on wheels.
+    power : numpy.ndarray
+        Largest mechanical power, W, above zero, shape (n,); infinite for none.
+    damping : numpy.ndarray
+        Joint damping of a braking stop, N m s/rad (N s/m), shape (n,).
+    stiffness : numpy.ndarray
+        Joint stiffness of a holding stop, N m/rad (N/m), shape (n,).
+    period : float
+        Length of a cycle, s.
+    largest_age : float
+        Age above which a report is too old, s.
+    names : sequence of str, optional
+        Names of the axes, for messages.
+
+    Attributes
+    ----------
+    size : int
+        Number of axes.
+    axes : tuple of AxisLimits
+        The bounds of each axis.
+
+    Raises
+    ------
+    RigFileError
+        If a bound has the wrong shape or an invalid value, such as NaN or `low` not below `high`.
+    """
+
+    torque: NDArray[np.float64]
+    rate: NDArray[np.float64]
+    speed: NDArray[np.float64]
+    low: NDArray[np.float64]
+    high: NDArray[np.float64]
+    power: NDArray[np.float64]
+    damping: NDArray[np.float64]
+    stiffness: NDArray[np.float64]
+    period: float
+    largest_age: float
+    names: Sequence[str] = ()
+    size: int = field(init=False)
+    shape: tuple[int] = field(init=False, repr=False)
+    axes: tuple[AxisLimits, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        columns = ("torque", "rate", "speed", "low", "high", "power", "damping", "stiffness")
+        for name in columns:
+            array = np.array(getattr(self, name), dtype=np.float64)
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        size = self.torque.size
+        names = tuple(self.names) or tuple(f"axis {i}" for i in range(size))
+        object.__setattr__(self, "names", names)
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "shape", (size,))
+        for name in columns:
+            self._require(name, getattr(self, name).shape == (size,), f"shape ({size},)")
+        finite = np.isfinite
+        for name in ("torque", "rate", "speed"):
+            array = getattr(self, name)
+            self._require(name, finite(array) & (array > 0.0), "a finite bound above zero")
+        self._require("power", self.power > 0.0, "a bound above zero")
+        for name in ("damping", "stiffness"):
+            array = getattr(self, name)
+            self._require(name, finite(array) & (array >= 0.0), "a finite number, not negative")
+        self._require("low", self.low < self.high, "an end below the other end")
+        self._require("low", self.low < np.inf, "an end that can be reached")
+        self._require("high", self.high > -np.inf, "an end that can be reached")
+        for name in ("period", "largest_age"):
+            value = getattr(self, name)
+            good = math.isfinite(value) and value > 0.0
+            self._require(name, good, "a finite time above zero")
+        # What rounding can add to a change of the torque is taken off the step in advance.
+        slack = 4.0 * _ULP * self.torque
+        self._require(
+            "rate",
+            self.rate * self.period > 2.0 * slack,
+            "a change of the torque in a cycle that the numbers can resolve",
+        )
+        zone = np.minimum(END_SHARE * (self.high - self.low), LARGEST_ZONE)
+        self._require("high", zone > 0.0, "a range that the numbers can resolve")
+        parts = [getattr(self, name) for name in columns]
+        parts += [slack, zone, self.speed * (1.0 + SPEED_MARGIN)]
+        axes = zip(*(part.tolist() for part in parts), strict=True)
+        object.__setattr__(self, "axes", tuple(AxisLimits(*bounds) for bounds in axes))
+
+    def _require(self, name: str, good: NDArray[np.bool_] | bool, expected: str) -> None:
+        if np.all(good):
+            return
+        value = getattr(self, name)
+        if np.ndim(good):
+            index = int(np.argmin(good))
+            where, came = f"`{name}` of axis `{self.names[index]}`", f"{value[index]}"
+        else:
+            where, came = f"`{name}` of the limits", f"{value}"
+        raise RigFileError(
+            where,
+            expected=expected,
+            came=came,
+            cure="Correct the limit in the rig file: without it nothing bounds the torque.",
+        )
+
+    @classmethod
+    def from_axes(
+        cls, axes: Sequence[Axis], period: float, largest_age: float | None = None
+    ) -> Limits:
+        """Limits as the rig file gives them.
+
+        Parameters
+        ----------
+        axes : sequence of Axis
+            The axes, in the order of the robot's controls.
+        period : float
+            Length of a cycle, s.
+        largest_age : float, optional
+            Age above which a report is too old, s; 8 periods if not given.
+
+        Returns
+        -------
+        Limits
+            Bounds of every axis.
+        """
+        ends = np.array([axis.position_limits for axis in axes]).reshape(-1, 2)
+        return cls(
+            **{name: np.array([getattr(a, of) for a in axes]) for name, of in _COLUMNS.items()},
+            low=ends[:, 0],
+            high=ends[:, 1],
+            period=period,
+            largest_age=LARGEST_AGE_CYCLES * period if largest_age is None else largest_age,
+            names=tuple(a.name for a in axes),
+        )
+
+    @classmethod
+    def from_rig(cls, rig: Rig) -> Limits:
+        """Limits of a rig; a report may be as old as the policy for lost ones allows.
+
+        Parameters
+        ----------
+        rig : Rig
+            The rig.
+
+        Returns
+        -------
+        Limits
+            Bounds of every axis; the largest age is that of the latency, of the cycles that
+            `patience` allows to fail, and of two more.
+        """
+        period = rig.loop.period
+        age = (rig.policies.patience + 2) * period + rig.estimator.latency
+        return cls.from_axes(rig.axes, period, age)

@@ -1,0 +1,90 @@
+"""The torque of a cycle, in the loop and in replay: passed by the guard, or that of a stop."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil.guard import Limits, Verdict, brake, hold, judge, policy_torque
+from hil.latch import Action
+from hil.reasons import Reason
+from hil.rig import Policies, Policy
+
+Vector = NDArray[np.float64]
+
+Failing = tuple[Policy, Reason, int]
+"""Policy for failing cycles, its reason to stop, and how many of them there are in a row."""
+
+
+class CycleTorque:
+    """Torques of the axes, in vectors that are allocated once; `sent` is what leaves."""
+
+    __slots__ = (
+        "_anchor",
+        "_held",
+        "_patience",
+        "_period",
+        "carried",
+        "flags",
+        "limits",
+        "passed",
+        "sent",
+    )
+
+    def __init__(self, limits: Limits, policies: Policies, period: float) -> None:
+        self.limits, self._period, self._patience = limits, period, policies.patience
+        self.sent, self.passed = np.zeros(limits.size), np.zeros(limits.size)
+        self._held, self._anchor = np.zeros(limits.size), np.zeros(limits.size)
+        self.carried = np.zeros(limits.size)  # the law's last torque, where a stop holds at once
+        self.flags = 0  # bits of `Flag`: enumerations are slow
+
+    def judge(
+        self,
+        demand: Vector,
+        failing: Failing | None,
+        position: Vector,
+        velocity: Vector,
+        ages: Vector,
+    ) -> Verdict:
+        """Let the guard judge a demand, or what the policy gives in its place, into `passed`."""
+        limits, period, self.flags = self.limits, self._period, 0
+        if failing is not None:
+            policy, reason, cycles = failing
+            verdict = policy_torque(
+                policy,
+                reason,
+                cycles,
+                self._patience,
+                self.sent,
+                velocity,
+                ages,
+                limits,
+                period,
+                self._held,
+            )
+            if verdict.stops:
+                self.passed.fill(0.0)
+                return verdict
+            demand, self.flags = self._held, int(verdict.flags)
+        verdict = judge(demand, self.sent, position, velocity, ages, limits, period, self.passed)
+        self.flags |= int(verdict.flags)
+        return verdict
+
+    def anchor(self, position: Vector, carries: bool) -> None:
+        """Hold a position from now on; at the end of a task the last torque carries the robot."""
+        self._anchor[:] = position
+        self.carried[:] = self.sent if carries else 0.0
+
+    def act(self, action: Action, position: Vector, velocity: Vector, ages: Vector) -> None:
+        """Set the torque that leaves for an action of the latch."""
+        limits, sent = self.limits, self.sent
+        if action is Action.LAW:
+            sent[:] = self.passed
+        elif action is Action.BRAKE:
+            brake(velocity, ages, limits, sent)
+        elif action is Action.HOLD:
+            hold(position, self._anchor, velocity, ages, limits, sent)
+            sent += self.carried
+            np.clip(sent, -limits.torque, limits.torque, out=sent)
+        else:
+            sent[:] = 0.0

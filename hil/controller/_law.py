@@ -1,0 +1,89 @@
+"""The control law in the loop, evaluated at the reference of each cycle."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.control import Servo, Tick, TickStatus
+from hil.plan import Plan
+from hil.state.estimator import Estimator
+
+
+class LoopLaw:
+    """The law, its reference, and how far the run is on it."""
+
+    __slots__ = (
+        "_plan",
+        "_tick",
+        "buffers",
+        "demand",
+        "elapsed",
+        "error",
+        "errors",
+        "index",
+        "last_error",
+        "status",
+    )
+
+    def __init__(self, servo: Servo, tick: Tick, plan: Plan, axes: int) -> None:
+        self._tick, self._plan, self.buffers = tick, plan, tick.buffers
+        self.errors = servo.buffered("errors")
+        self.demand = np.zeros(axes)
+        self.error = np.full(servo.size, np.nan)
+        self.last_error = np.full(servo.size, np.nan)  # in RUN
+        self.status = TickStatus.OK
+        self.index = 0  # instant of the reference that is next
+        self.elapsed = math.nan  # time in RUN, s
+
+    def warm_up(self, q: NDArray[np.float64]) -> None:
+        """Evaluate everything once, since first calls are slow; nothing of it is kept."""
+        buffers = self.buffers
+        buffers.q[:] = q
+        buffers.s[:] = 0.0
+        self._aim(0)
+        self._tick.run()
+        self._tick.reset()
+        self.errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
+
+    def _aim(self, k: int) -> None:
+        buffers, plan = self.buffers, self._plan
+        buffers.pose[:] = plan.pose[k]
+        buffers.twist[:] = plan.twist[k]
+        buffers.acceleration[:] = plan.acceleration[k]
+
+    def evaluate(self, estimator: Estimator, running: bool) -> None:
+        """Evaluate the law at the reference of this cycle; a run goes on to the next instant."""
+        buffers = self.buffers
+        self._aim(min(self.index, len(self._plan) - 1))
+        if not estimator.started:
+            return
+        buffers.q[:] = estimator.q
+        buffers.s[:] = estimator.s
+        self.status = TickStatus(self._tick.run())
+        self.demand[:] = buffers.u
+        x, _ = self.errors.view(buffers.q, buffers.s, buffers.pose, buffers.twist)
+        self.error[:] = x
+        if running:
+            self.last_error[:] = x
+            self.index += 1
+
+    def begin(self) -> None:
+        """Begin the run at the first instant, for which the law was evaluated in this cycle."""
+        self.index, self.elapsed = 1, 0.0
+        self.last_error[:] = self.error
+
+    def follow(self) -> None:
+        """Bring `elapsed` to the instant for which the law was evaluated last."""
+        self.elapsed = (self.index - 1) * self._plan.period
+
+    @property
+    def is_done(self) -> bool:
+        """Whether the law was evaluated at the last instant."""
+        return self.index >= len(self._plan)
+
+    def is_within(self, bound: float) -> bool:
+        """Whether no tracking error is larger than a bound, or NaN."""
+        return all(-bound <= value <= bound for value in self.error.tolist())

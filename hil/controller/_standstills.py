@@ -1,0 +1,50 @@
+"""How long the machine kept the loop waiting."""
+
+from __future__ import annotations
+
+import math
+
+from hil.clock import ASLEEP, Clock
+from hil.emulator import EmulationClock
+from hil.realtime import host_time
+
+
+class Standstills:
+    """Standstills of the machine since the start of a run."""
+
+    __slots__ = ("_asleep", "_clock", "_host", "count", "longest", "total")
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock, self._host = clock, host_time()
+        self._asleep = math.nan
+        self.count, self.longest, self.total = 0, 0.0, 0.0  # of this loop, s
+
+    def begin(self) -> None:
+        """Notice from now on if the machine sleeps."""
+        self._asleep = self._clock.asleep()
+
+    @property
+    def has_slept(self) -> bool:
+        """Whether the machine has slept since `begin`."""
+        return self._clock.asleep() - self._asleep > ASLEEP
+
+    def add(self, behind: float) -> None:
+        """Count a cycle that was late by so much, s, or that follows skipped ones."""
+        self.count += 1
+        self.total += behind
+        self.longest = max(self.longest, behind)
+
+    @property
+    def sentence(self) -> str:
+        """How often the machine kept the loop, or the rig that it emulates, waiting; "": never."""
+        taken, passed = (b - a for a, b in zip(self._host, host_time(), strict=True))
+        parts = []
+        stalls = self._clock.stalls if isinstance(self._clock, EmulationClock) else self
+        if stalls.count:
+            parts.append(
+                f"the machine stood still {stalls.count} times, {1e3 * stalls.longest:.0f} ms at "
+                f"most and {stalls.total:.2f} s together"
+            )
+        if passed > 0.0 and taken / passed >= 0.01:
+            parts.append(f"its host took {100.0 * taken / passed:.0f} % of the processor time")
+        return "; ".join(parts)
