@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
+from concur._version import DISTRIBUTION
+
 __all__ = [
     "ConcurError",
     "DescriptionError",
@@ -27,6 +29,22 @@ T = TypeVar("T")
 
 LONGEST = 2000
 """Characters of a message: what a file or a caller gave is cut in the middle beyond them."""
+
+
+def install_command(extra: str) -> str:
+    """Command that installs the package with an extra.
+
+    Parameters
+    ----------
+    extra : str
+        Name of the extra.
+
+    Returns
+    -------
+    str
+        For a shell.
+    """
+    return f'pip install "{DISTRIBUTION}[{extra}]"'
 
 
 def printable(text: str) -> str:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from concur._version import install_command
+from concur.errors import install_command
 from hil.errors import RigError
 
 NEEDED = ("can", "canopen", "zmq", "msgpack", "viser", "mcap")
 """Modules that the extra brings."""
+
+
+INSTALL = install_command("rig")
+"""Command that brings the extra."""
 
 
 def require_extra() -> None:
@@ -25,5 +29,5 @@ def require_extra() -> None:
             "concur-rig",
             expected="the libraries of the extra `rig`",
             came=f"an installation without {', '.join(missing)}",
-            cure=f"Run `{install_command('rig')}`.",
+            cure=f"Run `{INSTALL}`.",
         )

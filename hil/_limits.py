@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:
-    from hil.rig import Axis, Rig
+    from hil.settings import Axis, Rig
 
 SPEED_MARGIN = 0.2
 """Share above the speed limit at which the rig stops."""

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from hil.guard import Limits, Verdict, brake, hold, judge, policy_torque
 from hil.latch import Action
 from hil.reasons import Reason
-from hil.rig import Policies, Policy
+from hil.settings import Policies, Policy
 
 Vector = NDArray[np.float64]
 

@@ -15,7 +15,7 @@ from hil.clock import Clock, MonotonicClock
 from hil.errors import BusError
 
 if TYPE_CHECKING:
-    from hil.rig import BusSettings
+    from hil.settings import BusSettings
 
 STEP = 100e-6
 """How far a stepped clock moves while a frame is waited for, s."""

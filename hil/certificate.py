@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concur._files import read_json
+from concur.files import read_json
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 
 @dataclass(frozen=True)

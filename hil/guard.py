@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from hil._limits import SPEED_MARGIN, Limits
 from hil.latch import Action, Event, Latch, Phase, next_state
 from hil.reasons import Reason, State
-from hil.rig import Policy
+from hil.settings import Policy
 
 __all__ = [
     "Action",

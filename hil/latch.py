@@ -17,7 +17,7 @@ from hil.errors import ArmError
 from hil.reasons import Reason, Sentences, State
 
 if TYPE_CHECKING:
-    from hil.rig import Policies, Rig
+    from hil.settings import Policies, Rig
 
 REST = 0.02
 """Share of the speed limits below which the joints count as at rest."""

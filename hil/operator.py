@@ -40,7 +40,7 @@ from hil._datagrams import unpack_map
 from hil.clock import Clock
 from hil.errors import RigError
 from hil.reasons import Reason
-from hil.rig import OperatorSettings
+from hil.settings import OperatorSettings
 
 KINDS = ("heartbeat", "stop", "reset")
 """What an operator can say."""

@@ -28,7 +28,7 @@ from hil.record.manifest import fingerprints, machine
 
 if TYPE_CHECKING:
     from concur.control import Servo
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 TOLERANCE = 1e-9
 """How far the law's results may be from the recorded ones on another machine: N m and N, m, rad,

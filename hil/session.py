@@ -24,8 +24,8 @@ from hil.plan import sample_plan
 from hil.reasons import Reason
 from hil.record.recorder import Recorder
 from hil.record.rows import Layout
-from hil.rig import BusSettings, Rig
 from hil.rig.busload import refuse_overload
+from hil.settings import BusSettings, Rig
 from hil.state.pose_source import PoseReceiver, PoseSender
 from hil.views.console import Heartbeat, facts_of, start_console
 from hil.views.dashboard import start_dashboard

@@ -18,8 +18,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur._version import install_command
-from concur.errors import ConcurError, OutputError, ShapeError
+from concur.errors import ConcurError, OutputError, ShapeError, install_command
 
 Ball = Any
 """A `flint.arb`: a real number known within bounds."""

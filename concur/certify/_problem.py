@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from concur._version import install_command
 from concur.certify._channels import Channel
 from concur.certify._family import Family
 from concur.certify._reduction import Reduction, reduce_domain
-from concur.errors import ConcurError
+from concur.errors import ConcurError, install_command
 
 _SAMPLES = {1: 9, 2: 5, 3: 5}
 """Samples along each parameter at first, by number of parameters."""

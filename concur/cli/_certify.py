@@ -39,7 +39,7 @@ from concur.cli._results import Results, results
 from concur.control import Servo
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.formats import Task, load_task
-from concur.formats._toml import LARGEST, located
+from concur.formats.tables import LARGEST, located
 from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
 from concur.plotting.files import writing
 from concur.plotting.style import DPI

@@ -16,7 +16,7 @@ from concur.cli._tables import MARKS, audit_dict, audit_table, show_warnings
 from concur.cli._warnings import robot_warnings
 from concur.errors import UnknownNameError
 from concur.formats import load, load_shipped, shipped_names
-from concur.formats._toml import located, suggest_file
+from concur.formats.tables import located, suggest_file
 from concur.mechanism import Body
 from concur.multibody import Mechanism
 from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport, reduce, symmetry

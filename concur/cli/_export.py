@@ -11,7 +11,7 @@ from rich.markup import escape
 
 from concur.cli._results import results
 from concur.formats import load_task
-from concur.formats._toml import located
+from concur.formats.tables import located
 
 if TYPE_CHECKING:
     from concur.codegen._c_export import CFolder

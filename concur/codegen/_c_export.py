@@ -18,9 +18,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from concur.codegen._c_text import c_text, real_type
 from concur.codegen._exported import Exported, Signal, Vector
-from concur.codegen._folder import writing
 from concur.codegen._single_precision import single_precision
 from concur.errors import ConcurError
+from concur.files import writing
 
 _TEMPLATES = Path(__file__).with_name("c")
 _MARGIN = 10.0  # of the tolerance in single precision over the largest error that was measured

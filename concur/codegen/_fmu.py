@@ -18,8 +18,8 @@ from concur.codegen._compiler import CompilerWarning, find_compiler
 from concur.codegen._fmu_description import fmu_description
 from concur.codegen._fmu_model import FmuModel
 from concur.codegen._fmu_sources import TOKEN, fmu_sources
-from concur.codegen._folder import folder_named, writing
 from concur.errors import UnknownNameError
+from concur.files import folder_named, writing
 
 FMI_VERSIONS = ("3.0", "2.0")
 """Versions of FMI in which units can be written."""

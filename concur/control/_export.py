@@ -18,12 +18,12 @@ from concur.codegen import DRIFT, as_floats, instructions
 from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_text import real_type
 from concur.codegen._exported import Code, Exported, Signal, Vector, placed
-from concur.codegen._folder import folder_named
 from concur.control._allocation import HOLE
 from concur.control._fmu import export_fmu
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
 from concur.control._tick import KEPT, Tick, TickStatus, tick_function
 from concur.errors import ConcurError, UnknownNameError
+from concur.files import folder_named
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo

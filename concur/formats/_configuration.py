@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.formats._toml import fault, is_number, located, show, unknown
+from concur.formats.tables import fault, is_number, located, show, unknown
 from concur.multibody import Mechanism
 
 

@@ -11,8 +11,8 @@ from pydantic import Field
 
 from concur.control import Output, references
 from concur.control.references import Reference
-from concur.formats._robot import PlacementTable, given
-from concur.formats._toml import (
+from concur.formats._robot import PlacementTable
+from concur.formats.tables import (
     Number,
     NumberOrList,
     Numbers,
@@ -42,7 +42,7 @@ class _Reference(Table):
     moving: Vector6 | None = None
 
     def arguments(self) -> dict[str, Any]:
-        return {k: v for k, v in given(self).items() if k not in _Path.model_fields}
+        return {k: v for k, v in self.given().items() if k not in _Path.model_fields}
 
 
 class _Path(_Reference):
@@ -155,7 +155,7 @@ class _Screw(_Reference):
     frame: Text | None = None
 
     def build(self, group: str) -> Reference:
-        pose = Pose(**given(self.start_pose))
+        pose = Pose(**self.start_pose.given())
         return references.screw(pose.matrix, self.twist, group, self.frame or "body")
 
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from concur.errors import ConcurError, DescriptionError
-from concur.formats._toml import (
+from concur.formats.tables import (
     Number,
     NumberOrList,
     Quaternion,
@@ -184,7 +184,7 @@ def load(path: str | PathLike[str]) -> Mechanism:
         if name not in names:
             raise unknown(path, "", "actuated", "a body", name, names)
     try:
-        return Mechanism(robot.name, bodies, wheels, **given(robot, {"gravity", "actuated"}))
+        return Mechanism(robot.name, bodies, wheels, **robot.given({"gravity", "actuated"}))
     except ConcurError as error:
         table, field = _blame(error, names, [wheel.body for wheel in wheels])
         with located(path, table, field):
@@ -248,12 +248,12 @@ def _body(table: _BodyTable, names: list[str], path: str | PathLike[str]) -> Bod
     optional: dict[str, Any] = {}
     if table.placement is not None:
         with located(path, label, "placement"):
-            optional["placement"] = Pose(**given(table.placement))
+            optional["placement"] = Pose(**table.placement.given())
     if table.inertia is not None:
         optional["inertia"] = _inertia(table.inertia, label, path)
     if table.limits is not None:
         optional["limits"] = _limits(table.limits, label, path)
-    optional |= given(table, {"speed_limit", "torque_limit"})
+    optional |= table.given({"speed_limit", "torque_limit"})
     with located(path, label):
         return Body(table.name, joint, parent=table.parent, **optional)
 
@@ -339,7 +339,7 @@ def _inertia(table: _InertiaTable, label: str, path: str | PathLike[str]) -> Ine
             came="both",
             cure="Remove one of them.",
         )
-    arguments = given(table, {"mass", "com", "moments"})
+    arguments = table.given({"mass", "com", "moments"})
     if table.tensor is not None:
         arguments["moments"] = table.tensor
     with located(path, label, "inertia"):
@@ -351,12 +351,7 @@ def _wheel(table: _WheelTable, names: list[str], path: str | PathLike[str]) -> W
     if table.body not in names:
         raise unknown(path, label, "body", "a body", table.body, names)
     with located(path, label):
-        return Wheel(**given(table))
-
-
-def given(table: Table, only: set[str] | None = None) -> dict[str, Any]:
-    """Fields a table has, as arguments, so that the constructors' defaults hold for the rest."""
-    return table.model_dump(include=only, exclude_none=True)
+        return Wheel(**table.given())
 
 
 def _blame(error: ConcurError, bodies: list[str], wheels: list[str]) -> tuple[str, str]:

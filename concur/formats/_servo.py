@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from concur.control import Redundancy
 from concur.errors import ConcurError
 from concur.formats._configuration import read_configuration
-from concur.formats._toml import (
+from concur.formats.tables import (
     NumberOrList,
     Positive,
     Table,

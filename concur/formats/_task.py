@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
 
-from concur._files import is_file
 from concur.control import Output, Servo
 from concur.control.references import Reference
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
+from concur.files import is_file
 from concur.formats._configuration import read_configuration
 from concur.formats._reference import REFERENCE_KINDS, read_reference
-from concur.formats._robot import given, load, load_shipped, shipped_names
+from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._servo import ServoTable, check_limit_names, option_at_fault, read_servo
-from concur.formats._toml import (
+from concur.formats.tables import (
     FileName,
     NumberOrList,
     Positive,
@@ -619,7 +619,7 @@ def _output(
     if table.group not in REFERENCE_KINDS:
         raise unknown(path, label, "group", "a group", table.group, REFERENCE_KINDS)
     with located(path, label):
-        return Output(**given(table, {field.name for field in fields(Output)}))
+        return Output(**table.given({field.name for field in fields(Output)}))
 
 
 def _gains(

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from concur._version import __version__
+from concur import __version__
 from concur.codegen import CompilerWarning
 from concur.errors import ConcurError
 

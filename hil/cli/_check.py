@@ -17,9 +17,10 @@ from hil.certificate import TorqueBound, load_bound
 from hil.clock import MonotonicClock, SteppedClock
 from hil.drives import AxisCheck, Finding, make_drives
 from hil.emulator import World
-from hil.rig import Rig, load_rig
+from hil.rig import load_rig
 from hil.rig.busload import BusLoad, bus_load
 from hil.session import mocked
+from hil.settings import Rig
 
 MARKS = {
     Finding.FOUND: "[green]found[/]",

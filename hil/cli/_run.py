@@ -24,8 +24,9 @@ from hil.errors import ArmError
 from hil.realtime import measure_machine
 from hil.reasons import Reason
 from hil.record import Record
-from hil.rig import Rig, load_rig
+from hil.rig import load_rig
 from hil.session import Result, Wishes, run_session
+from hil.settings import Rig
 from hil.views.figures import write_report
 
 _OF_THE_MACHINE = (Reason.LOST, Reason.LATE, Reason.STALE, Reason.STUCK)

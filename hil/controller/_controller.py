@@ -42,7 +42,7 @@ from hil.quality import LATE, PROMPT, Quality
 from hil.realtime import Granted, realtime
 from hil.reasons import Reason, State
 from hil.record.ring import Ring
-from hil.rig import Rig
+from hil.settings import Rig
 from hil.state.estimator import Estimator
 from hil.state.pose_source import PoseReceiver
 

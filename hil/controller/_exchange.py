@@ -12,15 +12,14 @@ import can
 import numpy as np
 
 from hil.controller._punctuality import Punctuality
-from hil.drives import Wanted
-from hil.drives._intruders import Intruders, refusal
+from hil.drives import Intruders, Wanted
 from hil.drives.feedback import Feedback
 from hil.errors import RigError
 
 if TYPE_CHECKING:
     from hil.bus import Bus
     from hil.drives import Drive
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 TRIALS = 5
 """Measurements of a round trip, of which the shortest counts: a machine delays some frames."""
@@ -180,7 +179,7 @@ class Exchange:
         finally:
             bus.watch = None
         if foreign:
-            raise refusal(foreign[0]) from cause
+            raise self._intruders.refusal(foreign[0]) from cause
 
     def take(self, start: float) -> None:
         """Open a cycle and take frames, until every axis has reported or the window is over.

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from hil._torque import Failing
 from hil.reasons import Reason
-from hil.rig import Policies
+from hil.settings import Policies
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ from hil.drives import AxisCheck, Drive, Finding, Wanted
 from hil.errors import ArmError
 from hil.operator import OperatorChannel
 from hil.reasons import Reason
-from hil.rig import Rig
+from hil.settings import Rig
 
 OPERATOR_PATIENCE = 30.0
 """Time that a person may take to hold the deadman, s."""

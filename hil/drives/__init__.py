@@ -5,7 +5,9 @@ from __future__ import annotations
 from hil.drives._cia402 import Cia402Drive
 from hil.drives._cia402_state import DriveState, next_controlword, state_of
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.drives._intruders import Intruders
 from hil.drives._mit import MitDrive
+from hil.drives._modules import drive_files, import_drives
 from hil.drives._registry import drive_kinds, make_drives, register_drive
 
 __all__ = [
@@ -16,9 +18,12 @@ __all__ = [
     "DriveState",
     "FaultCode",
     "Finding",
+    "Intruders",
     "MitDrive",
     "Wanted",
+    "drive_files",
     "drive_kinds",
+    "import_drives",
     "make_drives",
     "next_controlword",
     "register_drive",

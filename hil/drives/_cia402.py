@@ -15,63 +15,22 @@ they hear nothing, and each must be seen to leave. A drive that was not tried is
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING
 
 import can
 
 from hil.bus import Bus
-from hil.drives._cia402_following import MISFIT, Following
-from hil.drives._cia402_setup import (
-    HOST_NODE,
-    MODE,
-    POSITION,
-    TORQUE,
-    TORQUE_MODE,
-    Cia402Setup,
-    clear_fault,
-)
-from hil.drives._cia402_state import (
-    FOLLOWS,
-    REMOTE,
-    VOLTAGE_ENABLED,
-    Controlword,
-    DriveState,
-    next_controlword,
-    state_of,
-)
+from hil.drives._cia402_cycle import Cia402Cycle
+from hil.drives._cia402_setup import POSITION, Cia402Setup, clear_fault
+from hil.drives._cia402_state import FAULTS, Controlword, state_of
 from hil.drives._cia402_trial import try_watchdogs
-from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.drives._drive import AxisCheck, Drive, Finding, Wanted
 from hil.drives._network import Nmt, SdoSession
-from hil.drives.units import AxisScale, Turns, first_turn
-from hil.errors import ArmError, DriveError, UnitError
-
-if TYPE_CHECKING:
-    from hil.drives.feedback import Feedback
-    from hil.rig import Axis, Rig
-
-SYNC_IDENTIFIER = 0x080
-NMT_IDENTIFIER = 0x000
-
-_COMMAND = struct.Struct("<Hh")
-_REPORTS = {True: struct.Struct("<Hih"), False: struct.Struct("<Hi")}  # with torque or without
-_WITH_MODE = struct.Struct("<Hib")
-_EMERGENCY = struct.Struct("<H")
-_ANSWER = struct.Struct("<BHBb")
-_ASK_MODE = struct.pack("<BHB4x", 0x40, 0x6061, 0)
-UNANSWERED = 16
-"""Questions for the mode of operation in a row, two in each watchdog, that may have no answer."""
-
-_SURE = 3  # frames with "enable operation" in a row after which a fall was not asked for
-_WRITES = (0x00, 0x20, 0xC0)  # SDO services of a client that write: segments, whole, blocks
-_READY_BITS = REMOTE | VOLTAGE_ENABLED
-_FAULTS = (DriveState.FAULT, DriveState.FAULT_REACTION_ACTIVE)
-_ENABLED = DriveState.OPERATION_ENABLED  # enumerations are slow to look into
+from hil.errors import ArmError, DriveError
 
 
-class Cia402Drive(Drive):
+class Cia402Drive(Cia402Cycle):
     """A CiA 402 drive.
 
     Parameters
@@ -91,238 +50,6 @@ class Cia402Drive(Drive):
     state : DriveState
         State that it reported last.
     """
-
-    def __init__(self, axis: Axis, index: int, rig: Rig) -> None:
-        super().__init__(axis, index, rig)
-        node = axis.node
-        self._report, self._emergency, self._guarding = 0x180 + node, 0x080 + node, 0x700 + node
-        self._answer = 0x580 + node
-        self.scale = AxisScale(axis)
-        self._turns = Turns(32, modulus=axis.modulo)
-        self._leap = self._turns.modulus // 4
-        self._prepared = self.proved = False
-        self._struct, self._has_torque, self._has_mode = _REPORTS[True], True, False
-        self._ready = _READY_BITS
-        self._following = self._followed(0)
-        self._data = bytearray(_COMMAND.size)
-        self._message = can.Message(
-            arbitration_id=0x200 + node, data=self._data, is_extended_id=False
-        )
-        self._question = can.Message(
-            arbitration_id=0x600 + node, data=_ASK_MODE, is_extended_id=False
-        )
-        self._guard = can.Message(
-            arbitration_id=0x700 + node, is_extended_id=False, is_remote_frame=True, dlc=1
-        )
-        self._asides: tuple[can.Message, ...] = ()
-        self._asks = False  # whether the question is among them
-        self._every = 1
-        self._forget()
-
-    def _forget(self) -> None:
-        self.state = DriveState.UNKNOWN
-        self._latched = 0  # reason for which only `prepare` lets the drive be enabled again
-        self._emergency_code = 0
-        self._edge = False
-        self._asked = 0
-        self._unanswered = 0  # questions for the mode since its last answer
-        self._turns.forget()
-        self._located = False
-
-    def _followed(self, bits: int) -> Following:
-        """A fresh judge of what the drive does; `bits` it was seen to set while enabled."""
-        margin = max(1, round(MISFIT * self.axis.torque_limit / self.scale.step))
-        return Following(margin, self.rig.loop.period, bool(bits & FOLLOWS))
-
-    @property
-    def identifiers(self) -> tuple[int, ...]:
-        return self._report, self._emergency, self._guarding, self._answer
-
-    @property
-    def sent_identifiers(self) -> tuple[int, ...]:
-        node = self.axis.node
-        return 0x200 + node, 0x600 + node
-
-    @property
-    def watched_identifiers(self) -> tuple[int, ...]:
-        common = NMT_IDENTIFIER, SYNC_IDENTIFIER, 0x700 + HOST_NODE
-        return (*self.sent_identifiers, *common)
-
-    def is_foreign(self, frame: can.Message) -> bool:
-        """Whether a frame commands the drive, or keeps it alive when this host is dead.
-
-        Questions by SDO are harmless, and so is the management of other nodes.
-
-        Parameters
-        ----------
-        frame : can.Message
-            A frame whose identifier is among `watched_identifiers`.
-
-        Returns
-        -------
-        bool
-            Whether it is.
-        """
-        identifier, data = frame.arbitration_id, frame.data
-        if identifier == NMT_IDENTIFIER:
-            return len(data) == 2 and data[1] in (0, self.axis.node)
-        if identifier == 0x600 + self.axis.node:
-            return bool(data) and data[0] & 0xE0 in _WRITES
-        return True
-
-    def cycle_frames(self) -> tuple[CycleFrame, ...]:
-        return (
-            CycleFrame("report (TPDO1)", _REPORTS[True].size, to_drive=False),
-            CycleFrame("command (RPDO1)", _COMMAND.size, to_drive=True),
-        )
-
-    @classmethod
-    def opening_frames(cls, rig: Rig) -> tuple[can.Message, ...]:
-        """SYNC, and the heartbeat of the host as an operational node.
-
-        Parameters
-        ----------
-        rig : Rig
-            The whole rig.
-
-        Returns
-        -------
-        tuple of can.Message
-            The two frames.
-        """
-        return (
-            can.Message(arbitration_id=SYNC_IDENTIFIER, is_extended_id=False),
-            can.Message(arbitration_id=0x700 + HOST_NODE, data=b"\x05", is_extended_id=False),
-        )
-
-    # -- in the loop ---------------------------------------------------------------------------
-
-    def command(self, wanted: Wanted, torque: float) -> can.Message:
-        state = self.state
-        # Led to power while READY is wanted, never while torque is: a drive that has left it
-        # stays so, even if its fault has gone by itself.
-        fell = wanted is Wanted.TORQUE and state is not DriveState.OPERATION_ENABLED
-        unproved = self._prepared and not self.proved and wanted is not Wanted.RESET
-        if self._latched or fell or unproved:
-            wanted = Wanted.OFF
-        if wanted is Wanted.RESET and state not in _FAULTS:
-            self._emergency_code = 0  # its end may have been lost
-        self._edge = wanted is Wanted.RESET and not self._edge
-        word = next_controlword(state, wanted, self._edge)
-        self._asked = self._asked + 1 if word == Controlword.ENABLE_OPERATION else 0
-        target = 0
-        if wanted is Wanted.TORQUE and state is DriveState.OPERATION_ENABLED:
-            target = self.scale.per_mille(torque)
-        self._following.command(target)
-        _COMMAND.pack_into(self._data, 0, word, target)
-        return self._message
-
-    def asides(self, cycle: int) -> tuple[can.Message, ...]:
-        if (cycle + self.index) % self._every:
-            return ()
-        self._unanswered += self._asks
-        return self._asides
-
-    def receive(self, frame: can.Message, now: float, feedback: Feedback) -> bool:
-        identifier = frame.arbitration_id
-        if identifier == self._report:
-            return self._take_report(frame, now, feedback)
-        index, data = self.index, frame.data
-        if identifier == self._answer:
-            if len(data) == 8:
-                service, asked, sub, mode = _ANSWER.unpack_from(data)
-                if asked == 0x6061 and not sub and service & 0xE0 == 0x40:
-                    self._judge_mode(mode, feedback)
-            return False
-        if identifier == self._emergency and len(data) == 8:
-            code = _EMERGENCY.unpack_from(data)[0]
-            if code & 0xFF00:
-                self._emergency_code = feedback.fault[index] = code
-            else:  # error reset
-                self._emergency_code = 0
-        elif identifier == self._guarding and len(data) == 1:
-            # a boot-up frame: power was cycled, and nothing of what was written is left
-            if data[0] & 0x7F == 0:
-                self._latch(FaultCode.RESTARTED, feedback)
-            elif data[0] & 0x7F != 5:
-                self._latch(FaultCode.NOT_OPERATIONAL, feedback)
-        elif identifier in self.identifiers:
-            feedback.invalid[index] += 1
-        return False
-
-    def _latch(self, code: FaultCode, feedback: Feedback) -> None:
-        if not self._prepared:
-            return  # while others drive, what drives do is their affair
-        if self._latched != FaultCode.RESTARTED:
-            self._latched = code
-        self.state = DriveState.UNKNOWN
-        feedback.fault[self.index] = self._latched
-        feedback.enabled[self.index] = False
-
-    @property
-    def _is_sure(self) -> bool:
-        """Whether the drive is enabled, and has been asked to be for long enough to be judged."""
-        enabled = self.state is _ENABLED and self._asked >= _SURE
-        return enabled and self.proved and not self._latched
-
-    def _judge_mode(self, mode: int, feedback: Feedback) -> None:
-        self._unanswered = 0
-        if mode != TORQUE_MODE and self._is_sure:
-            self._latch(FaultCode.OTHER_MODE, feedback)
-
-    def _take_report(self, frame: can.Message, now: float, feedback: Feedback) -> bool:
-        index, turns = self.index, self._turns
-        layout, data = self._struct, frame.data
-        if len(data) != layout.size:
-            feedback.invalid[index] += 1
-            return False
-        numbers = layout.unpack(data)
-        status, counts = numbers[0], numbers[1]
-        if not self._located:
-            self._located = True
-            turns.forget(first_turn(self.axis, self.scale, counts) if self.axis.modulo else None)
-        # No joint moves by a quarter of the counter between two reports: a bit is wrong.
-        step, leap = turns.step(counts), self._leap
-        if not -leap < step < leap:
-            feedback.invalid[index] += 1
-            return False
-        state = state_of(status)
-        if (
-            state is not _ENABLED
-            and self.state is _ENABLED
-            and self._prepared
-            and self._asked >= _SURE
-            and state not in _FAULTS
-            and not self._latched
-        ):
-            self._latched = FaultCode.FELL
-        self.state = state
-        torque = numbers[2] if self._has_torque else None
-        if self._is_sure:
-            self._latched = self._following.judge(status, torque)
-            if self._has_mode and numbers[2] != TORQUE_MODE:
-                self._latched = FaultCode.OTHER_MODE
-            elif self._unanswered > UNANSWERED:
-                self._latched = FaultCode.MUTE
-        else:
-            self._following.seen = False
-        fault = self._latched or self._emergency_code
-        if not fault and state in _FAULTS:
-            fault = FaultCode.UNNAMED
-        if not fault and self._prepared and not self.proved:
-            fault = FaultCode.UNPROVED
-        on = state is _ENABLED and not self._latched
-        feedback.position[index] = self.scale.position(turns.take(counts))
-        if torque is not None:
-            feedback.torque[index] = self.scale.torque(torque)
-        feedback.status[index] = status
-        feedback.enabled[index] = on and status & self._ready == self._ready
-        feedback.fault[index] = fault
-        feedback.time[index] = now
-        feedback.count[index] += 1
-        return True
-
-    # -- before and after the loop -------------------------------------------------------------
 
     def inspect(self, bus: Bus) -> list[AxisCheck]:
         name = self.axis.name
@@ -355,7 +82,7 @@ class Cia402Drive(Drive):
         with suppress(DriveError):
             node.command(Nmt.PRE_OPERATIONAL)  # a stopped node serves no SDO
             status = node.find(0x6041, 0, "H")
-            if status is not None and state_of(status) in _FAULTS:
+            if status is not None and state_of(status) in FAULTS:
                 clear_fault(node)
 
     def prepare(self, bus: Bus) -> list[AxisCheck]:
@@ -390,8 +117,6 @@ class Cia402Drive(Drive):
                 cure="Use `concur-rig drive`.",
             )
         self._forget()
-        self._prepared = self.proved = False
-        self._ready = _READY_BITS
         with suppress(DriveError):  # a stopped node does not hear it
             SdoSession(bus, self.axis.name, self.axis.node, attempts=1).put(
                 0x6040, 0, "H", Controlword.DISABLE_VOLTAGE
@@ -406,12 +131,7 @@ class Cia402Drive(Drive):
         self.scale, limit = setup.set_limit()
         checks += [limit, setup.set_watchdog()]
         checks += setup.set_process_data()
-        self._has_torque, self._has_mode = TORQUE in setup.report, MODE in setup.report
-        self._struct = _WITH_MODE if self._has_mode else _REPORTS[self._has_torque]
-        self._asks = setup.shows_mode and not self._has_mode
-        self._asides = (self._guard,) * setup.guards + (self._question,) * self._asks
-        often = 4 if setup.guards else 2  # times within each watchdog
-        self._every = max(1, int(self.axis.watchdog / (often * self.rig.loop.period)))
+        self._configure(setup.report, setup.shows_mode, setup.guards)
         checks.append(self._first_report(setup.node, bus))
         self._prepared = True
         return checks
@@ -419,46 +139,6 @@ class Cia402Drive(Drive):
     @classmethod
     def prove(cls, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
         return try_watchdogs([drive for drive in drives if isinstance(drive, Cia402Drive)], bus)
-
-    def zero(self, word: int) -> can.Message:
-        """Command of no torque with a controlword, for the trial.
-
-        Parameters
-        ----------
-        word : int
-            Object 0x6040.
-
-        Returns
-        -------
-        can.Message
-            A message that is reused.
-        """
-        _COMMAND.pack_into(self._data, 0, word, 0)
-        return self._message
-
-    def accept(self, status: int) -> None:
-        """Let the drive be enabled from now on.
-
-        Parameters
-        ----------
-        status : int
-            Statusword that it had while it was enabled: bits that it did not set then are not
-            asked of it in the loop.
-        """
-        self._ready = status & (REMOTE | VOLTAGE_ENABLED | FOLLOWS)
-        self._following = self._followed(self._ready)
-        self._asked, self._edge, self._emergency_code, self._unanswered = 0, False, 0, 0
-        self.state, self.proved = DriveState.UNKNOWN, True
-
-    def restart(self, bus: Bus) -> None:
-        """Start the node anew, and hear it answer SYNC.
-
-        Parameters
-        ----------
-        bus : Bus
-            The open bus.
-        """
-        self._first_report(SdoSession(bus, self.axis.name, self.axis.node), bus)
 
     def release(self, bus: Bus) -> None:
         if bus.silent:
@@ -483,39 +163,3 @@ class Cia402Drive(Drive):
             )
             if not off:
                 raise
-
-    def _first_report(self, node: SdoSession, bus: Bus) -> AxisCheck:
-        """Start the node; one SYNC, one report: mapping and position make sense."""
-        axis = self.axis
-        where = f"axis `{axis.name}`, node {axis.node}, first report"
-        clock, size = bus.clock, self._struct.size
-        for _ in range(3):
-            node.command(Nmt.START)  # again if it was lost: nobody confirms it
-            bus.send(self.opening_frames(self.rig)[0])
-            until = clock.now() + 0.05
-            while (frame := bus.receive(until)) is not None:
-                if frame.arbitration_id == self._report and len(frame.data) == size:
-                    status, counts, *_ = self._struct.unpack_from(frame.data)
-                    self.state = state_of(status)
-                    counts = first_turn(axis, self.scale, counts)
-                    return self._judge_position(self.scale.position(counts), where)
-        raise DriveError(
-            where,
-            expected=f"an answer to SYNC on identifier 0x{self._report:03X} with {size} bytes",
-            came="none",
-            cure="Check that the drive went operational and that its SYNC identifier (0x1005) "
-            "is 0x80.",
-        )
-
-    def _judge_position(self, position: float, where: str) -> AxisCheck:
-        low, high = self.axis.position_limits
-        if not low <= position <= high:
-            raise UnitError(
-                where,
-                expected=f"a position between {low:g} and {high:g}",
-                came=f"{position:g}",
-                cure="Move the joint into its range, or correct `offset`, `counts`, `gear` or "
-                "`direction`.",
-            )
-        name, what = self.axis.name, "position, rad (m)"
-        return AxisCheck(name, what, Finding.FOUND, "in its range", f"{position:.4g}")

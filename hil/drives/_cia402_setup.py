@@ -16,7 +16,7 @@ from hil.drives.units import AxisScale, first_turn, limit_per_mille
 from hil.errors import ArmError, DriveError, UnitError
 
 if TYPE_CHECKING:
-    from hil.rig import Axis
+    from hil.settings import Axis
 
 HOST_NODE = 0x7F
 """Node number under which the loop sends its heartbeat; no drive may have it."""

@@ -44,6 +44,9 @@ class DriveState(IntEnum):
     """Bits that the standard does not have."""
 
 
+FAULTS = (DriveState.FAULT, DriveState.FAULT_REACTION_ACTIVE)
+
+
 class Controlword(IntEnum):
     """Commands of the controlword; bits 0 to 3 and 7."""
 

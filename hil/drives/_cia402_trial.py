@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from hil.drives._cia402_setup import SETTLE, clear_fault, describe
 from hil.drives._cia402_state import (
+    FAULTS,
     FOLLOWS,
     REMOTE,
     VOLTAGE_ENABLED,
@@ -23,7 +24,7 @@ from hil.drives._cia402_state import (
     state_of,
 )
 from hil.drives._drive import AxisCheck, Finding, Wanted
-from hil.drives._intruders import Intruders, refusal
+from hil.drives._intruders import Intruders
 from hil.drives._network import Nmt, SdoSession
 from hil.drives.feedback import Feedback
 from hil.errors import ArmError, DriveError
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     import can
 
     from hil.bus import Bus
-    from hil.drives._cia402 import Cia402Drive
+    from hil.drives._cia402_cycle import Cia402Cycle
 
 SILENCE = 1.5
 """Silence by which a watchdog is tried, as a multiple of its time."""
@@ -46,20 +47,19 @@ STEADY = 0.05
 ANSWER = 0.03
 """Time that each answer by SDO is waited for, s: a drive that leaves late must not look prompt."""
 
-_FAULTS = (DriveState.FAULT, DriveState.FAULT_REACTION_ACTIVE)
 _PASSING = (DriveState.FAULT_REACTION_ACTIVE, DriveState.QUICK_STOP_ACTIVE)
 _BITS = ((REMOTE, "remote (bit 9)"), (VOLTAGE_ENABLED, "voltage enabled (bit 4)"))
 _ALL_BITS = (*_BITS, (FOLLOWS, "follows the command (bit 12)"))
 
 
-def try_watchdogs(drives: Sequence[Cia402Drive], bus: Bus) -> list[AxisCheck]:
+def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Bus) -> list[AxisCheck]:
     """Enable drives at zero torque, fall silent, and see each of them leave.
 
     A drive with a fault is not tried, and not enabled later either.
 
     Parameters
     ----------
-    drives : sequence of Cia402Drive
+    drives : sequence of Cia402Cycle
         The drives, all prepared.
     bus : Bus
         The open bus.
@@ -77,7 +77,7 @@ def try_watchdogs(drives: Sequence[Cia402Drive], bus: Bus) -> list[AxisCheck]:
     DriveError
         If a drive cannot be enabled, or does not answer.
     """
-    tried = [drive for drive in drives if drive.state not in _FAULTS]
+    tried = [drive for drive in drives if drive.state not in FAULTS]
     if not tried:
         return []
     trial = _Trial(tried, bus)
@@ -100,14 +100,14 @@ def try_watchdogs(drives: Sequence[Cia402Drive], bus: Bus) -> list[AxisCheck]:
 class _Trial:
     """One trial of all drives of a bus."""
 
-    def __init__(self, drives: Sequence[Cia402Drive], bus: Bus) -> None:
+    def __init__(self, drives: Sequence[Cia402Cycle], bus: Bus) -> None:
         self.drives, self.bus = drives, bus
         self.period = drives[0].rig.loop.period
         self.heard = Feedback(1 + max(drive.index for drive in drives))  # of no further use
         self.by_identifier = {i: drive for drive in drives for i in drive.identifiers}
         self.intruders = Intruders(drives, bus)
 
-    def session(self, drive: Cia402Drive, attempts: int = 4, timeout: float = ANSWER) -> SdoSession:
+    def session(self, drive: Cia402Cycle, attempts: int = 4, timeout: float = ANSWER) -> SdoSession:
         name, node = drive.axis.name, drive.axis.node
         return SdoSession(self.bus, name, node, timeout, attempts)
 
@@ -124,7 +124,7 @@ class _Trial:
             self._cycle(cycle, clock.now() + self.period)
             down = [d for d in self.drives if d.state is not DriveState.OPERATION_ENABLED]
             since = None if down else since or clock.now()
-            failed = [d for d in down if d.state in _FAULTS]
+            failed = [d for d in down if d.state in FAULTS]
             if failed or clock.now() - begin > RISE + STEADY:
                 raise self._not_enabled((failed or down or self.drives)[0])
 
@@ -161,9 +161,9 @@ class _Trial:
             if drive is not None:
                 drive.receive(frame, clock.now(), self.heard)
             elif self.intruders.is_foreign(frame):
-                raise refusal(frame)
+                raise self.intruders.refusal(frame)
 
-    def _not_enabled(self, drive: Cia402Drive) -> DriveError:
+    def _not_enabled(self, drive: Cia402Cycle) -> DriveError:
         index = drive.index
         status = int(self.heard.status[index])
         unset = [name for bit, name in _BITS if not status & bit]
@@ -198,7 +198,7 @@ class _Trial:
             drive.accept(enabled[drive.index])
         return checks
 
-    def _look(self, drive: Cia402Drive) -> AxisCheck:
+    def _look(self, drive: Cia402Cycle) -> AxisCheck:
         """What a drive did when it heard nothing."""
         axis, clock = drive.axis, self.bus.clock
         node = self.session(drive)
@@ -227,7 +227,7 @@ class _Trial:
         came = f"{describe(state)}" + (f", code 0x{code:04X}" if code else "")
         return AxisCheck(axis.name, what, Finding.FOUND, f"{silence:g}", came)
 
-    def _rest(self, drive: Cia402Drive) -> None:
+    def _rest(self, drive: Cia402Cycle) -> None:
         """Switch a drive off by confirmed frames, and clear the fault that the trial has made."""
         node = self.session(drive)
         node.command(Nmt.PRE_OPERATIONAL)  # a stopped node serves no SDO
@@ -241,9 +241,9 @@ class _Trial:
                 cure=_STAYS,
             )
         node.attempt(0x6040, 0, "H", Controlword.DISABLE_VOLTAGE)
-        if state_of(node.read(0x6041, 0, "H")) in _FAULTS:
+        if state_of(node.read(0x6041, 0, "H")) in FAULTS:
             state = clear_fault(node)
-            if state in _FAULTS:
+            if state in FAULTS:
                 raise DriveError(
                     node.where(0x6041),
                     expected="a fault of the trial that can be reset",
@@ -252,7 +252,7 @@ class _Trial:
                     "(0x6007) to 2, disable voltage, if the drive allows it.",
                 )
 
-    def _bits(self, drive: Cia402Drive, status: int) -> list[AxisCheck]:
+    def _bits(self, drive: Cia402Cycle, status: int) -> list[AxisCheck]:
         """Bits that the drive does not set even while it is enabled: they say nothing."""
         return [
             AxisCheck(

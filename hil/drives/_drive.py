@@ -86,7 +86,7 @@ if TYPE_CHECKING:
 
     from hil.bus import Bus
     from hil.drives.feedback import Feedback
-    from hil.rig import Axis, Rig
+    from hil.settings import Axis, Rig
 
 
 class Wanted(IntEnum):

@@ -67,23 +67,23 @@ class Intruders:
                 return False
         return any(drive.is_foreign(frame) for drive in drives)
 
+    @staticmethod
+    def refusal(frame: can.Message) -> ArmError:
+        """Make the error for somebody else's frame before the run.
 
-def refusal(frame: can.Message) -> ArmError:
-    """Error for somebody else's frame before the run.
+        Parameters
+        ----------
+        frame : can.Message
+            The frame.
 
-    Parameters
-    ----------
-    frame : can.Message
-        The frame.
-
-    Returns
-    -------
-    ArmError
-        To be raised.
-    """
-    return ArmError(
-        f"bus, identifier 0x{frame.arbitration_id:03X}",
-        expected="nobody else who commands the drives",
-        came=f"a frame with data {frame.data.hex() or 'of no bytes'}",
-        cure="Stop the other controller, or the tool of the drives' maker.",
-    )
+        Returns
+        -------
+        ArmError
+            To be raised.
+        """
+        return ArmError(
+            f"bus, identifier 0x{frame.arbitration_id:03X}",
+            expected="nobody else who commands the drives",
+            came=f"a frame with data {frame.data.hex() or 'of no bytes'}",
+            cure="Stop the other controller, or the tool of the drives' maker.",
+        )

@@ -41,7 +41,7 @@ from hil.errors import ArmError, DriveError, UnitError
 
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
-    from hil.rig import Axis, Rig
+    from hil.settings import Axis, Rig
 
 ENTER = b"\xff" * 7 + b"\xfc"
 """Enter motor mode."""

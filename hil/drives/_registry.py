@@ -8,16 +8,18 @@ from contextlib import contextmanager
 from inspect import isabstract
 from typing import TYPE_CHECKING
 
-from hil.drives._cia402 import NMT_IDENTIFIER, SYNC_IDENTIFIER, Cia402Drive
+from hil._registries import registry, restored_on_error
+from hil.drives._cia402 import Cia402Drive
+from hil.drives._cia402_cycle import NMT_IDENTIFIER, SYNC_IDENTIFIER
 from hil.drives._cia402_setup import HOST_NODE
 from hil.drives._drive import Drive
 from hil.drives._mit import MitDrive
 from hil.errors import RigFileError
 
 if TYPE_CHECKING:
-    from hil.rig import Axis, Rig
+    from hil.settings import Axis, Rig
 
-_KINDS: dict[str, type[Drive]] = {"cia402": Cia402Drive, "mit": MitDrive}
+_KINDS = registry(dict[str, type[Drive]](cia402=Cia402Drive, mit=MitDrive))
 
 _LISTENING: list[list[str]] = []
 """Lists that take every kind that is registered, again or for the first time."""
@@ -64,21 +66,12 @@ def register_drive(kind: str, drive: type[Drive]) -> None:
 
 @contextmanager
 def registering() -> Iterator[list[str]]:
-    """Take back what is registered inside if that raises.
-
-    Yields
-    ------
-    list of str
-        Takes the kinds that are registered inside, known before or not.
-    """
-    known, heard = dict(_KINDS), list[str]()
+    """Give the kinds that are registered inside; take them back, and emulated ones, on an error."""
+    heard = list[str]()
     _LISTENING.append(heard)
     try:
-        yield heard
-    except BaseException:
-        _KINDS.clear()
-        _KINDS.update(known)
-        raise
+        with restored_on_error():
+            yield heard
     finally:
         _LISTENING.pop()
 

@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from hil.errors import RigFileError
+
 if TYPE_CHECKING:
-    from hil.rig import Axis
+    from hil.settings import Axis
 
 BITS: Mapping[str, int] = MappingProxyType(
     {"position": 16, "velocity": 12, "torque": 12, "kp": 12, "kd": 12}
@@ -76,8 +78,6 @@ def mit_ranges(axis: Axis) -> Ranges:
         return axis.ranges
     if axis.model in MIT_MODELS:
         return MIT_MODELS[axis.model]
-    from hil.errors import RigFileError  # takes long: not in the processes of emulated drives
-
     raise RigFileError(
         f"axis `{axis.name}`, `model`",
         expected=f"one of {', '.join(MIT_MODELS)}, or `ranges`",

@@ -20,7 +20,7 @@ from hil.drives.mit_models import BITS, mit_ranges
 from hil.errors import UnitError
 
 if TYPE_CHECKING:
-    from hil.rig import Axis
+    from hil.settings import Axis
 
 LARGEST = 32767
 """Largest number of per mille: 0x6071 and 0x6077 have 16 bits and a sign."""

@@ -29,7 +29,7 @@ from hil.emulator._objects import MAPPABLE, TORQUE_MODE, dictionary
 if TYPE_CHECKING:
     import can
 
-    from hil.rig import Axis
+    from hil.settings import Axis
 
 PRE_OPERATIONAL, OPERATIONAL, STOPPED, BOOTING = 127, 5, 4, 0
 """States of network management, as a heartbeat carries them."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal
 import can
 
 if TYPE_CHECKING:
-    from hil.rig import Axis
+    from hil.settings import Axis
 
 Outgoing = list[tuple[float, can.Message]]
 """Frames to send, each with the instant at which it leaves the drive, s."""

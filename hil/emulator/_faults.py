@@ -10,11 +10,10 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, Literal
 
 from hil.emulator._drive import EmulatedDrive, Outgoing, message
+from hil.errors import RigError
 
 if TYPE_CHECKING:
     import can
-
-    from hil.errors import RigError
 
 EVERY = "*"
 """Name that stands for all axes."""
@@ -176,8 +175,6 @@ def _kind(name: str) -> FaultKind:
 
 
 def _wrong(field: str, expected: str, came: object) -> RigError:
-    from hil.errors import RigError  # takes long: not in the processes of the drives
-
     return RigError(
         f"fault, `{field}`", expected=expected, came=f"{came!r:.60}", cure="Correct the fault."
     )

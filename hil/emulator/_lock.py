@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from hil.errors import BusError
 
 if TYPE_CHECKING:
-    from hil.rig import BusSettings
+    from hil.settings import BusSettings
 
 fcntl: Any = None  # not on Windows: there nobody is refused
 with suppress(ImportError):

@@ -18,7 +18,7 @@ from hil.emulator._drive import (
 if TYPE_CHECKING:
     import can
 
-    from hil.rig import Axis
+    from hil.settings import Axis
 
 ENTER, LEAVE, ZERO = (b"\xff" * 7 + bytes([last]) for last in (0xFC, 0xFD, 0xFE))
 """Frames that are no commands: enter motor mode, leave it, call this position zero."""

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from hil.rig import EmulatorSettings, Rig
+    from hil.settings import EmulatorSettings, Rig
 
 _ROUNDING = 1e-9  # s: an instant this near has come
 

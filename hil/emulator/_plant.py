@@ -22,7 +22,7 @@ from hil.errors import RigError
 if TYPE_CHECKING:
     from concur.codegen import Array
     from concur.multibody import Mechanism
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 COULOMB_SPEED = 1e-2
 """Joint speed at which friction has nearly its full size, rad/s: below, it is smoothed."""

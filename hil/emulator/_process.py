@@ -13,6 +13,7 @@ import can
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.drives import import_drives
 from hil.emulator._drive import DriveSettings
 from hil.emulator._faults import Fault
 from hil.emulator._inbox import Inbox
@@ -22,7 +23,7 @@ from hil.emulator._time import LEASE, SharedTime, Timekeeper
 from hil.emulator._world import World
 
 if TYPE_CHECKING:
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 BEAT = 0.6 * LEASE
 """Longest time between two renewals of the lease of time, s."""
@@ -139,10 +140,7 @@ def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection)
         Where faults are commanded.
     """
     stopped = Stopped(job.parent)
-    if job.rig.drive_modules:
-        from hil.rig._modules import import_drives
-
-        import_drives(job.rig.drive_modules, job.rig.path)
+    import_drives(job.rig.drive_modules, job.rig.path)
     port: Any = _Port(can.Bus(**job.options), job.options["interface"])
     keeper: Any = Timekeeper(shared)
     with contextlib.suppress(KeyboardInterrupt):

@@ -30,7 +30,7 @@ from hil.emulator._world import check_axis, emulated_drive, scheduled_faults
 from hil.errors import RigError
 
 if TYPE_CHECKING:
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 OWN_KINDS = ("cia402", "mit")
 """Kinds of drives that need no file of `drive_modules`."""

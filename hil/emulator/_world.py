@@ -6,12 +6,13 @@ import heapq
 import math
 from collections.abc import Callable, Iterable, Mapping
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import can
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from hil._registries import registry
 from hil.clock import Clock, SteppedClock
 from hil.emulator._cia402 import EmulatedCia402
 from hil.emulator._drive import DriveSettings, EmulatedDrive, Outgoing
@@ -22,12 +23,11 @@ from hil.emulator._plant import RobotPlant
 from hil.errors import RigError
 
 if TYPE_CHECKING:
-    from hil.rig import Axis, Rig
+    from hil.settings import Axis, Rig
 
-KINDS: dict[str, Callable[[Axis, DriveSettings], EmulatedDrive]] = {
-    "cia402": EmulatedCia402,
-    "mit": EmulatedMit,
-}
+Make: TypeAlias = "Callable[[Axis, DriveSettings], EmulatedDrive]"
+
+KINDS = registry(dict[str, Make](cia402=EmulatedCia402, mit=EmulatedMit))
 """Emulated drives by kind; drives of a third kind are added here to be emulated."""
 
 _ROUNDING = 1e-9  # s: instants this near to each other are one

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur._files import confined, read_bytes
-from concur.codegen._folder import folder_named
+from concur.files import confined, folder_named, read_bytes
 from concur.simulation._hdf5 import write
 from hil.errors import RecordError
 from hil.reasons import Reason, State
+from hil.record._mcap import write_mcap
 from hil.record.chunks import LAYOUT, ROWS, Chunk, Damage, scan
 from hil.record.manifest import ROWS_FILE, read_manifest
 from hil.record.ring import layout_of
@@ -246,15 +246,16 @@ class Record:
         Returns
         -------
         pathlib.Path
-            The file.
+            The file. Each cycle has one message on each topic: an object with one member for each
+            quantity, a number or an object by names of axes and coordinates. NaN is null. Units
+            are part of the schemas. Time stamps are of the calendar: the loop's clock with the
+            offset of the manifest.
 
         Raises
         ------
         RecordError
             If the file cannot be written, or the package `mcap` is missing.
         """
-        from hil.record.mcap import write_mcap
-
         return write_mcap(self, path)
 
 

@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from concur._files import confined, read_bytes
+from concur.files import confined, read_bytes
 from hil.errors import RecordError
 
 if TYPE_CHECKING:
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 FOLDER = "files"
 """Folder of the copies, in that of the record."""

@@ -13,10 +13,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from concur._files import confined, read_json
-from concur._version import __version__
+from concur import __version__
 from concur.codegen import fingerprint
 from concur.errors import shown
+from concur.files import confined, read_json
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns
 from hil.errors import RecordError
 from hil.record._drain import MANIFEST_FILE, ROWS_FILE, end_manifest, reserve_end, write_json
@@ -26,7 +26,7 @@ from hil.record.rows import SCALARS, Layout
 if TYPE_CHECKING:
     from concur.control import Servo
     from hil.clock import Clock
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 __all__ = [
     "FORMAT",

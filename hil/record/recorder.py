@@ -24,7 +24,7 @@ from hil.record.rows import Layout
 if TYPE_CHECKING:
     from concur.control import Servo
     from hil.clock import Clock
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 START = 30.0
 """Longest time that the process may take to be ready, s."""

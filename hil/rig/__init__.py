@@ -1,6 +1,7 @@
 """What a rig is: its axes, bus, loop, watchdogs and policies, read from a file and checked."""
 
-from hil.rig._rig import (
+from hil.rig._load import load_rig
+from hil.settings import (
     Axis,
     BusSettings,
     EmulatorSettings,
@@ -12,7 +13,6 @@ from hil.rig._rig import (
     PoseSettings,
     RecorderSettings,
     Rig,
-    load_rig,
 )
 
 __all__ = [

@@ -7,15 +7,16 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from concur.formats._toml import fault, suggest, unknown
+from concur.formats.tables import fault, suggest, unknown
 from hil.drives.mit_models import BITS, MIT_MODELS
 from hil.drives.units import LARGEST, AxisScale, MitScale
+from hil.emulator import Fault
 from hil.errors import RigError
 
 if TYPE_CHECKING:
     from concur.formats import Task
-    from hil.rig import Axis, Rig
     from hil.rig._schema import AxisTable, RigTable
+    from hil.settings import Axis, Rig
 
 WATCHDOG = (0.02, 0.2)
 """Shortest and longest time after which a drive removes torque by itself, s."""
@@ -566,8 +567,6 @@ def _check_emulator(rig: Rig) -> None:
 
 
 def _check_fault(entry: Mapping[str, Any], number: int, names: list[str], rig: Rig) -> None:
-    from hil.emulator import Fault  # only here: it brings the whole emulator
-
     table = f"[[emulator.faults]] number {number}"
     name = entry.get("axis", "*")
     if name not in ("*", *names):

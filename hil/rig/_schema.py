@@ -11,7 +11,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, Field
 
-from concur.formats._toml import LARGEST, FileName, Positive, Table, Text
+from concur.formats.tables import LARGEST, FileName, Positive, Table, Text
 
 
 def _one_of(*known: int) -> AfterValidator:

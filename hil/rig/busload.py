@@ -15,7 +15,7 @@ from hil.errors import BusLoadError
 
 if TYPE_CHECKING:
     from hil.drives import CycleFrame
-    from hil.rig import Axis, Rig
+    from hil.settings import Axis, Rig
 
 INTERFRAME = 3
 """Bits of silence after each frame."""

@@ -26,7 +26,7 @@ from hil.state._stuck import Watch
 
 if TYPE_CHECKING:
     from hil.drives.feedback import Feedback
-    from hil.rig import Axis
+    from hil.settings import Axis
 
 HORIZON = 0.1
 """Longest time that a position is carried forward without a report, s."""

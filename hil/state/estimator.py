@@ -24,7 +24,7 @@ from concur.codegen import Evaluator
 from concur.control import Servo
 from concur.reduction import MomentumReduction
 from hil.drives.feedback import Feedback
-from hil.rig import PoseSettings, Rig
+from hil.settings import PoseSettings, Rig
 from hil.state._differentiation import Differentiator, velocity_delay
 from hil.state._reconstruction import find_places, make_graphs
 from hil.state.pose_source import PoseMeasurement

@@ -39,10 +39,10 @@ from typing import Any, Protocol
 
 import msgpack
 
-from concur._version import install_command
 from hil._datagrams import unpack_map
+from hil._extras import INSTALL
 from hil.errors import RigError
-from hil.rig import PoseSettings
+from hil.settings import PoseSettings
 
 LONGEST = 1024
 """Bytes beyond which a datagram is none of ours."""
@@ -440,7 +440,7 @@ def _zmq() -> Any:
             'pose source, kind "zmq"',
             expected="the package `pyzmq`",
             came="none",
-            cure=f'Install it with `{install_command("rig")}`, or use kind = "udp".',
+            cure=f'Install it with `{INSTALL}`, or use kind = "udp".',
         ) from error
     return zmq
 

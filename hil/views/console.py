@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from rich.console import RenderableType
 
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 RATE = 10.0
 """Updates of the view in a second."""

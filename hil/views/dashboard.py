@@ -35,7 +35,7 @@ from hil.views.scene import Scene
 if TYPE_CHECKING:
     import viser
 
-    from hil.rig import Rig
+    from hil.settings import Rig
 
 PORT = 8080
 """Default port of the page."""

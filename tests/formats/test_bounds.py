@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from concur.formats._toml import Table
+from concur.formats.tables import Table
 
 MODULES = {
     "concur.formats._robot": 4,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 import concur as cc
-from concur._files import confined, read_bytes
 from concur.errors import ConcurError, DescriptionError, printable, shown
+from concur.files import confined, read_bytes
 from concur.formats import _toml
 from concur.simulation import _start
 

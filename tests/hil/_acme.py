@@ -4,8 +4,7 @@ import sys
 from contextlib import contextmanager
 
 import hil.emulator
-from hil.drives import _registry
-from hil.rig import _modules
+from hil.drives import _modules, _registry
 
 ACME = """
 from hil.drives import Cia402Drive, register_drive

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from concur._files import confined, read_bytes
 from concur.errors import DescriptionError
+from concur.files import confined, read_bytes
 
 
 def read(path):
@@ -38,6 +38,6 @@ def test_a_name_that_changes_before_it_is_opened_leads_nowhere(tmp_path, monkeyp
             name.write_bytes(b"inside")
         return handle
 
-    monkeypatch.setattr("concur._files.os.open", swapped)
+    monkeypatch.setattr("concur.files.os.open", swapped)
     with confined(folder), pytest.raises(DescriptionError, match="leads elsewhere"):
         read(name)

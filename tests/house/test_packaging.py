@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 import concur
-from concur._version import DISTRIBUTION, __version__, install_command
+from concur._version import DISTRIBUTION, __version__
+from concur.errors import install_command
 
 ROOT = Path(__file__).parents[2]
 PYPROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")

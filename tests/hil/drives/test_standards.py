@@ -14,7 +14,7 @@ from hil.bus import Bus
 from hil.clock import SteppedClock
 from hil.controller._exchange import Exchange
 from hil.drives import Cia402Drive, FaultCode, Finding, Wanted
-from hil.drives._cia402 import UNANSWERED
+from hil.drives._cia402_cycle import UNANSWERED
 from hil.drives._cia402_following import LAG, MISFIT, Following
 from hil.drives._cia402_state import FOLLOWS, LIMITED
 from hil.drives._cia402_trial import SILENCE

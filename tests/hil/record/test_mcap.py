@@ -10,8 +10,8 @@ from mcap.reader import make_reader
 from hil.errors import RecordError
 from hil.record import Record
 from hil.record._drain import write_json
+from hil.record._mcap import TOPICS
 from hil.record.manifest import make_manifest
-from hil.record.mcap import TOPICS
 from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo
 from tests.hil.record.test_record import write_rows
 

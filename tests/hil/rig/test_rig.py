@@ -27,7 +27,7 @@ from hil.drives import _registry, drive_kinds
 from hil.drives.mit_models import MIT_MODELS, mit_ranges
 from hil.errors import ArmError, BusLoadError, RigFileError
 from hil.rig import Axis, Policy, Rig, _schema, load_rig
-from hil.rig import _rig as rig_module
+from hil.rig import _load as rig_module
 from tests.hil._acme import ACME, forgotten
 
 ROOT = Path(__file__).parents[3]

@@ -7,17 +7,16 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from concur._version import install_command
+from hil._extras import INSTALL
 from hil.errors import RecordError
-
-if TYPE_CHECKING:
-    from hil.record import Record
 
 TOPICS: dict[str, tuple[str, ...]] = {
     "state": ("q", "s", "position", "velocity", "pose_age"),
@@ -30,29 +29,25 @@ TOPICS: dict[str, tuple[str, ...]] = {
 """What each topic holds; what stands in none goes to `other`."""
 
 
-def write_mcap(record: Record, path: str | PathLike[str]) -> Path:
-    """Write a record as an MCAP file.
+class Rows(Protocol):
+    """What of a record is written."""
 
-    Parameters
-    ----------
-    record : Record
-        The record.
-    path : str or os.PathLike
-        File to write; an existing one is replaced.
+    @property
+    def manifest(self) -> Mapping[str, Any]: ...
 
-    Returns
-    -------
-    pathlib.Path
-        The file. Each cycle has one message on each topic: an object with one member for each
-        quantity, a number or an object by names of axes and coordinates. NaN is null. Units stand
-        in the schemas. Time stamps are of the calendar: that of the loop's clock with the offset
-        that the manifest tells.
+    @property
+    def index(self) -> NDArray[np.int64]: ...
 
-    Raises
-    ------
-    RecordError
-        If the file cannot be written, or the package `mcap` is missing.
-    """
+    @property
+    def names(self) -> tuple[str, ...]: ...
+
+    def __getitem__(self, name: str) -> NDArray[np.float64]: ...
+
+    def columns(self, name: str) -> list[tuple[str, str]]: ...
+
+
+def write_mcap(record: Rows, path: str | PathLike[str]) -> Path:
+    """Write a record as an MCAP file, see `Record.save_mcap`."""
     try:
         from mcap.writer import Writer
     except ImportError as error:
@@ -60,7 +55,7 @@ def write_mcap(record: Record, path: str | PathLike[str]) -> Path:
             "export to MCAP",
             expected="the package `mcap`",
             came="a Python without it",
-            cure=f"Install it with `{install_command('rig')}`.",
+            cure=f"Install it with `{INSTALL}`.",
         ) from error
     target = Path(path)
     topics = _topics(record)
@@ -92,7 +87,7 @@ def write_mcap(record: Record, path: str | PathLike[str]) -> Path:
     return target
 
 
-def _topics(record: Record) -> dict[str, list[str]]:
+def _topics(record: Rows) -> dict[str, list[str]]:
     known = {name for names in TOPICS.values() for name in names}
     topics = {topic: [n for n in names if n in record.names] for topic, names in TOPICS.items()}
     topics["other"] = [name for name in record.names if name not in known]
@@ -105,7 +100,7 @@ def _key(column: str) -> str:
     return kept.strip("_")
 
 
-def _table(record: Record, names: list[str]) -> list[tuple[str, list[Any], list[str] | None]]:
+def _table(record: Rows, names: list[str]) -> list[tuple[str, list[Any], list[str] | None]]:
     """Name, numbers of all rows as Python's, and keys of each quantity."""
     found = []
     for name in names:
@@ -126,7 +121,7 @@ def _number(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _schema(record: Record, topic: str, names: list[str]) -> dict[str, Any]:
+def _schema(record: Rows, topic: str, names: list[str]) -> dict[str, Any]:
     properties: dict[str, Any] = {}
     for name in names:
         columns = record.columns(name)

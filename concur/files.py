@@ -1,4 +1,4 @@
-"""Reading of files that others wrote: only regular ones, of a bounded size, as text or JSON."""
+"""Reading of files that others wrote, regular ones of a bounded size; folders to write into."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from os import PathLike
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -180,7 +181,9 @@ def read_text(
 
     Parameters
     ----------
-    path, expected, cure, error, largest
+    path : Path
+        The file.
+    expected, cure, error, largest
         As of `read_bytes`.
 
     Returns
@@ -280,3 +283,64 @@ def kind_of(data: bytes) -> str | None:
         The kind, with its article; None if it is not known.
     """
     return next((kind for magic, kind in _MAGIC if data.startswith(magic)), None)
+
+
+def folder_named(directory: str | PathLike[str], where: str) -> Path:
+    """Check that a folder has a name; it need not exist.
+
+    Parameters
+    ----------
+    directory : str or os.PathLike
+        Its path.
+    where : str
+        Place named in errors.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+
+    Raises
+    ------
+    ConcurError
+        If it is no path.
+    """
+    try:
+        return Path(directory)
+    except TypeError:
+        raise ConcurError(
+            f"{where}, `directory`",
+            expected="the path of a folder",
+            came=f"{type(directory).__name__} {directory!r:.40}",
+            cure='Name the folder that the files go to, for example "out".',
+        ) from None
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[None]:
+    """Say in one line why files cannot be written into a folder.
+
+    Parameters
+    ----------
+    folder : pathlib.Path
+        The folder.
+
+    Yields
+    ------
+    None
+        While files are written.
+
+    Raises
+    ------
+    ConcurError
+        If they cannot.
+    """
+    try:
+        yield
+    except (OSError, ValueError) as problem:
+        raise ConcurError(
+            str(folder),
+            expected="a folder that can be written",
+            came=getattr(problem, "strerror", None) or str(problem) or type(problem).__name__,
+            cure="Name another folder.",
+        ) from None

@@ -16,8 +16,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
-from concur._files import read_text
 from concur.errors import ConcurError, DescriptionError, shown
+from concur.files import read_text
 
 LARGEST_TOML = 4 * 2**20
 """Bytes of a TOML file: a robot of a thousand bodies has half a million."""
@@ -39,6 +39,21 @@ class Table(BaseModel):
     # What to do instead of a field that some may expect, by its name.
     cures: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+    def given(self, only: set[str] | None = None) -> dict[str, Any]:
+        """Fields that the file has, as arguments: constructors' defaults hold for the rest.
+
+        Parameters
+        ----------
+        only : set of str, optional
+            Fields that are of interest.
+
+        Returns
+        -------
+        dict
+            Plain values by name.
+        """
+        return self.model_dump(include=only, exclude_none=True)
 
 
 T = TypeVar("T", bound=Table)

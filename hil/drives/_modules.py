@@ -11,9 +11,10 @@ from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 
-from concur._files import copy_of, is_file, read_bytes
 from concur.errors import DescriptionError
-from concur.formats._toml import suggest
+from concur.files import copy_of, is_file, read_bytes
+from concur.formats.tables import suggest
+from hil.drives._registry import registering
 from hil.errors import RigFileError
 
 RUNS_NOTHING = 'What it is to run as a program belongs under `if __name__ == "__main__":`.'
@@ -79,9 +80,6 @@ def import_drives(files: Iterable[Path], rig_file: Path) -> None:
 
 
 def _import(file: Path, rig_file: Path, place: int) -> None:
-    # Only here: drives bring their protocols' libraries.
-    from hil.drives._registry import registering
-
     try:
         source = read_bytes(file, "a readable file", "Check the name.")
     except DescriptionError as error:
@@ -101,7 +99,7 @@ def _import(file: Path, rig_file: Path, place: int) -> None:
     spec = spec_from_file_location(name, file)
     assert spec is not None  # of a file that ends in .py
     module = module_from_spec(spec)
-    with _all_or_nothing(module), registering() as kinds:
+    with _kept(module), registering() as kinds:
         try:
             # No byte code is kept beside the file: that could be older than what was read.
             exec(compile(source, file, "exec", dont_inherit=True), vars(module))
@@ -126,18 +124,13 @@ def _import(file: Path, rig_file: Path, place: int) -> None:
 
 
 @contextmanager
-def _all_or_nothing(module: ModuleType) -> Iterator[None]:
-    """Forget a module, and the drives that it emulates, if it cannot be imported to its end."""
-    from hil.emulator import KINDS  # only here: it brings the whole emulator
-
-    before = dict(KINDS)
+def _kept(module: ModuleType) -> Iterator[None]:
+    """Forget a module if it cannot be imported to its end."""
     sys.modules[module.__name__] = module
     try:
         yield
     except BaseException:
         sys.modules.pop(module.__name__, None)
-        KINDS.clear()
-        KINDS.update(before)
         raise
 
 
