@@ -26,6 +26,7 @@ from hil.drives import (
 from hil.drives.feedback import Feedback
 from hil.errors import RigFileError
 from hil.rig.busload import bus_load
+from tests.hil._acme import forgotten
 from tests.hil.drives._stations import (
     frame,
     make_axis,
@@ -37,9 +38,10 @@ from tests.hil.drives._stations import (
 
 
 @pytest.fixture
-def kinds(monkeypatch):
+def kinds():
     """The registry, as it was afterwards."""
-    monkeypatch.setattr(_registry, "_KINDS", dict(_registry._KINDS))
+    with forgotten():
+        yield
 
 
 def test_drives_stand_in_the_order_of_the_axes():

@@ -234,7 +234,7 @@ def test_a_registered_kind_of_drive_is_accepted(
         axis["drive"] = "acme"
     with pytest.raises(RigFileError, match=r"cia402, mit.*got `acme`.*register_drive"):
         load_rig(saved(table, tmp_path))
-    monkeypatch.setattr("hil.drives.drive_kinds", lambda: ("cia402", "mit", "acme"))
+    monkeypatch.setattr("hil.rig._load.drive_kinds", lambda: ("cia402", "mit", "acme"))
     assert load_rig(saved(table, tmp_path)).axes[0].drive == "acme"
 
 
