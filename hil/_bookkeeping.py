@@ -24,24 +24,7 @@ COUNTERS = "late", "lost", "stale", "clipped", "invalid", "reports"
 
 
 def contradictions(record: Record, period: float) -> Iterator[tuple[str, int, Numbers, Numbers]]:
-    """Rows of columns that do not say what `expected` says.
-
-    Parameters
-    ----------
-    record : Record
-        The record.
-    period : float
-        Period of the loop, s.
-
-    Yields
-    ------
-    name : str
-        Name of the column.
-    k : int
-        The row.
-    recorded, wanted : numpy.ndarray
-        What it says and what it must say, each of shape (columns,).
-    """
+    """Column, row, recorded and expected numbers wherever a row contradicts `expected`."""
     for name, values in expected(record, period).items():
         recorded, wanted = (np.atleast_2d(part.T).T for part in (record[name], values))
         same = np.isclose(recorded, wanted, rtol=0.0, atol=0.0, equal_nan=True)
@@ -51,21 +34,7 @@ def contradictions(record: Record, period: float) -> Iterator[tuple[str, int, Nu
 
 @np.errstate(all="ignore")  # of records of strangers
 def expected(record: Record, period: float) -> dict[str, Numbers]:
-    """What columns must say if the rest of the record is right.
-
-    Parameters
-    ----------
-    record : Record
-        The record.
-    period : float
-        Period of the loop, s.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        By name, of the shape of `record[name]`: its own number where that is possible, else one
-        that is.
-    """
+    """What columns must say if the rest is right: their own numbers where these are possible."""
     state, reason, index = record["state"], record["reason"], record.index
     deadline, flags, reports = record["deadline"], record["flags"], record["reports"]
     follows = np.diff(index, prepend=-1) == 1  # the first row of a run follows nothing

@@ -11,20 +11,10 @@ _MAP, _LIST = 0x80, 0x90
 
 
 def unpack_map(data: bytes) -> dict[Any, Any] | None:
-    """Read a msgpack map of numbers and texts, and of lists of them.
+    """Read a msgpack map of up to 15 numbers, texts, and short lists of them; None: another thing.
 
     Brackets within brackets cost the library up to a third of a millisecond in each datagram: with
     those of a flood a cycle would be late. So nothing nested is read at all.
-
-    Parameters
-    ----------
-    data : bytes
-        A datagram.
-
-    Returns
-    -------
-    dict or None
-        Up to 15 entries, lists with up to 15; None for anything else.
     """
     if not data or data[0] & 0xF0 != _MAP:
         return None

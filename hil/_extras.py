@@ -16,13 +16,7 @@ INSTALL = install_command("rig")
 
 
 def require_extra() -> None:
-    """Refuse to go on without the libraries of the rig.
-
-    Raises
-    ------
-    RigError
-        Names what is missing, and the command that brings it.
-    """
+    """Refuse to go on without the libraries of the rig."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise RigError(

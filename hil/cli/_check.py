@@ -32,19 +32,7 @@ MARKS = {
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """Verdict on a rig before it is armed.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig.
-    load : BusLoad
-        What its frames take of the bus.
-    checks : tuple of AxisCheck
-        What its drives say.
-    bound : TorqueBound or None
-        What the certificate says of the torque.
-    """
+    """Verdict on a rig before it is armed."""
 
     rig: Rig
     load: BusLoad
@@ -58,13 +46,7 @@ class CheckResult:
         return self.load.fits and not any(check.finding in bad for check in self.checks)
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Verdict, load of the bus, checks.
-        """
+        """Result for JSON."""
         return {
             "rig": self.rig.name,
             "passed": self.passed,
@@ -84,13 +66,7 @@ class CheckResult:
         }
 
     def show(self, console: Console) -> None:
-        """Print tables.
-
-        Parameters
-        ----------
-        console : rich.console.Console
-            Where to.
-        """
+        """Print tables."""
         console.print(escape(str(self.load)))
         console.print(limits_table(self.rig, self.bound))
         console.print(checks_table(self.checks))
@@ -101,18 +77,7 @@ class CheckResult:
 
 
 def checks_table(checks: Sequence[AxisCheck]) -> Table:
-    """What the drives said.
-
-    Parameters
-    ----------
-    checks : sequence of AxisCheck
-        In the order in which it was asked.
-
-    Returns
-    -------
-    rich.table.Table
-        One row for each property.
-    """
+    """What the drives said."""
     table = Table(title="Drives", title_justify="left")
     for title in ("axis", "property", "", "rig file", "drive"):
         table.add_column(title)
@@ -131,18 +96,7 @@ def checks_table(checks: Sequence[AxisCheck]) -> Table:
 
 
 def cures(checks: Sequence[AxisCheck]) -> list[str]:
-    """What to do about properties that are not as the rig file says.
-
-    Parameters
-    ----------
-    checks : sequence of AxisCheck
-        What the drives said.
-
-    Returns
-    -------
-    list of str
-        One line for each such property.
-    """
+    """What to do about properties that are not as the rig file says."""
     return [
         f"{check.axis}, {check.what}: {check.cure}"
         for check in checks
@@ -151,20 +105,7 @@ def cures(checks: Sequence[AxisCheck]) -> list[str]:
 
 
 def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
-    """Limits of the axes, and what the certificate proves the law to need.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig.
-    bound : TorqueBound or None
-        What the certificate says.
-
-    Returns
-    -------
-    rich.table.Table
-        One row for each axis.
-    """
+    """Limits of the axes, and what the certificate proves the law to need."""
     table = Table(title="At the joints", title_justify="left", caption_justify="left")
     for title in ("axis", "limit (N m)", "need (N m)", "rate (N m/s)", "speed (rad/s)", "dog (ms)"):
         table.add_column(title, justify="left" if title == "axis" else "right")
@@ -187,20 +128,7 @@ def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
 
 
 def check_rig(path: Path, mock: bool) -> CheckResult:
-    """Ask every drive of a rig.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Rig file.
-    mock : bool
-        Whether to ask emulated drives within this process.
-
-    Returns
-    -------
-    CheckResult
-        Load of the bus and what the drives said.
-    """
+    """Ask every drive of a rig."""
     rig = load_rig(path)
     clock = SteppedClock() if mock else MonotonicClock()
     checks: list[AxisCheck] = []

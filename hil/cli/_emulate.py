@@ -25,17 +25,7 @@ class _Until:
 
 
 def emulate_rig(path: Path, duration: float | None, faults: Sequence[str]) -> None:
-    """Emulate a rig until the time is over, or until interrupted.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Rig file.
-    duration : float or None
-        How long, s.
-    faults : sequence of str
-        Faults, as KIND,AXIS,AT,FOR.
-    """
+    """Emulate a rig until the time is over, or until interrupted."""
     rig, console = load_rig(path), Console()
     wrongs = tuple(Fault.read(text) for text in faults)
     stop = _Until(float("inf") if duration is None else time.monotonic() + duration)

@@ -26,15 +26,7 @@ WRITTEN = ("report.html", "record.mcap", "record.h5")
 
 @dataclass(frozen=True, eq=False)
 class ReplayResult:
-    """Verdict on a record.
-
-    Parameters
-    ----------
-    report : ReplayReport
-        What was computed again.
-    files : tuple of pathlib.Path
-        Figures, report and exports.
-    """
+    """Verdict on a record."""
 
     report: ReplayReport
     files: tuple[Path, ...]
@@ -45,13 +37,7 @@ class ReplayResult:
         return self.report.passed
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Verdict, what was compared, differences and files.
-        """
+        """Result for JSON."""
         return {
             **self.report.as_dict(),
             "differences": [str(difference) for difference in self.report.differences],
@@ -59,13 +45,7 @@ class ReplayResult:
         }
 
     def show(self, console: Console) -> None:
-        """Print a table.
-
-        Parameters
-        ----------
-        console : rich.console.Console
-            Where to.
-        """
+        """Print a table."""
         table = Table(title="Replay", title_justify="left", show_header=False)
         for name, value in self.report.rows():
             table.add_row(name, escape(value))
@@ -84,35 +64,7 @@ def replay_record(
     as_json: bool,
     allow_code: bool = False,
 ) -> ReplayResult:
-    """Compute a record again, draw it, and export it.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        The record.
-    rig_file : pathlib.Path or None
-        Rig file; None: the copy in the record.
-    out : pathlib.Path or None
-        Where figures go; None: into the record's folder.
-    mcap, hdf5 : bool
-        Whether to export.
-    force : bool
-        Whether to go on although rig, robot or law differ.
-    as_json : bool
-        Whether standard output is for machines.
-    allow_code : bool
-        Whether drive modules that the record carries may be run.
-
-    Returns
-    -------
-    ReplayResult
-        What was found and written.
-
-    Raises
-    ------
-    RecordError
-        If the record carries no rig file and none is given, or carries code that may not be run.
-    """
+    """Compute a record again, draw it, and export it."""
     record = Record.load(folder)
     console = Console(stderr=True)
     if rig_file is not None:

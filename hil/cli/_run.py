@@ -35,19 +35,7 @@ _OF_THE_MACHINE = (Reason.LOST, Reason.LATE, Reason.STALE, Reason.STUCK)
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """Verdict on a run at the rig.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig.
-    result : Result
-        How the session ended.
-    files : tuple of pathlib.Path
-        Figures and report.
-    unwritten : str
-        Why there is no report; "" if there is one.
-    """
+    """Verdict on a run at the rig."""
 
     rig: Rig
     result: Result
@@ -60,13 +48,7 @@ class RunResult:
         return self.result.outcome.done and not self.result.outcome.left
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Verdict, reason, errors, quality of service and files.
-        """
+        """Result for JSON."""
         outcome = self.result.outcome
         return {
             "rig": self.rig.name,
@@ -90,13 +72,7 @@ class RunResult:
         }
 
     def show(self, console: Console) -> None:
-        """Print tables.
-
-        Parameters
-        ----------
-        console : rich.console.Console
-            Where to.
-        """
+        """Print tables."""
         outcome = self.result.outcome
         for note in outcome.granted.notes:
             console.print(f"[yellow]note:[/] {escape(note)}")
@@ -163,45 +139,7 @@ def run_rig(
     yes: bool = False,
     faults: Sequence[str] = (),
 ) -> RunResult:
-    """Run a session and write its figures.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Rig file.
-    mode : str
-        Name of a `Mode`.
-    duration : float or None
-        Length of the run, s.
-    out : pathlib.Path or None
-        Folder of the record.
-    dashboard : int or None
-        Port of the dashboard.
-    as_json : bool
-        Whether standard output is for machines.
-    emulate : bool
-        Whether to start an emulated rig on the bus.
-    heartbeat : str or None
-        Who keeps the rig running; None: the keyboard, or nobody where the rig is emulated.
-    token : str
-        Secret of a pendant.
-    reset : bool
-        Whether to clear faults of the drives.
-    yes : bool
-        Whether not to ask.
-    faults : sequence of str
-        Faults of an emulated rig, as KIND,AXIS,AT,FOR.
-
-    Returns
-    -------
-    RunResult
-        How it ended.
-
-    Raises
-    ------
-    ArmError
-        If options do not fit together, or the answer is no.
-    """
+    """Run a session and write its figures."""
     rig, kind = load_rig(path), Mode[mode.upper()]
     mock = kind is Mode.MOCK
     by = heartbeat or ("auto" if emulate or mock else "keys")

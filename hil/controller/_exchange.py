@@ -32,45 +32,17 @@ LONGEST_TRIP = 0.25
 
 
 class Exchange:
-    """Frames from and to the drives of a rig.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig.
-    drives : sequence of Drive
-        Its drives.
-    bus : Bus
-        Their bus.
-    talks : bool
-        Whether cycles are opened and commands sent; else those of others are listened to.
-
-    Attributes
-    ----------
-    feedback : Feedback
-        Last reports.
-    ages : numpy.ndarray
-        Time since each was sampled, s, shape (n,).
-    absent : list of int
-        Cycles in a row without a report, by axis.
-    foreign : int
-        Frames of somebody else that command these drives.
-    refused : int
-        Cycles in a row in which the bus did not take a command.
-    paused : bool
-        Whether this cycle asked for no report, to see whether some come nevertheless.
-    transfer, waited : float
-        Time of this cycle that the library of the bus took, and that was waited, s.
-    """
+    """Frames from and to the drives of a rig; unless it `talks`, it only listens."""
 
     def __init__(self, rig: Rig, drives: Sequence[Drive], bus: Bus, talks: bool) -> None:
         n = len(drives)
         self.rig, self.drives, self.bus, self.talks = rig, tuple(drives), bus, talks
         self.feedback = Feedback(n)
-        self.ages = np.full(n, np.inf)
-        self.absent = [0] * n
-        self.foreign = self.refused = 0
-        self.transfer = self.waited = 0.0
+        self.ages = np.full(n, np.inf)  # time since each report was sampled, s
+        self.absent = [0] * n  # cycles in a row without a report, by axis
+        self.foreign = 0  # frames of somebody else that command these drives
+        self.refused = 0  # cycles in a row in which the bus did not take a command
+        self.transfer = self.waited = 0.0  # time in the library of the bus, and waited, s
         kinds = dict.fromkeys(type(drive) for drive in self.drives)
         self._opening: tuple[can.Message, ...] = tuple(
             frame for kind in kinds for frame in kind.opening_frames(rig)
@@ -98,12 +70,9 @@ class Exchange:
         return self._punctual.delayed
 
     def round_trips(self) -> list[float]:
-        """Measure for each axis the time from asking for a report to its arrival, before the loop.
+        """Measure for each axis the shortest time from asking for a report to its arrival, s.
 
-        Returns
-        -------
-        list of float
-            Shortest of some trials, s; NaN for an axis that does not report, or reports unasked.
+        NaN for an axis that does not report, or reports unasked.
         """
         bus, clock, scratch = self.bus, self.bus.clock, Feedback(len(self.drives))
         shortest = [math.nan] * len(self.drives)
@@ -151,13 +120,8 @@ class Exchange:
         """Look for frames of somebody else while drives are prepared.
 
         What came before, while nothing was written yet, is dropped. Identifiers on which drives
-        report as well, as MIT drives may, are not watched.
-
-        Raises
-        ------
-        ArmError
-            At the end, if somebody else has commanded these drives; also in place of what a drive
-            had to complain of, which is likely to come from that.
+        report as well, as MIT drives may, are not watched. If somebody else has commanded these
+        drives, ArmError is raised at the end, also in place of an error of a drive.
         """
         bus, foreign = self.bus, list[can.Message]()
         reports = {identifier for drive in self.drives for identifier in drive.identifiers}
@@ -182,13 +146,7 @@ class Exchange:
             raise self._intruders.refusal(foreign[0]) from cause
 
     def take(self, start: float) -> None:
-        """Open a cycle and take frames, until every axis has reported or the window is over.
-
-        Parameters
-        ----------
-        start : float
-            The present, s of the loop's clock.
-        """
+        """Open a cycle and take frames, until every axis has reported or the window is over."""
         bus, latency = self.bus, self.rig.estimator.latency
         window, clocked = self.rig.loop.window, time.perf_counter
         self._missing = len(self.drives)
@@ -249,18 +207,9 @@ class Exchange:
         return frames
 
     def _read(self, frame: can.Message, came: float, sampled: float, late: bool = False) -> None:
-        """Let the drives read a frame.
+        """Let the drives read a frame; a report of those that report when asked was sampled before.
 
-        Parameters
-        ----------
-        frame : can.Message
-            The frame.
-        came : float
-            Instant at which it was taken, s.
-        sampled : float
-            Instant at which a report was sent, as far as it is known, s; NaN: not at all.
-        late : bool
-            Whether drives that report when asked had been asked in the cycle before.
+        `late`: drives that report when asked had been asked in the cycle before.
         """
         for drive, asked in self._takes.get(frame.arbitration_id, ()):
             instant = sampled if asked is late and sampled < came else came
@@ -274,18 +223,7 @@ class Exchange:
             self.foreign += 1
 
     def count(self, now: float) -> int:
-        """Bring `ages` and `absent` up to date.
-
-        Parameters
-        ----------
-        now : float
-            The present, s of the loop's clock.
-
-        Returns
-        -------
-        int
-            How many axes have not reported since the last call.
-        """
+        """Bring `ages` and `absent` up to date; return how many axes have not reported since."""
         self.ages[:] = [now - sampled for sampled in self.feedback.time.tolist()]
         counts = self.feedback.count.tolist()
         lost = 0
@@ -299,20 +237,7 @@ class Exchange:
         return lost
 
     def outdated(self, now: float, largest: float) -> bool:
-        """Whether a report has become too old since `count`; `ages` are those of `now` then.
-
-        Parameters
-        ----------
-        now : float
-            The present, s of the loop's clock.
-        largest : float
-            Age above which a report is too old, s.
-
-        Returns
-        -------
-        bool
-            False, and `ages` unchanged, as long as all reports are fresh enough.
-        """
+        """Whether a report has become too old since `count`; `ages` are those of `now` then."""
         times = self.feedback.time.tolist()
         if all(now - sampled <= largest for sampled in times):
             return False
@@ -323,17 +248,8 @@ class Exchange:
         """Make the frames of all axes, then send them: none before all are made.
 
         Who was refused one is the first in the next cycle: a queue that takes all frames but the
-        last must not cut off always the same drive.
-
-        Parameters
-        ----------
-        wanted : Wanted
-            What the drives shall do.
-        torque : numpy.ndarray
-            Torques of the axes, N m (N), shape (n,).
-        pausing : bool
-            Whether drives that answer commands may go without one in this cycle, if the next is to
-            show which reports come unasked.
+        last must not cut off always the same drive. `pausing`: drives that answer commands may go
+        without one in this cycle, if the next is to show which reports come unasked.
         """
         frames = [
             drive.command(wanted, value)

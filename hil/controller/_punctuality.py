@@ -23,22 +23,7 @@ differ."""
 
 
 class Punctuality:
-    """Counts what was asked for and what came.
-
-    Parameters
-    ----------
-    axes : int
-        Number of axes.
-    patience : int
-        Cycles for which the policies tolerate a fault.
-
-    Attributes
-    ----------
-    pauses : bool
-        Whether this cycle asks for no report.
-    delayed : bool
-        Whether reports of an axis answer earlier cycles.
-    """
+    """Counts what was asked for and what came."""
 
     def __init__(self, axes: int, patience: int) -> None:
         self._patience = patience
@@ -47,7 +32,8 @@ class Punctuality:
         self._caught = [0] * axes  # pauses of a sequence with a report
         self._next: tuple[int, ...] = ()  # cycles up to each of the pauses that follow
         self._wait = 0  # cycles up to the next pause that is planned; 0: none is
-        self.pauses = self.delayed = False
+        self.pauses = False  # whether this cycle asks for no report
+        self.delayed = False  # whether reports of an axis answer earlier cycles
 
     def ask(self, axis: int) -> None:
         """Count a report that an axis was asked for."""
@@ -59,15 +45,7 @@ class Punctuality:
             self._owed[axis] -= 1
 
     def end(self, fresh: Sequence[bool], pausing: bool) -> None:
-        """End the receive window of a cycle.
-
-        Parameters
-        ----------
-        fresh : sequence of bool
-            Axes that have reported within the window.
-        pausing : bool
-            Whether this cycle had asked for nothing.
-        """
+        """End the receive window of a cycle, in which some axes have reported."""
         self.pauses = False
         if pausing:
             self._judge(fresh)

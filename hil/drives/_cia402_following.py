@@ -19,15 +19,6 @@ class Following:
     """Holds the reports of one drive against what it was commanded.
 
     Numbers are those of the drive (0x6071, 0x6077), so that a report costs comparisons only.
-
-    Parameters
-    ----------
-    margin : int
-        Difference of the torques that counts.
-    period : float
-        Period of the loop, s.
-    follows : bool
-        Whether the drive was seen to set bit 12 of the statusword while it followed.
     """
 
     __slots__ = (
@@ -52,32 +43,13 @@ class Following:
         self.seen = False  # whether bit 12 was set since the drive was enabled
 
     def command(self, target: int) -> None:
-        """Note the target of a cycle.
-
-        Parameters
-        ----------
-        target : int
-            What is sent in 0x6071.
-        """
+        """Note the target (0x6071) of a cycle."""
         place = self._place + 1
         self._place = place if place < len(self._commanded) else 0
         self._commanded[self._place] = target
 
     def judge(self, status: int, torque: int | None) -> int:
-        """Judge a report of a drive that has long been asked to be enabled, and is.
-
-        Parameters
-        ----------
-        status : int
-            Statusword.
-        torque : int or None
-            Torque actual value, None where the report has none.
-
-        Returns
-        -------
-        int
-            Fault code; 0 if the drive follows as far as it can be seen.
-        """
+        """Fault code by a report of a drive that has been enabled for a while; 0: none."""
         if self._follows:
             if status & FOLLOWS:
                 self.seen = True

@@ -65,48 +65,18 @@ _NO_WATCHDOG = (
 
 
 class Cia402Setup:
-    """Questions to one drive, and the writing of what the loop needs.
-
-    Parameters
-    ----------
-    axis : Axis
-        The axis.
-    node : SdoSession
-        The drive's object dictionary.
-    period : float
-        Period of the loop, s.
-
-    Attributes
-    ----------
-    report : tuple of int
-        Mapping of the report that is in force.
-    guards : bool
-        Whether the watchdog is life guarding, which needs remote frames.
-    shows_mode : bool
-        Whether the drive gives its mode of operation (0x6061).
-    """
+    """Questions to one drive, and the writing of what the loop needs."""
 
     def __init__(self, axis: Axis, node: SdoSession, period: float) -> None:
         self.axis, self.node, self.period = axis, node, period
-        self.report: tuple[int, ...] = REPORTS[0]
-        self.guards = False
-        self.shows_mode = True
+        self.report: tuple[int, ...] = REPORTS[0]  # mapping that is in force
+        self.guards = False  # whether the watchdog is life guarding, which needs remote frames
+        self.shows_mode = True  # whether the drive gives its mode of operation (0x6061)
 
     # -- questions -----------------------------------------------------------------------------
 
     def inspect(self, scale: AxisScale) -> list[AxisCheck]:
-        """Ask the drive who it is and in which units it counts; nothing is written.
-
-        Parameters
-        ----------
-        scale : AxisScale
-            Of the rig file.
-
-        Returns
-        -------
-        list of AxisCheck
-            One row for each property.
-        """
+        """Ask the drive who it is and in which units it counts; nothing is written."""
         device = self.node.find(0x1000, 0, "I")
         checks = [
             self._compare(
@@ -266,13 +236,7 @@ class Cia402Setup:
     # -- what is written -----------------------------------------------------------------------
 
     def switch_off(self) -> None:
-        """Power off and no target torque. A fault is left for the loop to show.
-
-        Raises
-        ------
-        DriveError
-            If the drive does not answer, or stays switched on.
-        """
+        """Power off and no target torque. A fault is left for the loop to show."""
         node, clock = self.node, self.node.network.link.clock
         node.attempt(0x6040, 0, "H", Controlword.DISABLE_VOLTAGE)
         if not node.offer(0x6071, 0, "h", 0) and (target := node.find(0x6071, 0, "h")):
@@ -294,13 +258,7 @@ class Cia402Setup:
             node.network.idle(0.005)
 
     def set_mode(self) -> None:
-        """Set cyclic synchronous torque.
-
-        Raises
-        ------
-        DriveError
-            If the drive has another mode and keeps it.
-        """
+        """Set cyclic synchronous torque."""
         node, clock = self.node, self.node.network.link.clock
         taken = node.offer(0x6060, 0, "b", TORQUE_MODE)
         until = clock.now() + SETTLE
@@ -323,18 +281,6 @@ class Cia402Setup:
 
         Where per mille are of the maximum torque, this changes what they mean, and the scale with
         it. Which torque they are of cannot be asked; it is taken from the rig file.
-
-        Returns
-        -------
-        AxisScale
-            Between the drive's numbers and the joint, as they are now.
-        AxisCheck
-            What limits the torque in the drive.
-
-        Raises
-        ------
-        ArmError
-            If the drive has a torque limit and keeps a larger one.
         """
         axis, node = self.axis, self.node
         if axis.torque_unit == "count":
@@ -377,18 +323,7 @@ class Cia402Setup:
         )
 
     def set_watchdog(self) -> AxisCheck:
-        """Set every watchdog that the drive has, and a reaction that removes torque.
-
-        Returns
-        -------
-        AxisCheck
-            What was set; UNKNOWN if it rests on `watchdog_confirmed`.
-
-        Raises
-        ------
-        ArmError
-            If there is none, or its reaction may keep torque, and no person has confirmed it.
-        """
+        """Set every watchdog that the drive has, and a reaction that removes torque."""
         axis, node = self.axis, self.node
         milliseconds = round(axis.watchdog * 1e3)
         set_ones = []
@@ -455,18 +390,6 @@ class Cia402Setup:
         """Lay out command and report, clear the inhibit time, and take other objects out of use.
 
         What is right already is not written: some drives keep their process data to themselves.
-
-        Returns
-        -------
-        list of AxisCheck
-            What is not as it should be, and may be so.
-
-        Raises
-        ------
-        ArmError
-            If reports are held back by an inhibit time that stays.
-        DriveError
-            If the drive keeps another layout.
         """
         node = self.node
         self._map(0x1400, 0x200, _COMMAND_MAP, _AT_ONCE)
@@ -552,18 +475,7 @@ class Cia402Setup:
             )
 
     def refuse(self, checks: list[AxisCheck]) -> None:
-        """Raise the first of the checks that forbids to arm.
-
-        Parameters
-        ----------
-        checks : list of AxisCheck
-            What the drive says.
-
-        Raises
-        ------
-        ArmError, DriveError, UnitError
-            If there is one.
-        """
+        """Raise the first of the checks that forbids to arm."""
         for check in checks:
             if check.finding in (Finding.FOUND, Finding.UNKNOWN):
                 continue
@@ -581,39 +493,12 @@ class Cia402Setup:
 
 
 def describe(state: DriveState) -> str:
-    """Name of a state as the standard writes it.
-
-    Parameters
-    ----------
-    state : DriveState
-        The state.
-
-    Returns
-    -------
-    str
-        In small letters.
-    """
+    """Name of a state as the standard writes it."""
     return state.name.lower().replace("_", " ")
 
 
 def clear_fault(node: SdoSession) -> DriveState:
-    """Reset a fault by a rising edge of bit 7 of the controlword, and wait for its end.
-
-    Parameters
-    ----------
-    node : SdoSession
-        The drive's object dictionary.
-
-    Returns
-    -------
-    DriveState
-        State after it.
-
-    Raises
-    ------
-    DriveError
-        If the drive does not answer.
-    """
+    """Reset a fault by a rising edge of bit 7 of the controlword, and wait for its end."""
     clock = node.network.link.clock
     for word in (Controlword.DISABLE_VOLTAGE, Controlword.FAULT_RESET, Controlword.DISABLE_VOLTAGE):
         node.attempt(0x6040, 0, "H", word)

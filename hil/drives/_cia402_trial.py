@@ -56,26 +56,6 @@ def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Bus) -> list[AxisCheck]:
     """Enable drives at zero torque, fall silent, and see each of them leave.
 
     A drive with a fault is not tried, and not enabled later either.
-
-    Parameters
-    ----------
-    drives : sequence of Cia402Cycle
-        The drives, all prepared.
-    bus : Bus
-        The open bus.
-
-    Returns
-    -------
-    list of AxisCheck
-        What each of them did.
-
-    Raises
-    ------
-    ArmError
-        If a drive stays enabled, or in a state that may hold torque, or somebody else commands
-        them meanwhile.
-    DriveError
-        If a drive cannot be enabled, or does not answer.
     """
     tried = [drive for drive in drives if drive.state not in FAULTS]
     if not tried:

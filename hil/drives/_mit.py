@@ -77,45 +77,20 @@ _STATES = range(1, 16)  # those but 0, which does not show in the first byte
 
 
 class Report(NamedTuple):
-    """A report, as codes.
+    """A report, as codes."""
 
-    Parameters
-    ----------
-    position, velocity, torque : int
-        Codes of 16, 12 and 12 bits.
-    error : int or None
-        Error code, or state of a Damiao drive that is neither on nor off; None if the report
-        cannot tell.
-    off : bool
-        Whether the report says that the drive is off.
-    status : int
-        The last two bytes, or the state of a Damiao drive.
-    """
-
-    position: int
-    velocity: int
-    torque: int
-    error: int | None
-    off: bool
-    status: int
+    position: int  # 16 bits
+    velocity: int  # 12 bits
+    torque: int  # 12 bits
+    error: int | None  # or state of a Damiao drive, neither on nor off; None: not told
+    off: bool  # whether the report says that the drive is off
+    status: int  # the last two bytes, or the state of a Damiao drive
 
 
 def unpack_report(data: bytes | bytearray, node: int, has_state: bool = False) -> Report | None:
-    """Read a report.
+    """Read a report; None if it is of another length, or another drive's.
 
-    Parameters
-    ----------
-    data : bytes
-        Data of a frame.
-    node : int
-        Number of the drive, which must be in the first byte.
-    has_state : bool
-        Whether the upper half of the first byte is the drive's state (Damiao).
-
-    Returns
-    -------
-    Report or None
-        None if the length is neither 6 nor 8, or the report is another drive's.
+    `has_state`: the upper half of the first byte is the drive's state (Damiao).
     """
     length = len(data)
     if length not in (6, 8) or (data[0] & 0x0F if has_state else data[0]) != node:
@@ -139,15 +114,7 @@ def unpack_report(data: bytes | bytearray, node: int, has_state: bool = False) -
 
 
 def pack_torque(data: bytearray, code: int) -> None:
-    """Make a command out of a torque: zero position and velocity, no stiffness, no damping.
-
-    Parameters
-    ----------
-    data : bytearray
-        Its 8 bytes are overwritten.
-    code : int
-        Torque, 12 bits.
-    """
+    """Make a command out of a torque: zero position and velocity, no stiffness, no damping."""
     data[:] = _COMMAND
     data[6] = code >> 8
     data[7] = code & 0xFF

@@ -45,13 +45,7 @@ class Nmt(IntEnum):
 
 
 class SetupNetwork(canopen.Network):
-    """A CANopen network on the loop's bus.
-
-    Parameters
-    ----------
-    bus : Bus
-        The loop's bus.
-    """
+    """A CANopen network on the loop's bus."""
 
     def __init__(self, bus: Bus) -> None:
         super().__init__()
@@ -59,13 +53,7 @@ class SetupNetwork(canopen.Network):
         self._asked: tuple[int, bytes] | None = None  # whose echo or answer comes next
 
     def send_message(self, can_id: int, data: bytes, remote: bool = False) -> None:
-        """Send one frame on the loop's bus.
-
-        Raises
-        ------
-        can.CanOperationError
-            If the bus does not take it.
-        """
+        """Send one frame on the loop's bus."""
         frame = can.Message(
             arbitration_id=can_id, data=data, is_extended_id=False, is_remote_frame=remote
         )
@@ -74,18 +62,7 @@ class SetupNetwork(canopen.Network):
         self._asked = (can_id, bytes(data))
 
     def pump(self, until: float) -> bool:
-        """Take one frame off the bus and tell the subscribers.
-
-        Parameters
-        ----------
-        until : float
-            Instant up to which to wait for it, s of the bus' clock.
-
-        Returns
-        -------
-        bool
-            Whether one came.
-        """
+        """Take one frame off the bus and tell the subscribers."""
         frame = self.link.receive(until)
         if frame is None:
             return False
@@ -104,13 +81,7 @@ class SetupNetwork(canopen.Network):
             self.link.echoes, self._asked = bool(self.link.echoes), None
 
     def idle(self, seconds: float) -> None:
-        """Let time pass and drop what comes meanwhile.
-
-        Parameters
-        ----------
-        seconds : float
-            How long, s of the bus' clock.
-        """
+        """Let time pass, in s of the bus' clock, and drop what comes meanwhile."""
         until, empty = self.link.clock.now() + seconds, 0
         while self.link.clock.now() < until and empty < STANDSTILL:
             empty = 0 if self.pump(until) else empty + 1
@@ -157,21 +128,7 @@ class _Client(SdoClient):
 
 
 class SdoSession:
-    """Object dictionary of one node, read and written over the bus.
-
-    Parameters
-    ----------
-    bus : Bus
-        The loop's bus.
-    axis : str
-        Name of the axis, for errors.
-    node : int
-        Node number.
-    timeout : float
-        Time that each answer is waited for, s.
-    attempts : int
-        Times that a request without an answer is sent.
-    """
+    """Object dictionary of one node, read and written over the bus."""
 
     def __init__(
         self,
@@ -193,25 +150,7 @@ class SdoSession:
         return f"axis `{self.axis}`, node {self.node}, object 0x{index:04X}:{subindex:02X}"
 
     def find(self, index: int, subindex: int, form: str) -> int | None:
-        """Value of an object, or None if the drive does not give it.
-
-        Parameters
-        ----------
-        index, subindex : int
-            The object.
-        form : str
-            Letter of `struct` for its type.
-
-        Returns
-        -------
-        int or None
-            The value; None if the drive aborts the transfer, for whatever reason.
-
-        Raises
-        ------
-        DriveError
-            If the drive does not answer.
-        """
+        """Value of an object, or None if the drive aborts the transfer, for whatever reason."""
         try:
             return self._upload(index, subindex, form)
         except SdoAbortedError:
@@ -235,25 +174,7 @@ class SdoSession:
         return value
 
     def read(self, index: int, subindex: int, form: str) -> int:
-        """Value of an object that the drive must have.
-
-        Parameters
-        ----------
-        index, subindex : int
-            The object.
-        form : str
-            Letter of `struct` for its type.
-
-        Returns
-        -------
-        int
-            The value.
-
-        Raises
-        ------
-        DriveError
-            If the drive does not answer, refuses, or does not have it.
-        """
+        """Value of an object that the drive must have."""
         try:
             return self._upload(index, subindex, form)
         except SdoAbortedError as error:
@@ -267,22 +188,7 @@ class SdoSession:
             ) from None
 
     def write(self, index: int, subindex: int, form: str, value: int) -> None:
-        """Write an object and read it back.
-
-        Parameters
-        ----------
-        index, subindex : int
-            The object.
-        form : str
-            Letter of `struct` for its type.
-        value : int
-            The value.
-
-        Raises
-        ------
-        DriveError
-            If the drive does not answer, refuses, or gives back another value.
-        """
+        """Write an object and read it back."""
         self.put(index, subindex, form, value)
         came = self.read(index, subindex, form)
         if came != value:
@@ -295,22 +201,7 @@ class SdoSession:
             )
 
     def put(self, index: int, subindex: int, form: str, value: int) -> None:
-        """Write an object without reading it back.
-
-        Parameters
-        ----------
-        index, subindex : int
-            The object.
-        form : str
-            Letter of `struct` for its type.
-        value : int
-            The value.
-
-        Raises
-        ------
-        DriveError
-            If the drive does not answer or refuses.
-        """
+        """Write an object without reading it back."""
         self._client.wanted = (_DOWNLOADED, index, subindex)
         data = struct.pack("<" + form, value)
         try:
@@ -324,27 +215,7 @@ class SdoSession:
             raise self._silent(index, subindex, error) from None
 
     def attempt(self, index: int, subindex: int, form: str, value: int) -> bool:
-        """Write an object that the drive may lack or keep to itself, without reading it back.
-
-        Parameters
-        ----------
-        index, subindex : int
-            The object.
-        form : str
-            Letter of `struct` for its type.
-        value : int
-            The value.
-
-        Returns
-        -------
-        bool
-            Whether the drive took it.
-
-        Raises
-        ------
-        DriveError
-            If the drive does not answer.
-        """
+        """Write an object that the drive may lack or keep to itself; return whether it took it."""
         try:
             self.put(index, subindex, form, value)
         except DriveError as error:
@@ -354,45 +225,12 @@ class SdoSession:
         return True
 
     def offer(self, index: int, subindex: int, form: str, value: int) -> bool:
-        """Write an object that the drive may lack or keep to itself, and read it back.
-
-        An object that cannot be written but has the value already is as good.
-
-        Parameters
-        ----------
-        index, subindex : int
-            The object.
-        form : str
-            Letter of `struct` for its type.
-        value : int
-            The value.
-
-        Returns
-        -------
-        bool
-            Whether the drive now has this value.
-
-        Raises
-        ------
-        DriveError
-            If the drive does not answer.
-        """
+        """Write an object that the drive may lack; return whether it has the value now."""
         self.attempt(index, subindex, form, value)
         return self.find(index, subindex, form) == value
 
     def command(self, command: Nmt) -> None:
-        """Send a command of network management to this node.
-
-        Parameters
-        ----------
-        command : Nmt
-            The command.
-
-        Raises
-        ------
-        DriveError
-            If the bus does not take it.
-        """
+        """Send a command of network management to this node."""
         try:
             self.network.send_message(0x000, bytes((command, self.node)))
         except can.CanError as error:

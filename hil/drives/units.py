@@ -334,15 +334,7 @@ class MitScale:
 
 
 class _Code:
-    """Fixed-point numbers of some bits between two ends.
-
-    Parameters
-    ----------
-    lower, upper : float
-        What the smallest and the largest code mean.
-    bits : int
-        Width of a code.
-    """
+    """Fixed-point numbers of some bits between two ends."""
 
     __slots__ = ("_inverse", "_lower", "step", "top")
 

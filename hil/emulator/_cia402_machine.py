@@ -53,18 +53,7 @@ TRANSITIONS: dict[tuple[PowerState, Command], PowerState] = {
 
 
 def command_of(word: int) -> Command:
-    """Read a control word.
-
-    Parameters
-    ----------
-    word : int
-        Object 0x6040.
-
-    Returns
-    -------
-    Command
-        What its bits 0 to 3 ask for.
-    """
+    """Read a control word."""
     if not word & _VOLTAGE:
         return Command.DISABLE_VOLTAGE
     if not word & _QUICK:
@@ -75,22 +64,7 @@ def command_of(word: int) -> Command:
 
 
 def after(state: PowerState, word: int, before: int) -> PowerState:
-    """State after a control word was received.
-
-    Parameters
-    ----------
-    state : PowerState
-        State until now.
-    word : int
-        The control word.
-    before : int
-        The one received before it: only a rising edge resets a fault.
-
-    Returns
-    -------
-    PowerState
-        The next state; the same if the word asks for nothing that is possible.
-    """
+    """State after a control word was received."""
     if state is PowerState.FAULT:
         edge = word & FAULT_RESET and not before & FAULT_RESET
         return PowerState.SWITCH_ON_DISABLED if edge else state  # 15

@@ -231,36 +231,12 @@ class EmulatedDrive(ABC):
 
 
 def message(identifier: int, data: bytes | bytearray) -> can.Message:
-    """A data frame with a standard identifier.
-
-    Parameters
-    ----------
-    identifier : int
-        11 bit.
-    data : bytes
-        Up to 8.
-
-    Returns
-    -------
-    can.Message
-        The frame.
-    """
+    """A data frame with a standard identifier."""
     return can.Message(arbitration_id=identifier, data=data, is_extended_id=False)
 
 
 def is_plain(frame: can.Message) -> bool:
-    """Whether a frame is a data frame with a standard identifier.
-
-    Parameters
-    ----------
-    frame : can.Message
-        Any frame.
-
-    Returns
-    -------
-    bool
-        False for remote, error, extended and CAN FD frames.
-    """
+    """Whether a frame is a data frame with a standard identifier."""
     return not (
         frame.is_extended_id or frame.is_remote_frame or frame.is_error_frame or frame.is_fd
     )

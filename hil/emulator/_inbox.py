@@ -34,20 +34,7 @@ _LOAD_BYTE, _LOAD_HALF, _EQUAL, _RETURN = 0x30, 0x28, 0x15, 0x06
 
 
 class Inbox:
-    """Takes the frames that a listener asks for.
-
-    Parameters
-    ----------
-    bus : can.BusABC
-        The bus; it is not closed.
-    interface : str
-        Its name for python-can.
-
-    Attributes
-    ----------
-    filtered : bool
-        Whether the kernel drops the frames of others.
-    """
+    """Takes the frames that a listener asks for."""
 
     def __init__(self, bus: can.BusABC, interface: str) -> None:
         self.bus = bus
@@ -59,20 +46,7 @@ class Inbox:
             self._socket.setblocking(False)
 
     def take(self, wait: float, heard: frozenset[int]) -> can.Message | bool:
-        """Take the next frame.
-
-        Parameters
-        ----------
-        wait : float
-            Time to wait for it, s.
-        heard : frozenset of int
-            Identifiers that are asked for.
-
-        Returns
-        -------
-        can.Message or bool
-            The frame; true if it was for others, or none at all; false if nothing came.
-        """
+        """The next frame with one of these identifiers; true: another one came; false: none."""
         try:
             if self._socket is None:
                 frame = self.bus.recv(wait)

@@ -22,13 +22,7 @@ with suppress(ImportError):
 
 
 class BusLock:
-    """A lock that the operating system gives back when its holder dies.
-
-    Parameters
-    ----------
-    bus : BusSettings
-        The bus.
-    """
+    """A lock that the operating system gives back when its holder dies."""
 
     def __init__(self, bus: BusSettings) -> None:
         self._bus = bus
@@ -38,13 +32,7 @@ class BusLock:
         self._file: int | None = None
 
     def take(self) -> None:
-        """Take the bus.
-
-        Raises
-        ------
-        BusError
-            If another rig is emulated on it.
-        """
+        """Take the bus."""
         if fcntl is None:
             return
         try:

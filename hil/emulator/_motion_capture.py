@@ -119,22 +119,7 @@ def _turned(quaternion: NDArray[np.float64], angle: NDArray[np.float64]) -> list
 def pose_sender(
     rig: Rig, body: str
 ) -> tuple[Callable[[Mapping[str, Any]], object], Callable[[], object]]:
-    """Where the samples of a rig's motion capture go: to the rig's pose source.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig.
-    body : str
-        Name of the base.
-
-    Returns
-    -------
-    send : callable
-        Takes a sample.
-    close : callable
-        To be called at the end.
-    """
+    """How samples of motion capture are sent to the rig's pose source, and how that is closed."""
     if rig.pose is None or rig.emulator.pose_rate <= 0.0:
         return (lambda sample: None), (lambda: None)
     from hil.state.pose_source import PoseSender

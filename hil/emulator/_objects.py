@@ -30,26 +30,7 @@ _Entry = tuple[str, int, str, int | str]
 def dictionary(
     node: int, rated_torque: int, counts: int, peak: int, watchdog: bool
 ) -> ObjectDictionary:
-    """Build the dictionary.
-
-    Parameters
-    ----------
-    node : int
-        Number of the node.
-    rated_torque : int
-        Of the motor, in the unit of the drive (mN m by the standard).
-    counts : int
-        Of the encoder, per motor turn.
-    peak : int
-        Largest torque, per mille.
-    watchdog : bool
-        Whether there are the objects by which a drive watches its host.
-
-    Returns
-    -------
-    canopen.ObjectDictionary
-        Each object with its value at start.
-    """
+    """Build the dictionary; rated torque in the unit of the drive, peak torque in per mille."""
     objects: dict[int, tuple[str, dict[int, _Entry]]] = {}
 
     def single(index: int, name: str, kind: int, access: str, value: int | str) -> None:

@@ -34,50 +34,19 @@ REPORTS = 5e-3
 
 @dataclass(frozen=True, eq=False)
 class RigJob:
-    """What the process of an emulated rig is given.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig.
-    options : mapping
-        Arguments of `can.Bus`.
-    faults : tuple of Fault
-        What goes wrong, beside what the rig file says, in time since the process was ready.
-    settings : mapping of str to DriveSettings
-        How the drives of some axes differ from the rig file.
-    q0 : numpy.ndarray or None
-        Configuration at the start, shape (nq,).
-    parent : int
-        Process whose death ends this one.
-    priority : int
-        Of SCHED_FIFO, taken where it is permitted; 0: none.
-    """
+    """What the process of an emulated rig is given."""
 
     rig: Rig
-    options: Mapping[str, Any]
+    options: Mapping[str, Any]  # arguments of `can.Bus`
     faults: tuple[Fault, ...]
     settings: Mapping[str, DriveSettings]
     q0: NDArray[np.float64] | None
-    parent: int
-    priority: int = 0
+    parent: int  # process whose death ends this one
+    priority: int = 0  # of SCHED_FIFO, taken where it is permitted; 0: none
 
 
 def report_block(axes: int, nq: int, nv: int) -> Block:
-    """Memory for the reports of an emulated rig.
-
-    Parameters
-    ----------
-    axes : int
-        Number of axes.
-    nq, nv : int
-        Lengths of configuration and velocity.
-
-    Returns
-    -------
-    Block
-        New memory.
-    """
+    """Memory for the reports of an emulated rig."""
     return Block(
         (
             ("instant", 1),  # of the state, s of the rig's clock
@@ -126,19 +95,7 @@ class _Port:
 
 
 def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection) -> None:
-    """Be a rig until asked to end.
-
-    Parameters
-    ----------
-    job : RigJob
-        Which one.
-    reports : Block
-        What this process reports.
-    shared : SharedTime
-        Time, which this process lets pass.
-    orders : multiprocessing.connection.Connection
-        Where faults are commanded.
-    """
+    """Be a rig until asked to end."""
     stopped = Stopped(job.parent)
     import_drives(job.rig.drive_modules, job.rig.path)
     port: Any = _Port(can.Bus(**job.options), job.options["interface"])

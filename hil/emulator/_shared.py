@@ -27,15 +27,7 @@ ORPHAN_CHECK = 0.05
 
 
 class Block:
-    """Numbers with one writer.
-
-    Parameters
-    ----------
-    names : sequence of (str, int)
-        Quantities and their lengths, in order.
-    raw : RawArray, optional
-        Memory of a block that exists; new memory if not given.
-    """
+    """Numbers with one writer."""
 
     def __init__(self, names: Sequence[tuple[str, int]], raw: Any = None) -> None:
         self.names = tuple(names)
@@ -54,33 +46,11 @@ class Block:
         return Block, (self.names, self.raw)
 
     def draft(self, name: str) -> NDArray[np.float64]:
-        """Place where the writer puts a quantity before `publish`.
-
-        Parameters
-        ----------
-        name : str
-            The quantity.
-
-        Returns
-        -------
-        numpy.ndarray
-            A view.
-        """
+        """Place where the writer puts a quantity before `publish`."""
         return self._draft[self._spans[name]]
 
     def place(self, name: str) -> int:
-        """Where a quantity begins in a snapshot.
-
-        Parameters
-        ----------
-        name : str
-            The quantity.
-
-        Returns
-        -------
-        int
-            Its index.
-        """
+        """Where a quantity begins in a snapshot."""
         return int(self._spans[name].start)
 
     def publish(self) -> None:
@@ -105,13 +75,7 @@ class Block:
 
 
 class Stopped:
-    """Whether the process was asked to end: by a signal, or by the death of its parent.
-
-    Parameters
-    ----------
-    parent : int
-        Process whose death ends this one.
-    """
+    """Whether the process was asked to end: by a signal, or by the death of its parent."""
 
     def __init__(self, parent: int) -> None:
         self._parent = parent
@@ -135,20 +99,10 @@ def _die_with_parent() -> None:
 
 
 def hurry(priority: int) -> bool:
-    """Ask for a place before other processes, where that is permitted.
+    """Ask for SCHED_FIFO with a priority, where that is permitted; return whether it was granted.
 
     With it goes the first processor, which is left to the controller where there are others: what
     stands for hardware must not take its time.
-
-    Parameters
-    ----------
-    priority : int
-        Of SCHED_FIFO, 1 to 99; 0: do not ask.
-
-    Returns
-    -------
-    bool
-        Whether it was granted.
     """
     gc.collect()
     gc.freeze()  # what is there stays; looking through it takes longer than a step

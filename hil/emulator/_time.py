@@ -54,13 +54,7 @@ class Stalls:
 
 
 class SharedTime:
-    """Memory in which the time of an emulated rig stands.
-
-    Parameters
-    ----------
-    raw : RawArray, optional
-        Memory that exists; new memory if not given.
-    """
+    """Memory in which the time of an emulated rig stands."""
 
     def __init__(self, raw: Any = None) -> None:
         self.raw = RawArray(ctypes.c_double, _NUMBERS) if raw is None else raw
@@ -93,13 +87,7 @@ class SharedTime:
 
 
 class Timekeeper:
-    """Lets the time of an emulated rig pass; for its process.
-
-    Parameters
-    ----------
-    shared : SharedTime
-        Where the time stands.
-    """
+    """Lets the time of an emulated rig pass; for its process."""
 
     def __init__(self, shared: SharedTime) -> None:
         self._shared = shared
@@ -143,16 +131,6 @@ class Timekeeper:
         """Give samples the time of those who take them.
 
         A controller that does not share this time has the machine's.
-
-        Parameters
-        ----------
-        send : callable
-            Takes a sample, a mapping with `time`.
-
-        Returns
-        -------
-        callable
-            The same, for samples of this time.
         """
 
         def stamped(sample: Mapping[str, Any]) -> object:

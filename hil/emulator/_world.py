@@ -92,20 +92,7 @@ def scheduled_faults(rig: Rig, faults: Iterable[Fault] = ()) -> list[Fault]:
 
 
 def check_axis(fault: Fault, names: Iterable[str]) -> None:
-    """Refuse a fault of an axis that does not exist.
-
-    Parameters
-    ----------
-    fault : Fault
-        The fault.
-    names : iterable of str
-        Names of the axes.
-
-    Raises
-    ------
-    RigError
-        If it names none of them, and not all.
-    """
+    """Refuse a fault of an axis that does not exist."""
     known = [*names, "*"]
     if fault.axis not in known:
         raise RigError(

@@ -35,17 +35,7 @@ END_ROOM = 2**15
 
 
 class Drain:
-    """Takes rows from a ring and appends them to the file of a record.
-
-    Parameters
-    ----------
-    ring : Ring
-        The ring, opened for reading.
-    folder : Path
-        Folder of the record.
-    make_file : callable, optional
-        Makes the file, for tests of disks that fail: path, layout, width -> `ChunkFile`.
-    """
+    """Takes rows from a ring and appends them to the file of a record."""
 
     def __init__(
         self, ring: Ring, folder: Path, make_file: Callable[..., ChunkFile] = ChunkFile
@@ -87,18 +77,7 @@ class Drain:
         self.file.next += lost
 
     def finish(self, reason: str) -> bool:
-        """Write the rest, wait for the disk, and complete the manifest.
-
-        Parameters
-        ----------
-        reason : str
-            Why no more rows come.
-
-        Returns
-        -------
-        bool
-            Whether everything was written.
-        """
+        """Write the rest, wait for the disk, end the manifest; return whether all was written."""
         deadline = time.monotonic() + PATIENCE
         complete = self.step()
         while not complete and time.monotonic() < deadline:
@@ -148,20 +127,7 @@ def end_manifest(folder: Path, end: Mapping[str, Any]) -> None:
 
 
 def reserve_end(folder: Path, size: int) -> None:
-    """Keep room on the disk for the manifest of the end, as the disk may be full by then.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the record.
-    size : int
-        Bytes of the manifest at the start.
-
-    Raises
-    ------
-    OSError
-        If there is no such room.
-    """
+    """Keep room on the disk for the manifest of the end, as the disk may be full by then."""
     for name in RESERVES:
         with open(folder / name, "wb") as file:
             file.write(bytes(size + END_ROOM))
@@ -170,13 +136,7 @@ def reserve_end(folder: Path, size: int) -> None:
 
 
 def release_end(folder: Path) -> None:
-    """Give back the room that was kept for the end.
-
-    Parameters
-    ----------
-    folder : Path
-        Folder of the record.
-    """
+    """Give back the room that was kept for the end."""
     for name in RESERVES:
         with contextlib.suppress(OSError):
             (folder / name).unlink(missing_ok=True)
@@ -194,20 +154,7 @@ def _fill(reserve: Path, path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON file that is either the old one or the new one, whole.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-    document : mapping
-        What JSON knows.
-
-    Raises
-    ------
-    OSError
-        If it cannot be written.
-    """
+    """Write a JSON file that is either the old one or the new one, whole."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(fresh, "w", encoding="utf-8") as file:
@@ -223,20 +170,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def main(name: str, folder: str) -> int:
-    """Drain a ring until its writer closes it or dies.
-
-    Parameters
-    ----------
-    name : str
-        Name of the ring.
-    folder : str
-        Folder of the record.
-
-    Returns
-    -------
-    int
-        0 if all rows that were published are in the file, else `UNWRITTEN`.
-    """
+    """Drain a ring until its writer closes it or dies; return 0 if all of it was written."""
     _step_back()
     asked = False
 

@@ -275,18 +275,7 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 
 def is_count(value: object) -> bool:
-    """Whether an entry of a manifest is a number of rows.
-
-    Parameters
-    ----------
-    value : object
-        The entry.
-
-    Returns
-    -------
-    bool
-        Whether it is a whole number from 0 to 2**53, which float64 counts exactly.
-    """
+    """Whether an entry of a manifest is a number of rows."""
     return type(value) is int and 0 <= value <= 2**53
 
 
@@ -341,18 +330,7 @@ _ENTRIES: dict[str, Callable[[Any], bool]] = {
 
 
 def file_hash(path: Path) -> str | None:
-    """SHA-256 of a file, hexadecimal; None if it cannot be read.
-
-    Parameters
-    ----------
-    path : Path
-        The file.
-
-    Returns
-    -------
-    str or None
-        64 digits.
-    """
+    """SHA-256 of a file, hexadecimal; None if it cannot be read."""
     try:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError:

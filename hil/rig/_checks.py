@@ -32,15 +32,7 @@ LARGEST_NODE = 126
 
 
 class Refusal:
-    """Builds the errors of one table of one file.
-
-    Parameters
-    ----------
-    path : str
-        The file.
-    table : str
-        The table as the file writes it.
-    """
+    """Builds the errors of one table of one file."""
 
     def __init__(self, path: str, table: str) -> None:
         self.path = path
@@ -65,27 +57,7 @@ def _label(name: str) -> str:
 
 
 def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
-    """Put the axes into the order of the robot's controls.
-
-    Parameters
-    ----------
-    table : RigTable
-        The file.
-    task : Task
-        The task whose robot is driven.
-    path : str
-        Name of the file.
-
-    Returns
-    -------
-    list of AxisTable
-        One for each control.
-
-    Raises
-    ------
-    DescriptionError
-        If a control has no axis or two, or an axis names no control.
-    """
+    """Put the axes into the order of the robot's controls."""
     robot = task.robot
     for body in robot.actuated or ():
         joint = robot.bodies[robot.index(body)].joint
@@ -123,17 +95,7 @@ def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
 
 
 def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> None:
-    """Refuse kinds of drives that nobody knows, and fields that belong to another kind.
-
-    Parameters
-    ----------
-    axes : iterable of AxisTable
-        The axes.
-    kinds : iterable of str
-        The kinds that are known.
-    path : str
-        Name of the file.
-    """
+    """Refuse kinds of drives that nobody knows, and fields that belong to another kind."""
     known = list(kinds)
     for axis in axes:
         refuse = Refusal(path, _label(axis.name))
@@ -244,18 +206,7 @@ def _check_mit(axis: AxisTable, refuse: Refusal) -> None:
 
 
 def check_rig(rig: Rig) -> None:
-    """Refuse a rig whose parts do not fit each other.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig, with all its fields of the right type.
-
-    Raises
-    ------
-    DescriptionError
-        At the first thing that does not fit, with file, table and field.
-    """
+    """Refuse a rig whose parts do not fit each other."""
     _check_times(rig)
     _check_nodes(rig)
     for axis in rig.axes:

@@ -57,39 +57,13 @@ FINEST = 25.0 / 65535.0
 
 
 def velocity_delay(bandwidth: float, period: float) -> float:
-    """Time by which an observer's velocity is late when nothing is known of the acceleration.
-
-    Parameters
-    ----------
-    bandwidth : float
-        Of the observer, Hz.
-    period : float
-        Of the reports, s.
-    period : float
-        Time between reports, s.
-
-    Returns
-    -------
-    float
-        The delay against the instant of the last sample, s.
-    """
+    """Time by which an observer's velocity is late when nothing is known of the acceleration."""
     theta = math.exp(-2.0 * math.pi * bandwidth * period)
     return period * ((1.0 + theta) / (1.0 - theta) - 0.5)
 
 
 def encoder_step(axis: Axis) -> float:
-    """Smallest change of an axis' reported position.
-
-    Parameters
-    ----------
-    axis : Axis
-        The axis.
-
-    Returns
-    -------
-    float
-        At the joint, rad (m on a linear axis).
-    """
+    """Smallest change of an axis' reported position."""
     if axis.counts:
         return 2.0 * math.pi / axis.counts / axis.gear
     if "position" in axis.ranges:
@@ -99,29 +73,7 @@ def encoder_step(axis: Axis) -> float:
 
 
 class Observer:
-    """Observer of one axis.
-
-    Parameters
-    ----------
-    axis : Axis
-        The axis.
-    bandwidth : float
-        Of the observer, Hz.
-
-    Attributes
-    ----------
-    x, w : float
-        Position and velocity at the last sample, rad and rad/s (m, m/s); NaN and 0 before the
-        first.
-    t : float
-        Instant of that sample, s; minus infinity before the first.
-    refused : int
-        Implausible reports in a row.
-    implausible, repeated : int
-        Reports refused so far.
-    stuck : bool
-        Whether the last reports cannot be true.
-    """
+    """Observer of one axis: position x and velocity w at the last sample, at instant t."""
 
     __slots__ = (
         "_axis",
@@ -153,7 +105,7 @@ class Observer:
     def reset(self) -> None:
         """Forget all states; counters stay."""
         self.x, self.w, self.t = math.nan, 0.0, -math.inf
-        self.refused, self.stuck = 0, False
+        self.refused, self.stuck = 0, False  # implausible reports in a row
         self._stamp = -math.inf  # instant that came with the last report that was taken,
         self._last = math.nan  # its position,
         self._reported = math.nan  # and the velocity in it
@@ -162,24 +114,7 @@ class Observer:
     def take(
         self, y: float, speed: float, t: float, known: float | None, effort: float, asked: float
     ) -> bool:
-        """Take one report, or refuse it.
-
-        Parameters
-        ----------
-        y, speed : float
-            Position and velocity that the drive reports; velocity NaN if it reports none.
-        t : float
-            Instant of the sample, s.
-        known : float or None
-            Acceleration since the last one, as far as it is known.
-        effort, asked : float
-            Torque that the drive reports, and that was asked for; NaN if there is none.
-
-        Returns
-        -------
-        bool
-            Whether it was taken, and the axis is not stuck.
-        """
+        """Take one report, or refuse it."""
         if self.refused >= PATIENCE or not (math.isfinite(y) and math.isfinite(t)):
             return self._refuse()
         if abs(speed) > 2.0 * self._fastest:
@@ -241,41 +176,8 @@ class Observer:
 class Differentiator:
     """Observers of all axes; `update` takes what was reported and predicts the present.
 
-    Parameters
-    ----------
-    axes : sequence of Axis
-        The axes.
-    bandwidth : float
-        Of the observers, Hz.
-    latency : float
-        Time from a sample to the instant that its report is stamped with, s.
-    use_reported : bool
-        Whether velocities that drives report are used.
-    period : float
-        Of the reports, s: one that comes after more than one and a half may have been sampled
-        earlier than its instant says.
-
-    Attributes
-    ----------
-    position, velocity : numpy.ndarray
-        Estimates for the present: rad, rad/s (m, m/s); NaN and 0 before the first report. An
-        axis without reports is carried on for a while, then rests. Shape (n,).
-    age : numpy.ndarray
-        Time since the sample of the last report that was taken, s; infinite before the first.
-        Shape (n,).
-    stuck : numpy.ndarray
-        Whether reports come that cannot be true, shape (n,), bool: their position stays the same
-        to the bit although the axis must have gone on; or all of the report stays the same
-        although the torque asked for changes, of a drive whose reported torque is known to
-        change. An encoder that fails while its axis creeps cannot be told from one that rests.
-    lost : numpy.ndarray
-        Whether several reports in a row were implausible, shape (n,), bool. Until `reset` no
-        further one is taken: who knows where the axis is now.
-    implausible : numpy.ndarray
-        Reports refused: not finite, of an axis that is lost, or further than the speed limit
-        allows from both the prediction and the last position. Shape (n,), int64.
-    repeated : numpy.ndarray
-        Reports without a later sample than the one before, shape (n,), int64.
+    Arrays are those of `Estimator`, shape (n,). A report that comes after more than one and a half
+    periods may have been sampled earlier than its instant says.
     """
 
     def __init__(
@@ -318,19 +220,7 @@ class Differentiator:
         acceleration: NDArray[np.float64] | None = None,
         torque: Sequence[float] | None = None,
     ) -> None:
-        """Take the reports that are new, and predict all axes to the present.
-
-        Parameters
-        ----------
-        feedback : Feedback
-            Last reports; one is new if its count has changed.
-        now : float
-            The present, s of the loop's clock.
-        acceleration : numpy.ndarray, optional
-            Acceleration of the axes since the last call as far as it is known, shape (n,).
-        torque : sequence of float, optional
-            Torque that was asked for, N m (N).
-        """
+        """Take the reports that are new, and predict all axes to the present."""
         ahead = None if acceleration is None else acceleration.tolist()
         if ahead is not None and not sum(map(abs, ahead)) < ABSURD:  # nor of NaN
             ahead = None

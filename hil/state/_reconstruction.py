@@ -30,45 +30,16 @@ WEAKEST = 1e-9
 
 @dataclass(frozen=True)
 class Places:
-    """Where the measured freedoms stand.
+    """Where the measured freedoms stand."""
 
-    Parameters
-    ----------
-    q, v : tuple of int
-        Index in q and in v of each axis.
-    shape : tuple of int
-        Axis that measures each shape velocity.
-    reconstructed : tuple of str
-        Bodies whose joints follow from the lift.
-    """
-
-    q: tuple[int, ...]
-    v: tuple[int, ...]
-    shape: tuple[int, ...]
-    reconstructed: tuple[str, ...]
+    q: tuple[int, ...]  # index of each axis in q,
+    v: tuple[int, ...]  # and in v
+    shape: tuple[int, ...]  # axis that measures each shape velocity
+    reconstructed: tuple[str, ...]  # bodies whose joints follow from the lift
 
 
 def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
-    """Find out which coordinates are measured, and whether the others follow from them.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced model.
-    axes : sequence of str
-        Freedoms that have an encoder, by name.
-
-    Returns
-    -------
-    Places
-        Where they stand.
-
-    Raises
-    ------
-    RigError
-        If an axis is no freedom of a joint with one coordinate, or if a shape velocity has no
-        axis: then the motion of the robot does not follow from what is measured.
-    """
+    """Find out which coordinates are measured, and whether the others follow from them."""
     robot = model.robot
     where = f"estimator of `{model.name}`"
     of_freedom = {
@@ -105,36 +76,21 @@ def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
 
 @dataclass(frozen=True)
 class Graphs:
-    """Functions of one robot behind buffers.
-
-    Parameters
-    ----------
-    step : Evaluator
-        (q, y, w, dt, anchor) to (q, taken, v, anchored): configuration of the last cycle,
-        positions and velocities of the axes now (n,), time since then, anchor (7,); to the
-        configuration now, velocities that the law takes, all velocities, and the base's pose
-        (7,) seen from the anchor.
-    acceleration : Evaluator
-        (q, s, u) to the acceleration of the axes (n,) under control forces, s of shape (ns,).
-    correct : Evaluator or None
-        (q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance,
-        angle): two remembered poses and where between them the measurement belongs, what was
-        measured, and the part of the error to be taken off; to the corrected configuration and
-        anchor, and the error, m and rad. None without a pose source.
-    """
+    """Functions of one robot behind buffers."""
 
     step: Evaluator
+    """(q, y, w, dt, anchor) to (q, taken, v, anchored): configuration of the last cycle, positions
+    and velocities of the axes now, time since then, anchor; to the configuration now, velocities
+    that the law takes, all velocities, and the base's pose seen from the anchor."""
     acceleration: Evaluator
+    """(q, s, u) to the acceleration of the axes under control forces."""
     correct: Evaluator | None
+    """(q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance, angle):
+    two remembered poses and where between them the measurement belongs, what was measured, and the
+    part of the error to be removed; to what is corrected, and the error, m and rad."""
 
     def compile(self) -> bool:
-        """Call machine code from now on, if there is a compiler.
-
-        Returns
-        -------
-        bool
-            Whether it is.
-        """
+        """Call machine code from now on, if there is a compiler."""
         evaluators = [e for e in (self.step, self.acceleration, self.correct) if e is not None]
         made = compiled([evaluator.function for evaluator in evaluators])
         if made is None:
@@ -145,29 +101,7 @@ class Graphs:
 
 
 def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str) -> Graphs:
-    """Make the functions of an estimator.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced model.
-    places : Places
-        What is measured.
-    measured : bool
-        Whether the law takes all velocities.
-    gives : str
-        What an external source measures: "pose", "position", "attitude", or "" without one.
-
-    Returns
-    -------
-    Graphs
-        The functions, interpreted.
-
-    Raises
-    ------
-    RigError
-        If the source sees nothing of the base's motion.
-    """
+    """Make the functions of an estimator; an external source gives `PoseSettings.gives`, or ""."""
     where = f"estimator of `{model.name}`"
     n, nq, nv, ns = len(places.q), model.nq, model.nv, model.ns
     step = _step(model, places, measured)

@@ -46,15 +46,7 @@ CHANGE = 0.01
 
 
 class Watch:
-    """Watches whether the reports of one axis change as they should.
-
-    Parameters
-    ----------
-    step : float
-        Smallest change of the reported position, rad (m).
-    torque_limit : float
-        Largest torque of the axis, N m (N).
-    """
+    """Watches whether the reports of one axis change as they should."""
 
     __slots__ = (
         "_asked",
@@ -96,13 +88,7 @@ class Watch:
         self._excused = 0  # reports that may repeat a position, as their drive was held up
 
     def excuse(self, reports: int) -> None:
-        """Do not judge by the next reports: a drive that was held up may answer so many at once.
-
-        Parameters
-        ----------
-        reports : int
-            How many.
-        """
+        """Do not judge by the next reports: a drive that was held up may answer so many at once."""
         self._excused = max(self._excused, reports)
 
     def look(
@@ -115,24 +101,7 @@ class Watch:
         t: float,
         dt: float,
     ) -> bool:
-        """Look at a report that was taken.
-
-        Parameters
-        ----------
-        y, w : float
-            Position, and the speed that the observer then has.
-        known : float or None
-            Acceleration that the model knows.
-        effort, asked : float
-            Torque that the drive reports, and that was asked for; NaN if there is none.
-        t, dt : float
-            Instant of the sample, and time since the one before, s; 0 for the first.
-
-        Returns
-        -------
-        bool
-            Whether the axis is stuck.
-        """
+        """Look at a report that was taken."""
         self._follow(w, known, dt)
         if y != self._position:
             self._excused = max(self._excused - 1, 0)
