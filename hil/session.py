@@ -13,6 +13,7 @@ from typing import Any
 import msgpack
 
 from concur.control import Servo
+from hil._plan import sample_plan
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
@@ -20,7 +21,6 @@ from hil.drives import make_drives
 from hil.emulator import Fault, World, scheduled_faults
 from hil.errors import ArmError
 from hil.operator import OperatorChannel
-from hil.plan import sample_plan
 from hil.reasons import Reason
 from hil.record.recorder import Recorder
 from hil.record.rows import Layout

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, NoReturn, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -273,6 +273,28 @@ def fault(
     return DescriptionError(
         where, expected=expected, came=came, cure=cure, file=str(path), table=table, field=field
     )
+
+
+class Refusal:
+    """Raises the errors of one table of one file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+    table : str
+        The table as the file writes it.
+    """
+
+    def __init__(self, path: str, table: str) -> None:
+        self.path = path
+        self.table = table
+
+    def __call__(self, field: str, expected: str, came: object, cure: str) -> NoReturn:
+        """Raise the error for a field."""
+        raise fault(
+            self.path, self.table, field, expected=expected, came=str(came), cure=cure
+        ) from None
 
 
 def unknown(

@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from hil._certificate import TorqueBound, load_bound
 from hil.bus import open_bus
-from hil.certificate import TorqueBound, load_bound
 from hil.clock import MonotonicClock, SteppedClock
 from hil.drives import AxisCheck, Finding, make_drives
 from hil.emulator import World

@@ -16,12 +16,12 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.prompt import Confirm
 from rich.table import Table
 
-from hil.certificate import load_bound
+from hil._certificate import load_bound
+from hil._realtime import measure_machine
 from hil.cli._check import checks_table, limits_table
 from hil.controller import Mode
 from hil.emulator import EmulatorProcesses, Fault
 from hil.errors import ArmError
-from hil.realtime import measure_machine
 from hil.reasons import Reason
 from hil.record import Record
 from hil.rig import load_rig

@@ -18,6 +18,8 @@ from types import FrameType
 import numpy as np
 
 from concur.control import Servo, Tick, TickStatus
+from hil._plan import Plan
+from hil._realtime import Granted, realtime
 from hil._torque import CycleTorque
 from hil.bus import Bus
 from hil.controller._exchange import Exchange
@@ -37,9 +39,7 @@ from hil.errors import ArmError
 from hil.guard import CLIPPED, Limits, largest_speed
 from hil.latch import Action, Latch, Phase
 from hil.operator import OperatorChannel
-from hil.plan import Plan
 from hil.quality import LATE, PROMPT, Quality
-from hil.realtime import Granted, realtime
 from hil.reasons import Reason, State
 from hil.record.ring import Ring
 from hil.settings import Rig

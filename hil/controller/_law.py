@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.control import Servo, Tick, TickStatus
-from hil.plan import Plan
+from hil._plan import Plan
 from hil.state.estimator import Estimator
 
 

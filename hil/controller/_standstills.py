@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
+from hil._realtime import host_time
 from hil.clock import ASLEEP, Clock
 from hil.emulator import EmulationClock
-from hil.realtime import host_time
 
 
 class Standstills:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hil.drives._cia402 import Cia402Drive
 from hil.drives._cia402_state import DriveState, next_controlword, state_of
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
+from hil.drives._fields import check_fields, check_units, identifiers
 from hil.drives._intruders import Intruders
 from hil.drives._mit import MitDrive
 from hil.drives._modules import drive_files, import_drives
@@ -21,8 +22,11 @@ __all__ = [
     "Intruders",
     "MitDrive",
     "Wanted",
+    "check_fields",
+    "check_units",
     "drive_files",
     "drive_kinds",
+    "identifiers",
     "import_drives",
     "make_drives",
     "next_controlword",

@@ -22,7 +22,7 @@ from hil.drives._cia402_state import (
 )
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
 from hil.drives._network import Nmt, SdoSession
-from hil.drives.units import AxisScale, Turns, first_turn
+from hil.drives._units import AxisScale, Turns, first_turn
 from hil.errors import DriveError, UnitError
 
 if TYPE_CHECKING:

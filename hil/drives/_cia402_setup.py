@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from hil.drives._cia402_state import Controlword, DriveState, state_of
 from hil.drives._drive import AxisCheck, Finding
 from hil.drives._network import SdoSession
-from hil.drives.units import AxisScale, first_turn, limit_per_mille
+from hil.drives._units import AxisScale, first_turn, limit_per_mille
 from hil.errors import ArmError, DriveError, UnitError
 
 if TYPE_CHECKING:

@@ -36,7 +36,7 @@ import can
 
 from hil.bus import Bus
 from hil.drives._drive import AxisCheck, CycleFrame, Drive, FaultCode, Finding, Wanted
-from hil.drives.units import MitScale, Turns
+from hil.drives._units import MitScale, Turns
 from hil.errors import ArmError, DriveError, UnitError
 
 if TYPE_CHECKING:

@@ -12,12 +12,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from hil.emulator._cia402 import EmulatedCia402
-    from hil.emulator._cia402_machine import PowerState
     from hil.emulator._drive import DriveSettings, EmulatedDrive
-    from hil.emulator._faults import Fault, FaultKind, Faults
+    from hil.emulator._faults import Fault, FaultKind
     from hil.emulator._mit import EmulatedMit
-    from hil.emulator._motion_capture import MotionCapture
-    from hil.emulator._plant import RobotPlant
     from hil.emulator._processes import (
         DriveReport,
         EmulatorProcesses,
@@ -42,10 +39,6 @@ _PLACES = {
     "EmulatedMit": "_mit",
     "Fault": "_faults",
     "FaultKind": "_faults",
-    "Faults": "_faults",
-    "MotionCapture": "_motion_capture",
-    "PowerState": "_cia402_machine",
-    "RobotPlant": "_plant",
     "Stalls": "_time",
     "World": "_world",
     "emulated_drive": "_world",
@@ -63,11 +56,7 @@ __all__ = [
     "EmulatorProcesses",
     "Fault",
     "FaultKind",
-    "Faults",
-    "MotionCapture",
     "PlantReport",
-    "PowerState",
-    "RobotPlant",
     "Stalls",
     "World",
     "command_fault",

@@ -181,19 +181,7 @@ def _wrong(field: str, expected: str, came: object) -> RigError:
 
 
 class Faults:
-    """What goes wrong for one axis: works on its frames and on its drive.
-
-    Parameters
-    ----------
-    axis : str
-        Name of the axis.
-    faults : iterable of Fault
-        Those of other axes are left out.
-    seed : int
-        Of the random numbers.
-    loss : float
-        Share of frames that is lost all the time.
-    """
+    """What goes wrong for one axis: works on its frames and on its drive."""
 
     def __init__(
         self, axis: str, faults: Iterable[Fault] = (), seed: int = 0, loss: float = 0.0
@@ -209,13 +197,7 @@ class Faults:
             self.add(fault)
 
     def add(self, fault: Fault) -> None:
-        """Let one more thing go wrong.
-
-        Parameters
-        ----------
-        fault : Fault
-            What; if it is one of another axis, nothing happens.
-        """
+        """Let one more thing go wrong."""
         if fault.axis not in (EVERY, self.axis):
             return
         (self._pending if fault.kind in _ONCE else self._faults).append(fault)
@@ -226,22 +208,7 @@ class Faults:
         return min((fault.at for fault in self._pending), default=math.inf)
 
     def strike(self, drive: EmulatedDrive, time: float, now: float) -> Outgoing:
-        """Let faults and power cycles happen to the drive.
-
-        Parameters
-        ----------
-        drive : EmulatedDrive
-            The drive.
-        time : float
-            Time since the start of the emulator, s.
-        now : float
-            The same instant in the drive's time, s.
-
-        Returns
-        -------
-        list of (float, can.Message)
-            What it says to that.
-        """
+        """Let faults and power cycles happen to the drive."""
         if time < self.next_event:
             return []
         out: Outgoing = []
@@ -255,56 +222,15 @@ class Faults:
         return out
 
     def is_frozen(self, time: float) -> bool:
-        """Whether the encoder stands still.
-
-        Parameters
-        ----------
-        time : float
-            Time since the start of the emulator, s.
-
-        Returns
-        -------
-        bool
-            True: do not let the encoder see the joint.
-        """
+        """Whether the encoder stands still."""
         return bool(self._faults) and self._active(FaultKind.FREEZE, time) is not None
 
     def to_drive(self, frame: can.Message, due: float, time: float) -> Outgoing:
-        """What becomes of a frame on its way to the drive.
-
-        Parameters
-        ----------
-        frame : can.Message
-            The frame.
-        due : float
-            When it would arrive, s.
-        time : float
-            Time since the start of the emulator, s.
-
-        Returns
-        -------
-        list of (float, can.Message)
-            What arrives, and when.
-        """
+        """What becomes of a frame on its way to the drive."""
         return self._passed("to_drive", frame, due, time)
 
     def to_host(self, frame: can.Message, due: float, time: float) -> Outgoing:
-        """What becomes of a frame on its way from the drive; like `to_drive`.
-
-        Parameters
-        ----------
-        frame : can.Message
-            The frame.
-        due : float
-            When it would arrive, s.
-        time : float
-            Time since the start of the emulator, s.
-
-        Returns
-        -------
-        list of (float, can.Message)
-            What arrives, and when.
-        """
+        """What becomes of a frame on its way from the drive; like `to_drive`."""
         return self._passed("to_host", frame, due, time)
 
     def _active(self, kind: FaultKind, time: float, way: str | None = None) -> Fault | None:

@@ -22,24 +22,8 @@ PoseOf = Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
 class MotionCapture:
     """Samples the pose of the base at a fixed rate.
 
-    Parameters
-    ----------
-    settings : EmulatorSettings
-        Rate, noise, latency, loss, and the seed of both.
-    body : str
-        Name of the base.
-    send : callable
-        Takes each sample when it leaves: a mapping with `seq`, `time` (s, when it was sampled),
-        `position` (m), `quaternion` (x, y, z, w) and `body`.
-    start : float
-        Instant of the first sample, s.
-    gives : {"pose", "position", "attitude"}
-        What is measured; the rest is left out of the samples.
-
-    Attributes
-    ----------
-    samples : int
-        Samples taken, lost ones among them.
+    `send` takes each sample when it leaves: a mapping with `seq`, `time` (s, when it was sampled),
+    `position` (m), `quaternion` (x, y, z, w) and `body`.
     """
 
     def __init__(
@@ -68,15 +52,7 @@ class MotionCapture:
         return min(sample, self._waiting[0][0]) if self._waiting else sample
 
     def poll(self, now: float, pose: PoseOf) -> None:
-        """Sample what is due, and send what has left.
-
-        Parameters
-        ----------
-        now : float
-            The instant, s.
-        pose : callable
-            Gives the pose now.
-        """
+        """Sample what is due, and send what has left."""
         rate = self._settings.pose_rate
         if rate <= 0.0:
             return

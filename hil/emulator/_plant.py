@@ -38,28 +38,6 @@ class RobotPlant:
     Until the first torque to speak of, the robot is held, as on a stand or in a dock: arms do not
     fall while the drives are set up, and floating robots do not leave before the run. Then it is
     let go: with joints at rest, wheels without slip, a floating one with the momentum of the task.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig; the task's plant is taken if it has one, else its robot.
-    q0 : array_like, optional
-        Configuration at the start, shape (nq,); that of the task if not given.
-    held : bool
-        Whether the robot is held until the first torque.
-
-    Attributes
-    ----------
-    held : bool
-        Whether it is still held.
-    torque : numpy.ndarray
-        Torque of each axis, shape (n,), N m; to be written.
-    q, v : numpy.ndarray
-        Configuration and velocity, shapes (nq,) and (nv,).
-    time : float
-        Instant reached, s since the start.
-    steps : int
-        Steps taken.
     """
 
     def __init__(self, rig: Rig, q0: ArrayLike | None = None, held: bool = True) -> None:
@@ -84,8 +62,8 @@ class RobotPlant:
         self._q, self._v = self._step.inputs[0][:, 0], self._step.inputs[1][:, 0]
         self._h, self._u = self._step.inputs[2], self._step.inputs[3][:, 0]
         self._q_next, self._v_next = (view[:, 0] for view in self._step.outputs)
-        self.torque = np.zeros(len(names))
-        self.time = 0.0
+        self.torque = np.zeros(len(names))  # of each axis, N m; to be written
+        self.time = 0.0  # instant reached, s since the start
         self.steps = 0
         self._q[:] = robot.check_configuration(task.q0 if q0 is None else q0, "emulator, `q0`")
         model = task.servo().model
@@ -115,18 +93,7 @@ class RobotPlant:
         return [0.0 if self.held else float(self._v[k]) for k in self._rows]
 
     def step(self, h: float) -> None:
-        """Move on, with `torque` held.
-
-        Parameters
-        ----------
-        h : float
-            Length of the step, s.
-
-        Raises
-        ------
-        RigError
-            If the motion diverges.
-        """
+        """Move on, with `torque` held."""
         if self.held and bool((np.abs(self.torque) <= self._slight).all()):
             self.time += h
             return

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from hil.record.chunks import ChunkFile
+from hil.record._chunks import ChunkFile
 from hil.record.ring import Ring
 
 ROWS_FILE = "rows.bin"

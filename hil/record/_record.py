@@ -17,10 +17,9 @@ from concur.files import confined, folder_named, read_bytes
 from concur.simulation._hdf5 import write
 from hil.errors import RecordError
 from hil.reasons import Reason, State
+from hil.record._chunks import LAYOUT, ROWS, Chunk, Damage, scan
 from hil.record._mcap import write_mcap
-from hil.record.chunks import LAYOUT, ROWS, Chunk, Damage, scan
 from hil.record.manifest import ROWS_FILE, read_manifest
-from hil.record.ring import layout_of
 from hil.record.rows import SCALARS, Layout
 
 LARGEST_INDEX = 2**53
@@ -261,7 +260,7 @@ class Record:
 
 def _manifest_layout(folder: Path, manifest: Mapping[str, Any]) -> Layout:
     try:
-        return layout_of(manifest["layout"])
+        return Layout.from_dict(manifest["layout"])
     except (KeyError, TypeError, ValueError) as error:
         raise RecordError(
             f"{folder}, layout of the manifest",

@@ -18,21 +18,19 @@ import tempfile
 import threading
 import time
 import weakref
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hil.record.rows import Layout
+
 if TYPE_CHECKING:
     from hil.errors import RecordError
-    from hil.record.rows import Layout
 
 PREFIX = "concur-ring-"
 _LISTED = Path("/proc/self/stat").exists()
-LARGEST = 10_000
-"""Size above which nothing of a layout is believed."""
 _MAGIC = 0x31474E4952434343
 _HEADER = 4096
 _TEXT, _NOTE = 2048, 3584
@@ -43,25 +41,17 @@ _READY, _ROWS, _WIDTH, _PID, _BORN, _WRITTEN, _HEARTBEAT, _CLOSED = range(8)
 _RECORDER, _RECORDED, _LOST, _ERROR, _DONE = range(8, 13)
 
 
-def ring_folder() -> Path:
+def _ring_folder() -> Path:
     """Folder of the rings: memory where there is one, else the folder for temporary files."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() else Path(tempfile.gettempdir())
 
 
-def process_start(pid: int) -> int:
+def _process_start(pid: int) -> int:
     """When a process was started, to tell it from a later one with the same number.
 
-    Parameters
-    ----------
-    pid : int
-        Number of a process.
-
-    Returns
-    -------
-    int
-        Clock ticks since the machine started; 0 where that cannot be asked; -1 if there is no such
-        process, or only what is left of a dead one.
+    Clock ticks since the machine started; 0: not known; -1: there is no such process,
+    or only what is left of a dead one.
     """
     if _LISTED:
         try:
@@ -100,7 +90,7 @@ class Ring:
 
     def __init__(self, name: str, memory: mmap.mmap, writer: bool) -> None:
         self.name = name
-        self._path = ring_folder() / name
+        self._path = _ring_folder() / name
         self._memory = memory
         self._writer = writer
         self._header = memoryview(memory)[: 8 * 32].cast("q")
@@ -143,7 +133,7 @@ class Ring:
             raise _error(
                 "ring", "at least 2 rows", str(rows), "Set `seconds` of `[recorder]` higher."
             )
-        sweep()
+        _sweep()
         name = name or f"{PREFIX}{os.getpid()}-{secrets.token_hex(4)}"
         text = json.dumps(layout.to_dict()).encode()
         if len(text) > _NOTE - _TEXT:
@@ -154,7 +144,7 @@ class Ring:
                 "Give the axes shorter names.",
             )
         size = _HEADER + 8 * rows * (1 + layout.width)
-        path = ring_folder() / _checked(name)
+        path = _ring_folder() / _checked(name)
         try:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         except OSError as error:
@@ -184,7 +174,7 @@ class Ring:
             os.close(descriptor)
         header = memoryview(memory)[: 8 * 32].cast("q")
         header[_ROWS], header[_WIDTH] = rows, layout.width
-        header[_PID], header[_BORN] = os.getpid(), process_start(os.getpid())
+        header[_PID], header[_BORN] = os.getpid(), _process_start(os.getpid())
         header[_HEARTBEAT] = time.monotonic_ns()
         memory[_TEXT : _TEXT + len(text)] = text
         header.release()
@@ -214,7 +204,7 @@ class Ring:
         RecordError
             If there is no such ring.
         """
-        path = ring_folder() / _checked(name)
+        path = _ring_folder() / _checked(name)
         try:
             descriptor = os.open(path, os.O_RDWR)
         except OSError as error:
@@ -243,7 +233,7 @@ class Ring:
     @property
     def layout(self) -> Layout:
         """What stands in a row."""
-        return layout_of(self.layout_dict)
+        return Layout.from_dict(self.layout_dict)
 
     @property
     def rows(self) -> int:
@@ -278,7 +268,7 @@ class Ring:
     @property
     def writer_alive(self) -> bool:
         """Whether the process of the writer is there."""
-        return process_start(self._header[_PID]) == self._header[_BORN]
+        return _process_start(self._header[_PID]) == self._header[_BORN]
 
     def publish(self) -> None:
         """Let others see `row`, as the next one."""
@@ -447,57 +437,12 @@ class Ring:
         self._fence.acquire()
 
 
-def layout_of(found: Mapping[str, Any]) -> Layout:
-    """The layout that a dictionary tells.
-
-    Parameters
-    ----------
-    found : mapping
-        What `Layout.to_dict` gave.
-
-    Returns
-    -------
-    Layout
-        The layout.
-
-    Raises
-    ------
-    KeyError, ValueError
-        If something is missing, or is no name or no size.
-    """
-    from hil.record.rows import Layout
-
-    sizes = {name: found[name] for name in ("nq", "ns", "pose_size", "size")}
-    axes = found["axes"]
-    named = isinstance(axes, list | tuple) and all(isinstance(axis, str) for axis in axes)
-    whole = all(type(size) is int and 0 <= size <= LARGEST for size in sizes.values())
-    if not (named and whole and len(axes) <= LARGEST):
-        raise ValueError(f"names of axes and sizes up to {LARGEST} expected")
-    return Layout(axes=tuple(axes), **sizes)
-
-
-def rings() -> list[str]:
-    """Names of the rings whose writers live, newest last.
-
-    Returns
-    -------
-    list of str
-        Names for `Ring.attach`.
-    """
-    found = []
-    for path in ring_folder().glob(f"{PREFIX}*"):
-        with contextlib.suppress(OSError, ValueError):
-            if process_start(_pid_in(path.name)) >= 0:
-                found.append((path.stat().st_mtime, path.name))
-    return [name for _, name in sorted(found)]
-
-
-def sweep() -> None:
+def _sweep() -> None:
     """Remove rings whose writers and recorders died without being able to."""
-    for path in ring_folder().glob(f"{PREFIX}*"):
+    for path in _ring_folder().glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
             # Who still drains one has it open and does not need the name.
-            if process_start(_pid_in(path.name)) < 0:
+            if _process_start(_pid_in(path.name)) < 0:
                 path.unlink(missing_ok=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ SCALARS: tuple[tuple[str, str], ...] = (
     ("pose_age", "s"),  # age of the last external pose; NaN: none
 )
 """Scalar columns and their units."""
+
+LARGEST = 10_000
+"""Size above which nothing of a layout is believed."""
 
 
 @dataclass(frozen=True)
@@ -90,6 +94,33 @@ class Layout:
             Parts of the last axis.
         """
         return {name: row[..., span] for name, span in self.spans.items()}
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Layout:
+        """The layout that a dictionary tells.
+
+        Parameters
+        ----------
+        found : mapping
+            What `to_dict` gave, or a stranger.
+
+        Returns
+        -------
+        Layout
+            The layout.
+
+        Raises
+        ------
+        KeyError, ValueError
+            If an entry is missing, or no name or size.
+        """
+        sizes = {name: found[name] for name in ("nq", "ns", "pose_size", "size")}
+        axes = found["axes"]
+        named = isinstance(axes, list | tuple) and all(isinstance(axis, str) for axis in axes)
+        whole = all(type(size) is int and 0 <= size <= LARGEST for size in sizes.values())
+        if not (named and whole and len(axes) <= LARGEST):
+            raise ValueError(f"names of axes and sizes up to {LARGEST} expected")
+        return cls(axes=tuple(axes), **sizes)
 
     def to_dict(self) -> dict[str, object]:
         """What `Layout(**...)` needs, for a file."""

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
-from concur.formats.tables import fault, suggest, unknown
-from hil.drives.mit_models import BITS, MIT_MODELS
-from hil.drives.units import LARGEST, AxisScale, MitScale
+from concur.formats.tables import Refusal, suggest, unknown
+from hil.drives import check_fields, check_units, identifiers
 from hil.emulator import Fault
 from hil.errors import RigError
 
@@ -21,28 +20,8 @@ if TYPE_CHECKING:
 WATCHDOG = (0.02, 0.2)
 """Shortest and longest time after which a drive removes torque by itself, s."""
 
-COARSEST = 0.05
-"""Largest step of a drive's torque, as a share of the axis' limit."""
-
 LONGEST_PATIENCE = 0.2
 """Longest time that failing cycles may be put up with, s."""
-
-LARGEST_NODE = 126
-"""Largest node number: 127 is the host's (CANopen), or begins a command of zero torque (MIT)."""
-
-
-class Refusal:
-    """Builds the errors of one table of one file."""
-
-    def __init__(self, path: str, table: str) -> None:
-        self.path = path
-        self.table = table
-
-    def __call__(self, field: str, expected: str, came: object, cure: str) -> NoReturn:
-        """Raise the error for a field."""
-        raise fault(
-            self.path, self.table, field, expected=expected, came=str(came), cure=cure
-        ) from None
 
 
 def _refusal(rig: Rig, table: str) -> Refusal:
@@ -111,95 +90,7 @@ def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> N
                     "`drive_modules` names.",
                 ),
             )
-        if axis.drive == "cia402":
-            _check_cia402(axis, refuse)
-        elif axis.drive == "mit":
-            _check_mit(axis, refuse)
-
-
-def _check_cia402(axis: AxisTable, refuse: Refusal) -> None:
-    in_counts = axis.torque_unit == "count"
-    unit: tuple[str, float | None, str] = (
-        ("torque_count", axis.torque_count, "the motor's torque for one count of 0x6071, N m")
-        if in_counts
-        else ("rated_torque", axis.rated_torque, "the rated torque of the motor, N m")
-    )
-    for field, value, what in (
-        unit,
-        ("counts", axis.counts, "the encoder counts per motor turn"),
-    ):
-        if value is None:
-            refuse(
-                field, what, "nothing", f"Add the field `{field}`; it stands in the motor's data."
-            )
-    if axis.torque_count is not None and not in_counts:
-        refuse(
-            "torque_count",
-            'no such field unless torque_unit = "count"',
-            f"{axis.torque_count:g}",
-            "Remove it, or say that the drive takes counts.",
-        )
-    for field in ("model", "ranges"):
-        if getattr(axis, field) is not None:
-            refuse(
-                field, "no such field on a CiA 402 drive", "one", 'Remove it, or set drive = "mit".'
-            )
-    if axis.node > LARGEST_NODE:
-        refuse(
-            "node",
-            f"a CANopen node number from 1 to {LARGEST_NODE}",
-            axis.node,
-            f"Give the drive a lower one; {LARGEST_NODE + 1} is the host's.",
-        )
-
-
-def _check_mit(axis: AxisTable, refuse: Refusal) -> None:
-    for field, value in (
-        ("rated_torque", axis.rated_torque),
-        ("counts", axis.counts),
-        ("torque_unit", axis.torque_unit),
-        ("torque_count", axis.torque_count),
-        ("rated_torque_unit", axis.rated_torque_unit),
-        ("modulo", axis.modulo),
-    ):
-        if value is not None:
-            refuse(
-                field,
-                "no such field on an MIT drive, whose units follow from its model",
-                value,
-                'Remove it, or set drive = "cia402".',
-            )
-    if (axis.model is None) == (axis.ranges is None):
-        refuse(
-            "model",
-            "either a model or `ranges`",
-            "nothing" if axis.model is None else "both",
-            f"Name one of {', '.join(MIT_MODELS)}, or write the ranges of the drive's manual.",
-        )
-    if axis.node > LARGEST_NODE:
-        refuse(
-            "node",
-            f"a number from 1 to {LARGEST_NODE}",
-            axis.node,
-            "Give the drive a lower one: the first byte of a report must tell it from a command.",
-        )
-    if axis.model is not None and axis.model not in MIT_MODELS:
-        refuse(
-            "model",
-            f"a known model ({', '.join(MIT_MODELS)})",
-            f"`{axis.model}`",
-            suggest(
-                axis.model, MIT_MODELS, "Write the ranges of the drive's manual into `ranges`."
-            ),
-        )
-    if axis.ranges is not None:
-        for field in BITS:
-            lower, upper = getattr(axis.ranges, field)
-            wanted, fits = "the lower end before the upper one, with zero in between", True
-            if field in ("kp", "kd"):
-                wanted, fits = "zero, then a number above", lower == 0.0
-            if not (lower <= 0.0 < upper and fits):
-                refuse(f"ranges.{field}", wanted, f"[{lower:g}, {upper:g}]", "Correct the range.")
+        check_fields(axis.drive, axis.given(), refuse)
 
 
 # --- the whole --------------------------------------------------------------------------------
@@ -277,7 +168,7 @@ def _check_nodes(rig: Rig) -> None:
                     f"{axis.node}, which `{other.name}` has too",
                     "Give one of the two drives another number, and write it here.",
                 )
-        for identifier, what in _identifiers(axis):
+        for identifier, what in identifiers(axis):
             if identifier in owners:
                 name, of_other = owners[identifier]
                 refuse(
@@ -298,22 +189,6 @@ def _check_nodes(rig: Rig) -> None:
             "MIT drives answer with identifier 0, which tells CANopen nodes to start or stop. "
             "Give each protocol a rig of its own.",
         )
-
-
-def _identifiers(axis: Axis) -> list[tuple[int, str]]:
-    if axis.drive == "cia402":
-        return [
-            (base + axis.node, what)
-            for base, what in (
-                (0x080, "emergency message"),
-                (0x180, "report"),
-                (0x200, "command"),
-                (0x580, "SDO answer"),
-                (0x600, "SDO request"),
-                (0x700, "heartbeat"),
-            )
-        ]
-    return [(axis.node, "command")] if axis.drive == "mit" else []
 
 
 def _check_axis(axis: Axis, rig: Rig) -> None:
@@ -342,115 +217,7 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
             f"{axis.watchdog:g} s",
             "Lengthen it, or raise the rate: one late cycle must not stop the drive.",
         )
-    if axis.drive == "cia402":
-        _check_per_mille(axis, refuse)
-    elif axis.drive == "mit":
-        _check_ranges(axis, refuse)
-
-
-def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
-    if axis.modulo:
-        _check_modulo(axis, refuse)
-    if axis.torque_unit == "count":
-        _check_counted(axis, refuse)
-        return
-    largest = LARGEST * 1e-3 * axis.rated_torque * axis.gear
-    if axis.torque_limit > largest:
-        refuse(
-            "torque_limit",
-            f"at most {largest:.4g} at the joint, which the drive can be told: "
-            f"{LARGEST} per mille of rated_torque {axis.rated_torque:g} N m, gear {axis.gear:g}",
-            f"{axis.torque_limit:g}",
-            "Check `rated_torque` (N m, not mN m) and `gear`, or lower the limit.",
-        )
-    _check_step(AxisScale(axis).step, f"1 per mille of {axis.torque_unit} torque", axis, refuse)
-
-
-def _check_counted(axis: Axis, refuse: Refusal) -> None:
-    scale = AxisScale(axis)
-    if axis.torque_limit > scale.largest_torque:
-        refuse(
-            "torque_limit",
-            f"at most {scale.largest_torque:.4g} at the joint, which the drive can be told: "
-            f"{LARGEST} counts of {axis.torque_count:g} N m, gear {axis.gear:g}",
-            f"{axis.torque_limit:g}",
-            "Check `torque_count` and `gear`, or lower the limit.",
-        )
-    _check_step(scale.step, "one count", axis, refuse)
-
-
-def _check_modulo(axis: Axis, refuse: Refusal) -> None:
-    """Turns of an encoder that starts again are counted from report to report."""
-    span = axis.modulo / axis.counts * math.tau / axis.gear
-    lower, upper = axis.position_limits
-    if math.isfinite(upper - lower) and upper - lower >= span:
-        refuse(
-            "modulo",
-            f"counts for more than the range of the joint, {upper - lower:.4g} rad (m)",
-            f"{axis.modulo}, which are {span:.4g} rad (m)",
-            "Where the joint stands could not be told at the start. Let the drive count on, or "
-            "narrow `position_limits`.",
-        )
-    countable = 0.25 * span / axis.watchdog
-    if axis.speed_limit > countable:
-        refuse(
-            "speed_limit",
-            f"at most {countable:.4g}, so that the turns of its encoder can be counted even when "
-            "reports are lost for the time of the watchdog",
-            f"{axis.speed_limit:g}",
-            "Lower it, shorten the watchdog, or let the drive count on.",
-        )
-
-
-def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:
-    if not step < COARSEST * axis.torque_limit:
-        refuse(
-            "torque_limit",
-            f"more than {step / COARSEST:.4g} at the joint, twenty steps of the drive ({what} is "
-            f"{step:.4g})",
-            f"{axis.torque_limit:g}",
-            "The drive counts too coarsely for this joint. Check its units and `gear`, or take a "
-            "smaller drive.",
-        )
-
-
-def _check_ranges(axis: Axis, refuse: Refusal) -> None:
-    scale = MitScale(axis)
-    if axis.torque_limit > scale.largest_torque:
-        refuse(
-            "torque_limit",
-            f"at most {scale.largest_torque:g} at the joint, which the drive can be told",
-            f"{axis.torque_limit:g}",
-            "Check `model` and `gear`, or lower the limit.",
-        )
-    _check_step(scale.step, "one step of its range", axis, refuse)
-    if axis.speed_limit > scale.fastest:
-        refuse(
-            "speed_limit",
-            f"at most {scale.fastest:g} at the joint, which the drive can report",
-            f"{axis.speed_limit:g}",
-            "Check `model` and `gear`, or lower the limit.",
-        )
-    first, last = scale.span
-    lower, upper = axis.position_limits
-    if any(math.isfinite(end) and not first <= end <= last for end in (lower, upper)):
-        refuse(
-            "position_limits",
-            f"limits that the drive can report, within [{first:.4g}, {last:.4g}]",
-            f"[{lower:g}, {upper:g}]",
-            "Set the drive's zero near the middle of its range and correct `offset`, or narrow "
-            "the limits.",
-        )
-    # A joint without ends leaves the range: its rounds are counted from report to report.
-    countable = 0.25 * (last - first) / axis.watchdog
-    if math.isinf(upper - lower) and axis.speed_limit > countable:
-        refuse(
-            "speed_limit",
-            f"at most {countable:.4g}, so that the rounds of its position can be counted even "
-            "when reports are lost for the time of the watchdog",
-            f"{axis.speed_limit:g}",
-            "Lower it, or shorten the watchdog.",
-        )
+    check_units(axis, refuse)
 
 
 def _check_hold(rig: Rig) -> None:

@@ -2,7 +2,7 @@
 
 Runs in a process of its own, reads the ring, and talks to the loop by the operator's datagrams
 only: a dashboard that hangs, or dies, cannot hold the loop up. The page and its button come from a
-server of their own (`hil.views.gate`): they are there before the robot is drawn, and stay when the
+server of their own (`hil.views._gate`): they are there before the robot is drawn, and stay when the
 viewer fails. Nothing is fetched from other machines.
 """
 
@@ -28,9 +28,9 @@ from hil.operator import OperatorSender
 from hil.reasons import State
 from hil.record.ring import Ring
 from hil.record.rows import Layout
-from hil.views.gate import LOCAL, Gate, guarded_sockets
-from hil.views.page import ASKED, SILENCE, axes_table, card, member, quality_table, silence
-from hil.views.scene import Scene
+from hil.views._gate import LOCAL, Gate, guarded_sockets
+from hil.views._page import ASKED, SILENCE, axes_table, card, member, quality_table, silence
+from hil.views._scene import Scene
 
 if TYPE_CHECKING:
     import viser

@@ -15,10 +15,10 @@ import numpy as np
 
 import concur as cc
 from concur.certify._recheck_document import document_hash, law_hash
-from hil.certificate import load_bound
+from hil._certificate import load_bound
 from hil.record import Record
+from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
-from hil.record.chunks import ChunkFile
 from hil.record.manifest import make_manifest
 from hil.rig import load_rig
 from hil.rig.busload import bus_load

@@ -18,6 +18,8 @@ import msgpack
 import numpy as np
 
 from hil._bookkeeping import contradictions
+from hil._plan import sample_plan
+from hil._realtime import Granted
 from hil.bus import open_bus
 from hil.clock import SteppedClock
 from hil.controller import Controller, Mode
@@ -25,8 +27,6 @@ from hil.drives import make_drives
 from hil.emulator import World
 from hil.guard import Limits, Phase, State
 from hil.operator import OperatorChannel, OperatorSender
-from hil.plan import sample_plan
-from hil.realtime import Granted
 from hil.record import Record
 from hil.record.ring import Ring
 from hil.record.rows import Layout

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hil._plan import sample_plan
 from hil.bus import open_bus
 from hil.clock import SteppedClock
 from hil.controller import Controller, Mode
@@ -18,7 +19,6 @@ from hil.emulator import DriveSettings, Fault, World
 from hil.errors import RigError, UnitError
 from hil.guard import Flag, Limits, Reason, State
 from hil.operator import OperatorChannel, OperatorSender
-from hil.plan import sample_plan
 from hil.record.ring import Ring
 from hil.record.rows import Layout
 from hil.rig import load_rig

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hil.certificate import load_bound
+from hil._certificate import load_bound
 from hil.errors import RigFileError
 from hil.rig import load_rig
 

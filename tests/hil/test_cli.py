@@ -17,11 +17,11 @@ import typer
 from typer.testing import CliRunner
 
 import hil
+from hil._realtime import Granted
 from hil.cli import _run, main
 from hil.controller import Mode, Outcome
 from hil.drives import drive_kinds
 from hil.quality import Quality
-from hil.realtime import Granted
 from hil.record.copies import FOLDER, copied_modules
 from hil.session import Result
 from hil.state._reconstruction import find_places

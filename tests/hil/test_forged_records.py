@@ -18,8 +18,8 @@ from hil.controller import Mode
 from hil.errors import RecordError, RigFileError
 from hil.reasons import Reason, State
 from hil.record import Record
+from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
-from hil.record.chunks import ChunkFile
 from hil.record.copies import FOLDER, recorded_rig
 from hil.replay import replay
 from hil.rig import load_rig

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hil.realtime import NOTED, TOO_MUCH, Machine, host_time, measure_machine
+from hil._realtime import NOTED, TOO_MUCH, Machine, host_time, measure_machine
 
 
 def machine(**changes):

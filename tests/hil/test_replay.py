@@ -15,8 +15,8 @@ from hil.errors import RecordError
 from hil.guard import Flag, Limits
 from hil.latch import Reason, State
 from hil.record import Record
+from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
-from hil.record.chunks import ChunkFile
 from hil.replay import replay
 from hil.rig import Policies, Policy, load_rig
 from hil.session import Wishes, run_session

@@ -11,12 +11,12 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import hil
+from hil._realtime import Granted
 from hil.cli import _run, main
 from hil.cli._app import _errors
 from hil.controller import Mode, Outcome
 from hil.errors import ArmError
 from hil.quality import Quality
-from hil.realtime import Granted
 from hil.session import Result
 
 RIG = Path(__file__).parents[2] / "examples" / "rover_rig" / "rig.toml"

@@ -41,11 +41,11 @@ import pytest
 
 from concur.control import ReferenceSample
 from concur.errors import NonFiniteError
+from hil._plan import sample_plan
 from hil.controller import Mode
 from hil.emulator import DriveSettings, Fault
 from hil.errors import UnitError
 from hil.guard import Flag, Reason, State
-from hil.plan import sample_plan
 from tests.hil import naive
 from tests.hil.bench import ROVER, Bench, law_of, rig_of
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hil.drives._units import AxisScale, MitScale, Turns, limit_per_mille, signed
 from hil.drives.mit_models import MIT_MODELS
-from hil.drives.units import AxisScale, MitScale, Turns, limit_per_mille, signed
 from hil.emulator import EmulatedMit
 from hil.errors import RigFileError, UnitError
 from hil.rig import Axis

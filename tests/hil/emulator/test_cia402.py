@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hil.emulator import DriveSettings, EmulatedCia402, PowerState
+from hil.emulator import DriveSettings, EmulatedCia402
+from hil.emulator._cia402_machine import PowerState
 from tests.hil.emulator._rigs import Station, axis, frame
 
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from hil.emulator import PowerState
-from hil.emulator._cia402_machine import after
+from hil.emulator._cia402_machine import PowerState, after
 
 S = PowerState
 SHUTDOWN, SWITCH_ON, ENABLE, VOLTAGE_OFF, QUICK, RESET = 0x06, 0x07, 0x0F, 0x00, 0x02, 0x80

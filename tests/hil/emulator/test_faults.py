@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hil.emulator import EmulatedCia402, Fault, FaultKind, Faults, PowerState
+from hil.emulator import EmulatedCia402, Fault, FaultKind
+from hil.emulator._cia402_machine import PowerState
+from hil.emulator._faults import Faults
 from hil.errors import RigError
 from tests.hil.emulator._rigs import Station, axis, frame
 

@@ -7,7 +7,8 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from hil.clock import SteppedClock
-from hil.emulator import MotionCapture, World
+from hil.emulator import World
+from hil.emulator._motion_capture import MotionCapture
 from hil.rig import EmulatorSettings, PoseSettings
 from hil.state.pose_source import PoseReceiver
 from tests.hil.emulator._rigs import FLOATER, virtual_rig

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
-from hil.emulator import RobotPlant
+from hil.emulator._plant import RobotPlant
 from hil.errors import RigError
 from tests.hil.emulator._rigs import FLOATER, virtual_rig
 from tests.oracles._pinocchio import Pinocchio

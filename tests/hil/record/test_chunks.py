@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hil.record import chunks
-from hil.record.chunks import ROWS, Chunk, ChunkFile, Damage, pack, scan
+from hil.record._chunks import ROWS, Chunk, ChunkFile, Damage, pack, scan
 from tests.hil._records import SMALL, numbered
 
 COUNTS = (3, 1, 7, 2, 5)

@@ -10,8 +10,8 @@ import pytest
 from concur.errors import DescriptionError
 from hil.errors import RecordError
 from hil.record import Record
+from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
-from hil.record.chunks import ChunkFile
 from hil.record.manifest import make_manifest
 from hil.record.rows import SCALARS, Layout
 from tests.hil._records import SMALL, layout_of_rig, make_rig, numbered, task_and_servo

@@ -17,8 +17,8 @@ import pytest
 from hil.clock import SteppedClock
 from hil.errors import RecordError
 from hil.record import Record
+from hil.record._chunks import ROWS, ChunkFile, scan
 from hil.record._drain import END_ROOM, RESERVES, Drain, end_manifest, reserve_end
-from hil.record.chunks import ROWS, ChunkFile, scan
 from hil.record.manifest import read_manifest
 from hil.record.recorder import Recorder
 from hil.record.ring import Ring, ring_folder

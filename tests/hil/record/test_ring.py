@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hil.errors import RecordError
-from hil.record.ring import Ring, process_start, ring_folder, rings, sweep
+from hil.record.ring import Ring, _process_start, _ring_folder, _sweep
 from tests.hil._records import ROOT, SMALL, numbered
 
 # Writes rows whose entries are all equal, as fast as it can, until it is told to stop.
@@ -129,19 +129,17 @@ def test_a_ring_outlives_its_killed_writer_and_is_then_removed():
     process, name = start_writer(64)
     reader = Ring.attach(name)
     assert reader.writer_alive
-    assert name in rings()
     assert reader.writer_pid == process.pid
     time.sleep(0.1)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not reader.writer_alive
-    assert name not in rings()
     rows, after, lost = reader.take(reader.written - 10)
     assert lost == 0
     assert (rows[:, 0] == np.arange(after - 10, after)).all()
-    assert (ring_folder() / name).exists()
+    assert (_ring_folder() / name).exists()
     reader.close()
-    assert not (ring_folder() / name).exists()
+    assert not (_ring_folder() / name).exists()
     assert end_writer(process) == ""  # no resource tracker complains
 
 
@@ -162,9 +160,9 @@ def test_rings_of_dead_writers_are_swept():
     process, name = start_writer(64)
     process.kill()
     process.wait()
-    assert (ring_folder() / name).exists()
-    sweep()
-    assert not (ring_folder() / name).exists()
+    assert (_ring_folder() / name).exists()
+    _sweep()
+    assert not (_ring_folder() / name).exists()
     assert end_writer(process) == ""
 
 
@@ -174,7 +172,7 @@ def test_a_writer_that_forgets_to_close_leaves_nothing_behind():
         [sys.executable, "-c", code, "8"], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert ended.stderr == ""
-    assert not (ring_folder() / ended.stdout.strip()).exists()
+    assert not (_ring_folder() / ended.stdout.strip()).exists()
 
 
 def test_a_ring_that_was_closed_is_gone():
@@ -196,8 +194,8 @@ def test_a_reader_that_leaves_does_not_remove_a_living_ring(ring):
 
 
 def test_a_process_that_is_not_there():
-    assert process_start(2**22 + 1) == -1
-    assert process_start(os.getpid()) > 0
+    assert _process_start(2**22 + 1) == -1
+    assert _process_start(os.getpid()) > 0
 
 
 @pytest.mark.parametrize("name", ["", "../etc/passwd", ".hidden", "a/b"])
@@ -207,7 +205,7 @@ def test_names_that_are_none_are_refused(name):
 
 
 def test_files_that_are_no_ring_are_refused():
-    path = ring_folder() / f"concur-ring-{os.getpid()}-none"
+    path = _ring_folder() / f"concur-ring-{os.getpid()}-none"
     try:
         for size in (10, 5000):
             path.write_bytes(bytes(size))
@@ -232,10 +230,10 @@ def test_memory_that_is_not_there_is_an_error_and_no_signal(monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    before = set(ring_folder().iterdir())
+    before = set(_ring_folder().iterdir())
     with pytest.raises(RecordError, match="Set `seconds` of"):
         Ring.create(SMALL, 100)
-    assert {p for p in ring_folder().iterdir() if str(os.getpid()) in p.name} <= before
+    assert {p for p in _ring_folder().iterdir() if str(os.getpid()) in p.name} <= before
 
 
 def test_words_of_the_recorder_reach_the_loop(ring):

@@ -20,8 +20,8 @@ from hil.operator import OperatorChannel, OperatorSender
 from hil.record.ring import Ring
 from hil.record.rows import Layout
 from hil.rig import OperatorSettings
+from hil.views._page import member, number, silence
 from hil.views.dashboard import Dashboard, start_dashboard
-from hil.views.page import member, number, silence
 from tests.hil._ports import free_port
 from tests.hil.bench import EXAMPLES, ROVER, Bench, rig_of
 

@@ -13,8 +13,8 @@ from concur.errors import ConcurError
 from hil.guard import Flag
 from hil.latch import Reason, State
 from hil.record import Record
+from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
-from hil.record.chunks import ChunkFile
 from hil.record.manifest import make_manifest
 from hil.views.figures import (
     FIGURES,

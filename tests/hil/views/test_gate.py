@@ -13,8 +13,8 @@ from websockets.sync.client import connect
 
 from hil.errors import RigError
 from hil.latch import Reason, State
-from hil.views.gate import CONNECTIONS, LOCAL, Gate, admits, guarded_sockets
-from hil.views.page import shell
+from hil.views._gate import CONNECTIONS, LOCAL, Gate, admits, guarded_sockets
+from hil.views._page import shell
 from tests.hil.views.test_dashboard import Station
 
 

@@ -8,7 +8,7 @@ import viser
 
 from concur.control import Output
 from hil.rig import load_rig
-from hil.views.scene import Scene, color, demanded_place, placed
+from hil.views._scene import Scene, color, demanded_place, placed
 from tests.hil._ports import free_port
 from tests.hil.bench import EXAMPLES, FLOATER, ROVER
 

@@ -22,7 +22,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from hil.errors import RigError
-from hil.views.page import shell
+from hil.views._page import shell
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
 """Names of this machine for itself."""
@@ -41,19 +41,8 @@ def admits(
 ) -> bool:
     """Whether a request of a browser is meant for this server, and made by its own page.
 
-    Parameters
-    ----------
-    hosts, origins : sequence of str
-        The headers Host and Origin, each as often as it was sent.
-    names : sequence of str
-        Names under which the server may be asked for, without port.
-    needs_origin : bool
-        Whether there must be an Origin: for sockets, which pages of all origins may open.
-
-    Returns
-    -------
-    bool
-        False also if a header came twice, or Host is missing.
+    Host and Origin are given as often as they were sent. An Origin is needed for sockets, which
+    pages of all origins may open.
     """
     if len(hosts) != 1 or len(origins) > 1:
         return False
@@ -69,29 +58,7 @@ def admits(
 
 
 class Gate:
-    """Serves the page, what stands on it, and the stop button.
-
-    Parameters
-    ----------
-    name : str
-        Name of the rig.
-    host, port : str, int
-        Where the page is served.
-    words : callable
-        Gives what stands on the page, HTML by place.
-    stop : callable or None
-        Hands STOP on and tells whether that went; None where the loop listens to nobody.
-
-    Attributes
-    ----------
-    viewer : int
-        Port of the viewer; 0 until it listens.
-
-    Raises
-    ------
-    RigError
-        If the port is taken.
-    """
+    """Serves the page, HTML by place that `words` gives, and the stop button; None: no button."""
 
     def __init__(
         self,
@@ -102,7 +69,7 @@ class Gate:
         stop: Callable[[], bool] | None,
     ) -> None:
         self.name, self.words, self.stop = name, words, stop
-        self.viewer = 0
+        self.viewer = 0  # port of the viewer, once it listens
         self.names = (*LOCAL, host.lower())
         try:
             self._server = _Server((host, port), self)
@@ -225,18 +192,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 @contextmanager
 def guarded_sockets(names: Sequence[str]) -> Iterator[None]:
-    """Let servers of `websockets` that are started meanwhile admit their own pages only.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names under which they may be asked for, without port.
-
-    Raises
-    ------
-    RigError
-        If none was started, so that nothing is guarded.
-    """
+    """Let servers of `websockets` that are started meanwhile admit their own pages only."""
     import websockets.asyncio.server as library
 
     inner, started = library.serve, []

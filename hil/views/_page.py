@@ -83,24 +83,7 @@ ask();
 
 
 def shell(name: str, viewer: str, stops: bool, nonce: str) -> str:
-    """The page itself: the stop button as a plain form, and places for what is new.
-
-    Parameters
-    ----------
-    name : str
-        Name of the rig.
-    viewer : str
-        Address of the 3-D viewer; "" while it starts: the page then loads itself again.
-    stops : bool
-        Whether the loop listens to a stop.
-    nonce : str
-        What the browser knows the page's own script by.
-
-    Returns
-    -------
-    str
-        HTML. The button works without the script, too; its answer stands below it.
-    """
+    """The page itself: the stop button as a plain form, and places for what is new."""
     script = _SCRIPT.replace("DEAD", f"{1e3 * DEAD:.0f}").replace("ASKED", f"{1e3 * ASKED:.0f}")
     frame = (
         f'<iframe id="hil-view" src="{escape(viewer)}" sandbox="{_MAY}"></iframe>' if viewer else ""
@@ -123,20 +106,7 @@ _MAY = "allow-scripts allow-same-origin"
 
 
 def member(kind: type[_Member], value: float) -> _Member | None:
-    """The member of an enumeration that a number of a row means.
-
-    Parameters
-    ----------
-    kind : type
-        The enumeration.
-    value : float
-        The number.
-
-    Returns
-    -------
-    IntEnum or None
-        None if the number means none, NaN for one.
-    """
+    """The member of an enumeration that a number of a row means; None if there is none."""
     try:
         return kind(int(value))
     except (ValueError, OverflowError):
@@ -144,44 +114,12 @@ def member(kind: type[_Member], value: float) -> _Member | None:
 
 
 def number(value: float, form: str = ".3f") -> str:
-    """A number for people.
-
-    Parameters
-    ----------
-    value : float
-        The number.
-    form : str
-        How to write it, if it is finite.
-
-    Returns
-    -------
-    str
-        A dash if it is not.
-    """
+    """A number for people; a dash if it is not finite."""
     return format(value, form) if math.isfinite(value) else "–"
 
 
 def silence(written: int, closed: bool, alive: bool, silent: float, state: State | None) -> str:
-    """What is to be said of a loop from which nothing new comes.
-
-    Parameters
-    ----------
-    written : int
-        Cycles so far.
-    closed : bool
-        Whether the loop has said that no more come.
-    alive : bool
-        Whether its process is there.
-    silent : float
-        Time since the last cycle, s.
-    state : State or None
-        State in the last cycle.
-
-    Returns
-    -------
-    str
-        "" if all is well.
-    """
+    """What is to be said of a loop that has been silent for some seconds; "" if all is well."""
     if not alive and not closed:
         return "The controller's process is gone. The drives stop by their own watchdogs."
     if closed or (state is State.STOP and silent > SILENCE):
@@ -202,24 +140,7 @@ def card(
 ) -> str:
     """The state in plain words, as HTML.
 
-    Parameters
-    ----------
-    name : str
-        Name of the rig.
-    row : dict of str to numpy.ndarray or None
-        The last row by names; None before the first.
-    duration : float
-        Length of the run, s.
-    note : str
-        What `silence` says.
-    beat : int or None
-        A number that changes each time: a card that stays the same for a while calls itself
-        frozen. None: it may stay.
-
-    Returns
-    -------
-    str
-        HTML.
+    A card whose `beat` stays the same for a while calls itself frozen, unless that is None.
     """
     state = None if row is None else member(State, row["state"][0])
     reason = None if row is None else member(Reason, row["reason"][0])
@@ -259,22 +180,7 @@ def card(
 def axes_table(
     names: Sequence[str], limits: Sequence[float], row: dict[str, NDArray[np.float64]]
 ) -> str:
-    """Positions, torques and drives, as HTML.
-
-    Parameters
-    ----------
-    names : sequence of str
-        The axes.
-    limits : sequence of float
-        Their torque limits, N m.
-    row : dict of str to numpy.ndarray
-        A row by names.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Positions, torques and drives, as HTML."""
     lines = []
     for k, name in enumerate(names):
         torque = row["torque"][k]
@@ -298,20 +204,7 @@ def axes_table(
 def quality_table(
     row: dict[str, NDArray[np.float64]], recent: dict[str, NDArray[np.float64]]
 ) -> str:
-    """Counters, cycle times and what the guard does, as HTML.
-
-    Parameters
-    ----------
-    row : dict of str to numpy.ndarray
-        The last row by names.
-    recent : dict of str to numpy.ndarray
-        The rows of the last second by names.
-
-    Returns
-    -------
-    str
-        HTML.
-    """
+    """Counters, cycle times and what the guard does, as HTML."""
 
     def pair(values: NDArray[np.float64]) -> str:
         known = 1e6 * values[np.isfinite(values)]

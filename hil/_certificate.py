@@ -16,59 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TorqueBound:
-    """What an operating certificate says of the torques.
-
-    Parameters
-    ----------
-    path : Path
-        File of the certificate, as `concur certify` leaves it (operating.json).
-    status : str
-        PROVED, REFUTED or UNDECIDED.
-    ranges : dict of str to (float, float)
-        Box of configurations in which it holds, rad and m.
-    torque : dict of str to float
-        Largest size of each control, N m (N); infinite where none is proved.
-    """
+    """What an operating certificate says of the torques."""
 
     path: Path
-    status: str
-    ranges: dict[str, tuple[float, float]]
-    torque: dict[str, float]
+    status: str  # PROVED, REFUTED or UNDECIDED
+    ranges: dict[str, tuple[float, float]]  # box of configurations in which it holds, rad and m
+    torque: dict[str, float]  # bound of each control, N m (N); infinite where none is proved
 
     def exceeded(self, rig: Rig) -> list[str]:
-        """Axes whose limit is below what the certificate says the law may need.
-
-        Parameters
-        ----------
-        rig : Rig
-            The rig.
-
-        Returns
-        -------
-        list of str
-            Their names.
-        """
+        """Axes whose limit is below what the certificate says the law may need."""
         return [a.name for a in rig.axes if not self.torque[a.name] <= a.torque_limit]
 
 
 def load_bound(rig: Rig) -> TorqueBound | None:
-    """Read the certificate that a rig file names.
-
-    Parameters
-    ----------
-    rig : Rig
-        The rig.
-
-    Returns
-    -------
-    TorqueBound or None
-        None if the rig file names none.
-
-    Raises
-    ------
-    RigFileError
-        If the file is no operating certificate, or is about another robot.
-    """
+    """Read the certificate that a rig file names; None if it names none."""
     path = rig.certificate
     if path is None:
         return None

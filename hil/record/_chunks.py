@@ -28,35 +28,17 @@ LARGEST = 1 << 16
 
 @dataclass(frozen=True)
 class Chunk:
-    """A chunk that is whole.
-
-    Parameters
-    ----------
-    kind : int
-        LAYOUT or ROWS.
-    first : int
-        Number of its first row, counted from the start of the run.
-    start, end : int
-        Place of its payload in the file, bytes.
-    """
+    """A chunk that is whole."""
 
     kind: int
-    first: int
-    start: int
+    first: int  # number of its first row, counted from the start of the run
+    start: int  # place of its payload in the file, bytes
     end: int
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A part of the file that is no whole chunk.
-
-    Parameters
-    ----------
-    start, end : int
-        Its place, bytes.
-    why : str
-        What is wrong with it.
-    """
+    """A part of the file that is no whole chunk."""
 
     start: int
     end: int
@@ -67,56 +49,19 @@ class Damage:
 
 
 def pack(kind: int, first: int, payload: bytes | memoryview) -> list[bytes | memoryview]:
-    """Header and payload of a chunk.
-
-    Parameters
-    ----------
-    kind : int
-        LAYOUT or ROWS.
-    first : int
-        Number of its first row.
-    payload : bytes-like
-        What it holds.
-
-    Returns
-    -------
-    list of bytes-like
-        The two parts, to be written one after the other.
-    """
+    """Header and payload of a chunk."""
     start = _HEADER.pack(MAGIC, kind, first, len(payload), 0)[:_CHECKED]
     checksum = zlib.crc32(payload, zlib.crc32(start))
     return [start + struct.pack("<I", checksum), payload]
 
 
 def layout_chunk(layout: Mapping[str, Any]) -> list[bytes | memoryview]:
-    """The chunk that opens a file.
-
-    Parameters
-    ----------
-    layout : mapping
-        `Layout.to_dict()`.
-
-    Returns
-    -------
-    list of bytes-like
-        As of `pack`.
-    """
+    """The chunk that opens a file."""
     return pack(LAYOUT, 0, json.dumps(dict(layout)).encode())
 
 
 def scan(data: bytes | memoryview) -> Iterator[Chunk | Damage]:
-    """Go through a file from its start to its end.
-
-    Parameters
-    ----------
-    data : bytes-like
-        The whole file.
-
-    Yields
-    ------
-    Chunk or Damage
-        In the order of the file; together they cover it.
-    """
+    """Chunks and damage of a file in their order; together they cover it."""
     view = memoryview(data)
     place, size = 0, len(view)
     while place < size:
@@ -161,27 +106,10 @@ def _chunk_at(view: memoryview, place: int) -> tuple[Chunk | None, str]:
 
 
 class ChunkFile:
-    """The file while it is written: it ends with a whole chunk whatever happens.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File to write; rows are appended to one that is there.
-    layout : mapping
-        `Layout.to_dict()`.
-    width : int
-        Numbers in a row.
-
-    Attributes
-    ----------
-    path : str or os.PathLike
-        The file.
-    next : int
-        Number of the first row that is not in the file.
-    """
+    """The file while it is written: it ends with a whole chunk whatever happens."""
 
     def __init__(self, path: str | os.PathLike[str], layout: Mapping[str, Any], width: int) -> None:
-        self.next = 0
+        self.next = 0  # number of the first row that is not in the file
         self._row_bytes = 8 * width
         self.path = path
         self._layout = layout
@@ -205,18 +133,8 @@ class ChunkFile:
     def write(self, first: int, rows: memoryview) -> None:
         """Append rows; without an error they are in the hands of the operating system.
 
-        Parameters
-        ----------
-        first : int
-            Number of the first of them.
-        rows : memoryview
-            Their bytes.
-
-        Raises
-        ------
-        OSError
-            If they cannot be written. The file then ends with the last whole chunk, `next` tells
-            what is in it, and the call may be repeated with what is not.
+        After an OSError the file ends with the last whole chunk, `next` is the first row that is
+        not in it, and the call may be repeated from there.
         """
         if not self._size:
             self._append(layout_chunk(self._layout))
@@ -243,13 +161,7 @@ class ChunkFile:
         self._synced = False
 
     def sync(self) -> None:
-        """Wait until everything is on the disk.
-
-        Raises
-        ------
-        OSError
-            If the disk says it is not.
-        """
+        """Wait until everything is on the disk."""
         if not self._synced:
             os.fsync(self._descriptor)
             self._synced = True

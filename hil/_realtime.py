@@ -30,39 +30,16 @@ _CURRENT_AND_FUTURE = 3  # MCL_CURRENT | MCL_FUTURE
 
 @dataclass(frozen=True)
 class Granted:
-    """What the operating system gave.
+    """What the operating system gave."""
 
-    Parameters
-    ----------
-    priority : int
-        SCHED_FIFO priority; 0 if there is none.
-    memory_locked : bool
-        Whether memory stays where it is.
-    notes : tuple of str
-        One sentence for each wish that was refused, with its cure.
-    """
-
-    priority: int
+    priority: int  # of SCHED_FIFO; 0: none
     memory_locked: bool
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # why a request was refused, and the cure
 
 
 @contextmanager
 def realtime(priority: int, lock_memory: bool) -> Iterator[Granted]:
-    """Run the loop with priority and without garbage collection, as far as permitted.
-
-    Parameters
-    ----------
-    priority : int
-        SCHED_FIFO priority, 1 to 99; 0: leave the scheduler as it is.
-    lock_memory : bool
-        Whether to lock memory.
-
-    Yields
-    ------
-    Granted
-        What was given. Everything is undone on leaving.
-    """
+    """Run the loop with a priority (0: as it is), without garbage collection, as far as allowed."""
     notes: list[str] = []
     scheduled = priority > 0 and _fifo(priority, notes)
     locked = lock_memory and _lock_memory(notes)
@@ -114,27 +91,13 @@ def _lock_memory(notes: list[str]) -> bool:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a machine gives to a process that runs in real time.
+    """What a machine gives to a process that runs in real time."""
 
-    Parameters
-    ----------
-    cores : int
-        Processors that the process may use.
-    steal : float
-        Share of the processor time that the host of a virtual machine took.
-    late : float
-        Lateness of a wake-up that 99 % stay below, s.
-    longest : float
-        Largest lateness, s.
-    lost : float
-        Share of the time by which wake-ups were late.
-    """
-
-    cores: int
-    steal: float
-    late: float
-    longest: float
-    lost: float
+    cores: int  # that the process may use
+    steal: float  # share of processor time that the host of a virtual machine took
+    late: float  # lateness of a wake-up that 99 % stay below, s,
+    longest: float  # and the largest one
+    lost: float  # share of the time by which wake-ups were late
 
     @property
     def keeps_up(self) -> bool:
@@ -157,20 +120,7 @@ class Machine:
 
 
 def measure_machine(priority: int = 0, seconds: float = 2.0) -> Machine:
-    """Measure wake-ups and steal for a while.
-
-    Parameters
-    ----------
-    priority : int
-        SCHED_FIFO priority that is asked for, as by the loop; 0: none.
-    seconds : float
-        How long, s.
-
-    Returns
-    -------
-    Machine
-        What was measured.
-    """
+    """Measure wake-ups and steal for a while."""
     lateness = []
     with realtime(priority, False):
         before, begin = host_time(), time.monotonic()
@@ -192,18 +142,7 @@ def measure_machine(priority: int = 0, seconds: float = 2.0) -> Machine:
 
 
 def host_time(stat: Path = Path("/proc/stat")) -> tuple[float, float]:
-    """Processor time that the host of a virtual machine took, and all of it; zeros if unknown.
-
-    Parameters
-    ----------
-    stat : Path
-        Counters of the kernel.
-
-    Returns
-    -------
-    tuple of float
-        Both in the kernel's ticks, summed over processors.
-    """
+    """Processor time that the host of a virtual machine took, and all of it; zeros if unknown."""
     try:
         numbers = [float(word) for word in stat.read_text().split("\n", 1)[0].split()[1:9]]
         return numbers[7], sum(numbers)

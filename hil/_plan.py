@@ -16,21 +16,11 @@ from hil.errors import RigError
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Reference of a task at the instants of a loop.
-
-    Parameters
-    ----------
-    period : float
-        Time between instants, s.
-    pose : ndarray, shape (n, pose_size)
-        Demanded poses, flat, of all outputs in their order (m, rad, unit quaternions).
-    twist, acceleration : ndarray, shape (n, size)
-        Demanded velocities and accelerations (m/s, rad/s; m/s^2, rad/s^2).
-    """
+    """Reference of a task at the instants of a loop."""
 
     period: float
-    pose: NDArray[np.float64]
-    twist: NDArray[np.float64]
+    pose: NDArray[np.float64]  # of all outputs in their order, flat, shape (n, pose_size)
+    twist: NDArray[np.float64]  # shape (n, size)
     acceleration: NDArray[np.float64]
 
     def __len__(self) -> int:
@@ -49,33 +39,7 @@ def sample_plan(
     duration: float | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> Plan:
-    """Sample the reference of a task ahead of a run.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-    servo : Servo
-        Its servo.
-    period : float
-        Period of the loop, s.
-    duration : float, optional
-        Length of the run, s; the task's if not given.
-    progress : callable, optional
-        Called with the share that is done.
-
-    Returns
-    -------
-    Plan
-        The reference at 0, period, 2 period, ... up to the duration.
-
-    Raises
-    ------
-    RigError
-        If the duration is no positive number, or longer than the task's.
-    ConcurError
-        If the reference cannot be evaluated somewhere.
-    """
+    """Sample the reference of a task at 0, period, ... up to a duration; None: the task's."""
     length = task.duration if duration is None else duration
     if not 0.0 < length <= task.duration * (1.0 + 1e-12):
         raise RigError(

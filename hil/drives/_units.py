@@ -29,26 +29,8 @@ LARGEST = 32767
 class AxisScale:
     """Numbers of a CiA 402 drive to and from those of its joint.
 
-    Parameters
-    ----------
-    axis : Axis
-        The axis: its `rated_torque`, `torque_unit`, `torque_count`, `counts`, `gear`, `direction`
-        and `offset` count.
-    rated_torque : float, optional
-        Rated torque that the drive reports (0x6076), N m of the motor; the axis' if not given.
-    maximum_torque : float, optional
-        Maximum torque in force in the drive (0x6072 of 0x6076), N m of the motor; if not given,
-        that of `limit_per_mille`, which is set before arming. It counts where `torque_unit` is
-        "maximum".
-
-    Attributes
-    ----------
-    step : float
-        Torque at the joint that one per mille, or one count, means, N m (N).
-    largest_torque : float
-        Largest torque at the joint that the drive can be told, N m (N).
-    counts_per_unit : float
-        Counts of the encoder per rad (m) of the joint, with sign.
+    Rated torque (0x6076) and, where `torque_unit` is "maximum", maximum torque in force (0x6072 of
+    0x6076), N m of the motor, are those of the rig file unless the drive reports others.
     """
 
     __slots__ = (
@@ -88,81 +70,27 @@ class AxisScale:
         self._inverse_torque = 1.0 / self._torque
         self._counts = axis.direction * axis.gear * axis.counts / math.tau
         self._position = 1.0 / self._counts
-        self.counts_per_unit = self._counts
-        self.step = abs(self._torque)
+        self.counts_per_unit = self._counts  # per rad (m) of the joint, with sign
+        self.step = abs(self._torque)  # torque at the joint of one per mille, or of one count
         self.largest_torque = LARGEST * self.step
 
     def per_mille(self, torque: float) -> int:
-        """Torque as the drive takes it (0x6071).
-
-        Parameters
-        ----------
-        torque : float
-            Torque at the joint, N m (N).
-
-        Returns
-        -------
-        int
-            The nearest number of per mille of the torque that 1000 of them mean.
-
-        Raises
-        ------
-        UnitError
-            If it is beyond 16 bits, or not a number.
-        """
+        """Torque as the drive takes it (0x6071)."""
         number = torque * self._inverse_torque
         if not -LARGEST - 0.5 < number < LARGEST + 0.5:
             raise _beyond(self._name, torque, self.largest_torque)
         return round(number)
 
     def torque(self, per_mille: int) -> float:
-        """Torque at the joint (N m, N) from the drive's number (0x6077).
-
-        Parameters
-        ----------
-        per_mille : int
-            Per mille of the torque that 1000 of them mean.
-
-        Returns
-        -------
-        float
-            Torque at the joint, N m (N).
-        """
+        """Torque at the joint (N m, N) from the drive's number (0x6077)."""
         return per_mille * self._torque
 
     def position(self, counts: int) -> float:
-        """Position of the joint from the encoder's counts (0x6064).
-
-        Parameters
-        ----------
-        counts : int
-            Counts, with the turns that 32 bits do not hold added by `Turns`.
-
-        Returns
-        -------
-        float
-            Position of the joint, rad (m).
-        """
+        """Position of the joint from the encoder's counts (0x6064)."""
         return self._offset + counts * self._position
 
     def counts(self, position: float) -> int:
-        """Counts of the encoder at a position of the joint, as 32 bits hold them.
-
-        Parameters
-        ----------
-        position : float
-            Position of the joint, rad (m).
-
-        Returns
-        -------
-        int
-            The nearest count, wrapped around to -2^31 <= count < 2^31.
-
-        Raises
-        ------
-        UnitError
-            If the position is not finite.
-        """
+        """Counts of the encoder at a position of the joint, as 32 bits hold them."""
         if not math.isfinite(position):
             raise _beyond(self._name, position, math.inf)
         return signed(round((position - self._offset) * self._counts), 32)
@@ -173,22 +101,6 @@ class MitScale:
 
     The ends of a range lie on codes, and so a range from -x to x has no code for zero: the
     nearest stands for half a step.
-
-    Parameters
-    ----------
-    axis : Axis
-        The axis: its `model` or `ranges`, `gear`, `direction` and `offset` count.
-
-    Attributes
-    ----------
-    step : float
-        Torque at the joint between two codes, N m (N).
-    largest_torque : float
-        Largest torque at the joint, of either sign, that the drive can be told, N m (N).
-    fastest : float
-        Largest speed of the joint, of either sign, that the drive can report, rad/s (m/s).
-    span : (float, float)
-        Positions of the joint that have a code of their own, rad (m); beyond, codes wrap around.
     """
 
     __slots__ = (
@@ -216,114 +128,33 @@ class MitScale:
         self.largest_torque = axis.gear * min(-lower, upper)
         self.step = axis.gear * self._torque.step
         lower, upper = ranges["velocity"]
-        self.fastest = min(-lower, upper) / axis.gear
+        self.fastest = min(-lower, upper) / axis.gear  # that the drive can report
         first, last = sorted(axis.offset + end / self._factor for end in ranges["position"])
-        self.span = (first, last)
+        self.span = (first, last)  # positions with a code of their own; beyond, codes wrap around
 
     def torque_code(self, torque: float) -> int:
-        """Torque as the drive takes it.
-
-        Parameters
-        ----------
-        torque : float
-            Torque at the joint, N m (N).
-
-        Returns
-        -------
-        int
-            The nearest code, 12 bits.
-
-        Raises
-        ------
-        UnitError
-            If it is beyond the drive's range, or not a number.
-        """
+        """Torque as the drive takes it."""
         return self._coded(self._torque, torque / self._factor, torque, self.largest_torque)
 
     def torque(self, code: int) -> float:
-        """Torque at the joint (N m, N) from the drive's code.
-
-        Parameters
-        ----------
-        code : int
-            Code, 12 bits.
-
-        Returns
-        -------
-        float
-            Torque at the joint, N m (N).
-        """
+        """Torque at the joint (N m, N) from the drive's code."""
         return self._torque.value(code) * self._factor
 
     def position_code(self, position: float) -> int:
-        """Position of the joint as the drive counts it.
-
-        Parameters
-        ----------
-        position : float
-            Position of the joint, rad (m).
-
-        Returns
-        -------
-        int
-            The nearest code, 16 bits.
-
-        Raises
-        ------
-        UnitError
-            If it is beyond the drive's range, or not a number.
-        """
+        """Position of the joint as the drive counts it."""
         angle = (position - self._offset) * self._factor
         return self._coded(self._position, angle, position, max(map(abs, self.span)))
 
     def position(self, code: int) -> float:
-        """Position of the joint from the drive's code.
-
-        Parameters
-        ----------
-        code : int
-            Code, 16 bits, with the rounds that they do not hold added by `Turns`.
-
-        Returns
-        -------
-        float
-            Position of the joint, rad (m).
-        """
+        """Position of the joint from the drive's code."""
         return self._offset + self._position.value(code) / self._factor
 
     def velocity_code(self, velocity: float) -> int:
-        """Velocity of the joint as the drive reports it.
-
-        Parameters
-        ----------
-        velocity : float
-            Velocity of the joint, rad/s (m/s).
-
-        Returns
-        -------
-        int
-            The nearest code, 12 bits.
-
-        Raises
-        ------
-        UnitError
-            If it is beyond the drive's range, or not a number.
-        """
+        """Velocity of the joint as the drive reports it."""
         return self._coded(self._velocity, velocity * self._factor, velocity, self.fastest)
 
     def velocity(self, code: int) -> float:
-        """Velocity of the joint from the drive's code.
-
-        Parameters
-        ----------
-        code : int
-            Code, 12 bits.
-
-        Returns
-        -------
-        float
-            Velocity of the joint, rad/s (m/s).
-        """
+        """Velocity of the joint from the drive's code."""
         return self._velocity.value(code) / self._factor
 
     def _coded(self, code: _Code, value: float, shown: float, largest: float) -> int:
@@ -356,17 +187,8 @@ class _Code:
 class Turns:
     """Adds up the rounds of a counter of some bits, from report to report.
 
-    Between two reports the counter must move by less than half its range.
-
-    Parameters
-    ----------
-    bits : int
-        Width of the counter.
-    has_sign : bool
-        Whether its first number is read with a sign: a counter without one starts between 0 and
-        2^bits.
-    modulus : int
-        Numbers after which the counter starts again, where these are no power of two; 0: 2^bits.
+    Between two reports the counter must move by less than half its range. The first number is read
+    with a sign, or lies between 0 and 2^bits. `modulus`: where the range is no power of two.
 
     Examples
     --------
@@ -383,34 +205,11 @@ class Turns:
         self._last: int | None = None
 
     def step(self, number: int) -> int:
-        """Numbers from the last report to this one, the short way round.
-
-        Parameters
-        ----------
-        number : int
-            The counter.
-
-        Returns
-        -------
-        int
-            From minus half the modulus to below half of it; 0 for the first report.
-        """
+        """Numbers from the last report to this one, the short way round; 0 for the first."""
         return 0 if self._last is None else _wrapped(number - self._last, self.modulus)
 
     def take(self, number: int) -> int:
-        """Take a report.
-
-        Parameters
-        ----------
-        number : int
-            The counter, with or without a sign.
-
-        Returns
-        -------
-        int
-            The number nearest to the last one that has the same bits; the first one is taken as
-            it is.
-        """
+        """The number nearest to the last one that has the same bits; the first one as it is."""
         if self._last is None:
             modulus = self.modulus
             self._last = _wrapped(number, modulus) if self._has_sign else number % modulus
@@ -419,33 +218,14 @@ class Turns:
         return self._last
 
     def forget(self, last: int | None = None) -> None:
-        """Start afresh with the next report, as after a drive was without power.
-
-        Parameters
-        ----------
-        last : int, optional
-            Number that the next report is nearest to, if it is known.
-        """
+        """Start afresh with the next report, as after a drive was without power."""
         self._last = last
 
 
 def first_turn(axis: Axis, scale: AxisScale, number: int) -> int:
-    """Count of an encoder that starts again after some counts: the one within the joint's range.
+    """Count of an encoder that starts again after `modulo` counts, nearest to the joint's middle.
 
-    Parameters
-    ----------
-    axis : Axis
-        The axis: its `modulo` and `position_limits` count.
-    scale : AxisScale
-        Its scale.
-    number : int
-        What the drive reports.
-
-    Returns
-    -------
-    int
-        The number that is nearest to the middle of the range; `number` itself for an encoder that
-        counts on, and for a joint without ends.
+    The number itself for an encoder that counts on, and for a joint without ends.
     """
     low, high = axis.position_limits
     if not axis.modulo or not math.isfinite(low + high):
@@ -456,18 +236,6 @@ def first_turn(axis: Axis, scale: AxisScale, number: int) -> int:
 
 def signed(number: int, bits: int) -> int:
     """Give the number that the lowest bits of another mean in two's complement.
-
-    Parameters
-    ----------
-    number : int
-        Any whole number.
-    bits : int
-        How many bits count.
-
-    Returns
-    -------
-    int
-        From -2^(bits - 1) to below 2^(bits - 1).
 
     Examples
     --------
@@ -484,18 +252,7 @@ def _wrapped(number: int, modulus: int) -> int:
 
 
 def limit_per_mille(axis: Axis) -> int:
-    """Torque limit of an axis as a CiA 402 drive is told it (0x6072).
-
-    Parameters
-    ----------
-    axis : Axis
-        The axis.
-
-    Returns
-    -------
-    int
-        `torque_limit` at the motor in per mille of its rated torque, rounded up.
-    """
+    """Torque limit of an axis in per mille of rated torque, rounded up, as of 0x6072."""
     return math.ceil(axis.torque_limit / (axis.gear * axis.rated_torque) * 1e3 - 1e-9)
 
 

@@ -53,18 +53,7 @@ _EDGES = np.array(
 
 
 def color(name: str) -> tuple[int, int, int]:
-    """A colour of the figures as three numbers from 0 to 255.
-
-    Parameters
-    ----------
-    name : str
-        As Matplotlib takes it.
-
-    Returns
-    -------
-    (int, int, int)
-        Red, green, blue.
-    """
+    """A colour of the figures as three numbers from 0 to 255."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (round(255 * part) for part in to_rgb(name))
@@ -72,29 +61,12 @@ def color(name: str) -> tuple[int, int, int]:
 
 
 class Scene:
-    """A robot drawn into a viser scene; `update` moves it.
-
-    Parameters
-    ----------
-    server : viser.ViserServer
-        Where to draw.
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        Points of it that follow a demand.
-    q : numpy.ndarray
-        First configuration, shape (nq,).
-
-    Attributes
-    ----------
-    follow : bool
-        Whether the robot stays before the camera; else the ground does.
-    """
+    """A robot drawn into a viser scene; `update` moves it."""
 
     def __init__(
         self, server: viser.ViserServer, robot: Mechanism, outputs: Sequence[Any], q: Floats
     ) -> None:
-        self.follow = True
+        self.follow = True  # the robot stays before the camera; else the ground does
         self._server, self._robot, self._outputs = server, robot, tuple(outputs)
         self._outline = Outline(robot, q, self._outputs)
         self._root = self._outline.root
@@ -196,15 +168,7 @@ class Scene:
             )
 
     def update(self, q: Floats, pose: Floats) -> None:
-        """Move the robot.
-
-        Parameters
-        ----------
-        q : numpy.ndarray
-            Configuration, shape (nq,); an invalid one moves nothing.
-        pose : numpy.ndarray
-            Demanded poses of the outputs, flat, shape (pose_size,); NaN if there are none.
-        """
+        """Move the robot, unless the configuration is invalid; NaN: no demanded poses."""
         now = np.concatenate([q, pose, [self.follow]])
         if not np.isfinite(q).all() or np.array_equal(now, self._last, equal_nan=True):
             return
@@ -254,22 +218,9 @@ class Scene:
 
 
 def demanded_place(output: Any, demanded: Floats, hand: Floats) -> Floats | None:
-    """Where in space a demand is.
+    """Where in space a demand is, m; what it leaves open is taken from the hand.
 
-    Parameters
-    ----------
-    output : Output
-        The output.
-    demanded : numpy.ndarray
-        Its demanded pose, shape (pose_size,).
-    hand : numpy.ndarray
-        Where the output is, shape (3,), m: what the demand says nothing of is taken from it.
-
-    Returns
-    -------
-    numpy.ndarray or None
-        Shape (3,), m; None if the demand says nothing of a place along the axes of the world, or
-        is not finite.
+    None if it says nothing along the axes of the world, or is not finite.
     """
     place = hand.copy()
     if output.group in ("R", "R2", "R3"):
@@ -285,18 +236,7 @@ def demanded_place(output: Any, demanded: Floats, hand: Floats) -> Floats | None
 
 
 def placed(handle: Any) -> Floats:
-    """Vertices of a mesh of the scene where it is drawn, below `/world`.
-
-    Parameters
-    ----------
-    handle : viser.MeshHandle
-        The mesh.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n, 3), m.
-    """
+    """Vertices of a mesh of the scene where it is drawn, below `/world`."""
     from scipy.spatial.transform import Rotation
 
     w, x, y, z = handle.wxyz

@@ -1,0 +1,259 @@
+"""What a rig file must say of an axis for its kind of drive, and whether the drive can do that."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from concur.formats.tables import Refusal, suggest
+from hil.drives._units import LARGEST, AxisScale, MitScale
+from hil.drives.mit_models import BITS, MIT_MODELS
+
+if TYPE_CHECKING:
+    from hil.settings import Axis
+
+COARSEST = 0.05
+"""Largest step of a drive's torque, as a share of the axis' limit."""
+
+LARGEST_NODE = 126
+"""Largest node number: 127 is the host's (CANopen), or begins a command of zero torque (MIT)."""
+
+_IDENTIFIERS = {
+    0x080: "emergency message",
+    0x180: "report",
+    0x200: "command",
+    0x580: "SDO answer",
+    0x600: "SDO request",
+    0x700: "heartbeat",
+}
+_OTHERS = "rated_torque", "counts", "torque_unit", "torque_count", "rated_torque_unit", "modulo"
+"""Fields that an MIT drive does not have."""
+
+
+def check_fields(kind: str, given: Mapping[str, Any], refuse: Refusal) -> None:
+    """Refuse fields of an axis that are missing, or belong to another kind of drive.
+
+    Parameters
+    ----------
+    kind : str
+        Kind of the drive.
+    given : mapping
+        Fields that the rig file gives.
+    refuse : Refusal
+        Makes the errors.
+    """
+    check = _FIELDS.get(kind)
+    if check is not None:
+        check(given, refuse)
+
+
+def check_units(axis: Axis, refuse: Refusal) -> None:
+    """Refuse limits that the drive of an axis cannot be told, or cannot report.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+    refuse : Refusal
+        Makes the errors.
+    """
+    check = _UNITS.get(axis.drive)
+    if check is not None:
+        check(axis, refuse)
+
+
+def identifiers(axis: Axis) -> list[tuple[int, str]]:
+    """Identifiers of the frames of a drive alone, and what these are.
+
+    Parameters
+    ----------
+    axis : Axis
+        The axis.
+
+    Returns
+    -------
+    list of (int, str)
+        None for kinds that are not known here.
+    """
+    if axis.drive == "cia402":
+        return [(base + axis.node, what) for base, what in _IDENTIFIERS.items()]
+    return [(axis.node, "command")] if axis.drive == "mit" else []
+
+
+def _check_cia402(given: Mapping[str, Any], refuse: Refusal) -> None:
+    in_counts = given.get("torque_unit") == "count"
+    needed = {"torque_count": "the motor's torque for one count of 0x6071, N m"}
+    if not in_counts:
+        needed = {"rated_torque": "the rated torque of the motor, N m"}
+    for field, what in {**needed, "counts": "the encoder counts per motor turn"}.items():
+        if field not in given:
+            refuse(
+                field, what, "nothing", f"Add the field `{field}`; it stands in the motor's data."
+            )
+    if "torque_count" in given and not in_counts:
+        refuse(
+            "torque_count",
+            'no such field unless torque_unit = "count"',
+            f"{given['torque_count']:g}",
+            "Remove it, or say that the drive takes counts.",
+        )
+    for field in ("model", "ranges"):
+        if field in given:
+            refuse(
+                field, "no such field on a CiA 402 drive", "one", 'Remove it, or set drive = "mit".'
+            )
+    _check_node(
+        given,
+        refuse,
+        "a CANopen node number",
+        f"Give the drive a lower one; {LARGEST_NODE + 1} is the host's.",
+    )
+
+
+def _check_mit(given: Mapping[str, Any], refuse: Refusal) -> None:
+    for field in _OTHERS:
+        if field in given:
+            refuse(
+                field,
+                "no such field on an MIT drive, whose units follow from its model",
+                given[field],
+                'Remove it, or set drive = "cia402".',
+            )
+    model, ranges = given.get("model"), given.get("ranges")
+    if (model is None) == (ranges is None):
+        refuse(
+            "model",
+            "either a model or `ranges`",
+            "nothing" if model is None else "both",
+            f"Name one of {', '.join(MIT_MODELS)}, or write the ranges of the drive's manual.",
+        )
+    _check_node(
+        given,
+        refuse,
+        "a number",
+        "Give the drive a lower one: the first byte of a report must tell it from a command.",
+    )
+    if model is not None and model not in MIT_MODELS:
+        refuse(
+            "model",
+            f"a known model ({', '.join(MIT_MODELS)})",
+            f"`{model}`",
+            suggest(model, MIT_MODELS, "Write the ranges of the drive's manual into `ranges`."),
+        )
+    for field in BITS if ranges is not None else ():
+        lower, upper = (ranges or {})[field]
+        wanted, fits = "the lower end before the upper one, with zero in between", True
+        if field in ("kp", "kd"):
+            wanted, fits = "zero, then a number above", lower == 0.0
+        if not (lower <= 0.0 < upper and fits):
+            refuse(f"ranges.{field}", wanted, f"[{lower:g}, {upper:g}]", "Correct the range.")
+
+
+def _check_node(given: Mapping[str, Any], refuse: Refusal, what: str, cure: str) -> None:
+    if given["node"] > LARGEST_NODE:
+        refuse("node", f"{what} from 1 to {LARGEST_NODE}", given["node"], cure)
+
+
+def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
+    if axis.modulo:
+        _check_modulo(axis, refuse)
+    scale = AxisScale(axis)
+    if axis.torque_unit == "count":
+        unit, fields, what = f"counts of {axis.torque_count:g} N m", "`torque_count`", "one count"
+        largest = scale.largest_torque
+    else:
+        unit = f"per mille of rated_torque {axis.rated_torque:g} N m"
+        fields, what = "`rated_torque` (N m, not mN m)", f"1 per mille of {axis.torque_unit} torque"
+        largest = LARGEST * 1e-3 * axis.rated_torque * axis.gear
+    if axis.torque_limit > largest:
+        refuse(
+            "torque_limit",
+            f"at most {largest:.4g} at the joint, which the drive can be told: {LARGEST} {unit}, "
+            f"gear {axis.gear:g}",
+            f"{axis.torque_limit:g}",
+            f"Check {fields} and `gear`, or lower the limit.",
+        )
+    _check_step(scale.step, what, axis, refuse)
+
+
+def _check_modulo(axis: Axis, refuse: Refusal) -> None:
+    """Turns of an encoder that starts again are counted from report to report."""
+    span = axis.modulo / axis.counts * math.tau / axis.gear
+    lower, upper = axis.position_limits
+    if math.isfinite(upper - lower) and upper - lower >= span:
+        refuse(
+            "modulo",
+            f"counts for more than the range of the joint, {upper - lower:.4g} rad (m)",
+            f"{axis.modulo}, which are {span:.4g} rad (m)",
+            "Where the joint stands could not be told at the start. Let the drive count on, or "
+            "narrow `position_limits`.",
+        )
+    _check_countable(
+        axis,
+        span,
+        "the turns of its encoder",
+        "Lower it, shorten the watchdog, or let the drive count on.",
+        refuse,
+    )
+
+
+def _check_countable(axis: Axis, span: float, what: str, cure: str, refuse: Refusal) -> None:
+    """Refuse a speed at which more than a quarter of the span could pass unnoticed."""
+    countable = 0.25 * span / axis.watchdog
+    if axis.speed_limit > countable:
+        refuse(
+            "speed_limit",
+            f"at most {countable:.4g}, so that {what} can be counted even when reports are lost "
+            "for the time of the watchdog",
+            f"{axis.speed_limit:g}",
+            cure,
+        )
+
+
+def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:
+    if not step < COARSEST * axis.torque_limit:
+        refuse(
+            "torque_limit",
+            f"more than {step / COARSEST:.4g} at the joint, twenty steps of the drive ({what} is "
+            f"{step:.4g})",
+            f"{axis.torque_limit:g}",
+            "The drive counts too coarsely for this joint. Check its units and `gear`, or take a "
+            "smaller drive.",
+        )
+
+
+def _check_ranges(axis: Axis, refuse: Refusal) -> None:
+    scale, cure = MitScale(axis), "Check `model` and `gear`, or lower the limit."
+    told = "at most {:g} at the joint, which the drive can {}"
+    if axis.torque_limit > scale.largest_torque:
+        expected = told.format(scale.largest_torque, "be told")
+        refuse("torque_limit", expected, f"{axis.torque_limit:g}", cure)
+    _check_step(scale.step, "one step of its range", axis, refuse)
+    if axis.speed_limit > scale.fastest:
+        expected = told.format(scale.fastest, "report")
+        refuse("speed_limit", expected, f"{axis.speed_limit:g}", cure)
+    first, last = scale.span
+    lower, upper = axis.position_limits
+    if any(math.isfinite(end) and not first <= end <= last for end in (lower, upper)):
+        refuse(
+            "position_limits",
+            f"limits that the drive can report, within [{first:.4g}, {last:.4g}]",
+            f"[{lower:g}, {upper:g}]",
+            "Set the drive's zero near the middle of its range and correct `offset`, or narrow "
+            "the limits.",
+        )
+    # A joint without ends leaves the range: its rounds are counted from report to report.
+    if math.isinf(upper - lower):
+        what, cure = "the rounds of its position", "Lower it, or shorten the watchdog."
+        _check_countable(axis, last - first, what, cure, refuse)
+
+
+_FIELDS: dict[str, Callable[[Mapping[str, Any], Refusal], None]] = {
+    "cia402": _check_cia402,
+    "mit": _check_mit,
+}
+_UNITS: dict[str, Callable[[Axis, Refusal], None]] = {
+    "cia402": _check_per_mille,
+    "mit": _check_ranges,
+}
