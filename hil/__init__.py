@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hil.session import Result, Wishes, run_session
     from hil.state.estimator import Estimator
     from hil.state.pose_source import PoseSender
-    from hil.views.figures import write_report
+    from hil.views.report import write_report
 
 _PLACES = {
     "Controller": "controller",
@@ -69,7 +69,7 @@ _PLACES = {
     "load_rig": "rig",
     "register_drive": "drives",
     "run_session": "session",
-    "write_report": "views.figures",
+    "write_report": "views.report",
 }
 
 __all__ = [

@@ -18,7 +18,7 @@ from hil.record import Record
 from hil.record.copies import copied_modules, recorded_rig, whose
 from hil.replay import ReplayReport, replay
 from hil.rig import load_rig
-from hil.views.figures import write_report
+from hil.views.report import write_report
 
 WRITTEN = ("report.html", "record.mcap", "record.h5")
 """Files that a replay writes."""

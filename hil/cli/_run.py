@@ -27,7 +27,7 @@ from hil.record import Record
 from hil.rig import load_rig
 from hil.session import Result, Wishes, run_session
 from hil.settings import Rig
-from hil.views.figures import write_report
+from hil.views.report import write_report
 
 _OF_THE_MACHINE = (Reason.LOST, Reason.LATE, Reason.STALE, Reason.STUCK)
 """Reasons that a machine which stands still can cause."""

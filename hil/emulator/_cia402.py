@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import math
 import struct
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-import canopen
-from canopen.network import PeriodicMessageTask
 from canopen.sdo.exceptions import SdoAbortedError
 
 from hil.emulator._cia402_machine import PowerState, after
+from hil.emulator._cia402_objects import UNSUPPORTED_VALUE, Objects, Pdo
 from hil.emulator._drive import (
     NEVER,
     DriveSettings,
     EmulatedDrive,
     Outgoing,
     is_plain,
-    message,
 )
-from hil.emulator._objects import MAPPABLE, TORQUE_MODE, dictionary
+from hil.emulator._objects import TORQUE_MODE, dictionary
 
 if TYPE_CHECKING:
     import can
@@ -41,61 +38,12 @@ OVERCURRENT = 0x2310
 _NMT = {1: OPERATIONAL, 2: STOPPED, 128: PRE_OPERATIONAL}
 _RESET_NODE, _RESET_COMMUNICATION = 129, 130
 
-_INVALID = 1 << 31
-_READ_ONLY_NOW = 0x08000022  # cannot be stored because of the present state of the device
-_UNSUPPORTED_VALUE = 0x06090030
-_NOT_MAPPABLE = 0x06040041
-_TOO_LONG = 0x06040042
 
 _REMOTE, _VOLTAGE, _FOLLOWS, _LIMITED = 1 << 9, 1 << 4, 1 << 12, 1 << 11
 
 _LIVE = frozenset(
     {0x1001, 0x603F, 0x6040, 0x6041, 0x6060, 0x6061, 0x6064, 0x606C, 0x6071, 0x6072, 0x6077}
 )  # objects whose values are here, not in the server's store
-
-_FORMATS = {5: "B", 6: "H", 7: "I", 2: "b", 3: "h", 4: "i"}  # data type to struct's letter
-_WIDTHS = {5: 8, 6: 16, 7: 32, 2: 8, 3: 16, 4: 32}
-
-
-class _NoTask(PeriodicMessageTask):
-    """Stands for a thread that sends heartbeats, of which there is none."""
-
-    def __init__(self) -> None:
-        """Start nothing."""
-
-    def stop(self) -> None:
-        """Nothing runs."""
-
-    def update(self, data: bytes) -> None:
-        """Nothing runs."""
-
-
-class _Outlet(canopen.Network):
-    """Where canopen's server puts its answers: a list, instead of a bus and its threads."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sent: list[can.Message] = []
-
-    def send_message(self, can_id: int, data: bytes, remote: bool = False) -> None:
-        self.sent.append(message(can_id, bytes(data)))
-
-    def send_periodic(
-        self, can_id: int, data: bytes, period: float, remote: bool = False
-    ) -> PeriodicMessageTask:
-        return _NoTask()  # heartbeats are sent by `poll`
-
-
-@dataclass
-class _Pdo:
-    """Communication and mapping of one process data object, as they stand in the dictionary."""
-
-    identifier: int
-    valid: bool
-    transmission: int
-    period: float
-    format: struct.Struct
-    objects: list[int] = field(default_factory=list)
 
 
 class EmulatedCia402(EmulatedDrive):
@@ -142,11 +90,8 @@ class EmulatedCia402(EmulatedDrive):
             variable = objects.get_variable(index)
             if variable is not None:
                 variable.default = value
-        self._server = canopen.LocalNode(node, objects)
-        self._server.add_write_callback(self._written)  # type: ignore[no-untyped-call]
-        self._server.add_read_callback(self._read)  # type: ignore[no-untyped-call]
-        self._outlet = _Outlet()
-        self._outlet.add_node(self._server)
+        self._objects = Objects(node, objects, self._written, self._read)
+        self._outlet = self._objects.outlet
         self.network_state = BOOTING
         self.state = PowerState.NOT_READY
         self._control = 0
@@ -164,16 +109,6 @@ class EmulatedCia402(EmulatedDrive):
         self._configure()
 
     # -- objects -------------------------------------------------------------------------------
-
-    def _stored(self, index: int, sub: int = 0) -> int:
-        """Value of an object; zero if the drive has none."""
-        try:
-            variable = self._server.object_dictionary.get_variable(index, sub)
-            if variable is None:
-                return 0
-            return int(variable.decode_raw(self._server.get_data(index, sub)))
-        except SdoAbortedError:
-            return 0
 
     def _value(self, index: int) -> int:
         """Process value of an object that changes by itself, or that is kept here."""
@@ -199,7 +134,7 @@ class EmulatedCia402(EmulatedDrive):
                 return self._error_code
             case 0x1001:
                 return int(self.state in (PowerState.FAULT, PowerState.FAULT_REACTION_ACTIVE))
-        return self._stored(index)
+        return self._objects.value(index)
 
     def _read(self, index: int, **_: Any) -> int | None:
         """Answer a read of an object that is not kept by the server."""
@@ -209,22 +144,22 @@ class EmulatedCia402(EmulatedDrive):
         """Take or refuse what is about to be written."""
         value = int(od.decode_raw(bytes(data)))
         if index in (0x1400, 0x1401, 0x1800, 0x1801):
-            self._check_communication(index, subindex, value)
+            self._objects.check_communication(index, subindex, value)
         elif index in (0x1600, 0x1601, 0x1A00, 0x1A01):
-            self._check_mapping(index, subindex, value)
+            self._objects.check_mapping(index, subindex, value)
         elif index == 0x6060:
             if value not in (0, TORQUE_MODE):
-                raise SdoAbortedError(_UNSUPPORTED_VALUE)
+                raise SdoAbortedError(UNSUPPORTED_VALUE)
             self._mode = value
         elif index == 0x6007:
             if value not in (0, 1, 2, 3):
-                raise SdoAbortedError(_UNSUPPORTED_VALUE)
+                raise SdoAbortedError(UNSUPPORTED_VALUE)
         elif index == 0x605A:
             if value not in (0, 1, 2, 5, 6):
-                raise SdoAbortedError(_UNSUPPORTED_VALUE)
+                raise SdoAbortedError(UNSUPPORTED_VALUE)
         elif index == 0x605E or index == 0x1029:
             if value not in (0, 1, 2):
-                raise SdoAbortedError(_UNSUPPORTED_VALUE)
+                raise SdoAbortedError(UNSUPPORTED_VALUE)
         elif index == 0x6072:
             self._set_limit(value)
         elif index == 0x6040:
@@ -237,41 +172,6 @@ class EmulatedCia402(EmulatedDrive):
             self._heartbeat_due = self._now + value * 1e-3 if value else NEVER
         self._stale = True
 
-    def _check_communication(self, index: int, sub: int, value: int) -> None:
-        valid = not self._stored(index, 1) & _INVALID
-        if sub == 1 and valid and not value & _INVALID and value != self._stored(index, 1):
-            raise SdoAbortedError(_READ_ONLY_NOW)  # the identifier of a PDO in use
-        if sub == 2 and 240 < value < 254:
-            raise SdoAbortedError(_UNSUPPORTED_VALUE)
-
-    def _check_mapping(self, index: int, sub: int, value: int) -> None:
-        """CiA 301, 7.5.2.36: out of use first, then no entries, then entries, then their number."""
-        communication = index - 0x200
-        if not self._stored(communication, 1) & _INVALID:
-            raise SdoAbortedError(_READ_ONLY_NOW)
-        if sub:
-            if self._stored(index):
-                raise SdoAbortedError(_READ_ONLY_NOW)
-            self._mapped(value)
-            return
-        if value > MAPPABLE:
-            raise SdoAbortedError(_TOO_LONG)
-        bits = sum(self._mapped(self._stored(index, k + 1))[1] for k in range(value))
-        if bits > 64:
-            raise SdoAbortedError(_TOO_LONG)
-
-    def _mapped(self, entry: int) -> tuple[str, int]:
-        """Format and bits of an entry of a mapping."""
-        index, sub, bits = entry >> 16, entry >> 8 & 0xFF, entry & 0xFF
-        objects = self._server.object_dictionary
-        variable = objects.get_variable(index, sub) if index in objects else None
-        if variable is None or not variable.pdo_mappable:
-            raise SdoAbortedError(_NOT_MAPPABLE)
-        kind = variable.data_type or 0
-        if _WIDTHS.get(kind) != bits:
-            raise SdoAbortedError(_NOT_MAPPABLE)
-        return _FORMATS[kind], bits
-
     def _set_limit(self, value: int) -> None:
         behaviour: Literal["applied", "ignored", "pretended"] = self.settings.limit
         if behaviour != "ignored":
@@ -282,11 +182,11 @@ class EmulatedCia402(EmulatedDrive):
     def _configure(self) -> None:
         """Read the process data objects from the dictionary, as often as it was written to."""
         self._stale = False
-        self._received = [self._pdo(0x1400 + k, 0x1600 + k) for k in range(2)]
-        self._sent = [self._pdo(0x1800 + k, 0x1A00 + k) for k in range(2)]
-        self._consumed = self._stored(0x1016, 1)
-        self._sync = self._stored(0x1005) & 0x7FF
-        self._abort_option = self._stored(0x6007)
+        self._received = [self._objects.pdo(0x1400 + k, 0x1600 + k) for k in range(2)]
+        self._sent = [self._objects.pdo(0x1800 + k, 0x1A00 + k) for k in range(2)]
+        self._consumed = self._objects.value(0x1016, 1)
+        self._sync = self._objects.value(0x1005) & 0x7FF
+        self._abort_option = self._objects.value(0x6007)
         host = self._consumed >> 16 & 0x7F
         node = self.axis.node
         heard = {0x000, self._sync, 0x600 + node}
@@ -294,19 +194,6 @@ class EmulatedCia402(EmulatedDrive):
         if self._consumed & 0xFFFF and host:
             heard.add(0x700 + host)
         self._heard = frozenset(heard)
-
-    def _pdo(self, communication: int, mapping: int) -> _Pdo:
-        identifier = self._stored(communication, 1)
-        entries = [self._stored(mapping, k + 1) for k in range(self._stored(mapping))]
-        letters = [self._mapped(entry)[0] for entry in entries]
-        return _Pdo(
-            identifier & 0x7FF,
-            not identifier & _INVALID and bool(entries),
-            self._stored(communication, 2),
-            self._stored(communication, 5) * 1e-3,
-            struct.Struct("<" + "".join(letters)),
-            [entry >> 16 for entry in entries],
-        )
 
     # -- what is asked of every drive ----------------------------------------------------------
 
@@ -390,7 +277,7 @@ class EmulatedCia402(EmulatedDrive):
             self._command_late = NEVER
             self._lose_host(PDO_LATE, now)
         if now >= self._heartbeat_due:
-            period = self._stored(0x1017) * 1e-3
+            period = self._objects.value(0x1017) * 1e-3
             self._heartbeat_due = now + period if period else NEVER
             self._outlet.send_message(0x700 + self.axis.node, bytes([self.network_state]))
         for k, due in enumerate(self._events):
@@ -478,7 +365,7 @@ class EmulatedCia402(EmulatedDrive):
             else:
                 self._held = bytes(frame.data)
 
-    def _apply(self, pdo: _Pdo, data: bytes) -> None:
+    def _apply(self, pdo: Pdo, data: bytes) -> None:
         word = None
         for index, value in zip(pdo.objects, pdo.format.unpack(data), strict=True):
             if index == 0x6071:
@@ -540,7 +427,7 @@ class EmulatedCia402(EmulatedDrive):
 
     def _quick_stop(self, now: float) -> None:
         """Stop as object 0x605A says: at once, with an end, or to stay in quick stop."""
-        option = self._stored(0x605A)
+        option = self._objects.value(0x605A)
         self.state = PowerState.QUICK_STOP_ACTIVE if option else PowerState.SWITCH_ON_DISABLED
         self._change_at = now + self.settings.reaction_time if option in (1, 2) else NEVER
 
@@ -556,7 +443,7 @@ class EmulatedCia402(EmulatedDrive):
         if self.network_state != OPERATIONAL:
             return
         self._abort_connection(code, now)
-        behaviour = self._stored(0x1029, 1)
+        behaviour = self._objects.value(0x1029, 1)
         if behaviour != 1:
             self.network_state = STOPPED if behaviour == 2 else PRE_OPERATIONAL
             self._events = [NEVER, NEVER]
@@ -575,7 +462,7 @@ class EmulatedCia402(EmulatedDrive):
 
     def _emergency(self, code: int) -> None:
         register = 0 if code == 0 else 0x11 if code & 0xFF00 in (0x8100, 0x8200) else 0x01
-        self._server.emcy.send(code, register)
+        self._objects.server.emcy.send(code, register)
 
     # -- torque --------------------------------------------------------------------------------
 

@@ -16,13 +16,13 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from enum import IntEnum
 from multiprocessing.process import BaseProcess
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from hil.operator import OperatorSender
 from hil.reasons import Reason, State
 from hil.record.ring import Ring
+from hil.views._page import member
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +39,6 @@ GRIP = 0.7
 
 BEAT = 0.05
 """Time between heartbeats, s."""
-
-_Member = TypeVar("_Member", bound=IntEnum)
 
 
 @dataclass(frozen=True)
@@ -167,7 +165,7 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
         return float(row[name][0])
 
     # A row that says nonsense is shown as that: the heartbeat must not end for it.
-    state, reason = _member(State, number("state")), _member(Reason, number("reason"))
+    state, reason = member(State, number("state")), member(Reason, number("reason"))
     styles: dict[State | None, str] = {State.RUN: "bold green", State.STOP: "bold red"}
     style = styles.get(state, "bold yellow")
     head = Text("state unknown" if state is None else f"{state.name}: {state.sentence}", style)
@@ -208,13 +206,6 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
     if hint:
         lines.append(f"\n{hint}", style="bold")
     return Panel(Group(head, axes, lines), title=facts.title)
-
-
-def _member(kind: type[_Member], value: float) -> _Member | None:
-    try:
-        return kind(int(value))
-    except (ValueError, OverflowError):
-        return None
 
 
 def _serve(facts: Facts, name: str, heartbeat: Heartbeat, live: bool) -> None:

@@ -67,7 +67,7 @@ def test_canopen_itself_can_map_it():
             for _, answer in drive.receive(frame(can_id, bytes(data)), now):
                 self.notify(answer.arbitration_id, bytearray(answer.data), now)
 
-    remote = canopen.RemoteNode(5, drive._server.object_dictionary)
+    remote = canopen.RemoteNode(5, drive._objects.server.object_dictionary)
     Wire().add_node(remote)
     remote.rpdo.read()
     remote.rpdo[1].clear()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hil.record import chunks
+from hil.record import _chunks as chunks
 from hil.record._chunks import ROWS, Chunk, ChunkFile, Damage, pack, scan
 from tests.hil._records import SMALL, numbered
 

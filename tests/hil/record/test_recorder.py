@@ -21,7 +21,7 @@ from hil.record._chunks import ROWS, ChunkFile, scan
 from hil.record._drain import END_ROOM, RESERVES, Drain, end_manifest, reserve_end
 from hil.record.manifest import read_manifest
 from hil.record.recorder import Recorder
-from hil.record.ring import Ring, ring_folder
+from hil.record.ring import Ring, _ring_folder
 from tests.hil._records import (
     ROOT,
     SMALL,
@@ -94,7 +94,7 @@ def test_every_row_is_recorded(tmp_path):
         "unwritten": 0,
         "counters": {"late": 2},
     }
-    assert not (ring_folder() / recorder.ring.name).exists()
+    assert not (_ring_folder() / recorder.ring.name).exists()
 
 
 def test_an_error_in_the_loop_is_the_reason_of_the_end(tmp_path):
@@ -129,7 +129,7 @@ def test_a_killed_controller_loses_no_row(tmp_path):
     assert record.manifest["end"]["reason"] == "controller died"
     assert "the controller died" in record.notes
     assert errors == ""
-    wait_for(lambda: not (ring_folder() / name).exists())
+    wait_for(lambda: not (_ring_folder() / name).exists())
 
 
 def test_a_killed_recorder_is_noticed_and_the_controller_drains_the_rest(tmp_path, monkeypatch):
@@ -319,10 +319,10 @@ def test_long_names_of_rigs_have_folders(tmp_path):
 
 def test_a_process_that_does_not_start_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    before = {path.name for path in ring_folder().iterdir()}
+    before = {path.name for path in _ring_folder().iterdir()}
     with pytest.raises(RecordError, match="one that ended with 1"):
         make_recorder(tmp_path)
-    mine = {path.name for path in ring_folder().iterdir() if f"-{os.getpid()}-" in path.name}
+    mine = {path.name for path in _ring_folder().iterdir() if f"-{os.getpid()}-" in path.name}
     assert mine <= before
 
 

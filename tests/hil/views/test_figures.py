@@ -20,13 +20,12 @@ from hil.views.figures import (
     FIGURES,
     error_figure,
     guard_figure,
-    quality_rows,
     reason_name,
     save_figures,
     timing_figure,
     torque_figure,
-    write_report,
 )
+from hil.views.report import quality_rows, write_report
 from tests.hil._records import layout_of_rig, make_rig, task_and_servo
 
 COUNT = 200
@@ -71,6 +70,7 @@ def record(tmp_path_factory):
 def coarse(monkeypatch):
     """Fewer pixels: nobody looks at them here."""
     monkeypatch.setattr("hil.views.figures.DPI", 30)
+    monkeypatch.setattr("hil.views.report.DPI", 30)
 
 
 def lines(axes, label):
@@ -218,7 +218,7 @@ def test_files_and_page_hold_all_figures(record, tmp_path):
 
 
 def test_the_page_tells_notes_and_replay(tmp_path, monkeypatch):
-    monkeypatch.setattr("hil.views.figures.FIGURES", {"errors": error_figure})  # its words only
+    monkeypatch.setattr("hil.views.report.FIGURES", {"errors": error_figure})  # its words only
     record = make_record(tmp_path, end=False)
     found = SimpleNamespace(
         passed=False,
@@ -234,7 +234,7 @@ def test_the_page_tells_notes_and_replay(tmp_path, monkeypatch):
 
 
 def test_the_page_says_that_a_replay_was_of_another_rig(record, tmp_path, monkeypatch):
-    monkeypatch.setattr("hil.views.figures.FIGURES", {"errors": error_figure})
+    monkeypatch.setattr("hil.views.report.FIGURES", {"errors": error_figure})
     found = SimpleNamespace(passed=False, first=None, forced=("rig", "law"), rows=list)
     page = write_report(record, tmp_path / "page", replayed=found).read_text()
     assert "it is not as recorded: another rig, another law." in page

@@ -1,0 +1,207 @@
+"""The page that reports a record, with its figures."""
+
+from __future__ import annotations
+
+import base64
+import io
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from concur.plotting.files import make_directory, writing
+from concur.plotting.style import DPI
+from hil.reasons import Reason, State
+from hil.record import Record
+from hil.views.figures import CAPTIONS, FIGURES, _largest, _name, reason_name
+
+if TYPE_CHECKING:
+    from hil.replay import ReplayReport
+
+
+def quality_rows(record: Record) -> list[tuple[str, str, str, bool | None]]:
+    """Quality of service of a record: what, how much, limit, whether it is kept.
+
+    Parameters
+    ----------
+    record : Record
+        A record.
+
+    Returns
+    -------
+    list of (str, str, str, bool or None)
+        As the summary of a report takes them; None: there is no limit.
+    """
+    rows: list[tuple[str, str, str, bool | None]] = []
+    reason = reason_name(record)
+    rows.append(("ended because", reason, "the task is done", reason == Reason.END.sentence))
+    end = record.manifest.get("end") or {}
+    published = len(record) + int(end.get("unwritten", 0)) + int(end.get("lost", 0))
+    rows.append(("cycles in the record", str(len(record)), f"all {published}", record.complete))
+    run = record["state"] == State.RUN
+    rows.append(("cycles in RUN", str(int(run.sum())), "", None))
+    for name, what in (
+        ("late", "late cycles"),
+        ("lost", "lost reports"),
+        ("stale", "stale reports"),
+        ("clipped", "cycles with a bounded torque"),
+    ):
+        values = record[name]
+        rows.append((what, f"{values[-1]:.0f}" if len(values) else "0", "", None))
+    period = 1e6 / float(record.manifest.get("rate", np.nan))
+    shares: list[tuple[str, NDArray[np.float64], float | None]] = [
+        ("lateness", record["time"] - record["deadline"], None),
+        ("compute", record["compute"], 1.0),
+    ]
+    for what, values, share in shares:
+        microseconds = 1e6 * values[np.isfinite(values)]
+        if not microseconds.size:
+            continue
+        quantiles = np.quantile(microseconds, (0.5, 0.999, 1.0))
+        told = "median {:.3g}, 99.9 % {:.3g}, largest {:.4g} µs".format(*quantiles)
+        limit = "" if share is None else f"median below the period, {period:.6g} µs"
+        kept = None if share is None else bool(quantiles[0] < share * period)
+        rows.append((what, told, limit, kept))
+    error = record["error"][run]
+    groups: dict[tuple[str, str], list[int]] = {}
+    for i, (name, unit) in enumerate(record.columns("error")):
+        groups.setdefault((name.rpartition(".")[0], unit), []).append(i)
+    for (output, unit), members in groups.items():
+        norm = np.linalg.norm(error[:, members], axis=1)
+        if norm.size:
+            rows.append((f"last error of {output}", f"{norm[-1]:.3g} {unit}", "", None))
+    for i, (name, unit) in enumerate(record.columns("torque")):
+        bound = float(record.manifest.get("limits", {}).get(name, {}).get("torque", np.nan))
+        peak = _largest(np.abs(record["torque"][:, i]))
+        rows.append(
+            (
+                f"largest torque of {name}",
+                f"{peak:.3g} {unit}",
+                f"{bound:.3g} {unit}",
+                peak <= bound,
+            )
+        )
+    return rows
+
+
+def write_report(
+    record: Record,
+    directory: str | PathLike[str],
+    figures: Mapping[str, Path] | None = None,
+    replayed: ReplayReport | None = None,
+) -> Path:
+    """Write `report.html`: verdict, quality of service, circumstances and figures on one page.
+
+    Parameters
+    ----------
+    record : Record
+        A record.
+    directory : str or os.PathLike
+        Where to; made if it is missing.
+    figures : mapping of str to pathlib.Path, optional
+        PNG files as of `save_figures`; drawn anew if not given.
+    replayed : ReplayReport, optional
+        What a replay found, to be told too.
+
+    Returns
+    -------
+    pathlib.Path
+        The page. Figures are embedded; nothing outside of it is referred to.
+
+    Raises
+    ------
+    ConcurError
+        If the page cannot be written.
+    """
+    import jinja2
+
+    target = make_directory(directory) / "report.html"
+    rows = quality_rows(record)
+    source = (resources.files("hil") / "report.html.j2").read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined
+    )
+    page = environment.from_string(source).render(
+        title=f"Record of {_name(record)}",
+        style=_style(),
+        verdict=_verdict(record, rows, replayed),
+        quality=[
+            {"label": label, "value": value, "limit": limit, "mark": _mark(kept)}
+            for label, value, limit, kept in rows
+        ],
+        notes=record.notes,
+        replay=[] if replayed is None else replayed.rows(),
+        facts=list(_facts(record)),
+        figures=[
+            {
+                "name": name,
+                "caption": CAPTIONS.get(name, ""),
+                "data": _embedded(record, name, figures),
+            }
+            for name in FIGURES
+        ],
+    )
+    with writing(target):
+        target.write_text(page, encoding="utf-8")
+    return target
+
+
+def _verdict(
+    record: Record,
+    rows: Iterable[tuple[str, str, str, bool | None]],
+    replayed: ReplayReport | None,
+) -> dict[str, Any]:
+    missed = [f"{label}: {value}." for label, value, _, kept in rows if kept is False]
+    reasons = list(missed)
+    if replayed is not None:
+        other = ", ".join(f"another {name}" for name in replayed.forced)
+        why = replayed.first or "; ".join(record.faults) or other or "nothing was evaluated"
+        reasons.append(
+            "Computed again, every cycle is as recorded."
+            if replayed.passed
+            else f"Computed again, it is not as recorded: {why}."
+        )
+    bad = bool(missed) or (replayed is not None and not replayed.passed)
+    headline = "The run was not as it should be" if bad else "The run was done as it should be"
+    return {"mark": "bad" if bad else "good", "headline": headline, "reasons": reasons}
+
+
+def _facts(record: Record) -> Iterable[tuple[str, str]]:
+    manifest = record.manifest
+    yield "Started", str(manifest.get("started", ""))
+    yield "Mode", str(manifest.get("mode", ""))
+    yield "Duration", f"{record.duration:.6g} s, {len(record)} cycles"
+    yield "Rig", str(manifest.get("rig_file", ""))
+    for name, value in manifest.get("fingerprints", {}).items():
+        yield f"Fingerprint of {name}", str(value or "none")
+    certificate = manifest.get("certificate")
+    if certificate:
+        yield "Certificate", f"{certificate['file']}: {certificate['status']}"
+    told = manifest.get("machine", {})
+    yield "Machine", ", ".join(str(told[name]) for name in ("node", "processor") if told.get(name))
+    packages = [f"{name} {number}" for name, number in manifest.get("packages", {}).items()]
+    yield "Software", ", ".join([f"Python {manifest.get('python', '')}", *packages])
+
+
+def _style() -> str:
+    """Style of the package's other report: one look for both."""
+    template = resources.files("concur.plotting") / "report.html.j2"
+    return template.read_text(encoding="utf-8").partition("<style>")[2].partition("</style>")[0]
+
+
+def _embedded(record: Record, name: str, figures: Mapping[str, Path] | None) -> str:
+    if figures is not None and name in figures:
+        data = Path(figures[name]).read_bytes()
+    else:
+        buffer = io.BytesIO()
+        FIGURES[name](record).savefig(buffer, format="png", dpi=DPI)
+        data = buffer.getvalue()
+    return base64.b64encode(data).decode("ascii")
+
+
+def _mark(kept: bool | None) -> str:
+    return "none" if kept is None else "good" if kept else "bad"
