@@ -7,8 +7,7 @@ from typing import Any
 from concur.control._output import Output
 from concur.control._output_kinematics import check_planar, checked_outputs
 from concur.errors import OutputError
-from concur.reduction import ReducedModel
-from concur.reduction._conserved import STAGES_HINT
+from concur.reduction import STAGES_HINT, ReducedModel
 
 
 def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:

@@ -7,7 +7,8 @@ from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._constants import ConstantsOfMotion, constants_of_motion
 from concur.reduction._derivative import along, gradient
 from concur.reduction._level_set import LevelSet
-from concur.reduction._model import UNDETERMINED, ReducedModel
+from concur.reduction._lift import STAGES_HINT, UNDETERMINED
+from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
 from concur.reduction._stages import StagedReduction
@@ -17,6 +18,7 @@ from concur.reduction._wheels import WheelReduction
 
 __all__ = [
     "CON4",
+    "STAGES_HINT",
     "UNDETERMINED",
     "Audit",
     "AuditRow",

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,11 +17,8 @@ from numpy.typing import ArrayLike
 from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.mechanism import unknown_name
-from concur.reduction._conserved import STAGES_HINT
 from concur.reduction._dependents import orientation, rows_change, spread
-
-if TYPE_CHECKING:
-    from concur.reduction._model import ReducedModel
+from concur.reduction._lift import STAGES_HINT, Lift
 
 SAMPLES = 32
 """Configurations at which a condition is tested, the neutral one included."""
@@ -131,13 +128,13 @@ class AuditedOutput(Protocol):
 
 
 def audit(
-    model: ReducedModel, outputs: tuple[Any, ...] | None, working_set: ArrayLike | None = None
+    model: Lift, outputs: tuple[Any, ...] | None, working_set: ArrayLike | None = None
 ) -> Audit:
     """Check the assumptions of the reduction and, given outputs, of the control problem.
 
     Parameters
     ----------
-    model : ReducedModel
+    model : Lift
         The reduced robot.
     outputs : tuple of Output, optional
         What is to be controlled.
@@ -196,9 +193,7 @@ def _not_checked(id: str, statement: str, why: str) -> AuditRow:
     return AuditRow(id, statement, AuditStatus.NOT_CHECKED, why)
 
 
-def _invariance(
-    model: ReducedModel, samples: list[np.ndarray], rng: np.random.Generator
-) -> AuditRow:
+def _invariance(model: Lift, samples: list[np.ndarray], rng: np.random.Generator) -> AuditRow:
     """CON1: nothing depends on the coordinates of the group; gravity does not push along it."""
     robot = model.robot
     statement = "kinetic energy, potential and constraints are invariant under the group"
@@ -237,7 +232,7 @@ def _invariance(
     )
 
 
-def _no_actuator_along_group(model: ReducedModel, samples: list[np.ndarray]) -> AuditRow:
+def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow:
     """CON2, (5.1.1): the group is not driven, and the controls reach every shape velocity."""
     driven = set(model.robot.actuated_freedoms) & set(model.dependent)
     names = ", ".join(model.robot.freedom_names[i] for i in sorted(driven))
@@ -254,7 +249,7 @@ def _no_actuator_along_group(model: ReducedModel, samples: list[np.ndarray]) -> 
     )
 
 
-def _closed_basis(model: ReducedModel) -> AuditRow:
+def _closed_basis(model: Lift) -> AuditRow:
     """CON3: the controls are differentials of shape coordinates."""
     shape = set(model.shape) & set(model.robot.actuated_freedoms)
     missing = [model.robot.freedom_names[i] for i in model.shape if i not in shape]
@@ -264,14 +259,14 @@ def _closed_basis(model: ReducedModel) -> AuditRow:
     return _row("CON3", "the controls have a closed basis on the shape", not missing, why)
 
 
-def _further(model: ReducedModel) -> str:
+def _further(model: Lift) -> str:
     """What to do about shape velocities without a drive, if a stage could take one."""
     if STAGES_HINT not in model.reason:
         return ""
     return '; reduce by what keeps its momentum: stages="auto", `concur check --stages auto`'
 
 
-def _counts(model: ReducedModel, outputs: tuple[AuditedOutput, ...] | None) -> list[AuditRow]:
+def _counts(model: Lift, outputs: tuple[AuditedOutput, ...] | None) -> list[AuditRow]:
     """CON5, CON6 and CON9: how many outputs, and on which groups."""
     statements = {
         "CON5": "there are at least as many controls as outputs",
@@ -296,7 +291,7 @@ def _counts(model: ReducedModel, outputs: tuple[AuditedOutput, ...] | None) -> l
     ]
 
 
-def _working_set(model: ReducedModel, values: ArrayLike | None) -> list[np.ndarray] | None:
+def _working_set(model: Lift, values: ArrayLike | None) -> list[np.ndarray] | None:
     if values is None:
         return None
     where = "audit, `working_set`"
@@ -312,7 +307,7 @@ def _working_set(model: ReducedModel, values: ArrayLike | None) -> list[np.ndarr
 
 
 def _platform(
-    model: ReducedModel, samples: list[np.ndarray], working_set: list[np.ndarray] | None
+    model: Lift, samples: list[np.ndarray], working_set: list[np.ndarray] | None
 ) -> list[AuditRow]:
     """NHR1-NHR3, (4.3.24): only the platform rolls, invariantly, and its base follows.
 

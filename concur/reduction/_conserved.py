@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -23,18 +23,13 @@ import numpy as np
 from concur.errors import DescriptionError, ReductionError, UnknownNameError
 from concur.mechanism import unknown_name
 from concur.reduction._derivative import along
-
-if TYPE_CHECKING:
-    from concur.reduction._model import ReducedModel
+from concur.reduction._model import ReducedModel
 
 SAMPLES = 6
 """Random states at which conservation is tested."""
 
 ROUNDING = 1e-9
 """Rate of a momentum, relative to the terms that have to cancel in it, that counts as zero."""
-
-STAGES_HINT = 'stages="auto" reduces by it'
-"""In the reason of a model: there is a joint that a stage could take."""
 
 
 @dataclass(frozen=True)
@@ -164,8 +159,6 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     >>> cc.conservation(model, "left_wheel").equation
     'd/dt p[left_wheel] = Xi[left_wheel, right_wheel] s[right_wheel] + u[left_wheel]'
     """
-    from concur.reduction._model import ReducedModel  # which needs this module's neighbours
-
     if not isinstance(model, ReducedModel):
         raise ReductionError(
             "conservation, `model`",

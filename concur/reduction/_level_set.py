@@ -12,7 +12,6 @@ is the reduced one, in 2 m coordinates less; g says how far the groups have move
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -30,10 +29,8 @@ from concur.codegen import (
 )
 from concur.errors import ReductionError
 from concur.kinematics import constant
+from concur.reduction._constant_set import ConstantSet
 from concur.reduction._phase_space import ROUNDING
-
-if TYPE_CHECKING:
-    from concur.reduction._constants import ConstantsOfMotion
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +42,7 @@ class LevelSet(EvaluatedMethods):
 
     Parameters
     ----------
-    constants : ConstantsOfMotion
+    constants : ConstantSet
         The constants h_1..h_m.
     values : tuple of float
         Their values nu.
@@ -79,7 +76,7 @@ class LevelSet(EvaluatedMethods):
     (18, (1.0,))
     """
 
-    constants: ConstantsOfMotion
+    constants: ConstantSet
     values: tuple[float, ...]
     origin: tuple[float, ...]
     kept: tuple[int, ...]
@@ -277,12 +274,12 @@ class LevelSet(EvaluatedMethods):
         return found.y[: self.nq, -1], found.y[self.nq :, -1]
 
 
-def level_set(constants: ConstantsOfMotion, q: ArrayLike, p: ArrayLike) -> LevelSet:
+def level_set(constants: ConstantSet, q: ArrayLike, p: ArrayLike) -> LevelSet:
     """Restrict to the level set through a state, and choose the slice best crossed there.
 
     Parameters
     ----------
-    constants : ConstantsOfMotion
+    constants : ConstantSet
         Constants that reduce the system jointly.
     q, p : array_like
         Configuration and reduced momentum, shapes (nq,) and (ns,).

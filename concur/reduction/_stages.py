@@ -34,9 +34,10 @@ from concur.kinematics import constant
 from concur.mechanism import unknown_name
 from concur.mechanism.joints import Joint
 from concur.multibody import Mechanism
-from concur.reduction._conserved import ROUNDING, STAGES_HINT, read_tolerance
+from concur.reduction._conserved import ROUNDING, read_tolerance
 from concur.reduction._derivative import along
 from concur.reduction._kept import Kept, Used, demand_kept, kept_parts, next_kept
+from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._parts import coordinates_of, in_body

@@ -1,0 +1,305 @@
+"""The affine lift v = H(q) s + h(q) of a robot's shape velocities, and the dynamics on it.
+
+Everything downstream (servo, simulation, certificates) knows a robot through this lift only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import casadi as ca
+
+from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.dynamics import solve_positive_definite
+from concur.multibody import Mechanism
+
+UNDETERMINED = 1e-8
+"""Regularity below which the lift is lost in round-off."""
+
+STAGES_HINT = 'stages="auto" reduces by it'
+"""In the reason of a model: there is a joint that a stage could take."""
+
+
+@dataclass(frozen=True)
+class Lift(EvaluatedMethods):
+    """The core of every `ReducedModel`, which lists its parameters."""
+
+    COMPILED = ("lift", "velocity", "mass_matrix", "bias", "acceleration")
+
+    robot: Mechanism
+    kind: str
+    shape: tuple[int, ...]
+    dependent: tuple[int, ...]
+    reason: str
+
+    @property
+    def first(self) -> Lift:
+        """The first stage of the reduction: the model itself, unless there are more."""
+        return self
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.robot.name
+
+    @property
+    def quaternions(self) -> Mapping[int, str]:
+        """Where the quaternions start in q, and the bodies whose joints they turn."""
+        return self.robot.quaternions
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.robot.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocity coordinates of the robot."""
+        return self.robot.nv
+
+    @property
+    def ns(self) -> int:
+        """Number of shape velocities."""
+        return len(self.shape)
+
+    @property
+    def nu(self) -> int:
+        """Number of controls: driven freedoms of the robot."""
+        return len(self.robot.actuated_freedoms)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.name}, {self.kind} reduction: {self.reason}\n"
+            f"{self.ns} shape velocities: {', '.join(self.shape_names) or 'none'}\n"
+            f"{self.nu} controls: {', '.join(self.control_names) or 'none'}"
+        )
+
+    @property
+    def shape_names(self) -> tuple[str, ...]:
+        """Name of each shape velocity."""
+        return tuple(self.robot.freedom_names[i] for i in self.shape)
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Name of each control."""
+        return tuple(self.robot.freedom_names[i] for i in self.robot.actuated_freedoms)
+
+    @property
+    def control_units(self) -> tuple[str, ...]:
+        """Unit of each control, N or N m."""
+        return tuple(self.robot.effort_units[i] for i in self.robot.actuated_freedoms)
+
+    @evaluated("(nq)->(nv,ns),(nv)")
+    def lift(self, q: Array) -> tuple[Array, Array]:
+        """Affine lift of the shape velocities: v = H s + h, (3.3.38) and (4.3.25).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        horizontal : numpy.ndarray or casadi.SX
+            H, shape (nv, ns).
+        drift : numpy.ndarray or casadi.SX
+            h, shape (nv,); zero but for momentum.
+        """
+        return self._on_shape(), ca.SX(self.nv, 1)
+
+    @evaluated("(nq)->()")
+    def regularity(self, q: Array) -> Array:
+        """How well the dependent velocities are determined.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            1 where the lift always exists, 0 where it does not.
+        """
+        return ca.SX(1)
+
+    @evaluated("(nq)->()")
+    def side(self, q: Array) -> Array:
+        """On which side of the configurations without a lift this one is.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float or casadi.SX
+            1 or -1: where it differs between two configurations on a path, `regularity` was zero
+            in between.
+        """
+        return ca.SX(1)
+
+    @evaluated("(nq),(ns)->(nv)")
+    def velocity(self, q: Array, s: Array) -> Array:
+        """Velocity of the robot for shape velocities, (5.1.8) and (5.1.10).
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v, shape (nv,).
+        """
+        horizontal, drift = self.lift(q)
+        return horizontal @ s + drift
+
+    @evaluated("(nq),(ns)->(nv)")
+    def drift_acceleration(self, q: Array, s: Array) -> Array:
+        """Acceleration of the robot at zero shape acceleration: b in vdot = H sdot + b.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            b, shape (nv,).
+        """
+        return self.velocity_drift(q, self.velocity(q, s))
+
+    @evaluated("(nq),(nv)->(nv)")
+    def velocity_drift(self, q: Array, v: Array) -> Array:
+        """Acceleration of the robot at zero shape acceleration, from all its velocities.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,): one that the lift admits, or
+            one that was measured.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            b in vdot = H sdot + b, shape (nv,).
+        """
+        return ca.SX(self.nv, 1)
+
+    @evaluated("(nq)->(ns,ns)")
+    def mass_matrix(self, q: Array) -> Array:
+        """Reduced mass matrix Mhat = H^T M H, (4.3.26).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (ns, ns).
+        """
+        horizontal, _ = self.lift(q)
+        return horizontal.T @ self.robot.mass_matrix(q) @ horizontal
+
+    @evaluated("(nq),(ns)->(ns)")
+    def bias(self, q: Array, s: Array) -> Array:
+        """Reduced bias chat = H^T (M b + c): forces at zero shape acceleration.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (ns,).
+        """
+        return self.inverse_dynamics(q, s, ca.SX(self.ns, 1))
+
+    @evaluated("(nq),(ns),(ns)->(ns)")
+    def inverse_dynamics(self, q: Array, s: Array, sdot: Array) -> Array:
+        """Reduced forces for a shape acceleration: Mhat sdot + chat, by one Newton-Euler pass.
+
+        Parameters
+        ----------
+        q, s, sdot : array_like
+            Configuration, shape velocities and their rates, shapes (nq,), (ns,), (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            H^T B u, shape (ns,).
+        """
+        return self.shape_forces(q, self.velocity(q, s), sdot)
+
+    @evaluated("(nq),(nv),(ns)->(ns)")
+    def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
+        """Reduced forces for a shape acceleration, from all velocities of the robot.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocity, shapes (nq,) and (nv,): one that the lift admits, or
+            one that was measured.
+        sdot : array_like
+            Rates of the shape velocities, shape (ns,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            H^T B u, shape (ns,).
+        """
+        horizontal, _ = self.lift(q)
+        acceleration = horizontal @ sdot + self.velocity_drift(q, v)
+        return horizontal.T @ self.robot.inverse_dynamics(q, v, acceleration)
+
+    @evaluated("(nq)->(ns,nu)")
+    def input_matrix(self, q: Array) -> Array:
+        """Forces on the shape from the controls: H^T B.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (ns, nu); the identity when the shape velocities are the driven ones.
+        """
+        horizontal, _ = self.lift(q)
+        return horizontal[list(self.robot.actuated_freedoms), :].T
+
+    @evaluated("(nq),(ns),(nu)->(ns)")
+    def acceleration(self, q: Array, s: Array, u: Array) -> Array:
+        """Shape acceleration under control forces.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        u : array_like
+            Control forces and torques, shape (nu,), N and N m.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            sdot, shape (ns,).
+        """
+        force = self.input_matrix(q) @ u - self.bias(q, s)
+        return solve_positive_definite(self.mass_matrix(q), force)
+
+    def _on_shape(self) -> Array:
+        """Lift without the dependent velocities: the identity in the rows of the shape."""
+        horizontal = ca.SX(self.nv, self.ns)
+        for column, row in enumerate(self.shape):
+            horizontal[row, column] = 1.0
+        return horizontal
