@@ -29,7 +29,6 @@ from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
 from concur.errors import OutputError, ReductionError
 from concur.multibody import Mechanism
-from concur.reduction import MomentumReduction
 
 MOST_CORNERS = 1 << 16
 """Most corners, over all configurations, that are looked at one by one."""
@@ -169,7 +168,7 @@ def model_disturbance(
         If there is a NaN or an infinity.
     """
     where = f"wrong inertias of `{servo.name}`"
-    if isinstance(servo.model.first, MomentumReduction) and not servo.measured:
+    if servo.model.takes_momentum and not servo.measured:
         raise ReductionError(
             where,
             expected="a law that measures its velocities",

@@ -45,7 +45,6 @@ from concur.control import Servo
 from concur.control._allocation import read_limits
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.mechanism import scalar
-from concur.reduction import MomentumReduction
 
 _SMALL = 0.1  # controls below this part of the largest need not be known as sharply
 _FARTHEST = 1e6  # rad and m: beyond it neighbouring floats are no places of a joint
@@ -724,7 +723,6 @@ def _body_momentum(servo: Servo, distance: float | None, where: str) -> np.ndarr
     model = servo.model
     if not count:
         return np.zeros(0)
-    assert isinstance(model, MomentumReduction)
     linear, angular = np.linalg.norm(model.momentum[:3]), np.linalg.norm(model.momentum[3:])
     if linear > 0.0 and distance is None:
         raise OutputError(

@@ -17,7 +17,6 @@ from concur.certify._intervals import PRECISION, Walker, flint, interval
 from concur.certify._operating_box import law_matrix
 from concur.certify._operating_graph import Graph
 from concur.certify._operating_law import servo_equations
-from concur.reduction import MomentumReduction
 
 _SAMPLES = 128
 _PLACES = 12
@@ -191,7 +190,6 @@ def strong_state(
     corners = _signs(servo.ns)
     fixed = np.zeros(len(speeds) - servo.ns)
     if len(fixed):
-        assert isinstance(model, MomentumReduction)  # others have no such terms
         momentum = np.asarray(model.body_momentum(graph.neutral))
         bounds = speeds[servo.ns :]
         fixed = np.divide(momentum, bounds, out=np.zeros_like(momentum), where=bounds > 0.0)

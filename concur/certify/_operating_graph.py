@@ -31,7 +31,6 @@ from concur.control import Servo
 from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError, ReductionError
 from concur.kinematics import constant
-from concur.reduction import MomentumReduction
 
 SAMPLES = 4
 """Random configurations at which it is tried whether something depends on a coordinate."""
@@ -286,9 +285,9 @@ class Graph:
             return [*parts, ca.SX(servo.size, 0), ca.SX(0, 1)]
         horizontal, carried = model.lift(q)[0], ca.SX(model.nv, 0)
         if w.shape[0] > model.ns:
-            assert isinstance(model, MomentumReduction)
-            own = solve_positive_definite(model.locked_inertia(q), ca.SX.eye(model.nb))
-            carried = ca.vertcat(own, ca.SX(model.ns, model.nb))
+            nb = len(model.dependent)
+            own = solve_positive_definite(model.locked_inertia(q), ca.SX.eye(nb))
+            carried = ca.vertcat(own, ca.SX(model.ns, nb))
         v = ca.horzcat(horizontal, carried) @ w
         velocity, drift = servo.as_measured.output_motion(q, v)
         forces = model.shape_forces(q, v, ca.SX.zeros(model.ns))
@@ -362,8 +361,8 @@ def momentum_size(servo: Servo, where: str) -> int:
         If the velocities follow from a momentum that is not the base's.
     """
     model = servo.model
-    if isinstance(model, MomentumReduction):
-        return model.nb if any(model.momentum) else 0
+    if model.takes_momentum and not model.stages:
+        return len(model.dependent) if any(model.momentum) else 0
     rng = np.random.default_rng(4)
     drifts = [model.lift(np.asarray(model.robot.random(rng)))[1] for _ in range(SAMPLES)]
     if np.abs(drifts).max(initial=0.0) > 0.0:

@@ -11,7 +11,6 @@ import numpy as np
 from concur.control import Servo
 from concur.control._joint_limits import JointLimits
 from concur.formats import Task
-from concur.reduction import MomentumReduction, StagedReduction
 
 
 def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
@@ -58,7 +57,7 @@ def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
     """What the law does beyond following its outputs; the plant may start with a momentum."""
     facts, model = [], servo.model
     first = model.first
-    if isinstance(first, MomentumReduction):
+    if model.takes_momentum:
         if servo.measured and started is not None:
             first = first.at_momentum(started)
         known = f"{_momentum(first.momentum)} about the origin"
@@ -66,7 +65,7 @@ def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
             known = f"measured; {known} at the start"
         drift = np.linalg.norm(first.centre_velocity)
         facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
-    if isinstance(model, StagedReduction):
+    if model.chain:
         kept = (
             f"`{stage.joint}` {', '.join(f'{x:.4g}' for x in stage.theta)}" for stage in model.chain
         )

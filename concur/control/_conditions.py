@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control._singularity import lost_direction
-from concur.reduction import AuditRow, AuditStatus, MomentumReduction, ReducedModel
+from concur.reduction import AuditRow, AuditStatus, ReducedModel
 
 if TYPE_CHECKING:
     from concur.control._feasibility import Feasibility
@@ -71,13 +71,12 @@ def consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
     AuditRow
         The row.
     """
-    first = model.first
-    if isinstance(first, MomentumReduction):
+    if model.takes_momentum:
         statement = "the initial state has the momentum"
         v = model.velocity(q0, np.ones(model.ns))
-        found = model.robot.mass_matrix(q0)[: first.nb] @ v
-        rest = float(np.abs(found - first.body_momentum(q0)).max(initial=0.0))
-        size = max(1.0, float(np.abs(first.momentum).max()))
+        found = model.robot.mass_matrix(q0)[list(model.first.dependent)] @ v
+        rest = float(np.abs(found - model.body_momentum(q0)).max(initial=0.0))
+        size = max(1.0, float(np.abs(model.momentum).max()))
         what, sound = "momentum residual", rest < 1e-9 * size
     elif model.dependent:
         statement = "the initial state obeys the wheels"

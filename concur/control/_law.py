@@ -26,7 +26,6 @@ from concur.control._steering import steering
 from concur.control._tracking import command
 from concur.dynamics import articulated, side_of_factor, solve_positive_definite
 from concur.kinematics import constant
-from concur.reduction import MomentumReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
@@ -418,7 +417,7 @@ def _yielding(
     The matrix rows Mhat^-1 rows^T, and Mhat^-1 rows^T as it acts on a vector.
     """
     model = servo.model
-    if isinstance(model, MomentumReduction) and model.ns > MANY:
+    if model.takes_momentum and not model.stages and model.ns > MANY:
         # Forces on the shape alone, in a base that is free, meet the reduced mass matrix.
         shape, factors = list(model.shape), articulated(model.robot, q)
         forces = ca.SX(model.nv, servo.size)

@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.errors import ReductionError
-from concur.reduction import MomentumReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
@@ -134,8 +133,7 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
         If the robot's reduction does not rest on a momentum.
     """
     model, robot = servo.model, servo.model.robot
-    first = model.first
-    if not isinstance(first, MomentumReduction):
+    if not model.takes_momentum:
         raise ReductionError(
             f"servo of `{servo.name}`, `mismatch`",
             expected="a floating robot, reduced by its momentum",
@@ -168,7 +166,7 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
         sizes=np.sum(
             [_sizes(robot.momentum(q, part)) for x in (v, lifted) for part in np.diag(x)], axis=0
         ),
-        base_velocity=wrong[: first.nb],
+        base_velocity=wrong[list(model.first.dependent)],
         output_velocity=rate,
         disturbance=push,
         offset=offset,

@@ -11,7 +11,6 @@ import numpy as np
 from concur.codegen._exported import Entry, Signal
 from concur.control._attitudes import demanded_quaternions
 from concur.control._tick import takes_momentum
-from concur.reduction import MomentumReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
@@ -73,8 +72,7 @@ def input_signals(servo: Servo, largest: tuple[float, ...] = ()) -> Iterator[Sig
         largest=largest,
     )
     yield from _demand(servo, neutral)
-    first = servo.model.first
-    if takes_momentum(servo) and isinstance(first, MomentumReduction):
+    if takes_momentum(servo):
         axes = [f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"]
         units = ["kg m/s"] * 3 + ["kg m^2/s"] * 3
         yield Signal(
@@ -82,7 +80,7 @@ def input_signals(servo: Servo, largest: tuple[float, ...] = ()) -> Iterator[Sig
             "momentum of the whole robot about the inertial origin, in inertial axes, measured or "
             "preset",
             tuple(Entry(axis, unit) for axis, unit in zip(axes, units, strict=True)),
-            preset=tuple(float(x) for x in first.momentum),
+            preset=tuple(float(x) for x in servo.model.momentum),
         )
 
 

@@ -30,7 +30,6 @@ from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
 from concur.errors import ConcurError
-from concur.reduction import MomentumReduction, ReducedModel, StagedReduction
 
 if TYPE_CHECKING:
     from concur.control._servo import Servo
@@ -167,9 +166,8 @@ class Tick:
             self.instructions = made.instructions[0]
             self.build_times |= {"written": made.written, "built": made.built}
         *inputs, self._kept = [view[:, 0] for view in self._evaluator.inputs]
-        first = servo.model.first
-        if isinstance(first, MomentumReduction) and takes_momentum(servo):
-            inputs[-1][:] = first.momentum
+        if takes_momentum(servo):
+            inputs[-1][:] = servo.model.momentum
         else:
             inputs.append(np.empty(0))
         outputs = self._evaluator.outputs[: len(RESULTS)]
@@ -335,7 +333,7 @@ def takes_momentum(servo: Servo) -> bool:
     bool
         Whether its model rests on a momentum, which the servo does not measure.
     """
-    return isinstance(servo.model.first, MomentumReduction) and not servo.measured
+    return servo.model.takes_momentum and not servo.measured
 
 
 def tick_function(servo: Servo, solver: str = SOLVER, watched: bool = False) -> ca.Function:
@@ -393,43 +391,8 @@ def tick_function(servo: Servo, solver: str = SOLVER, watched: bool = False) -> 
 def _velocity(servo: Servo) -> ca.Function:
     """All velocities, from those of the shape and the momentum."""
     inputs = [ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns), ca.SX.sym("momentum", 6)]
-    v = ca.densify(velocity_at(servo.model, *inputs))
+    v = ca.densify(servo.model.velocity_at(*inputs))
     return ca.Function("velocity", inputs, [v], {"cse": True})
-
-
-def velocity_at(model: ReducedModel, q: Array, s: Array, momentum: Array) -> Array:
-    """All velocities of a floating robot, from those of the shape and a momentum given now.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        A model that rests on a momentum, with or without stages behind it.
-    q, s : casadi.SX
-        Configuration and shape velocities, shapes (nq,) and (ns,).
-    momentum : casadi.SX
-        Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
-
-    Returns
-    -------
-    casadi.SX
-        v, shape (nv,).
-    """
-    if isinstance(model, MomentumReduction):
-        return model.velocity_at(q, s, momentum)
-    if not isinstance(model, StagedReduction):
-        raise TypeError(type(model).__name__)
-    # What the stage gives moves so that its momentum stays, whatever the stages before do.
-    inner = model.inner
-    rest = [inner.shape.index(i) for i in model.shape]
-    group = [k for k, i in enumerate(inner.shape) if i not in model.shape]
-    still = ca.SX(inner.ns, 1)
-    still[rest] = s
-    v = velocity_at(inner, q, still, momentum)
-    moving = inner.lift(q)[0][:, group]
-    excess, _ = model.momentum_residual(q, v)
-    resting, _ = model.momentum_residual(q, ca.SX(model.nv, 1))
-    own = [model.momentum_residual(q, moving[:, k])[0] - resting for k in range(len(group))]
-    return v - moving @ ca.solve(ca.densify(ca.horzcat(*own)), ca.densify(excess))
 
 
 def _checks(servo: Servo, watched: bool) -> ca.Function:

@@ -40,7 +40,7 @@ from concur.formats.tables import (
     unknown,
 )
 from concur.multibody import Mechanism
-from concur.reduction import ReducedModel, StagedReduction, reduce
+from concur.reduction import ReducedModel, reduce
 from concur.simulation import METHODS, Run, Tolerances, simulate
 from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 
@@ -207,7 +207,7 @@ class Task:
             came, cure = f"`{name}`, which cannot move", "Remove it."
         else:
             source = "the wheels" if self.robot.wheels else "the momentum"
-            if isinstance(model, StagedReduction) and body in model.stages:
+            if body in model.stages:
                 source = f"the momentum of `{body}`"
             came = f"`{name}`, whose velocity follows from {source}"
             cure = f"Remove it: the shape velocities and {source} determine it."

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
+import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, evaluated
@@ -54,6 +55,89 @@ class ReducedModel(Lift):
         """The first stage of the reduction: the model itself, unless there are more."""
         return self
 
+    @property
+    def stages(self) -> tuple[str, ...]:
+        """Joints of all stages after the first, in order."""
+        return tuple(stage.joint for stage in self.chain)
+
+    @property
+    def chain(self) -> tuple[Any, ...]:
+        """All stages after the first, in order, each a `StagedReduction`."""
+        return ()
+
+    @property
+    def takes_momentum(self) -> bool:
+        """Whether the robot floats, so that its velocities depend on a constant momentum."""
+        return self.first is not self and self.first.takes_momentum
+
+    @property
+    def nm(self) -> int:
+        """Number of entries of the momentum that `velocity_at` takes: 6, or 0 for none."""
+        return 6 if self.takes_momentum else 0
+
+    @property
+    def momentum(self) -> tuple[float, ...]:
+        """Constant spatial momentum of a robot that floats, shape (6,).
+
+        Raises
+        ------
+        ReductionError
+            If the robot does not float.
+        """
+        return self._floating("momentum").momentum
+
+    @property
+    def centre_velocity(self) -> np.ndarray:
+        """Velocity at which the centre of mass of a robot that floats drifts, shape (3,), m/s.
+
+        Raises
+        ------
+        ReductionError
+            If the robot does not float.
+        """
+        return self._floating("centre_velocity").centre_velocity
+
+    def body_momentum(self, q: Array) -> Array:
+        """Momentum in the base's frame at the constant spatial momentum: Pi = Ad*_q1 mu.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Pi, shape (nb,), dual to the base's velocity.
+
+        Raises
+        ------
+        ReductionError
+            If the robot does not float.
+        """
+        return self._floating("body_momentum").body_momentum(q)
+
+    def locked_inertia(self, q: Array) -> Array:
+        """Locked inertia of a robot that floats, in the base's frame: M11, (3.3.36).
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (nb, nb), in the basis of the base's joint; that of (3.2.20) is its transform
+            Ad*_(q1^-1) M11 Ad_(q1^-1) to the inertial frame.
+
+        Raises
+        ------
+        ReductionError
+            If the robot does not float.
+        """
+        return self._floating("locked_inertia").locked_inertia(q)
+
     def at_momentum(self, momentum: ArrayLike) -> ReducedModel:
         """The same robot with another momentum.
 
@@ -70,13 +154,47 @@ class ReducedModel(Lift):
         Raises
         ------
         ReductionError
-            If the robot does not float.
+            If the robot does not float, or a stage does not keep the same part of its momentum
+            then.
+        ShapeError, NonFiniteError
+            If the momentum is not six finite numbers.
         """
+        return self._floating("at_momentum")
+
+    @evaluated("(nq),(ns),(nm)->(nv)")
+    def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
+        """Velocity of the robot for shape velocities, at a momentum given now.
+
+        For a momentum that is estimated while the robot runs: a servo that measures its
+        velocities takes the result.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and shape velocities, shapes (nq,) and (ns,).
+        momentum : array_like
+            Spatial momentum about the inertial origin, kg m/s and kg m^2/s, shape (6,); shape (0,)
+            for a robot that does not float.
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v, shape (nv,).
+        """
+        return self.velocity(q, s)
+
+    def _floating(self, asked: str) -> ReducedModel:
+        """First stage of a robot that floats."""
+        if self.takes_momentum:
+            return self.first
         raise ReductionError(
-            f"robot `{self.name}`, `momentum`",
+            f"model of `{self.name}`, `{asked}`",
             expected="a robot that floats",
-            came=f"{self.kind} reduction",
-            cure="Leave the momentum out: this robot does not keep it.",
+            came=f"{self.first.kind} reduction",
+            cure="The momentum of this robot is not constant. Those of its stages are in `chain`, "
+            "each with its `theta`."
+            if self.chain
+            else "Leave the momentum out: this robot does not keep it.",
         )
 
     def on(self, robot: Mechanism) -> ReducedModel:

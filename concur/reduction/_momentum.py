@@ -69,18 +69,19 @@ class MomentumReduction(ReducedModel):
         return self.robot.base.joint.nv
 
     @property
+    def takes_momentum(self) -> bool:
+        return True
+
+    @property
     def nz(self) -> int:
         """Number of velocities, momenta and body momenta of `poisson_tensor`."""
         return self.nb + 2 * self.ns
 
     @property
     def centre_velocity(self) -> np.ndarray:
-        """Velocity at which the centre of mass drifts, inertial axes, shape (3,), m/s.
-
-        Linear momentum over total mass along the translations of the base's group, which are
-        all that keep momentum: across them the joints can move the centre of mass, and a group
-        without translations, whose base turns about a fixed point, has none.
-        """
+        # Linear momentum over total mass along the translations of the base's group, which are
+        # all that keep momentum: across them the joints can move the centre of mass, and a group
+        # without translations, whose base turns about a fixed point, has none.
         turn, _ = joint_pose(self.robot, constant(self.robot.neutral()), 0)
         axes = np.array(ca.DM(turn)) @ self.robot.base.joint.basis[:3]
         axes = axes[:, np.linalg.norm(self.robot.base.joint.basis[3:], axis=0) == 0.0]
@@ -91,45 +92,11 @@ class MomentumReduction(ReducedModel):
         return self._on_shape()
 
     def at_momentum(self, momentum: ArrayLike) -> MomentumReduction:
-        """The same robot with another momentum.
-
-        Parameters
-        ----------
-        momentum : array_like
-            Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
-
-        Returns
-        -------
-        MomentumReduction
-            The model; its functions are built anew.
-
-        Raises
-        ------
-        ShapeError, NonFiniteError
-            If the momentum is not six finite numbers.
-        """
         value = read_momentum(f"robot `{self.name}`, `momentum`", momentum)
         return replace(self, momentum=value, reason=momentum_reason(self.robot, value))
 
-    @evaluated("(nq),(ns),(6)->(nv)")
+    @evaluated("(nq),(ns),(nm)->(nv)")
     def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
-        """Velocity of the robot for shape velocities, at a momentum given now.
-
-        For a momentum that is estimated while the robot runs: a servo that measures its
-        velocities takes the result.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
-        momentum : array_like
-            Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v, shape (nv,).
-        """
         carried = self._carried(q, momentum)
         locked = self._locked(self.locked_inertia(q), carried)
         return ca.vertcat(locked - self.connection(q) @ s, s)
@@ -183,35 +150,10 @@ class MomentumReduction(ReducedModel):
 
     @evaluated("(nq)->(nb,nb)")
     def locked_inertia(self, q: Array) -> Array:
-        """Inertia of the robot with its joints locked, in the base's frame: M11, (3.3.36).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nb, nb), in the basis of the base's joint; that of (3.2.20) is its transform
-            Ad*_(q1^-1) M11 Ad_(q1^-1) to the inertial frame.
-        """
         return self._blocks(q)[0]
 
     @evaluated("(nq)->(nb)")
     def body_momentum(self, q: Array) -> Array:
-        """Momentum in the base's frame at the constant spatial momentum: Pi = Ad*_q1 mu.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Pi, shape (nb,), dual to the base's velocity.
-        """
         return self._carried(q, constant(self.momentum))
 
     @evaluated("(nq)->(nb)")

@@ -39,7 +39,6 @@ from concur.reduction._derivative import along
 from concur.reduction._kept import Kept, Used, demand_kept, kept_parts, next_kept
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
-from concur.reduction._momentum import MomentumReduction
 from concur.reduction._parts import coordinates_of, in_body
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
@@ -95,63 +94,9 @@ class StagedReduction(ReducedModel):
 
     @property
     def first(self) -> ReducedModel:
-        """The first stage of the reduction, by wheels or by the momentum of the base."""
         return self.inner.first
 
-    @property
-    def momentum(self) -> tuple[float, ...]:
-        """Constant spatial momentum of the robot, that of the first stage, shape (6,).
-
-        Raises
-        ------
-        ReductionError
-            If the first stage does not rest on a momentum, as that of wheels.
-        """
-        return self._floating("momentum").momentum
-
-    @property
-    def centre_velocity(self) -> np.ndarray:
-        """Velocity at which the centre of mass drifts, inertial axes, shape (3,), m/s.
-
-        Stages do not change it: it is that of the first stage.
-
-        Raises
-        ------
-        ReductionError
-            If the first stage does not rest on a momentum, as that of wheels.
-        """
-        return self._floating("centre_velocity").centre_velocity
-
-    def _floating(self, asked: str) -> MomentumReduction:
-        if isinstance(self.first, MomentumReduction):
-            return self.first
-        raise ReductionError(
-            f"model of `{self.name}`, `{asked}`",
-            expected="a robot that floats",
-            came=f"{self.first.kind} reduction in the first stage",
-            cure="The momentum of the whole robot is not constant here; those of its stages are "
-            "in `chain`, each with its `theta`.",
-        )
-
     def at_momentum(self, momentum: ArrayLike) -> StagedReduction:
-        """The same stages with another momentum of the floating base.
-
-        Parameters
-        ----------
-        momentum : array_like
-            Spatial momentum about the inertial origin, shape (6,), kg m/s and kg m^2/s.
-
-        Returns
-        -------
-        StagedReduction
-            The model; its functions are built anew.
-
-        Raises
-        ------
-        ReductionError
-            If the robot does not float, or the joint does not keep its momentum, or the same part
-            of it, then.
-        """
         inner = self.inner.at_momentum(momentum)
         for kept in demand_kept(inner, self.joint, self.tolerance, _used(inner, self.joint)):
             theirs = np.array(kept.generators).T
@@ -192,16 +137,19 @@ class StagedReduction(ReducedModel):
         return len(self.theta)
 
     @property
-    def stages(self) -> tuple[str, ...]:
-        """Joints of all stages after the first, in order."""
-        before = self.inner.stages if isinstance(self.inner, StagedReduction) else ()
-        return (*before, self.joint)
-
-    @property
     def chain(self) -> tuple[StagedReduction, ...]:
-        """All stages after the first, in order."""
-        before = self.inner.chain if isinstance(self.inner, StagedReduction) else ()
-        return (*before, self)
+        return (*self.inner.chain, self)
+
+    @evaluated("(nq),(ns),(nm)->(nv)")
+    def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
+        # What the stage gives moves so that its momentum stays, whatever the stages before do.
+        still = ca.SX(self.inner.ns, 1)
+        still[self._rest] = s
+        v = self.inner.velocity_at(q, still, momentum)
+        moving = self.inner.lift(q)[0][:, self._group]
+        weights = self._weights(q)
+        excess = weights @ v - self.stage_momentum(q)
+        return v - moving @ ca.solve(ca.densify(weights @ moving), ca.densify(excess))
 
     @evaluated("(nq),(nv)->(nn),(nn)")
     def momentum_residual(self, q: Array, v: Array) -> tuple[Array, Array]:
@@ -381,8 +329,8 @@ class StagedReduction(ReducedModel):
 
         Then the rows of the momentum are those of the metric.
         """
-        before = not isinstance(self.inner, StagedReduction) or self.inner._straight
-        return before and self._aligned is not None
+        before = self.inner.chain
+        return self._aligned is not None and (not before or before[-1]._straight)
 
     def _fields(self, q: Array) -> Array:
         """Fields that the momentum belongs to, one per generator or coordinate."""
@@ -546,8 +494,7 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
 
 def _used(model: ReducedModel, joint: str) -> Used:
     """Parts of a joint that stages took already."""
-    chain = model.chain if isinstance(model, StagedReduction) else ()
-    return [(stage.seen_from, stage.generators) for stage in chain if stage.joint == joint]
+    return [(stage.seen_from, stage.generators) for stage in model.chain if stage.joint == joint]
 
 
 def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:

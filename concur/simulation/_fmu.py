@@ -12,10 +12,9 @@ from concur.codegen._exported import Entry, Signal
 from concur.codegen._finite import FINITE
 from concur.control._fmu import variable_of
 from concur.control._signals import plain
-from concur.control._tick import velocity_at
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
-from concur.reduction import MomentumReduction, ReducedModel
+from concur.reduction import ReducedModel
 
 if TYPE_CHECKING:
     from concur.simulation._plant import Plant
@@ -109,8 +108,8 @@ def _start_variables(plant: Plant, model: ReducedModel | None) -> list[FmuVariab
         return [_velocities(robot, every, "v0", "parameter", "all velocities at the start")]
     word = "velocities of the shape at the start"
     variables = [_velocities(robot, model.shape, "s0", "parameter", word)]
-    if isinstance(model.first, MomentumReduction):
-        known = tuple(map(float, model.first.momentum))
+    if model.takes_momentum:
+        known = tuple(map(float, model.momentum))
         word = "momentum that the whole robot has"
         variables.append(_momentum("momentum0", "parameter", word, known))
     return variables
@@ -171,12 +170,10 @@ def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
     else:
         s = ca.SX.sym("s0", model.ns)
         inputs = {"q0": q0, "s0": s}
-        if isinstance(model.first, MomentumReduction):
-            momentum = ca.SX.sym("momentum0", 6)
+        momentum = ca.SX.sym("momentum0", model.nm)
+        if model.takes_momentum:
             inputs["momentum0"] = momentum
-            v = velocity_at(model, q, s, momentum)
-        else:
-            v = model.velocity(q, s)
+        v = model.velocity_at(q, s, momentum)
     v = ca.densify(v)
     sound = ca.logic_and(near, ca.fabs(ca.sum1(ca.fabs(q0)) + ca.sum1(ca.fabs(v))) <= FINITE)
     if plant.nf and model is None:

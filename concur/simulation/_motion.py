@@ -15,7 +15,7 @@ import numpy as np
 from concur._version import __version__
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
-from concur.reduction import MomentumReduction, ReducedModel
+from concur.reduction import ReducedModel
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
     Columns,
@@ -108,7 +108,7 @@ class Motion:
     @property
     def keeps_momentum(self) -> bool:
         """Whether the robot floats, so that its momentum is constant."""
-        return isinstance(self.model.first, MomentumReduction)
+        return self.model.takes_momentum
 
     @cached_property
     def momentum_drift(self) -> np.ndarray:
@@ -119,7 +119,7 @@ class Motion:
         and the largest momentum that the joints move inside the robot.
         """
         model = self.model.first
-        if not isinstance(model, MomentumReduction):
+        if not model.takes_momentum:
             raise SimulationError(
                 f"motion of `{model.name}`, `momentum_drift`",
                 expected="a robot that floats freely",
@@ -185,8 +185,8 @@ class Motion:
             "dt": self.dt,
             "seconds": self.seconds,
         }
-        if isinstance(model.first, MomentumReduction):
-            known["momentum"] = np.array(model.first.momentum)
+        if model.takes_momentum:
+            known["momentum"] = np.array(model.momentum)
         arrays = {name: (getattr(self, name), own) for name, own in columns.items()}
         return write(path, arrays, {**known, **(facts or {})})
 

@@ -16,7 +16,6 @@ from concur.control import MomentumMismatch, Servo
 from concur.control._joint_limits import JointLimits
 from concur.mechanism._size import robot_size
 from concur.multibody import Mechanism
-from concur.reduction import MomentumReduction, StagedReduction
 from concur.simulation._findings import Finding, Tolerances, error_parts, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
@@ -183,7 +182,7 @@ class Run:
     @property
     def floats(self) -> bool:
         """Whether the robot floats freely, its momentum constant."""
-        return isinstance(self.servo.model.first, MomentumReduction)
+        return self.servo.model.takes_momentum
 
     @cached_property
     def momentum_drift(self) -> np.ndarray:
@@ -205,7 +204,7 @@ class Run:
         model = self.servo.model.on(self.robot)
         drifts: dict[str, np.ndarray] = {}
         reach = robot_size(self.robot)
-        for stage in model.chain if isinstance(model, StagedReduction) else ():
+        for stage in model.chain:
             pairs = [stage.momentum_residual(q, v) for q, v in zip(self.q, self.v, strict=True)]
             length = np.where([u == "N m s" for u in stage.momentum_units], reach, 1.0)
             rest, own = (np.array(part) / length for part in zip(*pairs, strict=True))

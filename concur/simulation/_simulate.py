@@ -15,7 +15,6 @@ from concur.control._fitting import fitting
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
-from concur.reduction import MomentumReduction
 from concur.simulation._chunk import continuous_chunk, held_chunk
 from concur.simulation._loop import METHODS, Adaptive, FixedStep, Loop, Machine, Setting
 from concur.simulation._machine_code import is_compiled, machine_code
@@ -216,7 +215,7 @@ def _start_velocity(
     """Lift the shape velocities as what moves does: without slip, at its own momentum."""
     model = servo.model
     if momentum is not None:
-        if not isinstance(model.first, MomentumReduction):
+        if not model.takes_momentum:
             raise SimulationError(
                 f"{where}, `momentum`",
                 expected="none, for a robot that does not float",

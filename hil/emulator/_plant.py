@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from concur.codegen import Evaluator, fingerprint, recalled
-from concur.reduction import MomentumReduction
 from concur.simulation import Plant
 from concur.simulation._runge_kutta import runge_kutta
 from hil.errors import RigError
@@ -67,7 +66,7 @@ class RobotPlant:
         self.steps = 0
         self._q[:] = robot.check_configuration(task.q0 if q0 is None else q0, "emulator, `q0`")
         model = task.servo().model
-        if task.plant_momentum is not None and isinstance(model.first, MomentumReduction):
+        if task.plant_momentum is not None and model.takes_momentum:
             model = model.at_momentum(task.plant_momentum)
         model = model if robot is task.robot else model.on(robot)
         self._v[:] = model.velocity(self._q, np.zeros(model.ns))

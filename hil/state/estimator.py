@@ -22,7 +22,6 @@ from scipy.spatial.transform import Rotation
 
 from concur.codegen import Evaluator
 from concur.control import Servo
-from concur.reduction import MomentumReduction
 from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
 from hil.state._differentiation import Differentiator, velocity_delay
@@ -134,7 +133,7 @@ class Estimator:
         self.rig, self.servo = rig, servo
         model = servo.model
         self._model = model
-        self._floats = isinstance(model.first, MomentumReduction)
+        self._floats = model.takes_momentum
         settings, self._pose = rig.estimator, rig.pose
         self._places = find_places(model, [axis.name for axis in rig.axes])
         gives = "" if self._pose is None else self._pose.gives
