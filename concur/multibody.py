@@ -16,9 +16,10 @@ from numpy.typing import ArrayLike
 
 from concur import dynamics, kinematics
 from concur.codegen import Array, as_floats, evaluated
-from concur.errors import InertiaError
+from concur.errors import InertiaError, ReductionError
 from concur.kinematics import check_wheels
 from concur.mechanism import Tree, Wheel
+from concur.system import System
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -566,6 +567,36 @@ class Mechanism(Tree):
         from concur.plotting.summary import summarise
 
         return summarise(self)
+
+
+def as_tree(system: System, where: str) -> Mechanism:
+    """Demand that a system is a tree of bodies.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+    where : str
+        Place named in the error: what needs the bodies.
+
+    Returns
+    -------
+    Mechanism
+        The same.
+
+    Raises
+    ------
+    ReductionError
+        If it is no `Mechanism`.
+    """
+    if isinstance(system, Mechanism):
+        return system
+    raise ReductionError(
+        where,
+        expected="a Mechanism: a tree of bodies",
+        came=f"the {type(system).__name__} `{system.name}`",
+        cure="Use what needs a mass matrix, forces and constraints only, or describe the bodies.",
+    )
 
 
 def _frozen_rows(rows: Mapping[str, ArrayLike] | None) -> tuple[tuple[str, Any], ...]:

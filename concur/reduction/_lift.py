@@ -12,7 +12,8 @@ import casadi as ca
 
 from concur.codegen import Array, EvaluatedMethods, evaluated
 from concur.dynamics import solve_positive_definite
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
+from concur.system import System
 
 UNDETERMINED = 1e-8
 """Regularity below which the lift is lost in round-off."""
@@ -27,7 +28,7 @@ class Lift(EvaluatedMethods):
 
     COMPILED = ("lift", "velocity", "mass_matrix", "bias", "acceleration")
 
-    robot: Mechanism
+    system: System
     kind: str
     shape: tuple[int, ...]
     dependent: tuple[int, ...]
@@ -39,24 +40,35 @@ class Lift(EvaluatedMethods):
         return self
 
     @property
+    def robot(self) -> Mechanism:
+        """The robot as a tree of bodies.
+
+        Raises
+        ------
+        ReductionError
+            If the system is no tree.
+        """
+        return as_tree(self.system, f"reduced model of `{self.name}`")
+
+    @property
     def name(self) -> str:
         """Name of the robot."""
-        return self.robot.name
+        return self.system.name
 
     @property
     def quaternions(self) -> Mapping[int, str]:
         """Where the quaternions start in q, and the bodies whose joints they turn."""
-        return self.robot.quaternions
+        return self.system.quaternions
 
     @property
     def nq(self) -> int:
         """Number of configuration coordinates."""
-        return self.robot.nq
+        return self.system.nq
 
     @property
     def nv(self) -> int:
         """Number of velocity coordinates of the robot."""
-        return self.robot.nv
+        return self.system.nv
 
     @property
     def ns(self) -> int:
@@ -66,7 +78,7 @@ class Lift(EvaluatedMethods):
     @property
     def nu(self) -> int:
         """Number of controls: driven freedoms of the robot."""
-        return len(self.robot.actuated_freedoms)
+        return len(self.system.actuated_freedoms)
 
     def __str__(self) -> str:
         return (
@@ -78,17 +90,17 @@ class Lift(EvaluatedMethods):
     @property
     def shape_names(self) -> tuple[str, ...]:
         """Name of each shape velocity."""
-        return tuple(self.robot.freedom_names[i] for i in self.shape)
+        return tuple(self.system.freedom_names[i] for i in self.shape)
 
     @property
     def control_names(self) -> tuple[str, ...]:
         """Name of each control."""
-        return tuple(self.robot.freedom_names[i] for i in self.robot.actuated_freedoms)
+        return tuple(self.system.freedom_names[i] for i in self.system.actuated_freedoms)
 
     @property
     def control_units(self) -> tuple[str, ...]:
         """Unit of each control, N or N m."""
-        return tuple(self.robot.effort_units[i] for i in self.robot.actuated_freedoms)
+        return tuple(self.system.effort_units[i] for i in self.system.actuated_freedoms)
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Array) -> tuple[Array, Array]:
@@ -206,7 +218,7 @@ class Lift(EvaluatedMethods):
             Shape (ns, ns).
         """
         horizontal, _ = self.lift(q)
-        return horizontal.T @ self.robot.mass_matrix(q) @ horizontal
+        return horizontal.T @ self.system.mass_matrix(q) @ horizontal
 
     @evaluated("(nq),(ns)->(ns)")
     def bias(self, q: Array, s: Array) -> Array:
@@ -259,7 +271,7 @@ class Lift(EvaluatedMethods):
         """
         horizontal, _ = self.lift(q)
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
-        return horizontal.T @ self.robot.inverse_dynamics(q, v, acceleration)
+        return horizontal.T @ self.system.inverse_dynamics(q, v, acceleration)
 
     @evaluated("(nq)->(ns,nu)")
     def input_matrix(self, q: Array) -> Array:
@@ -276,7 +288,7 @@ class Lift(EvaluatedMethods):
             Shape (ns, nu); the identity when the shape velocities are the driven ones.
         """
         horizontal, _ = self.lift(q)
-        return horizontal[list(self.robot.actuated_freedoms), :].T
+        return horizontal[list(self.system.actuated_freedoms), :].T
 
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Array, s: Array, u: Array) -> Array:

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from concur.codegen import Array, evaluated
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
-from concur.multibody import Mechanism
 from concur.reduction._audit import Audit, audit
 from concur.reduction._derivative import along, gradient
 from concur.reduction._lift import Lift
+from concur.system import System
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class ReducedModel(Lift):
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    system : System
+        The robot, or any other system.
     kind : str
         "symplectic", "chaplygin", "constrained" or "unreduced".
     shape : tuple of int
@@ -197,12 +197,12 @@ class ReducedModel(Lift):
             else "Leave the momentum out: this robot does not keep it.",
         )
 
-    def on(self, robot: Mechanism) -> ReducedModel:
+    def on(self, robot: System) -> ReducedModel:
         """The same reduction of a robot with other parameters.
 
         Parameters
         ----------
-        robot : Mechanism
+        robot : System
             A robot with the same bodies, joints, wheels and drives.
 
         Returns
@@ -210,7 +210,7 @@ class ReducedModel(Lift):
         ReducedModel
             Its model.
         """
-        return replace(self, robot=robot)
+        return replace(self, system=robot)
 
     @evaluated("(nq),(ns)->()")
     def hamiltonian(self, q: Array, p: Array) -> Array:
@@ -228,8 +228,8 @@ class ReducedModel(Lift):
         """
         s = solve_positive_definite(self.mass_matrix(q), p)
         _, drift = self.lift(q)
-        carried = ca.bilin(self.robot.mass_matrix(q), drift, drift)
-        return (ca.dot(p, s) + carried) / 2 + self.robot.potential_energy(q)
+        carried = ca.bilin(self.system.mass_matrix(q), drift, drift)
+        return (ca.dot(p, s) + carried) / 2 + self.system.potential_energy(q)
 
     @evaluated("(nq),(ns)->(ns,ns)")
     def two_form(self, q: Array, p: Array) -> Array:
@@ -254,10 +254,10 @@ class ReducedModel(Lift):
         """
         horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
-        momentum = self.robot.mass_matrix(q) @ (horizontal @ s + drift)
+        momentum = self.system.mass_matrix(q) @ (horizontal @ s + drift)
         fields = [horizontal[:, a] for a in range(self.ns)]
         changes = [
-            along(lambda x: self.lift(x)[0], q, self.robot.rate(q, field)) for field in fields
+            along(lambda x: self.lift(x)[0], q, self.system.rate(q, field)) for field in fields
         ]
         # Of a base that is in the shape with a part of its velocities, the others' bracket has
         # components in the shape as well: those belong to the form, not to the constants c.
@@ -304,7 +304,7 @@ class ReducedModel(Lift):
         rates = []
         shape = list(self.shape)
         for b in range(self.ns):
-            slope = ca.dot(slopes, self.robot.rate(q, horizontal[:, b]))
+            slope = ca.dot(slopes, self.system.rate(q, horizontal[:, b]))
             unit = _embed(ca.SX(1), [shape[b]], self.nv)
             turned = self.robot.bracket(_embed(s, shape, self.nv), unit)
             rates.append(-slope + ca.dot(p, turned[shape]) - ca.dot(form[:, b], s))

@@ -44,7 +44,7 @@ class MomentumReduction(ReducedModel):
 
     Parameters
     ----------
-    robot : Mechanism
+    system : Mechanism
         The robot.
     kind : str
         "symplectic".

@@ -9,21 +9,23 @@ from numpy.typing import ArrayLike
 
 from concur.errors import ReductionError
 from concur.mechanism.joints import Fixed, Free
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 from concur.reduction._conserved import ROUNDING
+from concur.reduction._constraints import by_constraints
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._irregular import check_regular
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction, momentum_reason, read_momentum
 from concur.reduction._stages import Stages, Steps, further_stages, read_stages, with_hint
 from concur.reduction._wheels import WheelReduction
+from concur.system import System, check_system
 
 SAMPLES = 12
 """Random configurations at which a choice of dependent velocities is judged."""
 
 
 def reduce(
-    robot: Mechanism,
+    robot: System,
     momentum: ArrayLike | None = None,
     stages: Stages | None = None,
     tolerance: float = ROUNDING,
@@ -47,8 +49,9 @@ def reduce(
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    robot : System
+        The robot: a `Mechanism`, or any other system, which is reduced by its constraints if it
+        has any.
     momentum : array_like, optional
         Constant spatial momentum of a robot that floats freely, about the inertial origin,
         [linear; angular], kg m/s and kg m^2/s, shape (6,); default zero.
@@ -103,18 +106,25 @@ def reduce(
     >>> model.kind, model.ns
     ('chaplygin', 5)
     """
-    if not isinstance(robot, Mechanism):
-        raise ReductionError(
-            "reduce, `robot`",
-            expected="a Mechanism",
-            came=f"{type(robot).__name__} {robot!r:.40}",
-            cure="Load one with concur.load(path), or take one of concur.robots.",
-        )
+    check_system(robot, "reduce, `robot`", ReductionError)
+    if not isinstance(robot, Mechanism) and momentum is None and stages is None:
+        return _any_system(robot)
+    robot = as_tree(robot, f"reduce `{robot.name}`, `{'stages' if stages else 'momentum'}`")
     steps = () if stages is None else read_stages(robot, stages)
     model = _first_stage(robot, momentum, steps)
     if stages is None:
         return with_hint(model, tolerance)
     return further_stages(model, steps, tolerance)
+
+
+def _any_system(system: System) -> ReducedModel:
+    """Reduce a system that is no tree of bodies."""
+    if not system.nf:
+        every = tuple(range(system.nv))
+        why = "there are no constraints: every velocity is a shape velocity"
+        return ReducedModel(system, "unreduced", every, (), why)
+    rng = np.random.default_rng(2)
+    return by_constraints(system, [system.neutral(), *(system.random(rng) for _ in range(SAMPLES))])
 
 
 def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | None) -> ReducedModel:

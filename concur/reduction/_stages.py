@@ -40,6 +40,7 @@ from concur.reduction._kept import Kept, Used, demand_kept, kept_parts, next_kep
 from concur.reduction._lift import STAGES_HINT
 from concur.reduction._model import ReducedModel
 from concur.reduction._parts import coordinates_of, in_body
+from concur.system import System
 
 Stages: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 """Which joints to reduce further: "auto", names, or momenta by name."""
@@ -56,7 +57,7 @@ class StagedReduction(ReducedModel):
 
     Parameters
     ----------
-    robot : Mechanism
+    system : Mechanism
         The robot.
     kind : str
         "staged".
@@ -113,7 +114,7 @@ class StagedReduction(ReducedModel):
             cure="Reduce the robot anew with this momentum.",
         )
 
-    def on(self, robot: Mechanism) -> StagedReduction:
+    def on(self, robot: System) -> StagedReduction:
         """The same stages of a robot with other parameters.
 
         Whether the joint keeps its momentum there is not tested: with the same momentum it is
@@ -129,7 +130,7 @@ class StagedReduction(ReducedModel):
         StagedReduction
             Its model.
         """
-        return replace(self, robot=robot, inner=self.inner.on(robot))
+        return replace(self, system=robot, inner=self.inner.on(robot))
 
     @property
     def nn(self) -> int:

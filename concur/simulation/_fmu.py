@@ -46,7 +46,7 @@ def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel
     SimulationError
         If the model is one of another robot, or the step is not above zero.
     """
-    robot = plant.robot
+    robot = plant.tree
     where = f"plant of `{plant.name}`"
     if not step > 0.0:
         raise SimulationError(
@@ -102,7 +102,7 @@ def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel
 
 
 def _start_variables(plant: Plant, model: ReducedModel | None) -> list[FmuVariable]:
-    robot = plant.robot
+    robot = plant.tree
     if model is None:
         every = range(robot.nv)
         return [_velocities(robot, every, "v0", "parameter", "all velocities at the start")]
@@ -161,7 +161,7 @@ def _momentum(
 
 def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
     """The state at the start, and whether a robot can have it."""
-    robot = plant.robot
+    robot = plant.tree
     q0 = ca.SX.sym("q0", robot.nq)
     q, near = normalised(q0, robot.quaternions)
     if model is None:
@@ -191,7 +191,7 @@ def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
 
 
 def _rates(plant: Plant) -> ca.Function:
-    robot = plant.robot
+    robot = plant.tree
     q, v, u = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv), ca.SX.sym("u", plant.nu)
     vdot, _ = plant.acceleration(q, v, u)
     results = [ca.densify(robot.rate(q, v)), ca.densify(vdot)]
@@ -201,13 +201,13 @@ def _rates(plant: Plant) -> ca.Function:
 
 def _settle(plant: Plant) -> ca.Function:
     q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
-    results = [ca.densify(plant.robot.normalize(q)), v]
+    results = [ca.densify(plant.tree.normalize(q)), v]
     options = {"allow_duplicate_io_names": True}
     return ca.Function("settle", [q, v], results, ["q", "v"], ["q", "v"], options)
 
 
 def _outputs(plant: Plant, model: ReducedModel | None) -> ca.Function:
-    robot = plant.robot
+    robot = plant.tree
     q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
     energy = robot.kinetic_energy(q, v) + robot.potential_energy(q)
     results = {"energy": energy, "momentum": ca.densify(robot.momentum(q, v))}

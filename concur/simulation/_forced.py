@@ -112,7 +112,7 @@ def forced_motion(
     check_tolerance(where, "atol", atol, 0.0)
     if not isinstance(method, str) or method not in MOTION_METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, MOTION_METHODS)
-    q = model.robot.check_configuration(q0, "`q0`")
+    q = model.system.check_configuration(q0, "`q0`")
     s = shape_start(where, model, s0)
     drive = Drive(model, torque, where)
     model.velocity(q, s)  # refuses a start that is not finite
@@ -180,7 +180,7 @@ def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
     casadi.Function
         (q, moved, s, u) to (rate, sdot, power).
     """
-    robot = model.robot
+    robot = model.system
     start, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
     moved, u = ca.SX.sym("moved", model.nv), ca.SX.sym("u", model.nu)
     q: Array = robot.integrate(start, moved) if on_groups else start
@@ -214,7 +214,7 @@ class _Rates:
     def __init__(self, model: ReducedModel, drive: Drive, function: ca.Function) -> None:
         shapes = [function.size_out(i) for i in range(function.n_out())]
         self._evaluator = Evaluator(function, shapes, f"motion of `{model.name}`", can_fail=False)
-        self._robot, self._drive = model.robot, drive
+        self._robot, self._drive = model.system, drive
 
     def __call__(
         self, t: float, start: np.ndarray, moved: np.ndarray | None, s: np.ndarray
@@ -249,7 +249,7 @@ class _Adaptive:
         rtol: float,
         atol: float,
     ) -> None:
-        self._robot, self._nq = model.robot, model.nq
+        self._robot, self._nq = model.system, model.nq
         self._rates = _Rates(model, drive, rates)
         # Work is measured against the energy at velocities of one, or heavy robots would go slow.
         energy = max(1.0, float(np.trace(model.mass_matrix(q))))
@@ -288,7 +288,7 @@ class _MuntheKaas:
     """Classic Runge-Kutta step on the algebra of the joint groups."""
 
     def __init__(self, model: ReducedModel, drive: Drive, rates: ca.Function) -> None:
-        self._robot = model.robot
+        self._robot = model.system
         self._rates = _Rates(model, drive, rates)
 
     def __call__(self, start: float, end: float, state: _State) -> _State:
@@ -305,11 +305,11 @@ class _MuntheKaas:
 
 
 def _undetermined(where: str, model: ReducedModel, t: float) -> ConcurError:
-    names = ", ".join(model.robot.freedom_names[i] for i in model.first.dependent)
+    names = ", ".join(model.system.freedom_names[i] for i in model.first.dependent)
     return SimulationError(
         f"{where}, t = {t:.6g} s",
         expected="a configuration in which the other velocities follow from the shape's",
-        came=f"a singular one: the rolling constraints do not determine {names}",
+        came=f"a singular one: the constraints do not determine {names}",
         cure="Start elsewhere or steer past it; `model.regularity` says how near it is. The motion "
         "up to here is in the attribute `run`.",
         time=t,

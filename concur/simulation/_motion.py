@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -13,6 +13,7 @@ import casadi as ca
 import numpy as np
 
 from concur._version import __version__
+from concur.codegen import Array
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
@@ -68,7 +69,7 @@ class Motion:
 
     def __str__(self) -> str:
         return (
-            f"motion of {self.robot.name}: {self.t[-1]:g} s in steps of {self.dt:g} s by "
+            f"motion of {self.model.name}: {self.t[-1]:g} s in steps of {self.dt:g} s by "
             f"{self.method}"
         )
 
@@ -77,7 +78,7 @@ class Motion:
 
     @property
     def robot(self) -> Mechanism:
-        """The robot that moved."""
+        """The robot that moved, a tree of bodies; any other system is `model.system`."""
         return self.model.robot
 
     @property
@@ -88,17 +89,17 @@ class Motion:
     @property
     def v(self) -> np.ndarray:
         """Velocity of the robot, lifted from the shape velocities, shape (k, nv)."""
-        return self._derived["v"]
+        return self._derived[0]
 
     @property
     def energy(self) -> np.ndarray:
         """Kinetic and potential energy, shape (k,), J."""
-        return self._derived["energy"][:, 0]
+        return self._derived[1][:, 0]
 
     @property
     def momentum(self) -> np.ndarray:
         """Spatial momentum about the inertial origin, [linear; angular], shape (k, 6)."""
-        return self._derived["momentum"]
+        return self._momenta[0]
 
     @property
     def energy_balance(self) -> np.ndarray:
@@ -126,7 +127,7 @@ class Motion:
                 came=f"a reduction of kind {model.kind}",
                 cure="Its momentum is not constant: look at `energy_balance` instead.",
             )
-        inner, demanded = self._derived["inner"], np.array(model.momentum)
+        inner, demanded = self._momenta[1], np.array(model.momentum)
         return momentum_drift(self.robot, self.momentum, inner, demanded)
 
     @property
@@ -204,21 +205,32 @@ class Motion:
         return motion_figure(self)
 
     @cached_property
-    def _derived(self) -> dict[str, np.ndarray]:
-        """What follows from configurations and shape velocities, over all samples at once."""
+    def _derived(self) -> tuple[np.ndarray, ...]:
+        """Velocities and energy, over all samples at once."""
+        system = self.model.system
+
+        def results(q: Array, s: Array) -> list[Array]:
+            v = self.model.velocity(q, s)
+            return [v, system.kinetic_energy(q, v) + system.potential_energy(q)]
+
+        return self._over_samples(results)
+
+    @cached_property
+    def _momenta(self) -> tuple[np.ndarray, ...]:
+        """Spatial momentum, and that of the shape velocities alone."""
         model, robot = self.model, self.robot
-        q, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
-        v = model.velocity(q, s)
-        inner = ca.SX(model.nv, 1)
-        inner[list(model.shape)] = s
-        results = {
-            "v": v,
-            "energy": robot.kinetic_energy(q, v) + robot.potential_energy(q),
-            "momentum": robot.momentum(q, v),
-            "inner": robot.momentum(q, inner),
-        }
-        function = ca.Function(
-            "motion", [q, s], [ca.densify(ca.SX(r)) for r in results.values()], {"cse": True}
-        )
-        values = function(self.q.T, self.s.T)
-        return {name: np.array(x).T for name, x in zip(results, values, strict=True)}
+
+        def results(q: Array, s: Array) -> list[Array]:
+            inner = ca.SX(model.nv, 1)
+            inner[list(model.shape)] = s
+            return [robot.momentum(q, model.velocity(q, s)), robot.momentum(q, inner)]
+
+        return self._over_samples(results)
+
+    def _over_samples(
+        self, results: Callable[[Array, Array], list[Array]]
+    ) -> tuple[np.ndarray, ...]:
+        q, s = ca.SX.sym("q", self.model.nq), ca.SX.sym("s", self.model.ns)
+        dense = [ca.densify(ca.SX(result)) for result in results(q, s)]
+        values = ca.Function("motion", [q, s], dense, {"cse": True}).call([self.q.T, self.s.T])
+        return tuple(np.array(x).T for x in values)

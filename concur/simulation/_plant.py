@@ -13,9 +13,10 @@ import casadi as ca
 from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, write_fmu
 from concur.dynamics import solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.multibody import Mechanism
+from concur.multibody import Mechanism, as_tree
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
+from concur.system import System, check_system
 
 STABILISATION = 10.0
 """Default rate at which a residual of the constraints decays, 1/s."""
@@ -35,30 +36,24 @@ class Plant(EvaluatedMethods):
 
     Parameters
     ----------
-    robot : Mechanism
-        The robot.
+    robot : System
+        The robot: a `Mechanism`, or any other system.
     stabilisation : float
         Rate at which a constraint residual decays, 1/s.
 
     Raises
     ------
     SimulationError
-        If the robot is no `Mechanism`, or the rate is negative.
+        If the robot lacks a member of a system, or the rate is negative.
     """
 
     COMPILED: ClassVar[tuple[str, ...]] = ("acceleration",)
 
-    robot: Mechanism
+    robot: System
     stabilisation: float = STABILISATION
 
     def __post_init__(self) -> None:
-        if not isinstance(self.robot, Mechanism):
-            raise SimulationError(
-                "plant, `robot`",
-                expected="a Mechanism",
-                came=f"{type(self.robot).__name__} {self.robot!r:.40}",
-                cure="Give the robot itself, for example cc.Plant(cc.load(path)).",
-            )
+        check_system(self.robot, "plant, `robot`", SimulationError)
         rate = as_floats(self.stabilisation, f"plant of `{self.robot.name}`, `stabilisation`")
         if rate.shape != () or not 0.0 <= rate <= FASTEST_PULL:
             raise SimulationError(
@@ -67,6 +62,17 @@ class Plant(EvaluatedMethods):
                 came=shown(self.stabilisation),
                 cure="Take about 10 / s; far below the inverse of the time step.",
             )
+
+    @property
+    def tree(self) -> Mechanism:
+        """The robot as a tree of bodies.
+
+        Raises
+        ------
+        ReductionError
+            If it is another system.
+        """
+        return as_tree(self.robot, f"plant of `{self.name}`")
 
     @property
     def name(self) -> str:

@@ -145,7 +145,7 @@ def recorded_together(servo: Servo, plant: Plant, law: bool) -> list[ca.Function
 
 
 def _states(servo: Servo, plant: Plant) -> ca.Function:
-    robot = plant.robot
+    robot = plant.tree
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
     pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
     x, ve = servo.errors(q, servo.taken(v), pose, twist)

@@ -190,7 +190,7 @@ def _plant(robot: Mechanism, servo: Servo, given: Mechanism | Plant | None) -> P
             )
     plant = given if isinstance(given, Plant) else Plant(given or robot)
     robot = servo.model.robot
-    other = plant.robot
+    other = plant.tree
     same = [(b.name, b.parent, type(b.joint)) for b in robot.bodies] == [
         (b.name, b.parent, type(b.joint)) for b in other.bodies
     ]
@@ -223,7 +223,7 @@ def _start_velocity(
                 cure="Leave it out.",
             )
         model = model.at_momentum(momentum)
-    if plant.robot.wheels != model.robot.wheels or plant.robot.bodies != model.robot.bodies:
+    if plant.tree.wheels != model.robot.wheels or plant.tree.bodies != model.robot.bodies:
         model = model.on(plant.robot)
     v = np.asarray(model.velocity(q, s))
     if not np.abs(v).max() < FASTEST:
@@ -330,7 +330,7 @@ def _finish(
     ends = np.cumsum([q.shape[1], v.shape[1]])
     q_range, v_range, u_range = np.split(np.stack([low, high]), ends, axis=1)
     return Run(
-        robot=setting.plant.robot,
+        robot=setting.plant.tree,
         servo=servo,
         t=times,
         q=q,

@@ -1,0 +1,96 @@
+"""Reduction by constraints: C v = 0 gives some velocities from the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import combinations
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array, evaluated
+from concur.dynamics import solve_positive_definite
+from concur.errors import ReductionError
+from concur.kinematics import constant
+from concur.reduction._derivative import along
+from concur.reduction._model import ReducedModel
+from concur.system import System
+
+REGULAR = 1e-9
+"""Regularity below which no velocities are chosen to follow."""
+
+
+@dataclass(frozen=True)
+class ConstraintReduction(ReducedModel):
+    """A system in the shape velocities that its constraints leave: ``H = [-C_d^-1 C_s; 1]``."""
+
+    @evaluated("(nq)->(nv,ns),(nv)")
+    def lift(self, q: Array) -> tuple[Array, Array]:
+        horizontal = self._on_shape()
+        constraints = self.system.constraints(q)
+        own, shape = constraints[:, list(self.dependent)], constraints[:, list(self.shape)]
+        horizontal[list(self.dependent), :] = -_solve_rows(own, shape)
+        return horizontal, ca.SX(self.nv, 1)
+
+    @evaluated("(nq)->()")
+    def regularity(self, q: Array) -> Array:
+        # Angle, in the kinetic energy, between the constraint forces and the dependent
+        # velocities: the same in all units of rows and velocities.
+        mass, rows, dependent = self.system.mass_matrix(q), *self._columns(q)
+        own = mass[list(self.dependent), list(self.dependent)]
+        size = ca.det(rows @ solve_positive_definite(mass, rows.T)) * ca.det(own)
+        return ca.fabs(ca.det(dependent)) / ca.sqrt(size)
+
+    @evaluated("(nq)->()")
+    def side(self, q: Array) -> Array:
+        return ca.sign(ca.det(self._columns(q)[1]))
+
+    @evaluated("(nq),(nv)->(nv)")
+    def velocity_drift(self, q: Array, v: Array) -> Array:
+        acceleration = ca.SX(self.nv, 1)
+        turning = along(self.system.constraints, q, self.system.rate(q, v)) @ v
+        acceleration[list(self.dependent)] = -_solve_rows(self._columns(q)[1], turning)
+        return ca.sparsify(acceleration)
+
+    def _columns(self, q: Array) -> tuple[Array, Array]:
+        """Constraints, and their columns of the dependent velocities."""
+        rows = self.system.constraints(q)
+        return rows, rows[:, list(self.dependent)]
+
+
+def by_constraints(system: System, samples: list[np.ndarray]) -> ConstraintReduction:
+    """Reduce a system by the choice of dependent velocities that is best over samples.
+
+    Choices rank by few driven velocities, no sample on the other side of a singular
+    configuration, and the worst regularity.
+    """
+    driven = set(system.actuated_freedoms)
+    best: tuple[tuple[int, bool, float], ConstraintReduction] | None = None
+    for dependent in combinations(range(system.nv), system.nf) if system.nf < system.nv else ():
+        shape = tuple(i for i in range(system.nv) if i not in dependent)
+        names = ", ".join(system.freedom_names[i] for i in dependent)
+        reason = f"{system.nf} independent constraints determine {names}"
+        model = ConstraintReduction(system, "constrained", shape, dependent, reason)
+        quality = float(f"{np.min([model.regularity(q) for q in samples]):.1e}")
+        one_side = len({float(model.side(q)) for q in samples}) == 1
+        key = -len(driven & set(dependent)), one_side, quality
+        if quality > REGULAR and (best is None or key > best[0]):
+            best = key, model
+    if best is None:
+        raise ReductionError(
+            f"robot `{system.name}`, `constraints`",
+            expected=f"fewer independent constraints than the {system.nv} velocities",
+            came=f"{system.nf} that determine no choice of velocities: "
+            f"{', '.join(system.constraint_names)}",
+            cure="Leave out constraints that follow from others.",
+        )
+    return best[1]
+
+
+def _solve_rows(own: Array, right: Array) -> Array:
+    """Solve for the dependent velocities; in numbers when the constraints are constant."""
+    if own.is_constant() and right.is_constant():
+        solution = np.linalg.solve(np.array(ca.DM(own)), np.array(ca.DM(right)))
+        solution[np.abs(solution) < 1e-15 * np.abs(solution).max(initial=0.0)] = 0.0
+        return constant(solution)
+    return ca.solve(own, right)
