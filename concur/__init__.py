@@ -33,6 +33,7 @@ _MOVED = {
         "Tick",
         "linear_loop",
     ),
+    "formulations": ("MomentumChart",),
     "mechanism": ("helical_plane",),
     "reduction": (
         "Conservation",
@@ -40,7 +41,6 @@ _MOVED = {
         "ConstantsOfMotion",
         "JointSymmetry",
         "LevelSet",
-        "MomentumChart",
         "MomentumReduction",
         "StagedReduction",
         "SymmetryGroup",

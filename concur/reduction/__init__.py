@@ -1,7 +1,7 @@
 """From a robot to its shape: the affine lift v = H s + h and the dynamics on it."""
 
+from concur._deprecated import moved
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
-from concur.reduction._chart import MomentumChart
 from concur.reduction._conserved import Conservation, conservation
 from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._constants import ConstantsOfMotion, constants_of_motion
@@ -28,7 +28,6 @@ __all__ = [
     "ConstantsOfMotion",
     "JointSymmetry",
     "LevelSet",
-    "MomentumChart",
     "MomentumReduction",
     "ReducedModel",
     "StagedReduction",
@@ -42,3 +41,6 @@ __all__ = [
     "reduce",
     "symmetry",
 ]
+
+_CHART = "concur.formulations.MomentumChart"
+__getattr__ = moved(__name__, {"MomentumChart": (_CHART, _CHART)})

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from concur.formulations import MomentumChart
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
-from concur.reduction import AuditStatus, MomentumChart, MomentumReduction, reduce
+from concur.reduction import AuditStatus, MomentumReduction, reduce
 from concur.simulation import forced_motion, reconstruct
 from tests.oracles import Pinocchio, assert_close
 

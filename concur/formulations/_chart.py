@@ -21,10 +21,10 @@ from scipy.integrate import solve_ivp
 from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError, ShapeError
+from concur.formulations._antisymmetric import pfaffian, solve_antisymmetric
 from concur.groups import Isotropy, isotropy, se3
 from concur.kinematics import constant
-from concur.reduction._antisymmetric import pfaffian, solve_antisymmetric
-from concur.reduction._momentum import MomentumReduction
+from concur.reduction import MomentumReduction
 
 Slice = Callable[[Array], Any]
 

@@ -18,9 +18,10 @@ from scipy.integrate import solve_ivp
 from scipy.spatial.transform import Rotation
 
 import concur as cc
+import concur.reduction
 from concur.errors import ReductionError, ShapeError
+from concur.formulations import MomentumChart
 from concur.mechanism import Pose
-from concur.reduction import MomentumChart
 from tests.oracles import assert_close, difference_quotient
 from tests.reduction._floaters import Brackets, FullOrder, ad, adjoint, exp, floater, reduced
 
@@ -547,3 +548,8 @@ def test_slice_that_is_none_is_refused(name: str) -> None:
 def test_model_without_a_momentum_is_refused() -> None:
     with pytest.raises(ReductionError, match="a model at constant momentum"):
         MomentumChart(cc.reduce(cc.robots.rover_arm()))  # type: ignore[arg-type]
+
+
+def test_old_place_of_the_chart_warns() -> None:
+    with pytest.warns(DeprecationWarning, match="use `concur.formulations.MomentumChart`"):
+        assert concur.reduction.MomentumChart is MomentumChart
