@@ -19,7 +19,6 @@ from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._lanes import Lanes
 from concur.codegen._library import Compiled, compiled, instructions, recalled
 from concur.codegen._map import BatchMap
-from concur.codegen._ordering import ordered
 
 __all__ = [
     "DRIFT",
@@ -44,7 +43,6 @@ __all__ = [
     "instructions",
     "nonfinite_error",
     "normalised",
-    "ordered",
     "oversized_error",
     "recalled",
     "shape_error",

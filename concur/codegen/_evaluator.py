@@ -122,19 +122,17 @@ class Evaluator:
         for index, part in enumerate(self._parts_out):
             self._buffer.set_res(index, memoryview(part.data))
 
-    def replace(self, function: ca.Function, compiled: bool = True) -> None:
-        """Call machine code from now on, or a graph in another order.
+    def replace(self, function: ca.Function) -> None:
+        """Call machine code from now on.
 
         Parameters
         ----------
         function : casadi.Function
-            The evaluator's `function`, compiled or `ordered`.
-        compiled : bool
-            Whether it is machine code.
+            The evaluator's `function`, compiled.
         """
         with self._lock:
             self._use(function)
-            self.compiled = compiled
+            self.compiled = True
 
     def apart(self) -> Evaluator | None:
         """Call the same function, or its machine code, through buffers of its own.

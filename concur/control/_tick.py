@@ -19,7 +19,6 @@ from concur.codegen import (
     fingerprint,
     instructions,
     nonfinite_error,
-    ordered,
     oversized_error,
     recalled,
     shape_error,
@@ -158,9 +157,6 @@ class Tick:
         self.compiled, self.build_times = made is not None, {"graph": graph}
         if made is None:
             self.instructions = instructions(self._evaluator.function)
-            quicker = ordered(self._evaluator.function)
-            if quicker is not None:
-                self._evaluator.replace(quicker, compiled=False)
             self.build_times |= {"written": 0.0, "built": 0.0}
         else:
             self.instructions = made.instructions[0]
