@@ -15,17 +15,7 @@ from concur.mechanism import Inertia
 
 @dataclass(frozen=True)
 class BodyInertia:
-    """Ten numbers that map a twist to a momentum in the same frame.
-
-    Parameters
-    ----------
-    mass : float
-        Mass, kg.
-    first : casadi.SX
-        Mass times centre of mass, shape (3,), kg m.
-    second : casadi.SX
-        Inertia tensor about the frame's origin, shape (3, 3), kg m^2.
-    """
+    """Mass, first moment and inertia tensor about the origin: from a twist to a momentum."""
 
     mass: float
     first: Array

@@ -20,17 +20,7 @@ from concur.mechanism import Tree
 
 @dataclass(frozen=True, eq=False)
 class Distribution:
-    """Moments of a distribution of mass, in some frame.
-
-    Parameters
-    ----------
-    mass : float
-        Mass, kg.
-    first : casadi.SX
-        First moment, the integral of r, shape (3,), kg m.
-    second : casadi.SX
-        Second moment, the integral of r r^T, symmetric, shape (3, 3), kg m^2.
-    """
+    """Mass, first moment and symmetric second moment (integral of r r^T) in some frame."""
 
     mass: float
     first: Array
@@ -77,20 +67,7 @@ class Distribution:
 
 
 def regrouped(tree: Tree, links: list[Link], seats: list[Seat]) -> list[Distribution]:
-    """Distribution of mass of each link, in its frame, with what is handed inwards.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    links, seats : list
-        From `link_frames`.
-
-    Returns
-    -------
-    list of Distribution
-        Of numbers; those of single links need not be physical.
-    """
+    """Distribution of mass of each link, in its frame, with what is handed inwards."""
     mass = np.zeros(len(links))
     first, second = np.zeros((len(links), 3)), np.zeros((len(links), 3, 3))
     scales = np.zeros(len(links))
@@ -126,22 +103,7 @@ def regrouped(tree: Tree, links: list[Link], seats: list[Seat]) -> list[Distribu
 
 
 def composites(own: list[Distribution], links: list[Link], steps: list[Step]) -> list[Distribution]:
-    """Distribution of mass of each link with all it carries, in its frame.
-
-    Parameters
-    ----------
-    own : list of Distribution
-        From `regrouped`.
-    links : list of Link
-        From `link_frames`.
-    steps : list of Step
-        From `link_steps`.
-
-    Returns
-    -------
-    list of Distribution
-        One for each link.
-    """
+    """Distribution of mass of each link with all it carries, in its frame."""
     whole = list(own)
     for i in reversed(range(len(links))):
         parent = links[i].parent

@@ -61,20 +61,7 @@ def solve_rigid(matrix: Array, right: Array) -> Array:
 
 
 def solve_small(matrix: Array, right: Array) -> Array:
-    """Solve by LDL^T in the order given, with one division for each unknown and no more.
-
-    Parameters
-    ----------
-    matrix : casadi.SX
-        Symmetric positive definite and dense, shape (n, n).
-    right : casadi.SX
-        Right-hand sides, shape (n, k).
-
-    Returns
-    -------
-    casadi.SX
-        Solutions, shape (n, k).
-    """
+    """Solve by LDL^T in the order given, with one division for each unknown and no more."""
     n = matrix.shape[0]
     # The negative, since CasADi makes a division of every product with 1 / pivot.
     lower = ca.SX(n, n)

@@ -11,19 +11,7 @@ _EVEN = ((0, 1, 2, 3), (0, 2, 3, 1), (0, 3, 1, 2), (1, 2, 0, 3), (1, 3, 2, 0), (
 
 
 def pfaffian(form: Array) -> Array:
-    """Square root of the determinant of an antisymmetric matrix, with its sign.
-
-    Parameters
-    ----------
-    form : casadi.SX
-        Antisymmetric, shape (n, n) with n = 0, 2 or 4: no orbit of a displacement subgroup is
-        larger.
-
-    Returns
-    -------
-    casadi.SX
-        Scalar.
-    """
+    """Signed square root of the determinant of an antisymmetric matrix of size 0, 2 or 4."""
     if form.shape[0] == 0:
         return ca.SX(1)
     if form.shape[0] == 2:
@@ -32,20 +20,7 @@ def pfaffian(form: Array) -> Array:
 
 
 def solve_antisymmetric(form: Array, right: Array) -> Array:
-    """Solve form @ x = right in closed form: no pivot can vanish in a regular form.
-
-    Parameters
-    ----------
-    form : casadi.SX
-        Antisymmetric, shape (n, n) with n = 0, 2 or 4.
-    right : casadi.SX
-        Right-hand side, shape (n,).
-
-    Returns
-    -------
-    casadi.SX
-        x, shape (n,).
-    """
+    """Solve form @ x = right in closed form, without a pivot that could vanish."""
     if form.shape[0] == 0:
         return ca.SX(0, 1)
     if form.shape[0] == 2:

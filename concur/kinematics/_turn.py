@@ -11,15 +11,7 @@ from concur.codegen import Array
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """A rotation as a recursion applies it.
-
-    Parameters
-    ----------
-    matrix : casadi.SX
-        Rotation (3, 3), from the inner to the outer axes as its columns say: v = matrix @ v'.
-    axis : int or None
-        Coordinate axis about which it turns, 0 to 2, if it is one.
-    """
+    """A rotation as a recursion applies it: v = matrix @ v', about a coordinate axis or any."""
 
     matrix: Array
     axis: int | None

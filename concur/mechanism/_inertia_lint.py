@@ -17,20 +17,7 @@ _MOMENTS = {"kg cm^2": 1e2, "kg mm^2": 1e3, "g mm^2": 1e3 * np.sqrt(1e3)}
 
 
 def suspicious_inertias(tree: Tree) -> tuple[str, ...]:
-    """Find inertias that are physical but out of proportion to the robot.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each radius of gyration sqrt(I / m), and for each centre of mass, that
-        is more than three times the robot's size away from its body's centre of mass or origin;
-        with the unit that was probably meant. Nothing for a robot without any extent.
-    """
+    """Sentences on inertias that are physical but three times out of proportion to the robot."""
     size = extent(tree)
     if size == 0.0:
         return ()

@@ -12,29 +12,7 @@ from concur.errors import ShapeError
 
 
 def vector(value: Sequence[float], size: int, where: str) -> tuple[float, ...]:
-    """Read a finite vector of a given size as a tuple of floats.
-
-    Parameters
-    ----------
-    value : sequence of float
-        The numbers, shape (size,).
-    size : int
-        How many there must be.
-    where : str
-        Place named in errors.
-
-    Returns
-    -------
-    tuple of float
-        The numbers.
-
-    Raises
-    ------
-    ShapeError
-        If the count is wrong or the value is not numeric.
-    NonFiniteError
-        If a number is NaN or infinite.
-    """
+    """Read a finite vector of a given size as a tuple of floats."""
     array = as_floats(value, where)
     if array.shape != (size,):
         raise shape_error(where, (size,), array.shape)
@@ -74,25 +52,7 @@ def scalar(value: float, where: str) -> float:
 
 
 def unit_vector(value: Sequence[float], where: str) -> tuple[float, ...]:
-    """Read a direction in space and normalise it.
-
-    Parameters
-    ----------
-    value : sequence of float
-        The direction, shape (3,), any length but zero.
-    where : str
-        Place named in errors.
-
-    Returns
-    -------
-    tuple of float
-        The unit vector.
-
-    Raises
-    ------
-    ShapeError
-        If it is no 3-vector, or has no length.
-    """
+    """Read a direction in space, of any length but zero, and normalise it."""
     direction = np.array(vector(value, 3, where))
     length = float(np.linalg.norm(direction))
     if length < 1e-12:

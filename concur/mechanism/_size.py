@@ -14,21 +14,7 @@ POINT = 1e-6
 
 
 def extent(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
-    """Extent of a robot in its neutral configuration.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    points : sequence of numpy.ndarray
-        Points that count as origins of joint frames do, in the neutral configuration, each (3,).
-
-    Returns
-    -------
-    float
-        Largest distance between two joint frames, or the diameter of the largest wheel if that
-        is more, m; zero where that is below `POINT` radii of gyration, so that all coincide.
-    """
+    """Largest distance of joint frames and points, or diameter of a wheel, m; 0 if all coincide."""
     poses: dict[str | None, np.ndarray] = {None: np.eye(4)}
     for body in tree.bodies:
         poses[body.name] = poses[body.parent] @ body.placement.matrix
@@ -40,20 +26,7 @@ def extent(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
 
 
 def robot_size(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
-    """Return a length with which radians and metres of a robot are compared.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    points : sequence of numpy.ndarray
-        Points that count as origins of joint frames do, in the neutral configuration, each (3,).
-
-    Returns
-    -------
-    float
-        The extent, m; where that is zero the radius of gyration, and 1 where it is zero too.
-    """
+    """Length, m, with which radians and metres of a robot are compared."""
     return extent(tree, points) or _radius(tree) or 1.0
 
 

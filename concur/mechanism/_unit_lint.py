@@ -43,18 +43,7 @@ FREE_FALL = 100.0
 
 
 def suspicious_units(tree: Tree) -> tuple[str, ...]:
-    """Find lengths, limits of joints, roller angles and gravity that suggest another unit.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-
-    Returns
-    -------
-    tuple of str
-        One sentence each, with the unit that was probably meant.
-    """
+    """Sentences on lengths, limits, roller angles and gravity that suggest another unit."""
     found = [*_lengths(tree), *_limits(tree), *_speeds(tree)]
     found += [
         f"wheel `{wheel.body}`: roller angle {wheel.roller_angle:.4g} rad: deg instead of rad?"
@@ -68,20 +57,7 @@ def suspicious_units(tree: Tree) -> tuple[str, ...]:
 
 
 def suspicious_start(tree: Tree, q: np.ndarray) -> tuple[str, ...]:
-    """Find angles of a start that suggest degrees.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : numpy.ndarray
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each angle beyond a turn; wheels and screws, which turn often, apart.
-    """
+    """Sentences on angles of a start that suggest degrees; wheels and screws turn often."""
     wheels = {wheel.body for wheel in tree.wheels}
     found, at = [], 0
     for body in tree.bodies:
@@ -99,20 +75,7 @@ def suspicious_start(tree: Tree, q: np.ndarray) -> tuple[str, ...]:
 
 
 def suspicious_points(tree: Tree, points: Iterable[tuple[str, Iterable[float]]]) -> tuple[str, ...]:
-    """Find points of outputs that lie far outside of the robot.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    points : iterable of (str, sequence of float)
-        Name of each output, and its point in the frame of its body, m.
-
-    Returns
-    -------
-    tuple of str
-        One sentence for each point further from its frame than three sizes of the robot.
-    """
+    """Sentences on points of outputs further from their frame than three sizes of the robot."""
     size = extent(tree)
     away = [(name, float(np.linalg.norm(list(point)))) for name, point in points]
     return tuple(

@@ -130,28 +130,7 @@ class AuditedOutput(Protocol):
 def audit(
     model: Lift, outputs: tuple[Any, ...] | None, working_set: ArrayLike | None = None
 ) -> Audit:
-    """Check the assumptions of the reduction and, given outputs, of the control problem.
-
-    Parameters
-    ----------
-    model : Lift
-        The reduced robot.
-    outputs : tuple of Output, optional
-        What is to be controlled.
-    working_set : array_like, optional
-        Configurations at which the wheels have to determine the motion (NHR3), in the order in
-        which they are passed, shape (k, nq); default random ones, which may be far from any task.
-
-    Returns
-    -------
-    Audit
-        One row per condition.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If the working set holds no configurations of the robot.
-    """
+    """Check the assumptions at random configurations, NHR3 at the working set if there is one."""
     rng = np.random.default_rng(1)
     robot = model.robot
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES - 1))]
@@ -309,11 +288,7 @@ def _working_set(model: Lift, values: ArrayLike | None) -> list[np.ndarray] | No
 def _platform(
     model: Lift, samples: list[np.ndarray], working_set: list[np.ndarray] | None
 ) -> list[AuditRow]:
-    """NHR1-NHR3, (4.3.24): only the platform rolls, invariantly, and its base follows.
-
-    The first two are identities, which random configurations test best; the third is wanted
-    where the robot works, and a steered robot may be singular elsewhere.
-    """
+    """NHR1-NHR3, (4.3.24): only the platform rolls, invariantly, and its base follows."""
     robot = model.robot
     statements = {
         "NHR1": "only the mobile platform is nonholonomic",

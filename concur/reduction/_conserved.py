@@ -236,25 +236,7 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
 
 
 def read_tolerance(tolerance: Any, where: str) -> float:
-    """Read a tolerance given by a user.
-
-    Parameters
-    ----------
-    tolerance : float
-        What was given.
-    where : str
-        Function named in errors.
-
-    Returns
-    -------
-    float
-        The same.
-
-    Raises
-    ------
-    DescriptionError
-        If it is not between 0 and 1.
-    """
+    """Read a tolerance between 0 and 1."""
     given = isinstance(tolerance, Real) and not isinstance(tolerance, bool)
     if not given or not 0.0 < tolerance < 1.0:
         raise DescriptionError(
@@ -269,24 +251,7 @@ def read_tolerance(tolerance: Any, where: str) -> float:
 def random_state(
     model: ReducedModel, q: np.ndarray, rng: np.random.Generator, still: str
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Draw shape velocities and forces.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced robot.
-    q : numpy.ndarray
-        Configuration, shape (nq,).
-    rng : numpy.random.Generator
-        Where numbers come from.
-    still : str
-        Body whose joint gets no force of its own.
-
-    Returns
-    -------
-    s, u : numpy.ndarray
-        Shapes (ns,) and (nu,).
-    """
+    """Draw shape velocities and forces, with no force on the joint of the body `still`."""
     s = rng.uniform(-1.0, 1.0, model.ns)
     u = _efforts(model, q) * rng.uniform(-1.0, 1.0, model.nu)
     rows = _rows(model, still)
@@ -299,11 +264,7 @@ def _rows(model: ReducedModel, joint: str) -> list[int]:
 
 
 def _efforts(model: ReducedModel, q: np.ndarray) -> np.ndarray:
-    """Force of each control that alone accelerates its own motion by one, shape (nu,).
-
-    Forces of the size of the heaviest part would throw a light one about, and what changes the
-    momentum of its rotor would be lost in accelerations.
-    """
+    """Force of each control that alone accelerates its own motion by one, shape (nu,)."""
     inputs = model.input_matrix(q)
     mobility = np.einsum("ik,ik->k", inputs, np.linalg.solve(model.mass_matrix(q), inputs))
     return np.array([1.0 / m if m > 0.0 else 0.0 for m in mobility])
@@ -315,20 +276,7 @@ def _large(sizes: np.ndarray) -> list[int]:
 
 
 def regular_configurations(model: ReducedModel, rng: np.random.Generator) -> list[np.ndarray]:
-    """Draw configurations far from where the lift does not exist.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced robot.
-    rng : numpy.random.Generator
-        Where numbers come from.
-
-    Returns
-    -------
-    list of numpy.ndarray
-        Configurations, shape (nq,) each.
-    """
+    """Draw configurations far from where the lift does not exist."""
     drawn = [model.robot.random(rng) for _ in range(4 * SAMPLES)]
     return sorted(drawn, key=lambda q: -float(model.regularity(q)))[:SAMPLES]
 

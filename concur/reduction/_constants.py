@@ -181,25 +181,7 @@ def constants_on(
     space: PhaseSpace,
     candidates: Candidate | Iterable[Candidate] | Mapping[str, Candidate] | None = None,
 ) -> ConstantsOfMotion:
-    """Do what `constants_of_motion` does on any phase space.
-
-    Parameters
-    ----------
-    space : PhaseSpace
-        Coordinates, momenta, Hamiltonian and two-form.
-    candidates : callable, iterable of callable or mapping, optional
-        As there.
-
-    Returns
-    -------
-    ConstantsOfMotion
-        As there.
-
-    Raises
-    ------
-    ReductionError
-        If a candidate is no function on the phase space.
-    """
+    """Do what `constants_of_motion` does on any phase space."""
     if candidates is None:
         functions = search(space)
     else:
@@ -338,10 +320,7 @@ def _twist(
 
 
 def _tangent(slopes: list[tuple[np.ndarray, np.ndarray]], p: np.ndarray) -> np.ndarray:
-    """Rows that span the common level set's tangent space.
-
-    Vectors along the momenta count in units of the momenta, those along the shape in radians.
-    """
+    """Rows that span the tangent space of the common level set, momenta in units of p."""
     rows = _scaled(slopes, p)
     rank = np.linalg.matrix_rank(rows, rtol=ROUNDING)
     scale = np.concatenate([np.ones(len(p)), np.abs(p)])

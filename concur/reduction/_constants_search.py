@@ -13,19 +13,7 @@ from concur.reduction._phase_space import ROUNDING, SAMPLES, PhaseSpace
 
 
 def search(space: PhaseSpace) -> dict[str, ca.Function]:
-    """Find combinations of momenta and coordinates that do not change.
-
-    Parameters
-    ----------
-    space : PhaseSpace
-        Where they live.
-
-    Returns
-    -------
-    dict of str to casadi.Function
-        Combinations (q, p) -> h by name, in echelon form: first those that no control changes.
-        They are constant at the states that were looked at, which is no proof.
-    """
+    """Combinations (q, p) -> h that are constant at random states; those without controls first."""
     q, p = ca.SX.sym("q", space.nq), ca.SX.sym("p", space.ns)
     terms = {name: ca.SX(term) for name, term in space.momenta(q, p).items()}
     terms |= {space.coordinate_names[i]: q[i] for i in space.lines}

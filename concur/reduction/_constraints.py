@@ -59,11 +59,7 @@ class ConstraintReduction(ReducedModel):
 
 
 def by_constraints(system: System, samples: list[np.ndarray]) -> ConstraintReduction:
-    """Reduce a system by the choice of dependent velocities that is best over samples.
-
-    Choices rank by few driven velocities, no sample on the other side of a singular
-    configuration, and the worst regularity.
-    """
+    """Reduce a system by the dependent velocities with few drives and the best worst regularity."""
     driven = set(system.actuated_freedoms)
     best: tuple[tuple[int, bool, float], ConstraintReduction] | None = None
     for dependent in combinations(range(system.nv), system.nf) if system.nf < system.nv else ():

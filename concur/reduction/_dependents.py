@@ -12,30 +12,11 @@ from concur.multibody import Mechanism
 
 
 def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int, ...]:
-    """Choose the velocities that follow from the others.
+    """Choose the velocities that follow from the others, among those of base, steering and wheels.
 
-    Candidates are the base's velocities, which nobody drives, and those of the joints between
-    base and wheels. Choices rank by, in this order: few driven freedoms among them; no sample on
-    the other side of a singular configuration; many velocities of the base; few freedoms on
-    which the rows depend; the worst conditioning over the samples. Velocities of the base that
-    the wheels leave over are not chosen: they stay shape velocities, without a drive.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-    samples : list of numpy.ndarray
-        Configurations at which a choice is judged, each (nq,).
-
-    Returns
-    -------
-    tuple of int
-        Indices in v, as many as there are constraints.
-
-    Raises
-    ------
-    ReductionError
-        If no choice is regular.
+    Choices rank by, in this order: few driven freedoms; no sample on the other side of a singular
+    configuration; many velocities of the base; few freedoms on which the rows depend; the worst
+    conditioning over the samples. Velocities of the base that are left over stay shape velocities.
     """
     if robot.nf >= robot.nv:
         raise ReductionError(
@@ -73,12 +54,7 @@ def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int,
 
 
 def _conditioning(rows: np.ndarray, dependent: tuple[int, ...]) -> tuple[float, bool]:
-    """Worst conditioning of some columns over samples, and whether all lie on one side.
-
-    Their smallest singular value is held against the largest of all columns, so that a single
-    column is judged too. Two digits: equal choices differ by rounding, and then the last listed
-    is taken.
-    """
+    """Worst conditioning of some columns over samples, and whether all lie on one side."""
     columns = rows[:, :, list(dependent)]
     least = np.linalg.svd(columns, compute_uv=False)[:, -1]
     largest = np.linalg.svd(rows, compute_uv=False)[:, 0]
@@ -87,44 +63,14 @@ def _conditioning(rows: np.ndarray, dependent: tuple[int, ...]) -> tuple[float, 
 
 
 def spread(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
-    """Smallest over largest singular value of the constraints' dependent columns.
-
-    Columns of wheel spins are divided by the wheel's radius, so that all are metres. The largest
-    counts as one at least, which is the size of a row: columns that vanish together are singular.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-    dependent : tuple of int
-        Indices in v.
-    q : numpy.ndarray
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    float
-        Between 0 (the wheels do not determine these velocities) and 1.
-    """
+    """Smallest singular value of the dependent columns, in metres, over the largest or 1."""
     columns = (robot.constraints(q) * freedom_scales(robot))[:, list(dependent)]
     values = np.linalg.svd(columns, compute_uv=False)
     return float(values[-1] / max(1.0, values[0]))
 
 
 def freedom_scales(robot: Mechanism) -> np.ndarray:
-    """Factors of the velocities that make columns of constraints comparable, in any unit of length.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (nv,): one over the radius for the spin of a wheel, one over the robot's size for
-        another freedom in rad/s, one for those in m/s.
-    """
+    """One over the wheel's radius for spins, over the robot's size for other turns, else one."""
     scales = 1.0 / freedom_lengths(robot)
     for wheel in robot.wheels:
         if wheel.kind != "slider":  # a ball has three spins
@@ -133,46 +79,14 @@ def freedom_scales(robot: Mechanism) -> np.ndarray:
 
 
 def orientation(robot: Mechanism, dependent: tuple[int, ...], q: np.ndarray) -> float:
-    """Sign of the determinant of the dependent columns.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-    dependent : tuple of int
-        Indices in v.
-    q : numpy.ndarray
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    float
-        Where it differs between two configurations, a singular one lies between them.
-    """
+    """Sign of the determinant of the dependent columns: a singular configuration changes it."""
     return float(np.sign(np.linalg.det(robot.constraints(q)[:, list(dependent)])))
 
 
 def rows_change(
     robot: Mechanism, freedoms: tuple[int, ...], samples: list[np.ndarray], seed: int
 ) -> float:
-    """Largest change of the constraints when some freedoms move.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-    freedoms : tuple of int
-        Indices in v that move.
-    samples : list of numpy.ndarray
-        Configurations, each (nq,).
-    seed : int
-        Seed of the random displacements.
-
-    Returns
-    -------
-    float
-        Largest absolute change of an entry.
-    """
+    """Largest change of an entry of the constraints when some freedoms move at random."""
     rng = np.random.default_rng(seed)
     change = 0.0
     for q in samples:

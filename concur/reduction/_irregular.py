@@ -17,23 +17,10 @@ LOST = 1e-6
 
 
 def check_regular(robot: Mechanism, samples: list[np.ndarray]) -> None:
-    """Refuse wheels whose constraints are of another rank where the robot starts, or can roll.
+    """Reject wheels whose constraints lose rank at the neutral configuration or wherever they roll.
 
     Steered wheels whose axes do not meet in one point hold the base. Where they do meet the
     constraints lose rank, and there alone the base moves: at a singular configuration of any lift.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-    samples : list of numpy.ndarray
-        The neutral configuration and others, each (nq,).
-
-    Raises
-    ------
-    ReductionError
-        If the rank at the neutral configuration is lower than elsewhere, or the wheels hold the
-        base but for configurations of lower rank.
     """
     neutral, *others = samples
     here = _least(robot, neutral)
@@ -47,23 +34,7 @@ def check_regular(robot: Mechanism, samples: list[np.ndarray]) -> None:
 
 
 def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray, float]:
-    """Search for the configuration in which the rolling constraints are nearest to losing rank.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-    samples : list of numpy.ndarray
-        Configurations to start from, each (nq,).
-
-    Returns
-    -------
-    q : numpy.ndarray
-        The worst configuration found, shape (nq,), within the limits of the joints between base
-        and wheels.
-    least : float
-        Smallest singular value of its rows, each of norm one: zero where rank is lost.
-    """
+    """Search for the configuration, within limits, at which the unit rows nearly lose rank."""
     free = steering(robot)
     if not free:
         return samples[0], _least(robot, samples[0])
@@ -92,18 +63,7 @@ def worst_point(robot: Mechanism, samples: list[np.ndarray]) -> tuple[np.ndarray
 
 
 def steering(robot: Mechanism) -> list[int]:
-    """Freedoms of the joints between base and wheels, without the wheels' spins.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        A robot with wheels.
-
-    Returns
-    -------
-    list of int
-        Indices in v.
-    """
+    """Freedoms of the joints between base and wheels, without the wheels' spins."""
     wheels = {robot.index(wheel.body) for wheel in robot.wheels if wheel.kind != "slider"}
     between = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))[1:]}
     spans = [robot.v_slice(robot.bodies[i].name) for i in sorted(between - wheels)]

@@ -28,25 +28,7 @@ _ROUGH = 1e-4  # rates above are no rounding of anybody's numbers
 
 @dataclass(frozen=True)
 class Kept:
-    """What a joint keeps, and which velocities follow from it.
-
-    Parameters
-    ----------
-    joint : str
-        The joint's body.
-    seen_from : str
-        Axes in which its momentum is constant, "parent" or "body".
-    generators : tuple of tuple of float
-        Motions that the momentum belongs to, each in the joint's basis.
-    follows : tuple of int
-        Indices in v of the velocities that follow.
-    keeps, why : str
-        What it keeps and the evidence, in words.
-    everywhere : bool
-        Whether the velocities follow at all configurations that were tried.
-    tolerance : float
-        Relative rate up to which the momentum counts as constant.
-    """
+    """What a joint keeps, and the indices in v of the velocities that follow from it."""
 
     joint: str
     seen_from: str
@@ -74,24 +56,7 @@ def _whole(model: ReducedModel, tested: Conservation) -> Kept:
 
 
 def kept_parts(model: ReducedModel, joint: str, tolerance: float, used: Used = ()) -> list[Kept]:
-    """Parts of a joint's momentum that are constant, and not determined by the stages before.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The stage before.
-    joint : str
-        The joint's body.
-    tolerance : float
-        Relative rate up to which a momentum counts as constant.
-    used : sequence of tuple
-        Axes and generators of the parts of this joint that are reduced already.
-
-    Returns
-    -------
-    list of Kept
-        The best first.
-    """
+    """Constant parts of a joint's momentum that no stage determines yet, the best first."""
     robot, found = model.robot, []
     names = robot.bodies[robot.index(joint)].joint.freedom_names
     for part in conserved_parts(model, joint, tolerance):
@@ -134,22 +99,7 @@ def _pivots(model: ReducedModel, part: Part) -> ca.Function:
 
 
 def next_kept(model: ReducedModel, tolerance: float) -> Kept | None:
-    """First joint, from the base on, that can be reduced and leaves something of the shape.
-
-    Of parts of a joint's group those that determine velocities everywhere count.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The stage before.
-    tolerance : float
-        Relative rate up to which a momentum counts as constant.
-
-    Returns
-    -------
-    Kept or None
-        None if there is no such joint.
-    """
+    """First joint, from the base on, that can be reduced and leaves something of the shape."""
     robot, driven = model.robot, set(model.robot.actuated_freedoms)
     for body in robot.bodies:
         rows = set(range(*robot.v_slice(body.name).indices(model.nv)))
@@ -167,31 +117,7 @@ def next_kept(model: ReducedModel, tolerance: float) -> Kept | None:
 
 
 def demand_kept(model: ReducedModel, joint: str, tolerance: float, used: Used = ()) -> list[Kept]:
-    """Demand that a joint keeps its momentum or parts of it.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The stage before.
-    joint : str
-        The joint's body.
-    tolerance : float
-        Relative rate up to which a momentum counts as constant.
-    used : sequence of tuple
-        Axes and generators of the parts of this joint that are reduced already.
-
-    Returns
-    -------
-    list of Kept
-        The whole, or parts, the best first.
-
-    Raises
-    ------
-    ReductionError
-        If it keeps none.
-    UnknownNameError
-        If the body does not exist or its velocity is not a shape velocity.
-    """
+    """The whole momentum of a joint if it is constant, else its constant parts, the best first."""
     robot = model.robot
     if used and (found := kept_parts(model, joint, tolerance, used)):
         return found

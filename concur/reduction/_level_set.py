@@ -275,27 +275,7 @@ class LevelSet(EvaluatedMethods):
 
 
 def level_set(constants: ConstantSet, q: ArrayLike, p: ArrayLike) -> LevelSet:
-    """Restrict to the level set through a state, and choose the slice best crossed there.
-
-    Parameters
-    ----------
-    constants : ConstantSet
-        Constants that reduce the system jointly.
-    q, p : array_like
-        Configuration and reduced momentum, shapes (nq,) and (ns,).
-
-    Returns
-    -------
-    LevelSet
-        The motion that is left.
-
-    Raises
-    ------
-    ReductionError
-        If the constants do not reduce the system jointly, or their fields are dependent here.
-    ShapeError, NonFiniteError
-        If the state is none.
-    """
+    """Restrict to the level set through a state, and choose the slice best crossed there."""
     space, m = constants.space, len(constants)
     where = f"robot `{space.name}`, level set of constants of motion"
     if not constants.reducible:

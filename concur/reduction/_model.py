@@ -312,10 +312,7 @@ class ReducedModel(Lift):
         return horizontal @ s + drift, pdot
 
     def _drift_forces(self, q: Array, horizontal: Array, drift: Array, v: Array) -> Array:
-        """What the drift h adds to pdot: <M v, [h, X_b]> + X_b <M h, h>, X_b the columns of H.
-
-        It is zero for the momentum of a floating base; not so for the stages after it.
-        """
+        """What the drift h adds to pdot: <M v, [h, X_b]> + X_b <M h, h>, X_b the columns of H."""
         if not drift.nnz():
             return ca.SX(self.ns, 1)
         robot = self.robot

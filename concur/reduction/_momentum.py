@@ -367,25 +367,7 @@ class MomentumReduction(ReducedModel):
 
 
 def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:
-    """Read a momentum given by a user.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    momentum : array_like
-        Six numbers.
-
-    Returns
-    -------
-    tuple of float
-        The same.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If it is not six finite numbers.
-    """
+    """Read a spatial momentum."""
     value = as_floats(momentum, where)
     if value.shape != (6,):
         raise ShapeError(
@@ -401,20 +383,7 @@ def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:
 
 
 def momentum_reason(robot: Mechanism, momentum: tuple[float, ...] | None) -> str:
-    """Say why a robot is reduced by its momentum.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    momentum : tuple of float or None
-        Its spatial momentum, if it was given.
-
-    Returns
-    -------
-    str
-        The reason.
-    """
+    """Say why a robot is reduced by its momentum, None where none was given."""
     group = classify(robot.base.joint.basis).name
     reason = f"nobody drives the base `{robot.base.name}`, which moves in {group}: the momentum "
     if momentum is None:

@@ -33,21 +33,7 @@ _ROUND = 1e-9  # generators, each coordinate by its size, that differ by less ar
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A subgroup of a joint's group whose momentum is constant.
-
-    Parameters
-    ----------
-    joint : str
-        The joint's body.
-    seen_from : str
-        Where the generators are fixed: "parent", the frame to which the joint attaches, or "body".
-    generators : numpy.ndarray
-        One per column, in the joint's basis, shape (nv of the joint, dim).
-    rate : float
-        Largest rate of the momentum, relative to the terms that have to cancel in it.
-    group : Subgroup
-        The displacement subgroup.
-    """
+    """A subgroup whose momentum is constant: generators as columns in the joint's basis."""
 
     joint: str
     seen_from: str
@@ -57,20 +43,7 @@ class Part:
 
 
 def carrier(joint: Joint, q: Array) -> Array:
-    """Motions fixed in the frame to which a joint attaches, in its body's axes: Ad_n^-1.
-
-    Parameters
-    ----------
-    joint : Joint
-        The joint.
-    q : casadi.SX
-        Its configuration, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        In the joint's basis, shape (nv, nv).
-    """
+    """Motions fixed in the frame to which a joint attaches, in its body's axes: Ad_n^-1."""
     rotation, translation = joint.pose(q)
     back = ca.SX(6, 6)
     back[:3, :3] = back[3:, 3:] = rotation.T
@@ -85,26 +58,7 @@ def in_body(
     seen_from: str,
     q: Array,
 ) -> Array:
-    """Generators of a joint in its body's axes.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        A model of the robot.
-    joint : str
-        The joint's body.
-    generators : tuple of tuple of float
-        Each in the joint's basis.
-    seen_from : str
-        Where they are fixed, "parent" or "body".
-    q : casadi.SX
-        Configuration of the robot, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        One per column, shape (nv of the joint, dim).
-    """
+    """Generators of a joint, fixed in "parent" or "body", in its body's axes, as columns."""
     columns = constant(np.array(generators).T)
     if seen_from == "body":
         return columns
@@ -113,24 +67,7 @@ def in_body(
 
 
 def conserved_parts(model: ReducedModel, joint: str, tolerance: float) -> list[Part]:
-    """Find the parts of a joint's group whose momenta are constant, the largest first.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced robot.
-    joint : str
-        Name of a body whose joint nobody drives, all its velocities shape velocities of the first
-        stage.
-    tolerance : float
-        Relative rate up to which a momentum counts as constant.
-
-    Returns
-    -------
-    list of Part
-        At most one fixed in the body and one in the parent's frame. Where both are one group, it
-        counts as fixed in the parent's.
-    """
+    """Constant parts of an undriven joint, the largest first: at most one per frame."""
     robot = model.robot
     kind = robot.bodies[robot.index(joint)].joint
     q = ca.SX.sym("q", robot.nq)
@@ -159,22 +96,7 @@ def conserved_parts(model: ReducedModel, joint: str, tolerance: float) -> list[P
 
 
 def coordinates_of(joint: Joint, generators: np.ndarray, seen_from: str) -> tuple[int, ...] | None:
-    """Coordinates of a joint that generators span at every configuration, if they are such.
-
-    Parameters
-    ----------
-    joint : Joint
-        The joint.
-    generators : numpy.ndarray
-        One per column, in the joint's basis, shape (nv, dim).
-    seen_from : str
-        Where they are fixed, "parent" or "body".
-
-    Returns
-    -------
-    tuple of int or None
-        As many as there are generators; None if they span other directions, or turn.
-    """
+    """Coordinates of a joint that generators span at every configuration; None if they turn."""
     rows = tuple(int(i) for i in np.flatnonzero(np.abs(generators).max(axis=1)))
     if len(rows) != generators.shape[1]:
         return None
@@ -190,40 +112,17 @@ def coordinates_of(joint: Joint, generators: np.ndarray, seen_from: str) -> tupl
 
 @dataclass(frozen=True)
 class Choice:
-    """Which velocities follow from the momentum of a part.
-
-    Parameters
-    ----------
-    follows : tuple of int
-        Their indices in v.
-    everywhere : bool
-        Whether they do at all configurations that were tried.
-    """
+    """Velocities (indices in v) that follow from a part, and whether they do everywhere."""
 
     follows: tuple[int, ...]
     everywhere: bool
 
 
 def choose_follows(model: ReducedModel, part: Part, momenta: ca.Function) -> Choice | None:
-    """Choose the velocities of a joint that follow best from the momentum of a part.
+    """Choose the velocities of a joint that follow best from a part; None if it is determined.
 
-    Those that follow everywhere if there are such; else those that do so best when all joints
-    are at zero.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The stage before.
-    part : Part
-        The part.
-    momenta : casadi.Function
-        Of q: momenta of the generators per shape velocity of that stage, shape (dim, ns), its
-        mass matrix, and the generators' own metric in the first stage, shape (dim, dim).
-
-    Returns
-    -------
-    Choice or None
-        None if the momentum is determined already.
+    `momenta` maps q to the momenta of the generators per shape velocity of the stage before
+    (dim, ns), the mass matrix of that stage, and the metric of the generators (dim, dim).
     """
     robot, dim = model.robot, part.generators.shape[1]
     rows = range(*robot.v_slice(part.joint).indices(model.nv))
@@ -254,20 +153,7 @@ def choose_follows(model: ReducedModel, part: Part, momenta: ca.Function) -> Cho
 
 
 def described(part: Part, names: tuple[str, ...]) -> str:
-    """Write the components of momentum of a part by the freedoms of its joint.
-
-    Parameters
-    ----------
-    part : Part
-        The part.
-    names : tuple of str
-        Names of the joint's freedoms.
-
-    Returns
-    -------
-    str
-        Like "wz in the axes of the body".
-    """
+    """Components of a part in words, like "wz in the axes of the body"."""
     texts = []
     for generator in part.generators.T:
         terms = [

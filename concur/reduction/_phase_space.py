@@ -32,17 +32,7 @@ ROUNDING = 1e-9
 
 
 class PhaseSpace(EvaluatedMethods, ABC):
-    """Coordinates q and momenta p with a frame, a two-form and a Hamiltonian.
-
-    Attributes
-    ----------
-    name : str
-        Whose it is.
-    nq, ns, nu : int
-        Numbers of coordinates, of velocities s (and of momenta p), and of controls.
-    coordinate_names, momentum_names, control_names : tuple of str
-        Their names.
-    """
+    """Coordinates q and momenta p with a frame, a two-form and a Hamiltonian."""
 
     name: str
     nq: int
@@ -130,11 +120,7 @@ class PhaseSpace(EvaluatedMethods, ABC):
 
     @evaluated("(nq),(ns),(ns),(ns)->(ns,ns),(ns,ns),(ns,ns)")
     def turning(self, q: Array, p: Array, w: Array, y: Array) -> tuple[Array, Array, Array]:
-        """Derivatives of L that its contraction with a vector needs.
-
-        Along the vector (w in the frame, y in the momenta) that of L; of L w, w held, those in
-        the frame (derivative b of component c at [b, c]) and in the momenta (at [c, d]).
-        """
+        """Derivatives of L along (w, y), and of L w at fixed w in the frame and in the momenta."""
         form = ca.densify(self.form(q, p))
         along = ca.jtimes(ca.vec(form), q, self.frame(q) @ w) + ca.jtimes(ca.vec(form), p, y)
         held = form @ w
@@ -142,22 +128,10 @@ class PhaseSpace(EvaluatedMethods, ABC):
         return ca.reshape(along, self.ns, self.ns), in_frame, ca.jacobian(held, p)
 
     def contracted(self, q: np.ndarray, p: np.ndarray, w: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Contraction of dOmega with a vector: a two-form on the frame and the momenta.
+        """Contraction of dOmega with the vector (w, y), on frame and momenta, (2 ns, 2 ns).
 
         ``dOmega(E_a, E_b, E_c) = -(E_a L_bc - c^d_ab L_dc) + cyclic`` and
         ``dOmega(E_a, E_b, d/dp_c) = -dL_ab/dp_c - c^c_ab``: the exterior derivative of -Xi.
-
-        Parameters
-        ----------
-        q, p : numpy.ndarray
-            State, shapes (nq,) and (ns,).
-        w, y : numpy.ndarray
-            The vector's parts in the frame and in the momenta, shapes (ns,).
-
-        Returns
-        -------
-        numpy.ndarray
-            Antisymmetric, shape (2 ns, 2 ns).
         """
         n, c = self.ns, self.structure
         form = self.form(q, p)
@@ -171,16 +145,7 @@ class PhaseSpace(EvaluatedMethods, ABC):
 
 @dataclass(frozen=True)
 class ModelPhaseSpace(PhaseSpace):
-    """The phase space of a reduced model; q is that of the whole robot.
-
-    The coordinates of the joints that follow from the others are there, but nothing depends on
-    them.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The model.
-    """
+    """The phase space of a reduced model; q is that of the whole robot."""
 
     model: ReducedModel
 
@@ -268,23 +233,7 @@ class ModelPhaseSpace(PhaseSpace):
 
 
 def phase_space(model: ReducedModel) -> ModelPhaseSpace:
-    """Phase space of a reduced model, tested to be one.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The model.
-
-    Returns
-    -------
-    ModelPhaseSpace
-        Its phase space.
-
-    Raises
-    ------
-    ReductionError
-        If the reduced equations are not those of a Hamiltonian and a two-form on the shape.
-    """
+    """Phase space of a reduced model, tested to be one."""
     if not isinstance(model, ReducedModel):
         raise ReductionError(
             "constants of motion, `model`",

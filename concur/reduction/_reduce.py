@@ -237,10 +237,7 @@ def _by_wheels(robot: Mechanism) -> WheelReduction:
 
 
 def _stuck(model: ReducedModel, samples: list[np.ndarray]) -> str:
-    """Names of the turns of the base that no shape velocity makes.
-
-    A base between fixed parallel axles can only go straight: it would have to skid.
-    """
+    """Name of the turn of the base that no shape velocity makes, as between parallel axles."""
     turning = model.robot.base.joint.nv - 1
     largest = max(float(np.abs(model.lift(q)[0][turning]).max()) for q in samples)
     return model.robot.freedom_names[turning] if largest < 1e-9 else ""

@@ -326,10 +326,7 @@ class StagedReduction(ReducedModel):
 
     @cached_property
     def _straight(self) -> bool:
-        """Whether what follows carries the momentum, here and in all stages before.
-
-        Then the rows of the momentum are those of the metric.
-        """
+        """Whether the rows of the momentum are those of the metric, in all stages so far."""
         before = self.inner.chain
         return self._aligned is not None and (not before or before[-1]._straight)
 
@@ -368,27 +365,7 @@ class StagedReduction(ReducedModel):
 
 
 def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
-    """Read the stages that a user asks for.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    stages : str, sequence of str or mapping
-        "auto", names of bodies, or their momenta by name.
-
-    Returns
-    -------
-    tuple of tuple, or None
-        Bodies in order, each with its momentum or None; None for "auto".
-
-    Raises
-    ------
-    ReductionError
-        If it is none of these, or a momentum is None.
-    UnknownNameError
-        If a name is that of no body.
-    """
+    """Read stages: bodies in order, each with its momentum or None; None for "auto"."""
     where = f"robot `{robot.name}`, `stages`"
     if isinstance(stages, str) and stages == "auto":
         return None
@@ -420,31 +397,7 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
 def further_stages(
     model: ReducedModel, steps: Steps | None, tolerance: float = ROUNDING
 ) -> ReducedModel:
-    """Reduce a model by joints that keep their momentum, or a part of it, one after the other.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The first stage.
-    steps : tuple of tuple, optional
-        Bodies in order, each with its momentum or None; None for all that can be.
-    tolerance : float
-        Relative rate up to which a momentum counts as constant.
-
-    Returns
-    -------
-    ReducedModel
-        The last stage; the model itself when none can be and none is named.
-
-    Raises
-    ------
-    ReductionError
-        If a joint does not keep its momentum, nor a part of it.
-    UnknownNameError
-        If a name is not that of a shape joint.
-    DescriptionError
-        If `tolerance` is out of range.
-    """
+    """Reduce a model by joints that keep a momentum: those of `steps`, or all that can be."""
     tolerance = read_tolerance(tolerance, "reduce")
     if steps is None:
         found: ReducedModel = model
@@ -471,21 +424,7 @@ def _by(model: ReducedModel, joint: str, momentum: Any, tolerance: float) -> Red
 
 
 def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
-    """Say in a model's reason if it could be reduced further.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The first stage.
-    tolerance : float
-        Relative rate up to which a momentum counts as constant.
-
-    Returns
-    -------
-    ReducedModel
-        The model, its reason longer if there is a joint that nobody drives and that keeps its
-        momentum, or a part of it.
-    """
+    """Say in a model's reason if it could be reduced further."""
     found = next_kept(model, read_tolerance(tolerance, "reduce"))
     if found is None:
         return model

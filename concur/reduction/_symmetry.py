@@ -282,10 +282,7 @@ class _Search:
         return _Found(directions, group)
 
     def _tests(self, carried: _Carried, left: bool) -> tuple[_Measure, _Measure, _Measure]:
-        """Measures of what translations change in the potential and in what rolling admits.
-
-        The third one is the part of the translations themselves that rolling forbids.
-        """
+        """Measures of the change of potential and admitted motions, and of what rolling forbids."""
         robot, still = self.robot, np.zeros(self.robot.nv)
         span = robot.v_slice(carried.name)
         pull = float(np.linalg.norm(robot.gravity)) or 1.0

@@ -229,26 +229,7 @@ class SymmetryReport:
 def judged(
     row: JointSymmetry, given: bool, rolls: bool, abelian: bool, length: float
 ) -> JointSymmetry:
-    """The row with its verdict: what the groups, the drives and the wheels amount to.
-
-    Parameters
-    ----------
-    row : JointSymmetry
-        The groups of a joint.
-    given : bool
-        Whether its velocity follows from the others by rolling.
-    rolls : bool
-        Whether the robot has wheels.
-    abelian : bool
-        Whether the joint's motions commute.
-    length : float
-        Size of what it carries, m.
-
-    Returns
-    -------
-    JointSymmetry
-        The row with `reducible`, `reason` and `conserved`.
-    """
+    """The row with `reducible`, `reason` and `conserved`."""
     keeps = "kinetic energy, potential and constraints" if rolls else "kinetic energy and potential"
     lost = _lost(row)
     conserved = [_momentum(twist, length) for twist in row.conserving.twists.T]
