@@ -134,74 +134,22 @@ class Mechanism(Tree):
 
     @evaluated("(nq)->(4,4)")
     def pose(self, q: Array, body: str) -> Array:
-        """Pose of a body in the inertial frame, (2.2.6).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Homogeneous matrix (4, 4), body to world, m.
-        """
+        """Pose of a body in the inertial frame, body to world, m, (2.2.6)."""
         return kinematics.pose(self, q, body)
 
     @evaluated("(nq)->(6,nv)")
     def jacobian(self, q: Array, body: str) -> Array:
-        """Map from joint velocities to the body twist, body form of (2.3.7).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6, nv), [linear; angular] in the body's axes.
-        """
+        """Map from joint velocities to the body twist, [linear; angular], body form of (2.3.7)."""
         return kinematics.jacobian(self, q, body)
 
     @evaluated("(nq),(nv)->(6)")
     def twist(self, q: Array, v: Array, body: str) -> Array:
-        """Body twist of a body relative to the inertial frame.
-
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,).
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6,), [linear; angular] in the body's axes, m/s and rad/s.
-        """
+        """Body twist relative to the inertial frame, [linear; angular], m/s and rad/s."""
         return kinematics.twist(self, q, v, body)
 
     @evaluated("(nq),(nv)->(6)")
     def velocity_product(self, q: Array, v: Array, body: str) -> Array:
-        """Derivative of a body's twist at zero joint accelerations: Jdot v.
-
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,).
-        body : str
-            Name of the body.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6,), [linear; angular] in the body's axes, m/s^2 and rad/s^2.
-        """
+        """Derivative of a body twist at zero joint accelerations: Jdot v, m/s^2 and rad/s^2."""
         return kinematics.velocity_product(self, q, v, body)
 
     @evaluated("(nv)->(nq)")
@@ -223,18 +171,9 @@ class Mechanism(Tree):
 
     @evaluated("(nq)->(nv)")
     def screw_parameters(self, q: Array) -> Array:
-        """Screw parameters of a configuration, the shorter way: inverse of `configuration`.
+        """Screw parameters of a configuration, m and rad: inverse of `configuration`.
 
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Screw parameters, shape (nv,), m and rad; angles of at most pi, but for joints that
-            count turns in q.
+        Angles are at most pi, except for joints that count turns in q.
         """
         return self.difference(kinematics.constant(self.neutral()), q)
 
@@ -287,147 +226,52 @@ class Mechanism(Tree):
 
     @evaluated("(nq)->(nv,nv)")
     def mass_matrix(self, q: Array) -> Array:
-        """Mass matrix in left-trivialised velocities, by composite bodies.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Symmetric, shape (nv, nv), kg, kg m, kg m^2.
-        """
+        """Symmetric mass matrix in left-trivialised velocities, by composite bodies, SI units."""
         return dynamics.mass_matrix(self, q)
 
     @evaluated("(nq),(nv)->(nv)")
     def bias(self, q: Array, v: Array) -> Array:
-        """Coriolis, centrifugal and gravity forces: M vdot + bias = tau.
-
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nv,), N and N m.
-        """
+        """Coriolis, centrifugal and gravity forces: M vdot + bias = tau, N and N m."""
         return dynamics.bias(self, q, v)
 
     @evaluated("(nq),(nv),(nv)->(nv)")
     def inverse_dynamics(self, q: Array, v: Array, vdot: Array) -> Array:
-        """Generalised forces for an acceleration, by Newton-Euler: M vdot + bias.
-
-        Parameters
-        ----------
-        q, v, vdot : array_like
-            Configuration, velocity and its derivative, shapes (nq,), (nv,), (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nv,), N and N m.
-        """
+        """Generalised forces for an acceleration, by Newton-Euler: M vdot + bias, N and N m."""
         return dynamics.inverse_dynamics(self, q, v, vdot)
 
     @evaluated("(nq),(nv)->(nv,nv)")
     def coriolis(self, q: Array, v: Array) -> Array:
-        """A factor C of the Coriolis forces with Mdot = C + C^T.
+        """Factor C of the Coriolis forces with Mdot = C + C^T.
 
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nv, nv): C v plus the gravity forces is `bias`.
+        C v plus the gravity forces is `bias`.
         """
         return dynamics.coriolis(self, q, v)
 
     @evaluated("(nq),(nv)->(6)")
     def momentum(self, q: Array, v: Array) -> Array:
-        """Spatial momentum about the inertial origin, (3.3.35).
-
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6,), [linear; angular], kg m/s and kg m^2/s.
-        """
+        """Spatial momentum about the inertial origin, [linear; angular], SI units, (3.3.35)."""
         return dynamics.momentum(self, q, v)
 
     @evaluated("(nq)->(6,nv)")
     def momentum_matrix(self, q: Array) -> Array:
-        """Map from velocities to the spatial momentum about the inertial origin, (3.3.35).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (6, nv), rows [linear; angular], kg, kg m, kg m^2: times v it is `momentum`.
-        """
+        """Map from velocities to `momentum`, rows [linear; angular], SI units, (3.3.35)."""
         return dynamics.momentum_matrix(self, q)
 
     @evaluated("(nq),(nv)->()")
     def kinetic_energy(self, q: Array, v: Array) -> Array:
-        """Kinetic energy.
-
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,).
-
-        Returns
-        -------
-        float or casadi.SX
-            Energy, J.
-        """
+        """Kinetic energy, J."""
         return dynamics.kinetic_energy(self, q, v)
 
     @evaluated("(nq)->()")
     def potential_energy(self, q: Array) -> Array:
-        """Potential energy of gravity, zero at the inertial origin.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        float or casadi.SX
-            Energy, J.
-        """
+        """Potential energy of gravity, zero at the inertial origin, J."""
         return dynamics.potential_energy(self, q)
 
     @evaluated("(nq)->(nf,nv)")
     def constraints(self, q: Array) -> Array:
-        """Rolling constraints: constraints(q) @ v = 0.
+        """Rolling constraints of full row rank: constraints(q) @ v = 0.
 
         Rows that follow from others are left out; `constraint_names` names those kept.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nf, nv), full row rank.
         """
         rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
         return ca.vertcat(ca.SX(0, self.nv), *rows)[list(self._kept_rows), :]

@@ -16,6 +16,7 @@ import numpy as np
 
 from concur.codegen._attitude import normalised
 from concur.codegen._direct import direct
+from concur.codegen._docstring import completed
 from concur.codegen._evaluator import (
     LARGEST,
     UNSOUND,
@@ -260,7 +261,8 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         ``"(nq),(nv)->(nv)"``; ``()`` is a scalar. A name is an attribute of the object the
         method belongs to; ``*`` in a result is as large as it turns out. The leading
         arguments of the function are the arrays; what follows them must be hashable and
-        selects another function.
+        selects another function. Sections of the docstring that follow from the signature
+        are added to it: usual arguments, and a single result.
 
     Returns
     -------
@@ -384,6 +386,7 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
                 for n in shape
             )
 
+        call.__doc__ = completed(function.__doc__, names[first:], shapes_in, shapes_out)
         call.evaluator_for = evaluator_for  # type: ignore[attr-defined]
         call.direct_for = direct_for  # type: ignore[attr-defined]
         return call

@@ -161,18 +161,7 @@ class MomentumChart(EvaluatedMethods):
 
     @evaluated("(nc)->(4,4)")
     def pose(self, zeta: Array) -> Array:
-        """Pose on the slice: chi_mu(zeta).
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Pose of the base's body in the frame of its joint, shape (4, 4), m.
-        """
+        """Pose chi_mu(zeta) of the base's body in the frame of its joint, m."""
         if self.slice is not None:
             given = self.slice(zeta)
             return _as_pose(*given) if isinstance(given, tuple) else ca.SX(given)
@@ -182,103 +171,38 @@ class MomentumChart(EvaluatedMethods):
 
     @evaluated("(nc)->(nb,nc)")
     def body_twists(self, zeta: Array) -> Array:
-        """Body twists of the slice for the rates of its coordinates: chi^-1 d chi.
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            One column per coordinate, in the basis of the base's joint, shape (nb, nc).
-        """
+        """Body twists of the slice, chi^-1 d chi, a column per coordinate, in the base's basis."""
         twists = [self._onto_basis() @ twist for twist in self._slice_twists(zeta)]
         return ca.sparsify(ca.horzcat(ca.SX(self.nb, 0), *twists))
 
     @evaluated("(nc)->(nb,nb)")
     def adjoint(self, zeta: Array) -> Array:
-        """Adjoint map Ad_chi on the algebra of the base's group.
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            In the basis of the base's joint, shape (nb, nb).
-        """
+        """Adjoint map Ad_chi on the algebra of the base's group, in the base's basis."""
         basis = constant(self.model.robot.base.joint.basis)
         return self._onto_basis() @ se3.adjoint(self.pose(zeta)) @ basis
 
     @evaluated("(nc)->(nb,nc)")
     def spatial_twists(self, zeta: Array) -> Array:
-        """Spatial twists of the slice: X1 = d chi chi^-1, the right-trivialised columns.
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            One column per coordinate, in the basis of the base's joint, shape (nb, nc).
-        """
+        """Spatial twists of the slice: X1 = d chi chi^-1, the right-trivialised columns."""
         return self.adjoint(zeta) @ self.body_twists(zeta)
 
     @evaluated("(nc)->(nb)")
     def momentum(self, zeta: Array) -> Array:
-        """Momentum in the base's frame: Pi = Ad*_chi mu, whatever h.
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Pi, shape (nb,), dual to the base's velocity.
-        """
+        """Momentum in the base's frame, dual to its velocity: Pi = Ad*_chi mu, whatever h."""
         return self.adjoint(zeta).T @ constant(self.isotropy.momentum)
 
     @evaluated("(nc)->()")
     def regularity(self, zeta: Array) -> Array:
         """How far the chart is from breaking: where Xi_mu is regular on the slice.
 
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-
-        Returns
-        -------
-        float or casadi.SX
-            Pfaffian of the orbit's two-form <mu, [X1, X1]> over that at zeta = 0: 1 there, 0
-            where the slice is along the isotropy group, the sign changing across it.
+        Pfaffian of the orbit's two-form <mu, [X1, X1]> over that at zeta = 0: 1 there, 0 where the
+        slice is along the isotropy group, the sign changing across it.
         """
         return pfaffian(self._orbit_form(zeta)) / self._pfaffian_at_zero()
 
     @evaluated("(nc),(nj)->(ni,ni)")
     def locked_inertia(self, zeta: Array, joints: Array) -> Array:
-        """Locked inertia of the isotropy group at h = e: I^mu of (3.3.39).
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-        joints : array_like
-            Coordinates of the joints after the base, shape (nj,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            In the basis `isotropy.algebra`, shape (ni, ni).
-        """
+        """Locked inertia of the isotropy group at h = e, in its algebra: I^mu of (3.3.39)."""
         body = self._isotropy_in_body(zeta)
         return body.T @ self.model.locked_inertia(self._at(joints)) @ body
 
@@ -286,20 +210,8 @@ class MomentumChart(EvaluatedMethods):
     def connection(self, zeta: Array, joints: Array) -> Array:
         """Mechanical connection of the isotropy group on the chart at h = e: A~ of (3.3.39).
 
-        The equations of motion do not need it: <mu, [eta, .]> is zero on the isotropy algebra.
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-        joints : array_like
-            Coordinates of the joints after the base, shape (nj,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            For the rates of zeta and the shape velocities, in the basis `isotropy.algebra`,
-            shape (ni, nc + ns).
+        It maps the rates of zeta and the shape velocities to the basis `isotropy.algebra`. The
+        equations of motion do not need it: <mu, [eta, .]> is zero on the isotropy algebra.
         """
         q = self._at(joints)
         moved = ca.horzcat(self.body_twists(zeta), self.model.connection(q))
@@ -310,20 +222,8 @@ class MomentumChart(EvaluatedMethods):
     def two_form(self, zeta: Array, joints: Array) -> Array:
         """Two-form of the momentum on the chart: Xi_mu of (3.3.43) and (3.3.47).
 
-        It is d alpha_mu on the slice h = e (lemma 3.2.6), with the shift alpha_mu of (3.3.40).
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-        joints : array_like
-            Coordinates of the joints after the base, shape (nj,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Upsilon, for the coordinates zeta and the left-trivialised shape velocities,
-            antisymmetric, shape (nc + ns, nc + ns).
+        It is d alpha_mu on the slice h = e (lemma 3.2.6), with the shift alpha_mu of (3.3.40), for
+        the coordinates zeta and the left-trivialised shape velocities.
         """
         z, x = ca.SX.sym("zeta", self.nc), ca.SX.sym("joints", self.nj)
         shift = self._shift(z, x)
@@ -341,43 +241,13 @@ class MomentumChart(EvaluatedMethods):
 
     @evaluated("(nc),(nj),(ns)->()")
     def hamiltonian(self, zeta: Array, joints: Array, p: Array) -> Array:
-        """Reduced Hamiltonian on the chart, (3.3.42): the robot's energy.
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-        joints : array_like
-            Coordinates of the joints after the base, shape (nj,).
-        p : array_like
-            Reduced momentum, shape (ns,), in left-trivialised shape velocities.
-
-        Returns
-        -------
-        float or casadi.SX
-            Energy, J.
-        """
+        """Reduced Hamiltonian on the chart, (3.3.42): the robot's energy, J."""
         momenta = self._momenta(zeta, joints, p)
         return ca.dot(momenta, self.velocity(zeta, joints, p)) / 2 + self._potential(joints)
 
     @evaluated("(nc),(nj),(ns)->(nv)")
     def velocity(self, zeta: Array, joints: Array, p: Array) -> Array:
-        """Velocity of the robot from the state on the chart: FL^-1 after the shift (3.3.41).
-
-        Parameters
-        ----------
-        zeta : array_like
-            Coordinates of the slice, shape (nc,).
-        joints : array_like
-            Coordinates of the joints after the base, shape (nj,).
-        p : array_like
-            Reduced momentum, shape (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v, shape (nv,).
-        """
+        """Velocity of the robot from the state on the chart: FL^-1 after the shift (3.3.41)."""
         mass = self.model.robot.mass_matrix(self._at(joints))
         return solve_positive_definite(mass, self._momenta(zeta, joints, p))
 

@@ -360,54 +360,17 @@ class Tree(EvaluatedMethods):
 
     @evaluated("(nq),(nv)->(nq)")
     def rate(self, q: Array, v: Array) -> Array:
-        """Time derivative of the configuration for a velocity.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        v : array_like
-            Body-twist coordinates of the joints, shape (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nq,).
-        """
+        """Time derivative of the configuration for a velocity."""
         return self._joint_by_joint(lambda joint, q, v: joint.rate(q, v), q, v)
 
     @evaluated("(nq),(nv)->(nq)")
     def integrate(self, q: Array, dv: Array) -> Array:
-        """Move each joint by the exponential of a displacement.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        dv : array_like
-            Displacement in the joints' bases, shape (nv,), m and rad.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Configuration, shape (nq,).
-        """
+        """Move each joint by the exponential of a displacement."""
         return self._joint_by_joint(lambda joint, q, dv: joint.integrate(q, dv), q, dv)
 
     @evaluated("(nq),(nq)->(nv)")
     def difference(self, q0: Array, q1: Array) -> Array:
-        """Displacement from one configuration to another: inverse of `integrate`.
-
-        Parameters
-        ----------
-        q0, q1 : array_like
-            Configurations, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Displacement in the joints' bases, shape (nv,), m and rad.
-        """
+        """Displacement from one configuration to another, m and rad: inverse of `integrate`."""
         parts = []
         for i, body in enumerate(self.bodies):
             span = slice(self._starts[i][0], self._starts[i + 1][0])
@@ -416,20 +379,7 @@ class Tree(EvaluatedMethods):
 
     @evaluated("(nv),(nv)->(nv)")
     def dexp_inverse(self, dv: Array, v: Array) -> Array:
-        """Rate of the displacement dv that makes the joints move with v, (2.1.4) inverted.
-
-        Parameters
-        ----------
-        dv : array_like
-            Displacement reached, shape (nv,).
-        v : array_like
-            Body-twist coordinates, shape (nv,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nv,).
-        """
+        """Rate of the displacement dv that makes the joints move with v, (2.1.4) inverted."""
         return self._blockwise(lambda joint, a, b: joint.dexp_inverse(a, b), dv, v)
 
     @evaluated("(nv),(nv)->(nv)")

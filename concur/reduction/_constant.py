@@ -111,28 +111,12 @@ class ConstantOfMotion(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->()")
     def value(self, q: Array, p: Array) -> Array:
-        """Value of the constant.
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        float or casadi.SX
-            h.
-        """
+        """Value h of the constant."""
         return self.function(q, p)
 
     @evaluated("(nq),(ns)->(ns),(ns)")
     def field(self, q: Array, p: Array) -> tuple[Array, Array]:
         """Hamiltonian field eta of h, ``iota_eta Omega = dh``.
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum, shapes (nq,) and (ns,).
 
         Returns
         -------
@@ -146,36 +130,14 @@ class ConstantOfMotion(EvaluatedMethods):
 
     @evaluated("(nq),(ns)->()")
     def bracket(self, q: Array, p: Array) -> Array:
-        """Rate of h without forces, ``{h, H}``.
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        float or casadi.SX
-            Unit of h per second; zero for a constant of motion.
-        """
+        """Rate of h without forces, ``{h, H}``: zero for a constant of motion."""
         along_q, along_p = self.space.differential(self.function(q, p), q, p)
         slope, s, form, _ = self.space.slopes(q, p)
         return ca.dot(along_q, s) + ca.dot(along_p, form @ s - slope)
 
     @evaluated("(nq),(ns)->(ns,nu)")
     def turning(self, q: Array, p: Array) -> Array:
-        """Change of the controls' forces along the field eta: their Lie derivative.
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Of the one-form of each control's force, shape (ns, nu).
-        """
+        """Lie derivative along eta of the one-form of each control's force."""
         _, velocity = self.space.differential(self.function(q, p), q, p)
         frame, inputs = self.space.frame(q), ca.densify(self.space.inputs(q))
         along = ca.reshape(ca.jtimes(ca.vec(inputs), q, frame @ velocity), *inputs.shape)
@@ -188,11 +150,6 @@ class ConstantOfMotion(EvaluatedMethods):
     @evaluated("(nq),(ns)->(ns),(ns),(ns,ns)")
     def slopes(self, q: Array, p: Array) -> tuple[Array, Array, Array]:
         """Differential of h and how it bends.
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum, shapes (nq,) and (ns,).
 
         Returns
         -------

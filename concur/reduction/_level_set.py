@@ -138,11 +138,6 @@ class LevelSet(EvaluatedMethods):
     def state(self, x: Array) -> tuple[Array, Array]:
         """State on the slice.
 
-        Parameters
-        ----------
-        x : array_like
-            Coordinates that are left, shape (nx,).
-
         Returns
         -------
         q, p : numpy.ndarray or casadi.SX
@@ -166,18 +161,7 @@ class LevelSet(EvaluatedMethods):
 
     @evaluated("(nx)->()")
     def hamiltonian(self, x: Array) -> Array:
-        """Reduced Hamiltonian: energy on the level set.
-
-        Parameters
-        ----------
-        x : array_like
-            Coordinates that are left, shape (nx,).
-
-        Returns
-        -------
-        float or casadi.SX
-            Energy, J.
-        """
+        """Reduced Hamiltonian: energy on the level set, J."""
         return self.constants.space.energy(*self.state(x))
 
     @evaluated("(nx),(nu)->(nx),(m)")
@@ -217,16 +201,8 @@ class LevelSet(EvaluatedMethods):
     def regularity(self, x: Array) -> Array:
         """How well the fields cross the slice.
 
-        Parameters
-        ----------
-        x : array_like
-            Coordinates that are left, shape (nx,).
-
-        Returns
-        -------
-        float or casadi.SX
-            Determinant of the fields' rates of the held coordinates over its value at the
-            start: zero where the slice fails, and another start has to be chosen.
+        Determinant of the fields' rates of the held coordinates over its value at the start: zero
+        where the slice fails, and another start has to be chosen.
         """
         return self._crossing(x) / self._crossing(constant(np.array(self.start)))
 

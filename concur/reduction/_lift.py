@@ -106,11 +106,6 @@ class Lift(EvaluatedMethods):
     def lift(self, q: Array) -> tuple[Array, Array]:
         """Affine lift of the shape velocities: v = H s + h, (3.3.38) and (4.3.25).
 
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
         Returns
         -------
         horizontal : numpy.ndarray or casadi.SX
@@ -122,152 +117,57 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq)->()")
     def regularity(self, q: Array) -> Array:
-        """How well the dependent velocities are determined.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        float or casadi.SX
-            1 where the lift always exists, 0 where it does not.
-        """
+        """How well the dependent velocities are determined: 1 for always, 0 for not at all."""
         return ca.SX(1)
 
     @evaluated("(nq)->()")
     def side(self, q: Array) -> Array:
-        """On which side of the configurations without a lift this one is.
+        """Side of the configurations without a lift, 1 or -1.
 
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        float or casadi.SX
-            1 or -1: where it differs between two configurations on a path, `regularity` was zero
-            in between.
+        Where it differs between two configurations on a path, `regularity` was zero in between.
         """
         return ca.SX(1)
 
     @evaluated("(nq),(ns)->(nv)")
     def velocity(self, q: Array, s: Array) -> Array:
-        """Velocity of the robot for shape velocities, (5.1.8) and (5.1.10).
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v, shape (nv,).
-        """
+        """Velocity of the robot for shape velocities: v = H s + h, (5.1.8) and (5.1.10)."""
         horizontal, drift = self.lift(q)
         return horizontal @ s + drift
 
     @evaluated("(nq),(ns)->(nv)")
     def drift_acceleration(self, q: Array, s: Array) -> Array:
-        """Acceleration of the robot at zero shape acceleration: b in vdot = H sdot + b.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            b, shape (nv,).
-        """
+        """Acceleration of the robot at zero shape acceleration: b in vdot = H sdot + b."""
         return self.velocity_drift(q, self.velocity(q, s))
 
     @evaluated("(nq),(nv)->(nv)")
     def velocity_drift(self, q: Array, v: Array) -> Array:
-        """Acceleration of the robot at zero shape acceleration, from all its velocities.
+        """Acceleration b at zero shape acceleration, from all velocities of the robot.
 
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,): one that the lift admits, or
-            one that was measured.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            b in vdot = H sdot + b, shape (nv,).
+        The velocity is one that the lift admits, or one that was measured.
         """
         return ca.SX(self.nv, 1)
 
     @evaluated("(nq)->(ns,ns)")
     def mass_matrix(self, q: Array) -> Array:
-        """Reduced mass matrix Mhat = H^T M H, (4.3.26).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (ns, ns).
-        """
+        """Reduced mass matrix Mhat = H^T M H, (4.3.26)."""
         horizontal, _ = self.lift(q)
         return horizontal.T @ self.system.mass_matrix(q) @ horizontal
 
     @evaluated("(nq),(ns)->(ns)")
     def bias(self, q: Array, s: Array) -> Array:
-        """Reduced bias chat = H^T (M b + c): forces at zero shape acceleration.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (ns,).
-        """
+        """Reduced bias chat = H^T (M b + c): forces at zero shape acceleration."""
         return self.inverse_dynamics(q, s, ca.SX(self.ns, 1))
 
     @evaluated("(nq),(ns),(ns)->(ns)")
     def inverse_dynamics(self, q: Array, s: Array, sdot: Array) -> Array:
-        """Reduced forces for a shape acceleration: Mhat sdot + chat, by one Newton-Euler pass.
-
-        Parameters
-        ----------
-        q, s, sdot : array_like
-            Configuration, shape velocities and their rates, shapes (nq,), (ns,), (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            H^T B u, shape (ns,).
-        """
+        """Reduced forces H^T B u for a shape acceleration: Mhat sdot + chat, by Newton-Euler."""
         return self.shape_forces(q, self.velocity(q, s), sdot)
 
     @evaluated("(nq),(nv),(ns)->(ns)")
     def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
-        """Reduced forces for a shape acceleration, from all velocities of the robot.
+        """Reduced forces H^T B u for a shape acceleration, from all velocities of the robot.
 
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity, shapes (nq,) and (nv,): one that the lift admits, or
-            one that was measured.
-        sdot : array_like
-            Rates of the shape velocities, shape (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            H^T B u, shape (ns,).
+        The velocity is one that the lift admits, or one that was measured.
         """
         horizontal, _ = self.lift(q)
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
@@ -275,37 +175,13 @@ class Lift(EvaluatedMethods):
 
     @evaluated("(nq)->(ns,nu)")
     def input_matrix(self, q: Array) -> Array:
-        """Forces on the shape from the controls: H^T B.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (ns, nu); the identity when the shape velocities are the driven ones.
-        """
+        """Forces on the shape from the controls: H^T B, the identity if the shape is driven."""
         horizontal, _ = self.lift(q)
         return horizontal[list(self.system.actuated_freedoms), :].T
 
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Array, s: Array, u: Array) -> Array:
-        """Shape acceleration under control forces.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
-        u : array_like
-            Control forces and torques, shape (nu,), N and N m.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            sdot, shape (ns,).
-        """
+        """Shape acceleration sdot under control forces."""
         force = self.input_matrix(q) @ u - self.bias(q, s)
         return solve_positive_definite(self.mass_matrix(q), force)
 

@@ -214,18 +214,7 @@ class ReducedModel(Lift):
 
     @evaluated("(nq),(ns)->()")
     def hamiltonian(self, q: Array, p: Array) -> Array:
-        """Reduced Hamiltonian: energy at reduced momentum, (3.3.42) and (4.3.26).
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum p = Mhat s, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        float or casadi.SX
-            Energy, J.
-        """
+        """Reduced Hamiltonian: energy at reduced momentum, J, (3.3.42) and (4.3.26)."""
         s = solve_positive_definite(self.mass_matrix(q), p)
         _, drift = self.lift(q)
         carried = ca.bilin(self.system.mass_matrix(q), drift, drift)
@@ -239,18 +228,7 @@ class ReducedModel(Lift):
         v = H s + h, ``Xi_ab = c^d_ab <M v, X_d> - <M v, [X_a, X_b]>``, where <M v, X_d> is p_d
         unless the drift h has a momentum along the shape velocities, as after a stage by a part
         of a joint that turns. This is <J, B_ab> for a Chaplygin system and holds for wheels
-        without the symmetry too; for a floating robot it is <Pi, B_ab> with the body momentum
-        Pi.
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Antisymmetric, shape (ns, ns).
+        without the symmetry too; for a floating robot it is <Pi, B_ab> with the body momentum Pi.
         """
         horizontal, drift = self.lift(q)
         s = solve_positive_definite(self.mass_matrix(q), p)
@@ -281,13 +259,6 @@ class ReducedModel(Lift):
         ``pdot_b = -E_b Hhat + c^d_ab p_d s^a - Xi_ab s^a + (H^T B u)_b`` with E_b the
         derivative along the horizontal field b; a lift whose drift h is not that of a floating
         base alone adds <M v, [h, X_b]> + X_b <M h, h>.
-
-        Parameters
-        ----------
-        q, p : array_like
-            Configuration and reduced momentum, shapes (nq,) and (ns,).
-        u : array_like
-            Control forces and torques, shape (nu,), N and N m.
 
         Returns
         -------

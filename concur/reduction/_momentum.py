@@ -135,15 +135,7 @@ class MomentumReduction(ReducedModel):
     def connection(self, q: Array) -> Array:
         """Mechanical connection on the shape: A = M11^-1 M12, (3.3.37).
 
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            A, shape (nb, ns): at zero momentum the base moves with -A s, in its own basis.
+        At zero momentum the base moves with -A s, in its own basis.
         """
         own, coupling, _ = self._blocks(q)
         return self._locked(own, coupling)
@@ -158,18 +150,7 @@ class MomentumReduction(ReducedModel):
 
     @evaluated("(nq)->(nb)")
     def locked_velocity(self, q: Array) -> Array:
-        """Velocity the base would have if the joints locked: a = M11^-1 Pi.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            a, shape (nb,), in the basis of the base's joint.
-        """
+        """Velocity the base would have, in its basis, if the joints locked: a = M11^-1 Pi."""
         return self._locked(self.locked_inertia(q), self.body_momentum(q))
 
     @evaluated("(nq),(ns),(ns)->(nb)")
@@ -212,20 +193,7 @@ class MomentumReduction(ReducedModel):
 
     @evaluated("(nq),(nb)->(ns,ns)")
     def curvature_form(self, q: Array, body_momentum: Array) -> Array:
-        """Curvature paired with a body momentum: <Pi, B>, (3.3.47).
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        body_momentum : array_like
-            Pi, shape (nb,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Antisymmetric, shape (ns, ns).
-        """
+        """Antisymmetric curvature paired with a body momentum: <Pi, B>, (3.3.47)."""
         unit = ca.SX.eye(self.ns)
         along_each = [self._along(q, unit[:, a]).T @ body_momentum for a in range(self.ns)]
         connection = self.connection(q)
@@ -298,22 +266,10 @@ class MomentumReduction(ReducedModel):
 
     @evaluated("(nq),(nb),(ns)->(nz,nz)")
     def poisson_tensor(self, q: Array, body_momentum: Array, p: Array) -> Array:
-        """Poisson tensor of the reduced space in (Pi, shape, phat).
+        """Antisymmetric Poisson tensor of the reduced space in (Pi, shape, phat).
 
-        The free motion is ``xdot = tensor @ dh`` with ``dh = (a, D Hhat, s)``.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-        body_momentum, p : array_like
-            Pi and phat, shapes (nb,) and (ns,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Antisymmetric, shape (nb + 2 ns, nb + 2 ns); the coadjoint invariants of Pi are its
-            Casimir functions.
+        The free motion is ``xdot = tensor @ dh`` with ``dh = (a, D Hhat, s)``. The coadjoint
+        invariants of Pi are its Casimir functions.
         """
         nb, ns = self.nb, self.ns
         padded = ca.vertcat(body_momentum, p)

@@ -156,11 +156,6 @@ class StagedReduction(ReducedModel):
     def momentum_residual(self, q: Array, v: Array) -> tuple[Array, Array]:
         """How far a state is from the constant momentum of the joint.
 
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocity of the whole robot, shapes (nq,) and (nv,).
-
         Returns
         -------
         residual : numpy.ndarray or casadi.SX
@@ -260,17 +255,8 @@ class StagedReduction(ReducedModel):
     def stage_momentum(self, q: Array) -> Array:
         """Constant momentum, carried to the velocities that it belongs to.
 
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (nn,). Momentum of the velocities that the stage gives, in the body's axes, if the
-            generators are such velocities everywhere: Ad*_n theta, or theta itself where it
-            is seen so. That along the generators, theta itself, otherwise.
+        If the generators are velocities of the joint everywhere: theirs in the body's axes, Ad*_n
+        theta, or theta itself where it is seen so. Otherwise theta, along the generators.
         """
         theta, aligned = np.array(self.theta), self._aligned
         if aligned is None:

@@ -1,0 +1,59 @@
+"""Sections of docstrings that follow from a signature: arguments of usual names, and the result."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+
+ARGUMENTS = {
+    "q": "Configuration",
+    "q0": "Configuration to start from",
+    "q1": "Configuration to reach",
+    "v": "Velocity: body-twist coordinates of all joints",
+    "vdot": "Derivative of the velocity",
+    "dv": "Displacement in the bases of the joints, m and rad",
+    "s": "Shape velocities",
+    "sdot": "Rates of the shape velocities",
+    "p": "Reduced momentum Mhat s",
+    "u": "Control forces and torques, N and N m",
+    "body_momentum": "Momentum Pi in the frame of the base",
+    "x": "Coordinates that are left",
+    "zeta": "Coordinates of the slice",
+    "joints": "Coordinates of the joints after the base",
+    "body": "Name of the body.",
+}
+"""What arguments of these names are; those that are no arrays end with a full stop."""
+
+_SECTION = r"\n\n(?=(?:Parameters|Returns|Raises|Warns|See Also|Notes|Examples)\n---)"
+
+
+def completed(
+    doc: str | None,
+    names: Sequence[str],
+    shapes_in: Sequence[tuple[str | int, ...]],
+    shapes_out: Sequence[tuple[str | int, ...]],
+) -> str | None:
+    """A docstring with sections on arguments and result, unless it has its own."""
+    if doc is None:
+        return None
+    head, *sections = re.split(_SECTION, inspect.cleandoc(doc))
+    titles = [section.partition("\n")[0] for section in sections]
+    at = int("Parameters" in titles)
+    if len(shapes_out) == 1 and "Returns" not in titles:
+        kind = "numpy.ndarray" if shapes_out[0] else "float"
+        text = f"The value{_shape(shapes_out[0])}."
+        sections.insert(at, f"Returns\n-------\n{kind} or casadi.SX\n    {text}")
+    if names and not at and ARGUMENTS.keys() >= set(names):
+        entries = [
+            f"{name} : array_like\n    {ARGUMENTS[name]}{_shape(shape)}."
+            for name, shape in zip(names, shapes_in, strict=False)
+        ]
+        entries += [f"{name} : str\n    {ARGUMENTS[name]}" for name in names[len(shapes_in) :]]
+        sections.insert(0, "\n".join(["Parameters", "----------", *entries]))
+    return "\n\n".join([head, *sections])
+
+
+def _shape(shape: tuple[str | int, ...]) -> str:
+    inside = ", ".join(map(str, shape))
+    return f", shape ({inside}{',' * (len(shape) == 1)})" if shape else ""
