@@ -347,6 +347,38 @@ def as_floats(value: Any, where: str) -> np.ndarray:
         ) from None
 
 
+def finite_floats(value: Any, where: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
+    """Convert to an array of finite floats of a shape or say what is wrong.
+
+    Parameters
+    ----------
+    value : array_like
+        What a user passed.
+    where : str
+        Place named in the error.
+    shape : tuple of int, optional
+        Shape that it must have; default any.
+
+    Returns
+    -------
+    numpy.ndarray
+        The numbers as ``float64``.
+
+    Raises
+    ------
+    ShapeError
+        If the value is ragged, not numeric or of another shape.
+    NonFiniteError
+        If a number is NaN or infinite.
+    """
+    array = as_floats(value, where)
+    if shape is not None and array.shape != shape:
+        raise shape_error(where, shape, array.shape)
+    if not np.isfinite(array).all():
+        raise nonfinite_error(where, array)
+    return array
+
+
 def shape_error(where: str, expected: tuple[int, ...], came: tuple[int, ...]) -> ShapeError:
     """Build the error for a wrong shape; column vectors are shown as ``(n,)``.
 

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, finite_floats
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError, ShapeError
 from concur.formulations._antisymmetric import pfaffian, solve_antisymmetric
@@ -369,18 +369,14 @@ class MomentumChart(EvaluatedMethods):
         """
         robot = self.model.robot
         where = f"MomentumChart.split of `{self.name}`"
-        values = as_floats(q, f"{where}, `q`")
-        if values.shape != (self.nq,):
-            raise shape_error(f"{where}, `q`", (self.nq,), values.shape)
+        values = finite_floats(q, f"{where}, `q`", (self.nq,))
         if near is None:
             start = np.concatenate([robot.neutral()[: self.nh], values[self.nh :]])
             way = robot.difference(start, values)
             stations = [robot.integrate(start, k / STEPS * way) for k in range(1, STEPS + 1)]
             zeta = np.zeros(self.nc)
         else:
-            stations, zeta = [values], as_floats(near, f"{where}, `near`")
-            if zeta.shape != (self.nc,):
-                raise shape_error(f"{where}, `near`", (self.nc,), zeta.shape)
+            stations, zeta = [values], finite_floats(near, f"{where}, `near`", (self.nc,))
         for station in stations:
             zeta = self._newton(where, zeta, self.model.body_momentum(station))
         # exp(-x) appended to h chi = q1 leaves h.
@@ -423,9 +419,8 @@ class MomentumChart(EvaluatedMethods):
         """
         where = f"MomentumChart.reconstruct of `{self.name}`"
         joint = self.model.robot.base.joint
-        h0 = joint.neutral if start is None else as_floats(start, f"{where}, `start`")
-        if h0.shape != (self.nh,):
-            raise shape_error(f"{where}, `start`", (self.nh,), h0.shape)
+        start = joint.neutral if start is None else start
+        h0 = finite_floats(start, f"{where}, `start`", (self.nh,))
         wanted = as_floats(times, f"{where}, `times`")
         if wanted.ndim != 1 or wanted.size == 0 or not np.all(np.diff(wanted) > 0.0):
             raise ShapeError(

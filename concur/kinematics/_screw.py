@@ -25,7 +25,7 @@ from concur.codegen import (
     as_floats,
     constant,
     evaluated,
-    nonfinite_error,
+    finite_floats,
     shape_error,
 )
 from concur.errors import SingularConfigurationError
@@ -377,11 +377,9 @@ def kernel(rows: Any, count: int) -> np.ndarray:
     where = "kernel, `rows`"
     if isinstance(rows, ca.SX) and rows.is_constant():
         rows = ca.DM(rows)
-    rest = as_floats(rows, where).copy()
+    rest = finite_floats(rows, where).copy()
     if rest.ndim != 2 or rest.shape[1] != count:
         raise shape_error(where, (rest.shape[0] if rest.ndim else 1, count), rest.shape)
-    if not np.isfinite(rest).all():
-        raise nonfinite_error(where, rest)
     size = np.linalg.norm(rest, axis=1, keepdims=True)
     rest /= np.where(size > 0.0, size, 1.0)
     pivots: list[int] = []

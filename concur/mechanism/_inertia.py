@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats, shape_error
 from concur.errors import InertiaError
 from concur.groups import so3
 from concur.mechanism._pose import scalar, vector
@@ -107,11 +107,9 @@ class Inertia:
 
 
 def _moments(value: Any) -> tuple[Any, ...]:
-    moments = as_floats(value, "Inertia, `moments`")
+    moments = finite_floats(value, "Inertia, `moments`")
     if moments.shape not in ((3,), (3, 3)):
         raise shape_error("Inertia, `moments`", (3, 3), moments.shape)
-    if not np.isfinite(moments).all():
-        raise nonfinite_error("Inertia, `moments`", moments)
     return tuple(tuple(row) if isinstance(row, list) else row for row in moments.tolist())
 
 

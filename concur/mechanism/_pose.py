@@ -7,18 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats
 from concur.errors import ShapeError
 
 
 def vector(value: Sequence[float], size: int, where: str) -> tuple[float, ...]:
     """Read a finite vector of a given size as a tuple of floats."""
-    array = as_floats(value, where)
-    if array.shape != (size,):
-        raise shape_error(where, (size,), array.shape)
-    if not np.isfinite(array).all():
-        raise nonfinite_error(where, array)
-    return tuple(float(x) for x in array)
+    return tuple(float(x) for x in finite_floats(value, where, (size,)))
 
 
 def scalar(value: float, where: str) -> float:
@@ -43,12 +38,7 @@ def scalar(value: float, where: str) -> float:
     NonFiniteError
         If it is NaN or infinite.
     """
-    array = as_floats(value, where)
-    if array.shape != ():
-        raise shape_error(where, (), array.shape)
-    if not np.isfinite(array):
-        raise nonfinite_error(where, array)
-    return float(array)
+    return float(finite_floats(value, where, ()))
 
 
 def unit_vector(value: Sequence[float], where: str) -> tuple[float, ...]:

@@ -15,11 +15,9 @@ from numpy.typing import ArrayLike
 from concur.codegen import (
     Array,
     EvaluatedMethods,
-    as_floats,
     attitude_error,
     evaluated,
-    nonfinite_error,
-    shape_error,
+    finite_floats,
 )
 from concur.errors import (
     ConcurError,
@@ -266,12 +264,26 @@ class Tree(EvaluatedMethods):
         i = self.index(body)
         return slice(self._starts[i][1], self._starts[i + 1][1])
 
+    def freedoms(self, *bodies: str) -> list[int]:
+        """Indices in v of the velocities of some joints.
+
+        Parameters
+        ----------
+        *bodies : str
+            Names of the joints' bodies.
+
+        Returns
+        -------
+        list of int
+            Indices, joint by joint.
+        """
+        spans = [self.v_slice(body) for body in bodies]
+        return [i for span in spans for i in range(span.start, span.stop)]
+
     @property
     def actuated_freedoms(self) -> tuple[int, ...]:
         """Indices in v of the driven freedoms."""
-        return tuple(
-            i for name in self.actuated or () for i in range(*self.v_slice(name).indices(self.nv))
-        )
+        return tuple(self.freedoms(*(self.actuated or ())))
 
     @property
     def freedom_names(self) -> tuple[str, ...]:
@@ -345,12 +357,7 @@ class Tree(EvaluatedMethods):
             If a number is NaN or infinite.
         """
         where = f"robot `{self.name}`, {where}"
-        array = as_floats(q, where)
-        if array.shape != (self.nq,):
-            raise shape_error(where, (self.nq,), array.shape)
-        if not np.isfinite(array).all():
-            raise nonfinite_error(where, array)
-        array = array.copy()
+        array = finite_floats(q, where, (self.nq,)).copy()
         error = attitude_error(where, "q", array, self.quaternions)
         if error is not None:
             raise error

@@ -702,18 +702,10 @@ class Free(Joint):
 
 
 def shortest_rotation(direction: Sequence[float]) -> np.ndarray:
-    """Rotation that takes z to a direction by the shortest turn.
+    """Rotation that takes z to a unit vector by the shortest turn.
 
-    Parameters
-    ----------
-    direction : sequence of float
-        Unit vector, shape (3,).
-
-    Returns
-    -------
-    numpy.ndarray
-        Rotation matrix (3, 3). Within 1e-6 of -z, half a turn about x comes before the shortest
-        turn from there, so that round-off in a direction does not choose the axis.
+    Within 1e-6 of -z, half a turn about x comes before the shortest turn from there, so that
+    round-off in a direction does not choose the axis.
     """
     x, y, z = direction
     if z < -1.0 + 1e-12:
@@ -732,20 +724,7 @@ def shortest_rotation(direction: Sequence[float]) -> np.ndarray:
 
 
 def axis_rotation(axis: Sequence[float], angle: Array) -> Array:
-    """Rotation about a constant axis, (2.4.15), with the zeros of the axis kept structural.
-
-    Parameters
-    ----------
-    axis : sequence of float
-        Unit vector, shape (3,).
-    angle : casadi.SX
-        Angle, rad.
-
-    Returns
-    -------
-    casadi.SX
-        Rotation matrix (3, 3).
-    """
+    """Rotation about a constant unit axis, (2.4.15), with its zeros kept structural."""
     x, y, z = axis
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
     along = np.outer(axis, axis)

@@ -299,12 +299,7 @@ def _platform(
         why = "the robot has no wheels"
         return [_not_checked(i, text, why) for i, text in statements.items()]
     platform = {i for w in robot.wheels for i in robot.path(robot.index(w.body))}
-    arm = [
-        i
-        for k, body in enumerate(robot.bodies)
-        if k not in platform
-        for i in range(*robot.v_slice(body.name).indices(robot.nv))
-    ]
+    arm = robot.freedoms(*(b.name for k, b in enumerate(robot.bodies) if k not in platform))
     on_arm = max(np.abs(robot.constraints(q)[:, arm]).max(initial=0.0) for q in samples)
     dependent = model.first.dependent
     moved = rows_change(robot, dependent, samples, seed=6)

@@ -20,10 +20,10 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.errors import DescriptionError, ReductionError, UnknownNameError
+from concur.errors import DescriptionError, UnknownNameError
 from concur.mechanism import unknown_name
 from concur.reduction._derivative import along
-from concur.reduction._model import ReducedModel
+from concur.reduction._model import ReducedModel, check_model
 
 SAMPLES = 6
 """Random states at which conservation is tested."""
@@ -159,19 +159,13 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     >>> cc.conservation(model, "left_wheel").equation
     'd/dt p[left_wheel] = Xi[left_wheel, right_wheel] s[right_wheel] + u[left_wheel]'
     """
-    if not isinstance(model, ReducedModel):
-        raise ReductionError(
-            "conservation, `model`",
-            expected="a reduced model",
-            came=f"{type(model).__name__} {model!r:.40}",
-            cure="Pass reduce(robot).",
-        )
+    check_model(model, "conservation")
     tolerance = read_tolerance(tolerance, "conservation")
     robot = model.robot
     names = [
         body.name
         for body in robot.bodies
-        if body.joint.nv and set(_rows(model, body.name)) <= set(model.shape)
+        if body.joint.nv and set(robot.freedoms(body.name)) <= set(model.shape)
     ]
     if not isinstance(joint, str) or joint not in names:
         error = unknown_name(f"model of `{model.name}`, `joint`", "shape joint", joint, names)
@@ -184,7 +178,7 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
                 "or it has none.",
             )
         raise error
-    rows = _rows(model, joint)
+    rows = robot.freedoms(joint)
     drives = list(robot.actuated_freedoms)
     own_drives = [k for k, i in enumerate(drives) if i in rows]
     function = rate_terms(model, joint)
@@ -254,13 +248,9 @@ def random_state(
     """Draw shape velocities and forces, with no force on the joint of the body `still`."""
     s = rng.uniform(-1.0, 1.0, model.ns)
     u = _efforts(model, q) * rng.uniform(-1.0, 1.0, model.nu)
-    rows = _rows(model, still)
+    rows = model.robot.freedoms(still)
     u[[k for k, i in enumerate(model.robot.actuated_freedoms) if i in rows]] = 0.0
     return s, u
-
-
-def _rows(model: ReducedModel, joint: str) -> list[int]:
-    return list(range(*model.robot.v_slice(joint).indices(model.nv)))
 
 
 def _efforts(model: ReducedModel, q: np.ndarray) -> np.ndarray:
@@ -299,7 +289,7 @@ def rate_terms(model: ReducedModel, joint: str) -> ca.Function:
         then the two-form's columns, the controls' columns and the size of the terms that the
         rate is the sum of.
     """
-    robot, first, rows = model.robot, model.first, _rows(model, joint)
+    robot, first, rows = model.robot, model.first, model.robot.freedoms(joint)
     shape, group = list(first.shape), [first.shape.index(i) for i in rows]
     q, s, u = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns), ca.SX.sym("u", model.nu)
     v = model.velocity(q, s)
@@ -316,7 +306,8 @@ def rate_terms(model: ReducedModel, joint: str) -> ca.Function:
 
     # d/dt Ad*_(n^-1) p = Ad*_(n^-1) (pdot - ad*_xi p)
     y = ca.SX.sym("y", len(rows))
-    own = [_embed(model, part, rows) for part in (v[rows], y, momentum)]
+    unit = ca.SX.eye(model.nv)[:, rows]
+    own = [unit @ part for part in (v[rows], y, momentum)]
     turned = ca.gradient(ca.dot(own[2], robot.bracket(own[0], own[1])), y)
     rate = turning @ v + at @ vdot
 
@@ -349,9 +340,3 @@ def rate_terms(model: ReducedModel, joint: str) -> ca.Function:
     ]
     dense = [ca.densify(ca.SX(part)) for part in results]
     return ca.Function("conservation", [q, s, u], dense, {"cse": True})
-
-
-def _embed(model: ReducedModel, values: ca.SX, rows: list[int]) -> ca.SX:
-    full = ca.SX(model.nv, 1)
-    full[rows] = values
-    return full

@@ -100,11 +100,7 @@ def rows_change(
 def _platform_freedoms(robot: Mechanism) -> list[int]:
     """Freedoms of the joints between base and wheels, the wheels included."""
     bodies = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))[1:]}
-    return [
-        i
-        for k in sorted(bodies)
-        for i in range(*robot.v_slice(robot.bodies[k].name).indices(robot.nv))
-    ]
+    return robot.freedoms(*(robot.bodies[k].name for k in sorted(bodies)))
 
 
 def _rows_depend_on(robot: Mechanism, freedom: int, samples: list[np.ndarray]) -> bool:

@@ -66,8 +66,7 @@ def steering(robot: Mechanism) -> list[int]:
     """Freedoms of the joints between base and wheels, without the wheels' spins."""
     wheels = {robot.index(wheel.body) for wheel in robot.wheels if wheel.kind != "slider"}
     between = {i for wheel in robot.wheels for i in robot.path(robot.index(wheel.body))[1:]}
-    spans = [robot.v_slice(robot.bodies[i].name) for i in sorted(between - wheels)]
-    return [i for span in spans for i in range(*span.indices(robot.nv))]
+    return robot.freedoms(*(robot.bodies[i].name for i in sorted(between - wheels)))
 
 
 def _least(robot: Mechanism, q: np.ndarray) -> float:
@@ -87,8 +86,7 @@ def _room(robot: Mechanism, q: np.ndarray, free: list[int]) -> list[tuple[float,
     """How far each steering freedom may move, within its limits and at most half a turn."""
     room = []
     for body in robot.bodies:
-        span = range(*robot.v_slice(body.name).indices(robot.nv))
-        for k, i in enumerate(span):
+        for k, i in enumerate(robot.freedoms(body.name)):
             if i in free:
                 low, high = -np.pi, np.pi
                 if body.limits is not None and body.joint.quaternion_at is None:

@@ -41,7 +41,7 @@ class Kept:
 
 
 def _whole(model: ReducedModel, tested: Conservation) -> Kept:
-    rows = range(*model.robot.v_slice(tested.joint).indices(model.nv))
+    rows = model.robot.freedoms(tested.joint)
     every = tuple(tuple(row) for row in np.eye(len(rows)).tolist())
     return Kept(
         tested.joint,
@@ -88,7 +88,7 @@ def kept_parts(model: ReducedModel, joint: str, tolerance: float, used: Used = (
 def _pivots(model: ReducedModel, part: Part) -> ca.Function:
     """Momenta of a part per shape velocity, the metric, and that of the generators."""
     generators = tuple(tuple(row) for row in part.generators.T.tolist())
-    first, rows = model.first, range(*model.robot.v_slice(part.joint).indices(model.nv))
+    first, rows = model.first, model.robot.freedoms(part.joint)
     places = [first.shape.index(i) for i in rows]
     q = ca.SX.sym("q", model.nq)
     turned = in_body(first, part.joint, generators, part.seen_from, q)
@@ -102,7 +102,7 @@ def next_kept(model: ReducedModel, tolerance: float) -> Kept | None:
     """First joint, from the base on, that can be reduced and leaves something of the shape."""
     robot, driven = model.robot, set(model.robot.actuated_freedoms)
     for body in robot.bodies:
-        rows = set(range(*robot.v_slice(body.name).indices(model.nv)))
+        rows = set(robot.freedoms(body.name))
         if not rows or rows & driven or not rows <= set(model.shape):
             continue
         tested = conservation(model, body.name, tolerance)

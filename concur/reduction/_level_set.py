@@ -19,14 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.linalg import qr
 
-from concur.codegen import (
-    Array,
-    EvaluatedMethods,
-    as_floats,
-    evaluated,
-    nonfinite_error,
-    shape_error,
-)
+from concur.codegen import Array, EvaluatedMethods, evaluated, finite_floats
 from concur.errors import ReductionError
 from concur.kinematics import constant
 from concur.reduction._constant_set import ConstantSet
@@ -232,7 +225,7 @@ class LevelSet(EvaluatedMethods):
         ShapeError, NonFiniteError
             If the arguments have the wrong shapes or are not finite.
         """
-        amount = _numbers(f"moved of `{self.name}`, argument `shift`", shift, self.m)
+        amount = finite_floats(shift, f"moved of `{self.name}`, argument `shift`", (self.m,))
         q, p = self.state(x)
         space = self.constants.space
 
@@ -261,7 +254,8 @@ def level_set(constants: ConstantSet, q: ArrayLike, p: ArrayLike) -> LevelSet:
             came="; ".join(constants.reasons),
             cure="Take fewer: `only` tests some of them together, and one at a time is enough.",
         )
-    q, p = _numbers(f"{where}, `q`", q, space.nq), _numbers(f"{where}, `p`", p, space.ns)
+    q = finite_floats(q, f"{where}, `q`", (space.nq,))
+    p = finite_floats(p, f"{where}, `p`", (space.ns,))
     velocities = np.array([one.field(q, p)[0] for one in constants]).T
     rates = np.array([space.rates(q, column) for column in velocities.T]).T
     values = np.linalg.svd(rates / np.abs(rates).max(initial=1e-300), compute_uv=False)
@@ -286,12 +280,3 @@ def level_set(constants: ConstantSet, q: ArrayLike, p: ArrayLike) -> LevelSet:
         solved,
         tuple(float(x) for x in (*q[list(kept)], *p[list(free)])),
     )
-
-
-def _numbers(where: str, given: ArrayLike, size: int) -> np.ndarray:
-    array = as_floats(given, where)
-    if array.shape != (size,):
-        raise shape_error(where, (size,), array.shape)
-    if not np.isfinite(array).all():
-        raise nonfinite_error(where, array)
-    return array

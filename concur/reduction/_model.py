@@ -272,12 +272,11 @@ class ReducedModel(Lift):
         slopes = gradient(lambda x: self.hamiltonian(x, p), q)
         form = self.two_form(q, p)
         carried = self._drift_forces(q, horizontal, drift, horizontal @ s + drift)
-        rates = []
+        rates, units = [], self._on_shape()
         shape = list(self.shape)
         for b in range(self.ns):
             slope = ca.dot(slopes, self.system.rate(q, horizontal[:, b]))
-            unit = _embed(ca.SX(1), [shape[b]], self.nv)
-            turned = self.robot.bracket(_embed(s, shape, self.nv), unit)
+            turned = self.robot.bracket(units @ s, units[:, b])
             rates.append(-slope + ca.dot(p, turned[shape]) - ca.dot(form[:, b], s))
         pdot = ca.vertcat(*rates) + carried + self.input_matrix(q) @ u
         return horizontal @ s + drift, pdot
@@ -345,7 +344,12 @@ class ReducedModel(Lift):
         return audit(self, None if outputs is None else tuple(outputs), working_set)
 
 
-def _embed(s: Array, rows: list[int], size: int) -> Array:
-    full = ca.SX(size, 1)
-    full[rows] = s
-    return full
+def check_model(model: object, where: str) -> None:
+    """Demand a reduced model."""
+    if not isinstance(model, ReducedModel):
+        raise ReductionError(
+            f"{where}, `model`",
+            expected="a reduced model",
+            came=f"{type(model).__name__} {model!r:.40}",
+            cure="Pass reduce(robot).",
+        )

@@ -24,7 +24,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, as_floats, evaluated, nonfinite_error
+from concur.codegen import Array, evaluated, finite_floats
 from concur.dynamics import mass_times, solve_positive_definite, solve_rigid
 from concur.errors import ShapeError
 from concur.groups import classify
@@ -324,7 +324,7 @@ class MomentumReduction(ReducedModel):
 
 def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:
     """Read a spatial momentum."""
-    value = as_floats(momentum, where)
+    value = finite_floats(momentum, where)
     if value.shape != (6,):
         raise ShapeError(
             where,
@@ -333,8 +333,6 @@ def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:
             cure="Give the momentum about the inertial origin, in inertial axes; zeros where the "
             "base cannot move.",
         )
-    if not np.isfinite(value).all():
-        raise nonfinite_error(where, value)
     return tuple(float(x) for x in value)
 
 

@@ -125,7 +125,7 @@ def choose_follows(model: ReducedModel, part: Part, momenta: ca.Function) -> Cho
     (dim, ns), the mass matrix of that stage, and the metric of the generators (dim, dim).
     """
     robot, dim = model.robot, part.generators.shape[1]
-    rows = range(*robot.v_slice(part.joint).indices(model.nv))
+    rows = robot.freedoms(part.joint)
     own = [i for i in rows if i in model.shape]
     rng = np.random.default_rng(31)
     drawn = [x for _ in range(SAMPLES) for x in regular_configurations(model, rng)]

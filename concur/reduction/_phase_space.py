@@ -22,7 +22,7 @@ import numpy as np
 from concur.codegen import Array, EvaluatedMethods, evaluated
 from concur.errors import ReductionError
 from concur.kinematics import constant
-from concur.reduction._model import ReducedModel
+from concur.reduction._model import ReducedModel, check_model
 
 SAMPLES = 6
 """Random states at which the reduced equations are tested."""
@@ -192,8 +192,8 @@ class ModelPhaseSpace(PhaseSpace):
         return self.model.two_form(q, p)
 
     def frame(self, q: Array) -> Array:
-        model = self.model
-        rates = [model.robot.rate(q, _unit(model, a)) for a in range(model.ns)]
+        model, units = self.model, self.model._on_shape()
+        rates = [model.robot.rate(q, units[:, a]) for a in range(model.ns)]
         return ca.sparsify(ca.horzcat(ca.SX(model.nq, 0), *rates))
 
     def inputs(self, q: Array) -> Array:
@@ -209,7 +209,7 @@ class ModelPhaseSpace(PhaseSpace):
         found = super().momenta(q, p)
         robot = self.model.robot
         for body in robot.bodies:
-            rows = _rows(self.model, body.name)
+            rows = robot.freedoms(body.name)
             if len(rows) > 1 and rows[0] in self.model.shape:
                 basis = body.joint.basis
                 own = p[[self.model.shape.index(i) for i in rows]]
@@ -223,29 +223,23 @@ class ModelPhaseSpace(PhaseSpace):
 
     @cached_property
     def structure(self) -> np.ndarray:
-        model, n = self.model, self.ns
+        model, n, units = self.model, self.ns, self.model._on_shape()
         constants = np.zeros((n, n, n))
         for a in range(n):
             for b in range(n):
-                turned = model.robot.bracket(_unit(model, a), _unit(model, b))
+                turned = model.robot.bracket(units[:, a], units[:, b])
                 constants[:, a, b] = np.array(ca.DM(turned)).ravel()[list(model.shape)]
         return constants
 
 
 def phase_space(model: ReducedModel) -> ModelPhaseSpace:
     """Phase space of a reduced model, tested to be one."""
-    if not isinstance(model, ReducedModel):
-        raise ReductionError(
-            "constants of motion, `model`",
-            expected="a reduced model",
-            came=f"{type(model).__name__} {model!r:.40}",
-            cure="Make one with concur.reduce(robot).",
-        )
+    check_model(model, "constants of motion")
     where = f"robot `{model.name}`, constants of motion"
     cut = [
         body.name
         for body in model.robot.bodies
-        if 0 < len(set(_rows(model, body.name)) & set(model.shape)) < body.joint.nv
+        if 0 < len(set(model.robot.freedoms(body.name)) & set(model.shape)) < body.joint.nv
     ]
     if cut:
         raise ReductionError(
@@ -291,21 +285,11 @@ def phase_space(model: ReducedModel) -> ModelPhaseSpace:
     return space
 
 
-def _rows(model: ReducedModel, joint: str) -> list[int]:
-    return list(range(*model.robot.v_slice(joint).indices(model.nv)))
-
-
 def _places(model: ReducedModel) -> list[int]:
     """Coordinates of the joints that follow from the others."""
     return [
         i
         for body in model.robot.bodies
-        if not set(_rows(model, body.name)) & set(model.shape)
+        if not set(model.robot.freedoms(body.name)) & set(model.shape)
         for i in range(*model.robot.q_slice(body.name).indices(model.nq))
     ]
-
-
-def _unit(model: ReducedModel, a: int) -> Array:
-    unit = ca.SX(model.nv, 1)
-    unit[model.shape[a]] = 1.0
-    return unit

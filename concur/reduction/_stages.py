@@ -27,7 +27,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, as_floats, evaluated, nonfinite_error, shape_error
+from concur.codegen import Array, as_floats, evaluated, finite_floats, shape_error
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.kinematics import constant
@@ -288,9 +288,9 @@ class StagedReduction(ReducedModel):
         return np.array(self.generators).T
 
     @property
-    def _joint_rows(self) -> range:
+    def _joint_rows(self) -> list[int]:
         """Indices of N's velocities in v."""
-        return range(*self.robot.v_slice(self.joint).indices(self.nv))
+        return self.robot.freedoms(self.joint)
 
     @property
     def _group(self) -> list[int]:
@@ -428,12 +428,10 @@ def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:
     where = f"robot `{model.name}`, `stages`, joint `{kept.joint}`"
     theta = np.zeros(size)
     if momentum is not None:
-        given = as_floats(momentum, where)
-        if given.shape not in ((), (size,)) or (given.shape == () and size > 1):
-            raise shape_error(where, (size,), given.shape)
-        if not np.isfinite(given).all():
-            raise nonfinite_error(where, given)
-        theta = np.broadcast_to(given, (size,))
+        given = finite_floats(momentum, where)
+        theta = given.reshape(1) if size == 1 and given.ndim == 0 else given
+        if theta.shape != (size,):
+            raise shape_error(where, (size,), theta.shape)
     return StagedReduction(
         model.robot,
         "staged",

@@ -240,12 +240,12 @@ class _Search:
             reason="",
             tied=body.name not in (robot.actuated or ()) and self._tied(body.name),
         )
-        given = set(range(*robot.v_slice(body.name).indices(robot.nv))) <= self._dependent
+        given = set(robot.freedoms(body.name)) <= self._dependent
         return judged(row, given, bool(robot.wheels), is_abelian(body.joint), carried.length)
 
     def _tied(self, joint: str) -> bool:
         """Whether others follow from a joint by rolling, and it does not follow from others."""
-        span = range(*self.robot.v_slice(joint).indices(self.robot.nv))
+        span = self.robot.freedoms(joint)
         if not self._dependent or self._dependent & set(span):
             return False
         return any(rolling.blocks(span) for rolling in self._rolling.values())
