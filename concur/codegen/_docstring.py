@@ -17,6 +17,7 @@ ARGUMENTS = {
     "sdot": "Rates of the shape velocities",
     "p": "Reduced momentum Mhat s",
     "u": "Control forces and torques, N and N m",
+    "momentum": "Spatial momentum about the inertial origin, kg m/s and kg m^2/s",
     "body_momentum": "Momentum Pi in the frame of the base",
     "x": "Coordinates that are left",
     "zeta": "Coordinates of the slice",

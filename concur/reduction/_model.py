@@ -159,27 +159,14 @@ class ReducedModel(Lift):
         ShapeError, NonFiniteError
             If the momentum is not six finite numbers.
         """
-        return self._floating("at_momentum")
+        return self._floating("at_momentum").at_momentum(momentum)
 
     @evaluated("(nq),(ns),(nm)->(nv)")
     def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
         """Velocity of the robot for shape velocities, at a momentum given now.
 
-        For a momentum that is estimated while the robot runs: a servo that measures its
-        velocities takes the result.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and shape velocities, shapes (nq,) and (ns,).
-        momentum : array_like
-            Spatial momentum about the inertial origin, kg m/s and kg m^2/s, shape (6,); shape (0,)
-            for a robot that does not float.
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v, shape (nv,).
+        For a momentum that is estimated while the robot runs; it has no entries (nm = 0) for a
+        robot that does not float.
         """
         return self.velocity(q, s)
 
