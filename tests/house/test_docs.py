@@ -40,7 +40,10 @@ CHECKS = {
 }
 
 
-SUBPACKAGES = ("certify", "codegen", "control", "mechanism", "plotting", "reduction", "simulation")
+SUBPACKAGES = (
+    *("certify", "codegen", "control", "formulations", "mechanism", "plotting", "reduction"),
+    "simulation",
+)
 
 
 def public_names(module):
