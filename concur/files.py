@@ -214,7 +214,6 @@ def read_json(
     expected: str,
     cure: str,
     error: Callable[..., ConcurError] = DescriptionError,
-    **options: Any,
 ) -> Any:
     """Read a file of JSON.
 
@@ -222,8 +221,6 @@ def read_json(
     ----------
     path, expected, cure, error
         As of `read_bytes`.
-    **options
-        Of `json.loads`.
 
     Returns
     -------
@@ -237,7 +234,7 @@ def read_json(
     """
     text = read_text(path, expected, cure, error)
     try:
-        return json.loads(text, **options)
+        return json.loads(text)
     except RecursionError:
         came = "brackets nested too deeply"
     except ValueError as problem:
