@@ -183,7 +183,11 @@ def read_text(
     ----------
     path : Path
         The file.
-    expected, cure, error, largest
+    expected, cure : str
+        As of `read_bytes`.
+    error : callable
+        As of `read_bytes`.
+    largest : int
         As of `read_bytes`.
 
     Returns
@@ -219,7 +223,11 @@ def read_json(
 
     Parameters
     ----------
-    path, expected, cure, error
+    path : Path
+        The file.
+    expected, cure : str
+        As of `read_bytes`.
+    error : callable
         As of `read_bytes`.
 
     Returns

@@ -318,8 +318,8 @@ def test_late_cycles_come_out_again(rig, servo, tmp_path, monkeypatch):
 class Slow(Controller):
     """A loop whose cycles take more than a period from some time on: it never keeps up."""
 
-    def _law(self):
-        super()._law()
+    def _judge_and_act(self, start, reason):
+        super()._judge_and_act(start, reason)
         if self.quality.cycles > 60:
             self.clock.sleep_until(self.clock.now() + 0.9 * self.rig.loop.period)
 

@@ -142,7 +142,7 @@ def on_wheels(column: float) -> Any:
     body.bodies = [SimpleNamespace(name=name) for name in ("base", "wheel", "arm")]
     body.index = lambda name: 1
     body.path = lambda index: (0, 1)
-    body.v_slice = lambda name: slice(*{"base": (0, 1), "wheel": (1, 2), "arm": (2, 3)}[name])
+    body.freedoms = lambda *names: [("base", "wheel", "arm").index(name) for name in names]
     body.constraints = lambda q: np.array([[5.0, 5.0, -column * q[1]]])
     return model(body)
 

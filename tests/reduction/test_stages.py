@@ -524,7 +524,7 @@ def test_a_momentum_can_end_a_stage() -> None:
 
 
 def test_a_robot_that_does_not_float_has_no_momentum(staged: StagedReduction) -> None:
-    with pytest.raises(ReductionError, match="`momentum`"):
+    with pytest.raises(ReductionError, match="`at_momentum`"):
         staged.at_momentum(MU)
 
 
