@@ -309,18 +309,7 @@ def _patient_threads() -> Iterator[None]:
 
 
 def has_solver(function: ca.Function) -> bool:
-    """Whether there is more in a function than graphs: then it has one memory to work in.
-
-    Parameters
-    ----------
-    function : casadi.Function
-        The function.
-
-    Returns
-    -------
-    bool
-        Whether there is.
-    """
+    """Whether there is more in a function than graphs: then it has one memory to work in."""
     inner = function.find_functions() if function.is_a("MXFunction") else []
     graphs = ("SXFunction", "MXFunction", "Switch")
     return not all(any(f.is_a(kind) for kind in graphs) for f in [function, *inner])

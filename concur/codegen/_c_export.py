@@ -28,18 +28,7 @@ _MARGIN = 10.0  # of the tolerance in single precision over the largest error th
 
 @dataclass(frozen=True)
 class SingleError:
-    """Error of outputs in single precision.
-
-    Parameters
-    ----------
-    largest, usual : float
-        Largest and median error over the states, relative to the largest number that comes out
-        of a state, or to 1.
-    states : int
-        How many states it was measured on.
-    left_out : int
-        How many more have another code in single precision than in double.
-    """
+    """Largest and median relative error of outputs in single precision, over some states."""
 
     largest: float
     usual: float
@@ -70,28 +59,7 @@ class CFolder:
 
 
 def write_c(exported: Exported, directory: Path, precision: str = "double") -> CFolder:
-    """Write a function in C99, with all that belongs to it.
-
-    Parameters
-    ----------
-    exported : Exported
-        The function.
-    directory : pathlib.Path
-        Folder of the files; made if it is missing. Files of the same names are replaced.
-    precision : str
-        "double", or "single" for controllers without double precision.
-
-    Returns
-    -------
-    CFolder
-        What was written.
-
-    Raises
-    ------
-    ConcurError
-        If there is no such precision, it is too coarse for the function, or the files cannot be
-        written.
-    """
+    """Write a function in C99 into a directory, in "double" or "single" precision."""
     real = real_type(precision)
     law = c_text(exported.function, precision)
     if precision == "single" and law.further > 1:

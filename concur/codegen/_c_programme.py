@@ -22,22 +22,12 @@ _SOURCE = Path(__file__).with_name("c") / "programme.c"
 
 
 def programme_hole(size: int, rows: int) -> ca.Function:
-    """Build a function with the inputs and outputs of a programme, which finds nothing.
+    """A place for a quadratic programme, as a function that finds nothing but NaN.
 
-    Parameters
-    ----------
-    size : int
-        Number of variables.
-    rows : int
-        Number of rows of constraints, beside the bounds.
-
-    Returns
-    -------
-    casadi.Function
-        Inputs h (size, size), symmetric positive definite, g (size,), a (rows, size), lba and
-        uba (rows,), lbx and ubx (size,) of: least h/2 + g x with lba <= a x <= uba and
-        lbx <= x <= ubx. Outputs x (size,) and the multipliers lam_a (rows,) and lam_x (size,),
-        positive at upper bounds; all NaN until the hole is filled.
+    Inputs h (size, size), symmetric positive definite, g (size,), a (rows, size), lba and uba
+    (rows,), lbx and ubx (size,) of: least x h x / 2 + g x with lba <= a x <= uba and
+    lbx <= x <= ubx. Outputs x (size,) and the multipliers lam_a (rows,) and lam_x (size,),
+    positive at upper bounds.
     """
     shapes = {
         "h": (size, size),
@@ -60,20 +50,7 @@ def programme_hole(size: int, rows: int) -> ca.Function:
 
 
 def fill_holes(text: str) -> tuple[str, int]:
-    """Fill the holes of generated C.
-
-    Parameters
-    ----------
-    text : str
-        C as CasADi writes it, its functions taking a parameter `more`: further work memory.
-
-    Returns
-    -------
-    text : str
-        The same with holes filled, the solver before them; unchanged without holes.
-    work : int
-        Numbers of further work memory.
-    """
+    """Fill the holes of generated C; also returns the numbers of further work memory, `more`."""
     sizes = [(int(hole["size"]), int(hole["rows"])) for hole in _HOLE.finditer(text)]
     if not sizes:
         return text, 0

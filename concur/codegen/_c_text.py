@@ -77,17 +77,10 @@ _SUPPORT = {
 
 @dataclass(frozen=True)
 class CText:
-    """A function in C.
+    """A function in C: `law(arg, res, iw, w, more)`, with `real_t` left to be defined.
 
-    Parameters
-    ----------
-    text : str
-        Static functions, the last of them `law(arg, res, iw, w, more)`; `real_t` is left to be
-        defined.
-    arguments, results : int
-        Lengths of the arrays of pointers that it takes.
-    integers, numbers, further : int
-        Lengths of its work memory iw, w and more.
+    `arguments` and `results` are the lengths of the arrays of pointers; `integers`, `numbers` and
+    `further` those of its work memory iw, w and more.
     """
 
     text: str
@@ -99,25 +92,7 @@ class CText:
 
 
 def c_text(function: ca.Function, precision: str) -> CText:
-    """Write a function in C99.
-
-    Parameters
-    ----------
-    function : casadi.Function
-        Over SX, or over MX with calls of such and holes for programmes.
-    precision : str
-        "double" or "single".
-
-    Returns
-    -------
-    CText
-        Its text and the memory that it needs.
-
-    Raises
-    ------
-    ConcurError
-        If it calls what cannot be written in C that stands alone.
-    """
+    """Write a function in C99, over SX, or over MX with calls of such and holes for programmes."""
     named = _renamed(function)
     generator = ca.CodeGenerator("law.c", {"with_header": False})
     generator.add(named)
@@ -178,23 +153,7 @@ def c_text(function: ca.Function, precision: str) -> CText:
 
 
 def real_type(precision: str) -> str:
-    """Type of C in which code of a precision computes.
-
-    Parameters
-    ----------
-    precision : str
-        "double" or "single".
-
-    Returns
-    -------
-    str
-        "double" or "float".
-
-    Raises
-    ------
-    ConcurError
-        If there is no such precision.
-    """
+    """Type of C for the precision "double" or "single"."""
     if precision not in PRECISIONS:
         raise ConcurError(
             "export, `precision`",

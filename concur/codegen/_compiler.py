@@ -75,32 +75,13 @@ class _CompilationError(Exception):
 
 @dataclass(frozen=True)
 class Compiler:
-    """A C compiler.
-
-    Parameters
-    ----------
-    command : tuple of str
-        How it is called.
-    identity : str
-        Version, target, and the processor for which `-march=native` compiles.
-    """
+    """A C compiler: its command, and its version, target and processor as `identity`."""
 
     command: tuple[str, ...]
     identity: str
 
     def key(self, code: Sources) -> str:
-        """Name under which compiled sources are kept.
-
-        Parameters
-        ----------
-        code : Sources
-            The sources.
-
-        Returns
-        -------
-        str
-            SHA-256 of sources, flags, CasADi's version and this compiler, hexadecimal.
-        """
+        """SHA-256 of sources, flags, CasADi's version and this compiler, hexadecimal."""
         parts = [self.identity, *self.command, *_flags(code), ca.__version__, *code.files]
         digest = hashlib.sha256()
         for part in parts:
@@ -109,15 +90,7 @@ class Compiler:
         return digest.hexdigest()
 
     def build(self, code: Sources, library: Path) -> None:
-        """Compile sources.
-
-        Parameters
-        ----------
-        code : Sources
-            The sources.
-        library : Path
-            Where the library goes; objects go beside it.
-        """
+        """Compile sources to a library; objects go beside it."""
         flags = [*self.command, *_flags(code), *_EXTRA_FLAGS, _EXPORT]
         names = [f"part{index}" for index in range(len(code.files))]
         for name, text in zip(names, code.files, strict=True):
@@ -155,13 +128,7 @@ def find_compiler() -> Compiler | None:
 
 
 def interpreted_on_purpose() -> bool:
-    """Whether the environment asks not to compile, with CONCUR_CC=none.
-
-    Returns
-    -------
-    bool
-        Whether it does.
-    """
+    """Whether the environment asks not to compile, with CONCUR_CC=none."""
     return os.environ.get("CONCUR_CC", "") == "none"
 
 
@@ -204,16 +171,7 @@ def _words(command: str) -> list[str]:
 
 
 def cache_directory() -> Path:
-    """Directory in which compiled libraries are kept.
-
-    $CONCUR_CACHE, or the platform's directory for caches; where that cannot be written, a
-    temporary one, which ends with the process.
-
-    Returns
-    -------
-    Path
-        The directory.
-    """
+    """$CONCUR_CACHE, or the platform's directory for caches, or else a temporary one."""
     given = os.environ.get("CONCUR_CACHE", "")
     if given:
         wanted = Path(given)
@@ -259,21 +217,7 @@ def _not_private(path: Path) -> str | None:
 
 
 def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
-    """Compile sources, or take them from the cache.
-
-    Parameters
-    ----------
-    code : Sources
-        The sources.
-    compiler : Compiler
-        The compiler.
-
-    Returns
-    -------
-    tuple of Path and bool, or None
-        The library and whether it was there already; None if it cannot be compiled, which is
-        said once.
-    """
+    """The library of some sources, and whether it was cached; None if it cannot be compiled."""
     directory, key = cache_directory(), compiler.key(code)
     kept = directory / f"{key}{_SUFFIX}"
     if is_whole(kept):
@@ -299,26 +243,14 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
 
 
 def forget(path: Path) -> None:
-    """Remove a library that does not load.
-
-    Parameters
-    ----------
-    path : Path
-        The library.
-    """
+    """Remove a library that does not load."""
     for part in (path, _seal(path)):
         with contextlib.suppress(OSError):
             part.unlink()
 
 
 def trim(directory: Path) -> None:
-    """Remove what was not used for long, and the oldest beyond the size that is kept.
-
-    Parameters
-    ----------
-    directory : Path
-        The cache.
-    """
+    """Remove what was not used for long, and the oldest beyond the size that is kept."""
     now, entries = time.time(), []
     with contextlib.suppress(OSError):
         for path in directory.iterdir():
@@ -339,13 +271,7 @@ def trim(directory: Path) -> None:
 
 
 def say_once(message: str) -> None:
-    """Warn, once per process and message.
-
-    Parameters
-    ----------
-    message : str
-        What is to be known.
-    """
+    """Warn, once per process and message."""
     if message not in _SAID:
         _SAID.add(message)
         warnings.warn(message, CompilerWarning, stacklevel=3)
@@ -398,18 +324,7 @@ def _digest(path: Path) -> str:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a library is there as its owner wrote it: a cut one would end the process.
-
-    Parameters
-    ----------
-    path : Path
-        The library.
-
-    Returns
-    -------
-    bool
-        Whether it is; then it counts as used now.
-    """
+    """Whether a library is as its owner wrote it; then it counts as used now."""
     try:
         if _not_private(path) or _not_private(path.parent) or not path.is_file():
             return False

@@ -43,21 +43,10 @@ def direct({given}):
 def direct(
     general: Callable[..., Any], arrays: int, evaluators: Mapping[tuple[Any, ...], Evaluator]
 ) -> Callable[..., Any] | None:
-    """Write a direct function for a method of an object.
+    """Write a function that calls the evaluators of a method directly; None if it has none.
 
-    Parameters
-    ----------
-    general : callable
-        The method, as a function of the object and its arguments.
-    arrays : int
-        How many of the arguments are arrays: the first ones after the object.
-    evaluators : mapping of tuple to Evaluator
-        What is called, by the arguments behind the arrays.
-
-    Returns
-    -------
-    callable or None
-        A function with the arguments of the method; None where there is nothing to be called so.
+    `arrays` is the number of its leading arguments that are arrays; evaluators are found by the
+    arguments behind these.
     """
     apart = {key: evaluator.apart() for key, evaluator in evaluators.items()}
     kept = {key: evaluator for key, evaluator in apart.items() if evaluator is not None}

@@ -67,17 +67,7 @@ class Signal:
 
 @dataclass(frozen=True)
 class Code:
-    """A code that an exported function returns.
-
-    Parameters
-    ----------
-    name : str
-        Name in C, without the function's.
-    number : int
-        The code.
-    meaning : str
-        What it says.
-    """
+    """A code that an exported function returns: name in C, without the function's, and meaning."""
 
     name: str
     number: int
@@ -86,17 +76,7 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A state with what has to come out.
-
-    Parameters
-    ----------
-    what : str
-        What kind of state it is.
-    inputs, outputs : numpy.ndarray
-        All numbers, signal by signal.
-    code : int
-        Code that is returned.
-    """
+    """A state with all numbers that go in, signal by signal, that come out, and the code."""
 
     what: str
     inputs: np.ndarray
@@ -145,18 +125,7 @@ class Exported:
 
 
 def placed(signals: Iterable[Signal]) -> tuple[Signal, ...]:
-    """Say of each signal where it starts.
-
-    Parameters
-    ----------
-    signals : iterable of Signal
-        Signals of one direction, in order.
-
-    Returns
-    -------
-    tuple of Signal
-        The same with `start`, and a `preset` of zeros where there was none.
-    """
+    """Signals of one direction, in order, with `start`, and presets of zero without others."""
     found, start = [], 0
     for signal in signals:
         preset = signal.preset or (0.0,) * signal.size

@@ -12,16 +12,5 @@ NaN is false."""
 
 
 def zero_unless_finite(values: Array) -> Array:
-    """Numbers that may be shown or computed with.
-
-    Parameters
-    ----------
-    values : casadi.SX or casadi.MX
-        Any shape and unit.
-
-    Returns
-    -------
-    casadi.SX or casadi.MX
-        The values, zero where one is a NaN or infinite.
-    """
+    """The values, zero where one is a NaN or infinite."""
     return ca.if_else(ca.fabs(values) <= FINITE, values, 0)

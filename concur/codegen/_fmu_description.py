@@ -27,23 +27,7 @@ _FEATURES = {
 
 
 def base_units(unit: str) -> dict[str, int]:
-    """Exponents of the base units in a unit.
-
-    Parameters
-    ----------
-    unit : str
-        Like "kg.m/s" or "rad/s2".
-
-    Returns
-    -------
-    dict of str to int
-        Exponents of kg, m, s and rad.
-
-    Raises
-    ------
-    ValueError
-        If it is none of such parts.
-    """
+    """Exponents of kg, m, s and rad in a unit like "kg.m/s"; ValueError for any other text."""
     exponents = dict[str, int]()
     above, _, below = unit.partition("/")
     for parts, sign in ((above, 1), (below, -1)):
@@ -57,22 +41,7 @@ def base_units(unit: str) -> dict[str, int]:
 
 
 def fmu_description(model: FmuModel, version: str, sources: Sequence[str]) -> dict[str, str]:
-    """Describe a unit.
-
-    Parameters
-    ----------
-    model : FmuModel
-        The unit.
-    version : str
-        "2.0" or "3.0".
-    sources : sequence of str
-        Names of the C files that are to be compiled.
-
-    Returns
-    -------
-    dict of str to str
-        Texts by their path within the unit.
-    """
+    """Texts that describe a unit in FMI "2.0" or "3.0", by their path within it."""
     root = (_second if version == "2.0" else _third)(model, sources)
     files = {
         "modelDescription.xml": _written(root),

@@ -18,20 +18,10 @@ _SIGNATURE = "const double **arg, double **res, int *iw, double *w, double *more
 
 
 def variable_table(model: FmuModel, version: str) -> list[tuple[FmuVariable, int | None]]:
-    """List the variables of a unit as FMI refers to them: by their place in this list.
+    """Variables of a unit in the order of their references, from 1; 0 is the time.
 
-    Parameters
-    ----------
-    model : FmuModel
-        The unit.
-    version : str
-        "2.0", where every number is a variable, or "3.0", where several can be one.
-
-    Returns
-    -------
-    list
-        Pairs of a variable and the number in it, or None for all of them; the reference of the
-        first is 1, since 0 is the time.
+    Pairs of a variable and the index of a number in it: each number in FMI 2.0; None for all of
+    them in 3.0.
     """
     table: list[tuple[FmuVariable, int | None]] = []
     for variable in model.all_variables:
@@ -43,20 +33,7 @@ def variable_table(model: FmuModel, version: str) -> list[tuple[FmuVariable, int
 
 
 def fmu_sources(model: FmuModel, version: str) -> dict[str, str]:
-    """Write a unit in C99.
-
-    Parameters
-    ----------
-    model : FmuModel
-        The unit.
-    version : str
-        "2.0" or "3.0".
-
-    Returns
-    -------
-    dict of str to str
-        Texts by file name; those that end with `.c` are to be compiled.
-    """
+    """Texts of a unit in C99, by file name; those that end with `.c` are to be compiled."""
     texts = {name: c_text(f, "double") for name, f in model.functions().items()}
     interface = f"fmi{version[0]}.c"
     files = {

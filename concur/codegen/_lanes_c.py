@@ -85,26 +85,10 @@ _FORMS = {
 
 
 def lane_sources(function: ca.Function, width: int | None, scalar: bool) -> Sources:
-    """Write a function in C that computes several worlds at once.
+    """Write a function over SX in C that computes several worlds at once, `concur_batch`.
 
-    Parameters
-    ----------
-    function : casadi.Function
-        Over SX. Entries of matrices are given and found row by row, as NumPy keeps them.
-    width : int or None
-        How many worlds go side by side; None: what the processor has registers for.
-    scalar : bool
-        Whether the vector library is to be left alone.
-
-    Returns
-    -------
-    Sources
-        Texts; the entry is `concur_batch`.
-
-    Raises
-    ------
-    ConcurError
-        If there is an instruction that is not known here.
+    Matrices are read row by row, as NumPy keeps them. Without a width the processor's registers
+    decide; `scalar` leaves the vector library alone.
     """
     lines = _lines(function)
     head = "#define SCALAR_FUNCTIONS\n" if scalar else ""

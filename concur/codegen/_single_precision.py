@@ -55,25 +55,7 @@ _BINARY: Mapping[int, Callable[[Any, Any], Any]] = {
 
 
 def single_precision(function: ca.Function, states: np.ndarray) -> np.ndarray:
-    """Evaluate a function as C in single precision does.
-
-    Parameters
-    ----------
-    function : casadi.Function
-        Over SX, with dense inputs and outputs.
-    states : numpy.ndarray
-        All inputs of each state, one after the other, shape (k, n).
-
-    Returns
-    -------
-    numpy.ndarray
-        All outputs of each state, shape (k, m), computed and rounded in single precision.
-
-    Raises
-    ------
-    ConcurError
-        If it has an instruction that is not known here.
-    """
+    """Outputs (k, m) of a dense function at states (k, n), computed in single precision."""
     starts = np.cumsum([0, *(function.numel_in(i) for i in range(function.n_in()))])
     ends = np.cumsum([0, *(function.numel_out(i) for i in range(function.n_out()))])
     given = states.astype(np.float32)

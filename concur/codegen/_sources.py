@@ -57,18 +57,10 @@ _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
 
 @dataclass(frozen=True)
 class Sources:
-    """C sources of some functions.
+    """C sources of some functions: texts, the first with the entries, and the entries' names.
 
-    Parameters
-    ----------
-    files : tuple of str
-        Their texts; the first one holds the entries.
-    names : tuple of str
-        Name of the entry of each function.
-    assignments : int
-        How many assignments there are in straight-line code.
-    solver : bool
-        Whether they call the solver of quadratic programmes.
+    `assignments` counts those in straight-line code; `solver` says whether they call the solver of
+    quadratic programmes.
     """
 
     files: tuple[str, ...]
@@ -78,18 +70,7 @@ class Sources:
 
 
 def sources(functions: Sequence[ca.Function]) -> Sources:
-    """Write functions in C.
-
-    Parameters
-    ----------
-    functions : sequence of casadi.Function
-        The functions, over SX or MX.
-
-    Returns
-    -------
-    Sources
-        Texts and names.
-    """
+    """Write functions in C, over SX or MX."""
     # In a library, names must be no keywords or functions of C, and all different.
     names = tuple(f"concur_{index}_{f.name()}" for index, f in enumerate(functions))
     generator = ca.CodeGenerator("concur.c", {"with_header": False})

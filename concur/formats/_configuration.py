@@ -16,29 +16,7 @@ from concur.multibody import Mechanism
 def read_configuration(
     table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str], label: str
 ) -> NDArray[np.float64]:
-    """Read a configuration: neutral where no body is named.
-
-    Parameters
-    ----------
-    table : mapping of str to number or list
-        Coordinates by body.
-    robot : Mechanism
-        The robot.
-    path : path
-        File named in errors.
-    label : str
-        Table named in errors.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (nq,), not writable.
-
-    Raises
-    ------
-    DescriptionError
-        If a body does not exist or its numbers do not fit.
-    """
+    """Read a configuration: neutral where no body is named."""
     q = np.array(robot.neutral(), dtype=float)
     sizes = {body.name: body.joint.nq for body in robot.bodies}
     for name, value in table.items():

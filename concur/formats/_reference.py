@@ -190,29 +190,7 @@ def read_reference(
     data: dict[str, Any],
     path: str | PathLike[str],
 ) -> Reference:
-    """Build the reference of all outputs from the tables [reference.<output>].
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The outputs, in order.
-    given_tables : mapping
-        Table of each output, by name.
-    data : dict
-        The whole file, for the places of faults.
-    path : path
-        The file.
-
-    Returns
-    -------
-    Reference
-        Demand on all outputs.
-
-    Raises
-    ------
-    DescriptionError
-        If a table is missing, or a field is wrong.
-    """
+    """Build the reference of all outputs from the tables [reference.<output>]."""
     named = {output.name: output for output in outputs}
     for name in given_tables:
         if name not in named:

@@ -76,27 +76,7 @@ class ServoTable(Table):
 
 
 def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -> dict[str, Any]:
-    """Read the options of the law.
-
-    Parameters
-    ----------
-    table : ServoTable
-        The table.
-    robot : Mechanism
-        The robot.
-    path : path
-        File named in errors.
-
-    Returns
-    -------
-    dict of str to any
-        Arguments of `Servo`.
-
-    Raises
-    ------
-    ConcurError
-        If the rule for internal motion is refused, with file and table named.
-    """
+    """Read the options of the law: arguments of `Servo`."""
     options: dict[str, Any] = {
         "measured": table.measured,
         "damped_below": table.damped_below,
@@ -113,41 +93,14 @@ def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -
 
 
 def check_limit_names(limits: Any, controls: Sequence[str], path: str | PathLike[str]) -> None:
-    """Refuse torque limits of drives that do not exist.
-
-    Parameters
-    ----------
-    limits : any
-        The field `torque_limits`: only a table has names.
-    controls : sequence of str
-        Names of the controls.
-    path : path
-        File named in errors.
-
-    Raises
-    ------
-    DescriptionError
-        If a name is not that of a control, with the nearest that is.
-    """
+    """Reject torque limits of drives that do not exist; only a table has names."""
     for name in limits if isinstance(limits, dict) else ():
         if name not in controls:
             raise unknown(path, "[servo]", "torque_limits", "a drive", name, controls)
 
 
 def option_at_fault(error: ConcurError) -> tuple[str, str]:
-    """Find the place in a task that an error of `Servo` belongs to.
-
-    Parameters
-    ----------
-    error : ConcurError
-        The error; after the servo's robot it names the argument, in back quotes.
-
-    Returns
-    -------
-    table, field : str
-        ``[servo]`` or a table in it, and the field; both empty where no option of the law is at
-        fault, as when the outputs do not fit the robot.
-    """
+    """Table and field of a task that an error of `Servo` belongs to; empty for none."""
     named = re.findall(r", `(\w+)`", error.where)
     if not named or named[0] not in ServoTable.model_fields:
         return "", ""

@@ -6,18 +6,7 @@ import casadi as ca
 
 
 def along_matrix(rotation: ca.SX) -> ca.SX:
-    """Some quaternion of a rotation matrix: as `from_matrix`, but of any norm and sign.
-
-    Parameters
-    ----------
-    rotation : casadi.SX
-        A rotation matrix.
-
-    Returns
-    -------
-    casadi.SX
-        Quaternion xyzw, of norm 2 to 4.
-    """
+    """Quaternion of a rotation matrix as `from_matrix`, but of norm 2 to 4 and any sign."""
     r = rotation
     xy, xz, yz = r[1, 0] + r[0, 1], r[2, 0] + r[0, 2], r[2, 1] + r[1, 2]
     x, y, z = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]

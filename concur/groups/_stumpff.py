@@ -26,20 +26,10 @@ INVERSE_SERIES = [2 * zeta(n) / (2 * pi) ** n for n in range(2, 44, 2)]
 
 
 def stumpff(t: ca.SX) -> list[ca.SX]:
-    """Return the Stumpff functions c0..c5 of a squared angle.
+    """Stumpff functions [c0, ..., c5] of a squared angle t, rad^2, not negative.
 
     ``c0 = cos a``, ``c1 = sin(a) / a``, ``c2 = (1 - cos a) / a^2``,
     ``c3 = (a - sin a) / a^3`` with ``a = sqrt(t)``, and ``c_{k+2} = (1/k! - c_k) / t``.
-
-    Parameters
-    ----------
-    t : casadi.SX
-        Squared angle, rad^2, not negative.
-
-    Returns
-    -------
-    list of casadi.SX
-        ``[c0, c1, c2, c3, c4, c5]``.
     """
     small, near, far = _branches(t)
     angle = ca.sqrt(far)
@@ -53,20 +43,7 @@ def stumpff(t: ca.SX) -> list[ca.SX]:
 
 
 def inverse_coefficients(t: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """Return g and its derivative, the coefficients of the inverse differentials.
-
-    ``g(t) = (1 - (a/2) cot(a/2)) / t`` with ``a = sqrt(t)``.
-
-    Parameters
-    ----------
-    t : casadi.SX
-        Squared angle, rad^2, from 0 to below ``(2 pi)^2``.
-
-    Returns
-    -------
-    g, slope : casadi.SX
-        g and dg/dt.
-    """
+    """g(t) = (1 - (a/2) cot(a/2)) / t with a = sqrt(t), and dg/dt, for t below (2 pi)^2."""
     small, near, far = _branches(t)
     angle = ca.sqrt(far)
     # 1 - cos a = 2 sin^2(a/2), which keeps its digits near a full turn.
@@ -79,20 +56,7 @@ def inverse_coefficients(t: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def horner(coefficients: Sequence[float], x: ca.SX) -> ca.SX:
-    """Return a polynomial, coefficients given from the constant one upwards.
-
-    Parameters
-    ----------
-    coefficients : sequence of float
-        Of ``x^0``, ``x^1``, and so on.
-    x : casadi.SX
-        Argument.
-
-    Returns
-    -------
-    casadi.SX
-        The value.
-    """
+    """Value of a polynomial, coefficients from the constant one upwards."""
     value = ca.SX(float(coefficients[-1]))
     for coefficient in reversed(coefficients[:-1]):
         value = value * x + float(coefficient)
