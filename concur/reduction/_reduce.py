@@ -109,7 +109,7 @@ def reduce(
     check_system(robot, "reduce, `robot`", ReductionError)
     if not isinstance(robot, Mechanism) and momentum is None and stages is None:
         return _any_system(robot)
-    robot = as_tree(robot, f"reduce `{robot.name}`, `{'stages' if stages else 'momentum'}`")
+    robot = as_tree(robot, f"reduce `{robot.name}`, `{'momentum' if stages is None else 'stages'}`")
     steps = () if stages is None else read_stages(robot, stages)
     model = _first_stage(robot, momentum, steps)
     if stages is None:

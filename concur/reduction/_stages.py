@@ -355,8 +355,10 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
     where = f"robot `{robot.name}`, `stages`"
     if isinstance(stages, str) and stages == "auto":
         return None
-    unordered = isinstance(stages, (str, set, frozenset))
-    if unordered or not isinstance(stages, Iterable):
+    no_list = isinstance(stages, (str, set, frozenset)) or (
+        isinstance(stages, np.ndarray) and stages.ndim != 1
+    )
+    if no_list or not isinstance(stages, Iterable):
         raise ReductionError(
             where,
             expected='"auto", names of bodies, or momenta by name',

@@ -99,6 +99,11 @@ def test_waypoints_are_met_with_two_continuous_derivatives(steps: list[float], s
     np.testing.assert_allclose(reference(times[-1]).twist, rates[1], atol=1e-9)
 
 
+def test_waypoints_of_one_number_are_refused() -> None:
+    with pytest.raises(ShapeError, match="one row for each of the 2 times"):
+        references.waypoints([0.0, 1.0], 3.0)  # type: ignore[arg-type]
+
+
 def test_waypoints_rest_at_the_ends_by_default() -> None:
     reference = references.waypoints(TIMES, POINTS)
     for t, point in ((-2.0, POINTS[0]), (0.0, POINTS[0]), (5.0, POINTS[-1]), (9.0, POINTS[-1])):

@@ -126,7 +126,7 @@ def wrong(rng: random.Random, folder: Path) -> Any:
         (
             *(None, None, number, number, number, str(number)[:40], "", "x", "a\0b", "a" * 300),
             *(b"x", [], (), {}, set(), [None], ["x"], [[1, 2], [3]], [[[]]], {"x": 1}, {1: 2}),
-            *(object(), int, len, lambda: None, lambda t: t, lambda t: None, print, NotImplemented),
+            *(object(), int, abs, lambda: None, lambda t: t, lambda t: None, print, NotImplemented),
             *(
                 np.zeros(size),
                 np.ones(size),

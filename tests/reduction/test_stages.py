@@ -534,6 +534,9 @@ ROBOT = crane(undriven="column")
 @pytest.mark.parametrize(
     ("stages", "error", "words"),
     [
+        (np.array("column"), ReductionError, ["`stages`", '"auto", names of bodies']),
+        (np.ones((2, 2)), ReductionError, ["`stages`", '"auto", names of bodies']),
+        (np.ones(2), UnknownNameError, ["`stages`", "body"]),
         ("column", ReductionError, ["`stages`", '"auto", names of bodies', "'column'"]),
         (3, ReductionError, ["`stages`", "got 3"]),
         ({"column"}, ReductionError, ["`stages`", "in order"]),

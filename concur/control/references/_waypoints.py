@@ -74,7 +74,7 @@ def waypoints(
             came=str(knots.size),
             cure="To stay at one point use `hold`.",
         )
-    width = table.shape[-1]
+    width = table.shape[-1] if table.ndim else 0
     if group is not None:
         width = LIE[check_group(group, "waypoints")].dim
     matrices = group is not None and table.ndim == 3
