@@ -1,7 +1,9 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
 from concur.control import references
-from concur.control._design import Gains, design_gains
+from concur.control._control_law import Law
+from concur.control._design import Gains, lqr_gains, place_gains
+from concur.control._design import design_gains as design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility
 from concur.control._inverse_kinematics import (
@@ -18,8 +20,10 @@ from concur.control._loop import (
     loop_margins,
     loop_response,
 )
-from concur.control._mismatch import MomentumMismatch
+from concur.control._margins import decoupling_margins
+from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
+from concur.control._own_law import tracking_law
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control._servo import Servo
@@ -28,8 +32,9 @@ from concur.control._singularities import (
     SingularityReport,
     singularities,
 )
-from concur.control._singularity import decoupling_margins, lost_direction, singular_error
+from concur.control._singularity import lost_direction, singular_error
 from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
+from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 
 __all__ = [
@@ -38,6 +43,7 @@ __all__ = [
     "Gains",
     "InverseKinematics",
     "InverseKinematicsSolver",
+    "Law",
     "LoopMargins",
     "LoopResponse",
     "MomentumMismatch",
@@ -51,17 +57,21 @@ __all__ = [
     "Tick",
     "TickBuffers",
     "TickStatus",
+    "TrackingLaw",
     "decoupling_margins",
-    "design_gains",
     "inverse_kinematics",
     "law_function",
     "linear_loop",
     "loop_margins",
     "loop_response",
     "lost_direction",
+    "lqr_gains",
+    "momentum_mismatch",
+    "place_gains",
     "references",
     "singular_error",
     "singularities",
     "tick_function",
     "to_iosystem",
+    "tracking_law",
 ]
