@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import inf, pi
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -24,15 +23,14 @@ from concur.certify._bounds import (
     root_below,
     solve,
 )
+from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel
+from concur.certify._error_parts import error_parts, is_flat, length_metric, scales
 from concur.certify._status import Status
 from concur.certify._structure import ldl_pivots
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control._output_groups import OutputGroup
 from concur.errors import OutputError
-
-if TYPE_CHECKING:
-    from concur.certify._certificate import ChannelCertificate
 
 _ZERO = Fraction(0)
 
@@ -105,7 +103,7 @@ class Decay:
         form.setflags(write=False)
         object.__setattr__(self, "P", form)
         self._check(where, "rate", self.rate, inf, "1/s")
-        units = {unit for factor, _, unit in error_parts(self.channel) if not _flat(factor)}
+        units = {unit for factor, _, unit in error_parts(self.channel) if not is_flat(factor)}
         for name, unit, most in (("angle", "rad", pi), ("distance", "m", inf)):
             value = getattr(self, name)
             if value is not None or unit in units:
@@ -173,7 +171,7 @@ class Decay:
         form = rational(self.P)
         for factor, places, unit in error_parts(self.channel):
             bound = {"rad": self.angle, "m": self.distance}[unit]
-            if _flat(factor):
+            if is_flat(factor):
                 # B is one for all x; the logarithm of an angle still ends at pi.
                 bound = pi if unit == "rad" else None
             if bound is not None:
@@ -248,28 +246,12 @@ class Decay:
         """One pose error on the boundary of the domain."""
         x = np.zeros(self.channel.size)
         for factor, places, unit in error_parts(self.channel):
-            bound = None if _flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
+            bound = None if is_flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
             if bound is not None:
                 direction = rng.normal(size=places.size)
                 share = rng.uniform() if unit == "rad" else 1.0
                 x[places] = share * bound * direction / np.linalg.norm(direction)
         return x
-
-
-def scales(channel: Channel) -> np.ndarray:
-    """Factors that make metres and radians of a channel count alike.
-
-    Parameters
-    ----------
-    channel : Channel
-        The outputs.
-
-    Returns
-    -------
-    numpy.ndarray
-        One over the channel's length for metres, one for radians, shape (n,).
-    """
-    return np.array([1.0 / channel.length if unit == "m" else 1.0 for unit in channel.units])
 
 
 def _falls(decay: Decay) -> bool:
@@ -314,35 +296,6 @@ def _semidefinite(matrix: Rational) -> bool:
     return True
 
 
-def error_parts(channel: Channel) -> list[tuple[OutputGroup, np.ndarray, str]]:
-    """Return rotation and translation of each factor.
-
-    Parameters
-    ----------
-    channel : Channel
-        The outputs.
-
-    Returns
-    -------
-    list of tuple
-        Group of the factor, places of the part's components in x, and their unit, m or rad.
-    """
-    parts, start = [], 0
-    for factor in channel.factors:
-        units = np.array(factor.error_units)
-        for unit in ("m", "rad"):
-            places = start + np.flatnonzero(units == unit)
-            if places.size:
-                parts.append((factor, places, unit))
-        start += factor.dim
-    return parts
-
-
-def _flat(factor: OutputGroup) -> bool:
-    """Whether B of a factor is one for every error."""
-    return factor.abelian and type(factor).error_map is OutputGroup.error_map
-
-
 def widest_square(form: Rational, places: np.ndarray) -> Fraction:
     """Return how long a part of x can be where |z|_P = 1.
 
@@ -361,26 +314,6 @@ def widest_square(form: Rational, places: np.ndarray) -> Fraction:
     chosen = np.full(form.shape, _ZERO)
     chosen[places, places] = Fraction(1)
     return largest_eigenvalue(chosen, form)
-
-
-def length_metric(channel: Channel) -> Rational:
-    """Return the squares of the scales.
-
-    Parameters
-    ----------
-    channel : Channel
-        The outputs.
-
-    Returns
-    -------
-    numpy.ndarray
-        Diagonal matrix of fractions, shape (n, n).
-    """
-    metric = np.full((channel.size, channel.size), _ZERO)
-    square = 1 / Fraction(channel.length) ** 2
-    for i, unit in enumerate(channel.units):
-        metric[i, i] = square if unit == "m" else Fraction(1)
-    return metric
 
 
 def _error_map(group: OutputGroup, x: np.ndarray) -> np.ndarray:

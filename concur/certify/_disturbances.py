@@ -24,7 +24,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._robust import Disturbance
+from concur.certify._disturbance import Disturbance
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
 from concur.errors import OutputError, ReductionError

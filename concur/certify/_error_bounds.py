@@ -22,7 +22,8 @@ from scipy.sparse.csgraph import connected_components
 
 from concur.certify._arrays import above, array, matrix
 from concur.certify._bounds import Rational, rational, root_above, solve
-from concur.certify._certificate import Certificate, ChannelCertificate
+from concur.certify._certificate import Certificate
+from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel
 from concur.certify._intervals import flint
 from concur.certify._status import Status

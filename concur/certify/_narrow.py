@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from concur.certify._certificate import Certificate
+from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay
 from concur.certify._inequality import isotropic_multipliers
@@ -25,9 +27,6 @@ from concur.certify._robust import tube
 from concur.certify._search import Linearisation, at_moderate_frequency, falls
 from concur.certify._status import Status
 from concur.errors import OutputError
-
-if TYPE_CHECKING:
-    from concur.certify._certificate import Certificate, ChannelCertificate
 
 _LEAST_SHARE = 0.15
 """Least rate looked at, as part of the certified one."""

@@ -13,8 +13,8 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._decay import error_parts, scales
-from concur.certify._robust import Tube
+from concur.certify._error_parts import error_parts, scales
+from concur.certify._tube import Tube
 from concur.codegen import as_floats, shape_error
 from concur.errors import OutputError
 

@@ -30,7 +30,7 @@ from concur.certify._bounds import (
     root_below,
 )
 from concur.certify._channels import Channel
-from concur.certify._decay import error_parts
+from concur.certify._error_parts import error_parts
 from concur.errors import OutputError
 
 

@@ -34,8 +34,11 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from concur.certify._channels import Channel
+from concur.certify._decay import Decay
+from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import torque_effect
-from concur.certify._robust import Decay, Disturbance, scales, tubes
+from concur.certify._error_parts import scales
+from concur.certify._robust import tubes
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
 from concur.errors import OutputError

@@ -19,9 +19,11 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import check_square, rows
-from concur.certify._robust import Disturbance, Tube, scales
+from concur.certify._error_parts import scales
 from concur.certify._status import ESTIMATE, Status
+from concur.certify._tube import Tube
 from concur.codegen import as_floats, shape_error
 from concur.control import Servo
 from concur.control._allocation import read_limits

@@ -31,7 +31,8 @@ from concur.certify import (
     sample_limits,
     tube,
 )
-from concur.certify._certificate import ChannelCertificate, Method
+from concur.certify._certificate import Method
+from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._operating import range_text
 from concur.certify._status import ESTIMATE
 from concur.cli._decay import Decay, simulate_decay

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
+from concur.certify._decay import Decay
 from concur.certify._pushed import pushed_motions
-from concur.certify._robust import Decay, tube
+from concur.certify._robust import tube
 from concur.certify._status import Status
 from concur.control._output_groups import Product, Rotation, Vector
 from concur.errors import OutputError, ShapeError

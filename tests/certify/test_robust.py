@@ -12,8 +12,10 @@ from scipy.optimize import minimize
 
 from concur.certify._certificate import certify
 from concur.certify._channels import split
+from concur.certify._decay import Decay
+from concur.certify._disturbance import Disturbance
 from concur.certify._prove import prove
-from concur.certify._robust import Decay, Disturbance, tube, tubes
+from concur.certify._robust import tube, tubes
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
 from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector

@@ -8,7 +8,10 @@ from scipy.linalg import expm
 
 from concur import robots
 from concur.certify._channels import split
-from concur.certify._robust import Decay, Disturbance, scales, tube, tubes
+from concur.certify._decay import Decay
+from concur.certify._disturbance import Disturbance
+from concur.certify._error_parts import scales
+from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
     held_tube,
     hold_disturbance,
