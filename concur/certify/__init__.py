@@ -7,7 +7,7 @@ proofs work without the extra; the search for tighter rates needs ``pip install
 "concur-control[certify]"``.
 """
 
-from concur.certify._certificate import Certificate, certify
+from concur.certify._certificate import Certificate, Method, certify
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, split
 from concur.certify._design import design_gains
@@ -30,6 +30,7 @@ from concur.certify._problem import Candidate
 from concur.certify._prove import Counterexample, Proof, prove
 from concur.certify._pushed import PushedMotions, pushed_motions
 from concur.certify._recheck import recheck
+from concur.certify._recheck_document import OPERATING
 from concur.certify._recheck_finding import Recheck
 from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
@@ -43,13 +44,15 @@ from concur.certify._sampling import (
 )
 from concur.certify._saturation import Saturation, saturation
 from concur.certify._search import search
-from concur.certify._status import Status
+from concur.certify._status import ESTIMATE, Status
 from concur.certify._structure import Refusal, Structure, check_structure
 from concur.certify._thesis import thesis_constants
 from concur.certify._thesis_constants import ThesisConstants
 from concur.certify._tube import Tube
 
 __all__ = [
+    "ESTIMATE",
+    "OPERATING",
     "Candidate",
     "Certificate",
     "CertifiedGains",
@@ -57,6 +60,7 @@ __all__ = [
     "ChannelCertificate",
     "Counterexample",
     "Disturbance",
+    "Method",
     "OperatingCertificate",
     "OperatingCounterexample",
     "Proof",

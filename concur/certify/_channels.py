@@ -17,7 +17,7 @@ from scipy.sparse.csgraph import connected_components
 
 from concur.codegen import as_floats, nonfinite_error
 from concur.control import ErrorDynamics
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     OutputGroup,
     PlanarPose,
     Pose,

@@ -29,7 +29,7 @@ from concur.certify._error_parts import error_parts, is_flat, length_metric, sca
 from concur.certify._status import Status
 from concur.certify._structure import ldl_pivots
 from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.control._output_groups import OutputGroup
+from concur.control.output_groups import OutputGroup
 from concur.errors import OutputError
 
 _ZERO = Fraction(0)

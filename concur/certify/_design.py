@@ -11,17 +11,23 @@ from numpy.typing import ArrayLike
 from concur.certify._disturbances import rows
 from concur.certify._gains import CertifiedGains, Wish, fastest_gains
 from concur.codegen import as_floats
-from concur.control import Gains, Output, Servo
+from concur.control import (
+    GAIN_METHODS,
+    Gains,
+    Output,
+    Servo,
+    misplaced,
+    read_each,
+    read_limits,
+    read_outputs,
+    singular_error,
+)
 from concur.control import design_gains as design_by_rule
-from concur.control._allocation import read_limits
-from concur.control._design import METHODS as RULES
-from concur.control._design import misplaced, read_each, read_outputs
-from concur.control._singularity import singular_error
 from concur.errors import OutputError
 from concur.mechanism import scalar, unknown_name
 from concur.reduction import ReducedModel
 
-METHODS = (*RULES, "certified")
+METHODS = (*GAIN_METHODS, "certified")
 
 
 @overload

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 
 from concur.certify._channels import Channel
-from concur.control._output_groups import OutputGroup
+from concur.control.output_groups import OutputGroup
 
 
 def error_parts(channel: Channel) -> list[tuple[OutputGroup, np.ndarray, str]]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from concur._version import __version__
 from concur.certify._recheck_document import as_path
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     Angle,
     OutputGroup,
     PlanarPose,

@@ -25,7 +25,7 @@ from concur.certify._region import region_level
 from concur.certify._search import search
 from concur.certify._status import ESTIMATE, Status
 from concur.control import ErrorDynamics, Output, Servo
-from concur.control._output_groups import Product
+from concur.control.output_groups import Product
 from concur.errors import OutputError
 
 RATIOS = (0.95, 0.85, 0.75, 0.65)

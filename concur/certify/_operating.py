@@ -41,8 +41,7 @@ from concur.certify._recheck_document import OPERATING, document_hash
 from concur.certify._recheck_law import operating_laws
 from concur.certify._status import ESTIMATE, Status
 from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.control import Servo
-from concur.control._allocation import read_limits
+from concur.control import Servo, read_limits
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.mechanism import scalar
 
@@ -121,6 +120,17 @@ class OperatingCertificate:
         """Largest size of each control, proved, shape (nu,), N and N m."""
         return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)))
 
+    @property
+    def bounds(self) -> tuple[str, ...]:
+        """Bounds of each control in words, of four digits; "no bound" where nothing is proved."""
+        found = []
+        for low, high, unit in zip(self.lower, self.upper, self.units, strict=True):
+            # The smallest floats, which bound a zero outwards, are written as zero.
+            ends = [0.0 if abs(end) < _NOTHING else float(end) for end in (low, high)]
+            known = all(map(math.isfinite, ends))
+            found.append(f"{ends[0]:.4g} to {ends[1]:.4g} {unit}" if known else "no bound")
+        return tuple(found)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the statement with its boxes.
 
@@ -197,33 +207,12 @@ class OperatingCertificate:
         if not self.names:
             lines.append("Torques: not bounded, as no speeds were stated.")
         # A state that refutes is looked for before bounds are.
-        for i, low in enumerate(self.lower if len(self.boxes) else ()):
+        for i in range(len(self.lower) if len(self.boxes) else 0):
             limit = ""
             if self.limits is not None:
                 limit = f", limits {self.limits[i, 0]:.4g} to {self.limits[i, 1]:.4g}"
-            bounds = range_text(low, self.upper[i])
-            unit = f" {self.units[i]}" if math.isfinite(low) else ""
-            lines.append(f"- {self.names[i]}: {bounds}{unit}{limit}")
+            lines.append(f"- {self.names[i]}: {self.bounds[i]}{limit}")
         return "\n".join(lines)
-
-
-def range_text(low: float, high: float) -> str:
-    """Write down the bounds of a control.
-
-    Parameters
-    ----------
-    low, high : float
-        Lower and upper bound; infinite when nothing is proved.
-
-    Returns
-    -------
-    str
-        Of four digits. The smallest floats, which bound a zero outwards, are written as zero.
-    """
-    if not (math.isfinite(low) and math.isfinite(high)):
-        return "no bound"
-    low, high = (0.0 if abs(value) < _NOTHING else float(value) for value in (low, high))
-    return f"{low:.4g} to {high:.4g}"
 
 
 def operating_bounds(

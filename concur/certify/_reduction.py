@@ -31,7 +31,7 @@ import numpy as np
 
 from concur.certify._channels import Channel
 from concur.certify._inequality import Claim
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     Angle,
     OutputGroup,
     PlanarPose,

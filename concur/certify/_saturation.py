@@ -25,8 +25,7 @@ from concur.certify._error_parts import scales
 from concur.certify._status import ESTIMATE, Status
 from concur.certify._tube import Tube
 from concur.codegen import as_floats, shape_error
-from concur.control import Servo
-from concur.control._allocation import read_limits
+from concur.control import Servo, read_limits
 from concur.errors import OutputError
 
 

@@ -18,7 +18,10 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from concur.certify import (
+    ESTIMATE,
     Certificate,
+    ChannelCertificate,
+    Method,
     OperatingCertificate,
     SampleLimits,
     Status,
@@ -31,10 +34,6 @@ from concur.certify import (
     sample_limits,
     tube,
 )
-from concur.certify._certificate import Method
-from concur.certify._channel_certificate import ChannelCertificate
-from concur.certify._operating import range_text
-from concur.certify._status import ESTIMATE
 from concur.cli._decay import Decay, simulate_decay
 from concur.cli._results import Results, results
 from concur.control import Servo
@@ -539,9 +538,7 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     table.add_row("margin of the decoupling matrix", mark, margin, wanted)
     for i, (name, status) in enumerate(zip(found.names, found.control_statuses, strict=True)):
         limit = "" if found.limits is None else _pair(*found.limits[i])
-        bounds = range_text(found.lower[i], found.upper[i])
-        unit = f" {found.units[i]}" if math.isfinite(found.lower[i]) else ""
-        table.add_row(escape(name), _MARKS[status], bounds + unit, limit)
+        table.add_row(escape(name), _MARKS[status], found.bounds[i], limit)
     if not found.names:
         table.add_row("torques", "", "not bounded", "no speeds stated")
     console.print(table)

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from concur.cli._results import results
+from concur.codegen import CFolder
 from concur.formats import load_task
 from concur.formats.tables import located
-
-if TYPE_CHECKING:
-    from concur.codegen._c_export import CFolder
 
 
 @dataclass(frozen=True)

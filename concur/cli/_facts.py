@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import Servo
-from concur.control._joint_limits import JointLimits
+from concur.control import JointLimits, Servo
 from concur.formats import Task
 
 

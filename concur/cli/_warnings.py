@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from concur.formats import Task
-from concur.mechanism._inertia_lint import suspicious_inertias
-from concur.mechanism._unit_lint import suspicious_points, suspicious_start, suspicious_units
+from concur.mechanism import (
+    suspicious_inertias,
+    suspicious_points,
+    suspicious_start,
+    suspicious_units,
+)
 from concur.multibody import Mechanism
 
 

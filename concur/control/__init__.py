@@ -1,16 +1,21 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
-from concur.control import references
-from concur.control._design import Gains, design_gains
+from concur.control import output_groups, references
+from concur.control._allocation import read_limits
+from concur.control._design import METHODS as GAIN_METHODS
+from concur.control._design import Gains, design_gains, misplaced, read_each, read_outputs
 from concur.control._error_dynamics import ErrorDynamics
+from concur.control._export import SPEED_LIMIT
 from concur.control._feasibility import Feasibility
+from concur.control._fitting import fitting
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
     inverse_kinematics,
 )
 from concur.control._iosystem import to_iosystem
-from concur.control._law import law_function
+from concur.control._joint_limits import JointLimits, peak_label
+from concur.control._law import law_function, side
 from concur.control._loop import (
     LoopMargins,
     LoopResponse,
@@ -33,11 +38,14 @@ from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
 from concur.control.references import Reference
 
 __all__ = [
+    "GAIN_METHODS",
+    "SPEED_LIMIT",
     "ErrorDynamics",
     "Feasibility",
     "Gains",
     "InverseKinematics",
     "InverseKinematicsSolver",
+    "JointLimits",
     "LoopMargins",
     "LoopResponse",
     "MomentumMismatch",
@@ -53,13 +61,21 @@ __all__ = [
     "TickStatus",
     "decoupling_margins",
     "design_gains",
+    "fitting",
     "inverse_kinematics",
     "law_function",
     "linear_loop",
     "loop_margins",
     "loop_response",
     "lost_direction",
+    "misplaced",
+    "output_groups",
+    "peak_label",
+    "read_each",
+    "read_limits",
+    "read_outputs",
     "references",
+    "side",
     "singular_error",
     "singularities",
     "tick_function",

@@ -33,7 +33,6 @@ from concur.control._loop import loop_response
 from concur.control._matching import matching_outputs
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
-from concur.control._output_groups import Product
 from concur.control._output_kinematics import (
     output_coordinates,
     output_jacobian,
@@ -51,6 +50,7 @@ from concur.control._singularity import (
     singular_error,
 )
 from concur.control._tick import Tick
+from concur.control.output_groups import Product
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError, OutputError, ShapeError
 from concur.kinematics import body_accelerations, body_twists, joint_poses

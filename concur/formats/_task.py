@@ -41,8 +41,16 @@ from concur.formats.tables import (
 )
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import METHODS, Run, Tolerances, simulate
-from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
+from concur.simulation import (
+    FASTEST_START,
+    LONGEST_RUN,
+    METHODS,
+    MOST_STEPS,
+    SHORTEST_STEP,
+    Run,
+    Tolerances,
+    simulate,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.control._joint_limits import peak_label
+from concur.control import peak_label
 from concur.simulation._run_data import RunData
 
 FULL = 1.0 - 1e-6

@@ -6,11 +6,16 @@ from collections.abc import Callable, Iterable
 
 import casadi as ca
 
-from concur.codegen import Array, FmuModel, FmuVariable, normalised
-from concur.codegen._exported import Entry, Signal
-from concur.codegen._finite import FINITE
-from concur.control._fmu import variable_of
-from concur.control._signals import plain
+from concur.codegen import (
+    FINITE,
+    Array,
+    Entry,
+    FmuModel,
+    FmuVariable,
+    Signal,
+    normalised,
+    plain_text,
+)
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
@@ -123,8 +128,8 @@ def _variable(
     entries: Iterable[tuple[str, str]],
     preset: tuple[float, ...] = (),
 ) -> FmuVariable:
-    named = tuple(Entry(plain(name), unit) for name, unit in entries)
-    return variable_of(Signal(name, meaning, named, preset), causality)
+    named = tuple(Entry(plain_text(name), unit) for name, unit in entries)
+    return FmuVariable.of(Signal(name, meaning, named, preset), causality)
 
 
 def _configuration(robot: Mechanism, name: str, causality: str, meaning: str) -> FmuVariable:

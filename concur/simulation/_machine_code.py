@@ -9,8 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import compiled as compile_all
-from concur.codegen import fingerprint, recalled
-from concur.codegen._compiler import find_compiler
+from concur.codegen import find_compiler, fingerprint, recalled
 from concur.errors import SimulationError
 from concur.simulation._progress import busy
 

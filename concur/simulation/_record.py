@@ -8,8 +8,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator
-from concur.control import Servo, decoupling_margins, law_function
-from concur.control._law import side
+from concur.control import Servo, decoupling_margins, law_function, side
 from concur.simulation._plant import Plant
 
 TOGETHER = 200

@@ -13,7 +13,7 @@ from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
     coordinate_columns,
     velocity_columns,
-    write,
+    write_arrays,
 )
 from concur.simulation._run_data import RunData
 
@@ -144,7 +144,7 @@ class Run(RunData):
             name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
             for name, unit in UNITS.items()
         }
-        return write(path, arrays, {**self._facts(), **(facts or {})})
+        return write_arrays(path, arrays, {**self._facts(), **(facts or {})})
 
     def plot(self) -> Figure:
         """Draw an overview of the run.

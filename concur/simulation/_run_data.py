@@ -7,9 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from concur.control import MomentumMismatch, Servo
-from concur.control._joint_limits import JointLimits
-from concur.mechanism._size import robot_size
+from concur.control import JointLimits, MomentumMismatch, Servo
+from concur.mechanism import robot_size
 from concur.multibody import Mechanism
 from concur.simulation._momentum import momentum_drift
 

@@ -10,8 +10,14 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control import Reference, ReferenceSample, Servo, lost_direction, singular_error
-from concur.control._fitting import fitting
+from concur.control import (
+    Reference,
+    ReferenceSample,
+    Servo,
+    fitting,
+    lost_direction,
+    singular_error,
+)
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.multibody import Mechanism

@@ -12,7 +12,7 @@ import numpy as np
 import concur as cc
 from concur.certify import Certificate
 from concur.control import ErrorDynamics
-from concur.control._output_groups import OutputGroup, Pose, Product, Rotation, Vector
+from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
 from tests.benchmarks._report import duration
 
 ANGLES = (30, 60, 90, 120, 170)

@@ -14,7 +14,7 @@ from concur.certify._certificate import Certificate, certify
 from concur.certify._recheck import examine, recheck
 from concur.certify._status import Status
 from concur.control import ErrorDynamics, Output, Servo
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     Angle,
     OutputGroup,
     PlanarPose,

@@ -13,7 +13,7 @@ from concur.certify._decay import Decay
 from concur.certify._pushed import pushed_motions
 from concur.certify._robust import tube
 from concur.certify._status import Status
-from concur.control._output_groups import Product, Rotation, Vector
+from concur.control.output_groups import Product, Rotation, Vector
 from concur.errors import OutputError, ShapeError
 from concur.plotting import decay_figure, rate_figure, tube_figure
 from tests.certify._channel import channel

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from concur.certify._intervals import Walker, as_array, enclose, flint, interval
 from concur.certify._prove import BAND
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import ConcurError, OutputError, ShapeError
 
 GROUPS = {

@@ -15,7 +15,7 @@ from concur.certify._narrow import narrow_decays, search_narrow
 from concur.certify._robust import tube, tubes
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     Angle,
     PlanarPose,
     Pose,

@@ -23,7 +23,7 @@ from concur.certify._sampling import (
 )
 from concur.certify._status import Status
 from concur.control import ErrorDynamics, Output, Servo
-from concur.control._output_groups import Product, Vector
+from concur.control.output_groups import Product, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
 from concur.reduction import reduce
 from concur.simulation import simulate

@@ -6,7 +6,7 @@ import pytest
 
 from concur.certify._region import region_radius
 from concur.certify._suprema import suprema
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from tests.certify._thesis_cases import (
     ball,
     channel,

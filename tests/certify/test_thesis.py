@@ -12,7 +12,7 @@ from scipy.linalg import eigh
 from concur.certify._region import region_level
 from concur.certify._status import Status
 from concur.certify._thesis import thesis_constants
-from concur.control._output_groups import PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
 from tests.certify._thesis_cases import (
     TRUE_RATES,

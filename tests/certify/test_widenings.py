@@ -20,7 +20,7 @@ from concur.certify._prove import BAND, _Search, _widened
 from concur.certify._recheck_boxes import _outside, _polygon
 from concur.certify._robust import _push, _settled
 from concur.control import Servo
-from concur.control._output_groups import Vector
+from concur.control.output_groups import Vector
 from tests.certify._channel import channel
 
 

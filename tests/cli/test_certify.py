@@ -16,7 +16,7 @@ from concur.cli import _certify as command
 from concur.cli import main
 from concur.cli._decay import simulate_decay
 from concur.control import ErrorDynamics
-from concur.control._output_groups import Product, Rotation, Vector
+from concur.control.output_groups import Product, Rotation, Vector
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
