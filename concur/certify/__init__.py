@@ -7,6 +7,7 @@ proofs work without the extra; the search for tighter rates needs ``pip install
 "concur-control[certify]"``.
 """
 
+from concur._deprecated import moved
 from concur.certify._certificate import Certificate, Method, certify
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, split
@@ -28,7 +29,6 @@ from concur.certify._operating import (
 )
 from concur.certify._problem import Candidate
 from concur.certify._prove import Counterexample, Proof, prove
-from concur.certify._pushed import PushedMotions, pushed_motions
 from concur.certify._recheck import recheck
 from concur.certify._recheck_document import OPERATING
 from concur.certify._recheck_finding import Recheck
@@ -42,7 +42,6 @@ from concur.certify._sampling import (
     period_ahead,
     sample_limits,
 )
-from concur.certify._saturation import Saturation, saturation
 from concur.certify._search import search
 from concur.certify._status import ESTIMATE, Status
 from concur.certify._structure import Refusal, Structure, check_structure
@@ -64,11 +63,9 @@ __all__ = [
     "OperatingCertificate",
     "OperatingCounterexample",
     "Proof",
-    "PushedMotions",
     "Recheck",
     "Refusal",
     "SampleLimits",
-    "Saturation",
     "Status",
     "Structure",
     "ThesisConstants",
@@ -87,10 +84,8 @@ __all__ = [
     "output_jerk",
     "period_ahead",
     "prove",
-    "pushed_motions",
     "recheck",
     "sample_limits",
-    "saturation",
     "search",
     "split",
     "thesis_constants",
@@ -99,3 +94,14 @@ __all__ = [
     "tube",
     "tubes",
 ]
+
+_PLOTS = "concur.plotting"
+__getattr__ = moved(
+    __name__,
+    {
+        "PushedMotions": (f"{_PLOTS}.DisturbedMotions", f"{_PLOTS}.DisturbedMotions"),
+        "Saturation": ("concur.certify._saturation.Saturation", "OperatingCertificate"),
+        "pushed_motions": (f"{_PLOTS}.disturbed_motions", f"{_PLOTS}.disturbed_motions"),
+        "saturation": ("concur.certify._saturation.saturation", "operating_bounds"),
+    },
+)

@@ -160,7 +160,7 @@ def largest_eigenvalue(matrix: Rational, metric: Rational) -> Fraction:
     except np.linalg.LinAlgError:  # the metric is definite, but not for floats
         guess = Fraction(np.trace(solve(metric, matrix)))
     slack = max(guess, Fraction(1, 2**1000)) / 2**45
-    while not _definite((guess + slack) * metric - matrix):
+    while not definite((guess + slack) * metric - matrix):
         slack *= 2
     return guess + slack
 
@@ -206,8 +206,21 @@ def solve(matrix: Rational, right: Rational) -> Rational:
     return rows[:, size:]
 
 
-def _definite(matrix: Rational) -> bool:
-    return ldl_pivots(matrix.tolist())[-1] > 0
+def definite(matrix: Rational) -> bool:
+    """Whether a symmetric matrix of fractions is positive definite, by its pivots."""
+    pivots = ldl_pivots(matrix.tolist())
+    return len(pivots) == len(matrix) and pivots[-1] > 0
+
+
+def semidefinite(matrix: Rational) -> bool:
+    """Whether a symmetric matrix of fractions has no negative eigenvalue."""
+    rest = matrix
+    while len(rest):
+        pivot, row = rest[0, 0], rest[0, 1:]
+        if pivot < 0 or (pivot == 0 and any(entry != 0 for entry in row)):
+            return False
+        rest = rest[1:, 1:] - (np.outer(row, row) / pivot if pivot else 0)
+    return True
 
 
 def _partial_sums(angle: Fraction, first: Fraction, order: int) -> tuple[Fraction, Fraction]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._bounds import (
-    Rational,
+    definite,
     float_above,
     float_below,
     largest_eigenvalue,
@@ -40,7 +40,8 @@ from concur.certify._reduction import positions_and_rotations
 from concur.certify._region import region_level
 from concur.certify._search import search
 from concur.certify._status import Status
-from concur.certify._structure import Structure, check_structure, ldl_pivots
+from concur.certify._structure import Structure, check_structure
+from concur.certify._suprema import CLOSED
 from concur.certify._thesis import thesis_constants
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import ErrorDynamics, Servo
@@ -474,7 +475,7 @@ def _with_bounds(
     # A form found by the search that fails somewhere says nothing against the law.
     proof = proofs[-1]
     proved = proof.status is Status.PROVED
-    if not _definite(rational(proof.claim.P)):
+    if not definite(rational(proof.claim.P)):
         status = Status.UNDECIDED
         return ChannelCertificate(channel, status, "P is not positive definite.", 0.0, **facts)
     lower, upper = _extent(channel, proof.claim.P)
@@ -507,22 +508,20 @@ def _story(proofs: list[Proof]) -> str:
 
 def _by_theorem(channel: Channel, angle: float, distance: float | None) -> ChannelCertificate:
     reach = distance if positions_and_rotations(channel)[0] else None
-    constants = thesis_constants(channel, angle, reach)
     facts: dict[str, Any] = {
-        "level": constants.level,
+        "level": region_level(channel, angle, reach),
         "angle": angle if "rad" in channel.units else None,
         "distance": reach,
-        "constants": constants,
     }
-    if channel.kind not in ("linear", "SO3 isotropic"):
-        reason = "The constants of Theorem 5.4.2 come from a grid, which proves nothing."
-        rate = constants.rate
-        return ChannelCertificate(channel, Status.UNDECIDED, reason, rate, **facts)
+    if channel.kind not in CLOSED:
+        reason = "The constants of Theorem 5.4.2 have no closed form for these outputs and gains."
+        return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+    facts["constants"] = constants = thesis_constants(channel, angle, reach)
     # There V_d = V_L - delta x KP B ve has a constant matrix, as x KP B = x KP.
     cross = -constants.delta * channel.stiffness
     P = np.block([[channel.stiffness, cross], [cross, channel.inertia]])
-    rate, definite = constants.rate, _definite(rational(P))
-    if not (definite and rate > 0.0 and _decays(channel, P, rate)):
+    rate = constants.rate
+    if not (definite(rational(P)) and rate > 0.0 and _decays(channel, P, rate)):
         reason = "The rate of Theorem 5.4.2 vanishes."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
     lower, upper = _extent(channel, P)
@@ -553,12 +552,7 @@ def _decays(channel: Channel, P: np.ndarray, rate: float) -> bool:
     one = rational(np.eye(size))
     inverse = solve(rational(channel.inertia), one)
     gains = (rational(channel.stiffness), inverse, inverse @ rational(channel.damping))
-    return _definite(inequality(gains, turned_components(channel), one, claim, Fraction(rate)))
-
-
-def _definite(matrix: Rational) -> bool:
-    pivots = ldl_pivots(matrix.tolist())
-    return len(pivots) == len(matrix) and pivots[-1] > 0
+    return definite(inequality(gains, turned_components(channel), one, claim, Fraction(rate)))
 
 
 def _reach(channel: Channel, angle: float, distance: float | None) -> float | None:
@@ -583,11 +577,9 @@ def _reach(channel: Channel, angle: float, distance: float | None) -> float | No
 
 def _extent(channel: Channel, P: np.ndarray) -> tuple[float, float]:
     """Numbers with lower D <= P <= upper D, rounded to the safe side."""
-    square = 1 / Fraction(channel.length) ** 2
-    scale = [square if unit == "m" else Fraction(1) for unit in channel.units] * 2
+    n, exact = channel.size, rational(P)
     metric = np.full(P.shape, Fraction(0))
-    metric[range(len(scale)), range(len(scale))] = scale
-    exact = rational(P)
+    metric[:n, :n] = metric[n:, n:] = channel.length_metric
     return (
         float_below(smallest_eigenvalue(exact, metric)),
         float_above(largest_eigenvalue(exact, metric)),

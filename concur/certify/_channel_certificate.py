@@ -96,13 +96,12 @@ class ChannelCertificate:
         Returns
         -------
         float
-            weight z^T P z; for constants of the thesis without a constant P twice their strict
-            Lyapunov function; NaN when there is neither.
+            weight z^T P z; NaN without a constant P.
         """
-        if self.P is not None:
-            z = np.concatenate([x, ve])
-            return float(self.weight * (z @ self.P @ z))
-        return math.nan if self.constants is None else 2.0 * self.constants.strict(x, ve)
+        if self.P is None:
+            return math.nan
+        z = np.concatenate([x, ve])
+        return float(self.weight * (z @ self.P @ z))
 
     def __str__(self) -> str:
         room = [] if self.angle is None else [f"angle {np.degrees(self.angle):.4g} deg"]

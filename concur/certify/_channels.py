@@ -8,6 +8,7 @@ each channel holds of the whole loop.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
@@ -83,6 +84,33 @@ class Channel:
     def dynamics(self) -> ErrorDynamics:
         """The channel's own error dynamics."""
         return ErrorDynamics(self.group, self.stiffness, self.damping, self.inertia)
+
+    @cached_property
+    def error_parts(self) -> list[tuple[OutputGroup, np.ndarray, str]]:
+        """Position and rotation of each factor: its group, their places in x, and m or rad."""
+        parts, start = [], 0
+        for factor in self.factors:
+            units = np.array(factor.error_units)
+            for unit in ("m", "rad"):
+                places = start + np.flatnonzero(units == unit)
+                if places.size:
+                    parts.append((factor, places, unit))
+            start += factor.dim
+        return parts
+
+    @property
+    def scales(self) -> np.ndarray:
+        """Factors that make metres and radians count alike, shape (n,): 1 / length, and 1."""
+        return np.array([1.0 / self.length if unit == "m" else 1.0 for unit in self.units])
+
+    @property
+    def length_metric(self) -> np.ndarray:
+        """Squares of the scales, exactly: a diagonal matrix of fractions, shape (n, n)."""
+        square = 1 / Fraction(self.length) ** 2
+        metric = np.full((self.size, self.size), Fraction(0))
+        for i, unit in enumerate(self.units):
+            metric[i, i] = square if unit == "m" else Fraction(1)
+        return metric
 
     @cached_property
     def true_rate(self) -> float:
@@ -210,9 +238,14 @@ def _factors(group: OutputGroup) -> list[OutputGroup]:
     return [group]
 
 
-def _kind(factors: tuple[OutputGroup, ...], gains: list[np.ndarray]) -> Kind:
+def is_flat(factor: OutputGroup) -> bool:
+    """Whether B of a factor is the identity for every error."""
     # A group of a user's own is not linear on its word: its B must be the identity's formula.
-    if all(f.abelian and type(f).error_map is OutputGroup.error_map for f in factors):
+    return factor.abelian and type(factor).error_map is OutputGroup.error_map
+
+
+def _kind(factors: tuple[OutputGroup, ...], gains: list[np.ndarray]) -> Kind:
+    if all(is_flat(f) for f in factors):
         return "linear"
     if len(factors) == 1:
         kind = type(factors[0])

@@ -17,17 +17,17 @@ import numpy as np
 
 from concur.certify._bounds import (
     Rational,
+    definite,
     largest_eigenvalue,
     rational,
     root_above,
     root_below,
+    semidefinite,
     solve,
 )
 from concur.certify._channel_certificate import ChannelCertificate
-from concur.certify._channels import Channel
-from concur.certify._error_parts import error_parts, is_flat, length_metric, scales
+from concur.certify._channels import Channel, is_flat
 from concur.certify._status import Status
-from concur.certify._structure import ldl_pivots
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control.output_groups import OutputGroup
 from concur.errors import OutputError
@@ -92,7 +92,7 @@ class Decay:
             raise shape_error(f"{where}, `P`", (2 * n, 2 * n), form.shape)
         if not np.isfinite(form).all():
             raise nonfinite_error(f"{where}, `P`", form)
-        if not np.array_equal(form, form.T) or not _definite(rational(form)):
+        if not np.array_equal(form, form.T) or not definite(rational(form)):
             raise OutputError(
                 f"{where}, `P`",
                 expected="a symmetric positive definite matrix",
@@ -103,7 +103,7 @@ class Decay:
         form.setflags(write=False)
         object.__setattr__(self, "P", form)
         self._check(where, "rate", self.rate, inf, "1/s")
-        units = {unit for factor, _, unit in error_parts(self.channel) if not is_flat(factor)}
+        units = {unit for factor, _, unit in self.channel.error_parts if not is_flat(factor)}
         for name, unit, most in (("angle", "rad", pi), ("distance", "m", inf)):
             value = getattr(self, name)
             if value is not None or unit in units:
@@ -169,7 +169,7 @@ class Decay:
         """Least |z|_P on the boundary of the domain, rounded down; infinite without boundary."""
         squares = []
         form = rational(self.P)
-        for factor, places, unit in error_parts(self.channel):
+        for factor, places, unit in self.channel.error_parts:
             bound = {"rad": self.angle, "m": self.distance}[unit]
             if is_flat(factor):
                 # B is one for all x; the logarithm of an angle still ends at pi.
@@ -182,7 +182,7 @@ class Decay:
     def push(self) -> float:
         """Largest sqrt(d^T P22 d) for |d| = 1, rounded up; metres count by the length."""
         n = self.channel.size
-        return root_above(largest_eigenvalue(rational(self.P)[n:, n:], length_metric(self.channel)))
+        return root_above(largest_eigenvalue(rational(self.P)[n:, n:], self.channel.length_metric))
 
     @cached_property
     def feedback_gain(self) -> float:
@@ -193,7 +193,7 @@ class Decay:
         """
         channel = self.channel
         root = np.linalg.inv(np.linalg.cholesky(self.P)).T
-        scale = scales(channel)[:, None] * np.linalg.inv(channel.inertia)
+        scale = channel.scales[:, None] * np.linalg.inv(channel.inertia)
         dynamics = channel.dynamics
         rng, worst = np.random.default_rng(0), 0.0
         # B^T KP x is x by a matrix, of which the columns at a given x are wanted.
@@ -216,7 +216,7 @@ class Decay:
         """
         channel, worst = self.channel, 0.0
         group, inverse = channel.dynamics.group, np.linalg.inv(channel.inertia)
-        scale = scales(channel)[:, None] * inverse
+        scale = channel.scales[:, None] * inverse
         error = ca.SX.sym("x", channel.size)
         pull = ca.densify(group.error_map(error).T @ ca.DM(channel.stiffness) @ error)
         slope = ca.Function("slope", [error], [ca.densify(ca.jacobian(pull, error))])
@@ -238,14 +238,14 @@ class Decay:
     @cached_property
     def damping_gain(self) -> float:
         """Largest |I^-1 KD d| for |d| = 1, 1/s; metres count by the channel's length."""
-        scale = scales(self.channel)
+        scale = self.channel.scales
         gain = np.linalg.solve(self.channel.inertia, self.channel.damping)
         return float(np.linalg.norm(scale[:, None] * gain / scale, 2))
 
     def _somewhere(self, rng: np.random.Generator) -> np.ndarray:
         """One pose error on the boundary of the domain."""
         x = np.zeros(self.channel.size)
-        for factor, places, unit in error_parts(self.channel):
+        for factor, places, unit in self.channel.error_parts:
             bound = None if is_flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
             if bound is not None:
                 direction = rng.normal(size=places.size)
@@ -270,30 +270,14 @@ def _falls(decay: Decay) -> bool:
         return False
     one = rational(np.eye(n))
     inertia = rational(channel.inertia)
-    if not (np.array_equal(channel.inertia, channel.inertia.T) and _definite(inertia)):
+    if not (np.array_equal(channel.inertia, channel.inertia.T) and definite(inertia)):
         return False
     flow = np.full((2 * n, 2 * n), _ZERO)
     flow[:n, n:] = -one
     flow[n:, :n] = solve(inertia, rational(channel.stiffness))
     flow[n:, n:] = -solve(inertia, rational(channel.damping))
     change = P @ flow
-    return _semidefinite(-(change + change.T) - 2 * Fraction(decay.rate) * P)
-
-
-def _definite(matrix: Rational) -> bool:
-    pivots = ldl_pivots(matrix.tolist())
-    return len(pivots) == len(matrix) and pivots[-1] > 0
-
-
-def _semidefinite(matrix: Rational) -> bool:
-    """Whether a symmetric matrix of fractions has no negative eigenvalue."""
-    rest = matrix
-    while len(rest):
-        pivot, row = rest[0, 0], rest[0, 1:]
-        if pivot < 0 or (pivot == 0 and any(entry != 0 for entry in row)):
-            return False
-        rest = rest[1:, 1:] - (np.outer(row, row) / pivot if pivot else 0)
-    return True
+    return semidefinite(-(change + change.T) - 2 * Fraction(decay.rate) * P)
 
 
 def widest_square(form: Rational, places: np.ndarray) -> Fraction:

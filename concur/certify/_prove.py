@@ -26,6 +26,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
+from concur.certify._bounds import definite, rational
 from concur.certify._channels import Channel
 from concur.certify._inequality import (
     Claim,
@@ -291,7 +292,7 @@ class _Search:
     def run(self) -> tuple[Status, str]:
         if not self.form.known:
             return Status.UNDECIDED, "The inertia I could not be inverted in ball arithmetic."
-        if not _positive_definite(self.claim.P):
+        if not definite(rational(self.claim.P)):
             self.counterexample = self._not_definite()
             if self.counterexample is not None:
                 return Status.REFUTED, "P is not positive definite."
@@ -561,10 +562,6 @@ def _congruence(A: np.ndarray) -> Any | None:
     except np.linalg.LinAlgError:
         return None
     return _matrix(T) if np.isfinite(T).all() else None
-
-
-def _positive_definite(P: np.ndarray) -> bool:
-    return _definite_within(_matrix(P), [])
 
 
 def _reach(middle: Ball, a: float, b: float) -> Ball:

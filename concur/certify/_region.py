@@ -30,7 +30,6 @@ from concur.certify._bounds import (
     root_below,
 )
 from concur.certify._channels import Channel
-from concur.certify._error_parts import error_parts
 from concur.errors import OutputError
 
 
@@ -93,7 +92,7 @@ def region_level(channel: Channel, angle: float, distance: float | None = None) 
     stiffness = rational(channel.stiffness)
     squares = [
         Fraction(limits[unit]) ** 2 * _schur_eigenvalue(stiffness, part)
-        for _, part, unit in error_parts(channel)
+        for _, part, unit in channel.error_parts
         if unit in limits
     ]
     return float_below(min(squares) / 2) if squares else inf

@@ -33,7 +33,6 @@ from numpy.typing import ArrayLike
 from concur.certify._bounds import float_above, rational, root_above
 from concur.certify._decay import Decay
 from concur.certify._disturbance import Disturbance
-from concur.certify._error_parts import length_metric, scales
 from concur.certify._status import ESTIMATE, Status
 from concur.certify._tube import Tube
 from concur.codegen import LARGEST, as_floats, shape_error
@@ -202,7 +201,7 @@ def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:
         corner = rational(disturbance.components[places])
         return float_above(
             Fraction(decay.push)
-            * Fraction(root_above(corner @ length_metric(decay.channel) @ corner))
+            * Fraction(root_above(corner @ decay.channel.length_metric @ corner))
         )
     floats = np.einsum("ki,ij,kj->k", candidates, block, candidates)
     # Rounding may hide the largest one only among those that are as large to rounding.
@@ -222,7 +221,7 @@ def _growth(
     for i, to in enumerate(decays):
         for j, by in enumerate(decays):
             blocks = feedback[:, index[i][:, None], index[j]]
-            blocks = scales(to.channel)[:, None] * blocks / scales(by.channel)
+            blocks = to.channel.scales[:, None] * blocks / by.channel.scales
             delta = np.linalg.norm(blocks, 2, axis=(1, 2)).max(initial=0.0)
             growth[i, j] = to.push * delta * by.feedback_gain
     return growth

@@ -37,7 +37,6 @@ from concur.certify._channels import Channel
 from concur.certify._decay import Decay
 from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import torque_effect
-from concur.certify._error_parts import scales
 from concur.certify._robust import tubes
 from concur.codegen import as_floats, nonfinite_error, shape_error
 from concur.control import Servo
@@ -369,7 +368,7 @@ def held_tube(decay: Decay, jerk: float, time: float, start: float = 0.0) -> flo
 
 def _time_ahead(decay: Decay, rates: np.ndarray, start: float) -> float:
     """Largest age of a torque for which the channel's tube fits."""
-    own = rates[:, decay.channel.index] * scales(decay.channel)
+    own = rates[:, decay.channel.index] * decay.channel.scales
     jerk = float(np.linalg.norm(own, axis=1).max())
     if not start < decay.limit:
         return 0.0

@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 
 from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import check_square, rows
-from concur.certify._error_parts import scales
 from concur.certify._status import ESTIMATE, Status
 from concur.certify._tube import Tube
 from concur.codegen import as_floats, shape_error
@@ -159,7 +158,7 @@ def saturation(
         moved = np.zeros(servo.nu)
         for tube in tubes:
             index = tube.channel.index
-            own = spread[:, index] / scales(tube.channel)
+            own = spread[:, index] / tube.channel.scales
             push += np.linalg.norm(own, axis=1) * tube.decay.feedback_gain * tube.radius
             root = np.linalg.inv(np.linalg.cholesky(tube.decay.P)).T
             both = np.hstack([change[:, index], change[:, size + index]]) @ root

@@ -56,8 +56,14 @@ def thesis_constants(
     ------
     OutputError
         If a gain is not symmetric positive definite, angle or distance is out of its range, or
-        nothing limits errors on a group of unknown kind.
+        the bounds have no closed form: they have one for abelian groups, and for rotations with
+        isotropic gains.
     """
+    _check_gains(channel)
+    return constants_of(channel, angle, distance, suprema(channel, angle))
+
+
+def _check_gains(channel: Channel) -> None:
     structure = check_structure(channel.dynamics)
     if not structure.definite:
         raise OutputError(
@@ -66,6 +72,12 @@ def thesis_constants(
             came=str(structure),
             cure="Give gains above zero.",
         )
+
+
+def constants_of(
+    channel: Channel, angle: float, distance: float | None, bounds: Suprema
+) -> ThesisConstants:
+    """Constants with the best delta, from bounds over the region."""
     level = region_level(channel, angle, distance)
     if level == inf and channel.kind != "linear":
         raise OutputError(
@@ -75,7 +87,6 @@ def thesis_constants(
             cure="Limit the `distance`.",
         )
     radius = region_radius(channel, angle, distance)
-    bounds = suprema(channel, angle, radius)
     delta_max = _delta_max(bounds)
     found = minimize_scalar(
         lambda share: -_decay(bounds, share * delta_max),

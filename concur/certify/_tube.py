@@ -16,7 +16,6 @@ from concur.certify._bounds import largest_eigenvalue, rational, root_above, sol
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay, widest_square
 from concur.certify._disturbance import Disturbance
-from concur.certify._error_parts import error_parts, length_metric
 from concur.certify._files import group_names, program_versions, write_document
 from concur.certify._recheck_document import TUBE, document_hash, law_hash
 from concur.certify._status import Status
@@ -95,7 +94,7 @@ class Tube:
         """Bound of the length of x, with metres divided by the channel's length."""
         n = self.channel.size
         metric = np.full((2 * n, 2 * n), Fraction(0))
-        metric[:n, :n] = length_metric(self.channel)
+        metric[:n, :n] = self.channel.length_metric
         return self._reach(largest_eigenvalue(metric, rational(self.decay.P)))
 
     def envelope(self, time: float) -> float:
@@ -193,7 +192,7 @@ class Tube:
         form = rational(self.decay.P)
         widest = [
             widest_square(form, places)
-            for _, places, own in error_parts(self.channel)
+            for _, places, own in self.channel.error_parts
             if own == unit
         ]
         return self._reach(max(widest)) if widest else None

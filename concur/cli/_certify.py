@@ -29,7 +29,6 @@ from concur.certify import (
     certify,
     narrow_decays,
     operating_bounds,
-    pushed_motions,
     recheck,
     sample_limits,
     tube,
@@ -41,6 +40,7 @@ from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.formats import Task, load_task
 from concur.formats.tables import LARGEST, located
 from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
+from concur.plotting.disturbed import disturbed_motions
 from concur.plotting.files import writing
 from concur.plotting.style import DPI
 
@@ -301,7 +301,7 @@ def _tube_figures(tubes: tuple[Tube, ...], disturbance: float) -> dict[str, Figu
     figures = {}
     for k, one in enumerate(tubes):
         if math.isfinite(one.radius):
-            motions = pushed_motions(one, disturbance / one.channel.length)
+            motions = disturbed_motions(one, disturbance / one.channel.length)
             name = "tube" if len(tubes) == 1 else f"tube_{k + 1}"
             figures[name] = tube_figure(one, motions)
     return figures
@@ -413,7 +413,9 @@ def _sweeps(found: Certificate, report: Callable[[float], None]) -> dict[str, li
             done += 1
             report(min(1.0, done / (len(methods) * (len(angles) + 1))))
         sweeps[method].sort(key=lambda one: one.angle)
-    return sweeps
+    # The theorem has no rate for outputs without closed forms.
+    some = {name for name, row in sweeps.items() if any(one.rate > 0.0 for one in row)}
+    return {name: row for name, row in sweeps.items() if name in some | {found.method}}
 
 
 def _differences(task: Task, servo: Servo) -> tuple[str, ...]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from concur.plotting.animation import animate
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
+    from concur.plotting.disturbed import DisturbedMotions, disturbed_motions
     from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
     from concur.plotting.joints import joint_figure
     from concur.plotting.loop import margin_figure, step_figure
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from concur.plotting.style import new_figure, styled
 
 _MODULES = {
+    "DisturbedMotions": "disturbed",
     "RobotArtists": "robot",
     "animate": "animation",
     "decay_figure": "certificate",
+    "disturbed_motions": "disturbed",
     "draw_robot": "robot",
     "error_figure": "errors",
     "health_figure": "errors",
@@ -47,9 +50,11 @@ _MODULES = {
 }
 
 __all__ = [
+    "DisturbedMotions",
     "RobotArtists",
     "animate",
     "decay_figure",
+    "disturbed_motions",
     "draw_robot",
     "error_figure",
     "health_figure",

@@ -10,7 +10,6 @@ from concur import robots
 from concur.certify._channels import split
 from concur.certify._decay import Decay
 from concur.certify._disturbance import Disturbance
-from concur.certify._error_parts import scales
 from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
     held_tube,
@@ -184,7 +183,7 @@ def test_feedback_changes_no_faster_than_is_said():
     rng = np.random.default_rng(4)
     for decay in (reference(), linear(np.diag([4.0, 9.0]), np.array([[3.0, 0.5], [0.5, 5.0]]))):
         n, shares = decay.channel.size, []
-        scale = scales(decay.channel)
+        scale = decay.channel.scales
         for k in range(400):
             x = rng.normal(size=n)
             x *= 0.4 * rng.uniform() / np.linalg.norm(x)
@@ -231,7 +230,7 @@ def test_a_period_ahead_is_below_the_exact_limit_and_holds():
 def test_a_bounded_domain_shortens_the_period_ahead():
     decay = reference()
     jerks = np.array([[0.0, 1.0, 0.0, 0.5, 0.0, 2.0], [0.3, 0.0, 1.5, 0.0, 0.0, 0.0]])
-    length = np.linalg.norm(jerks * scales(decay.channel), axis=1).max()
+    length = np.linalg.norm(jerks * decay.channel.scales, axis=1).max()
     found = period_ahead([decay], jerks)
     assert held_tube(decay, length, found) == pytest.approx(decay.limit, rel=1e-6)
     assert held_tube(decay, length, found) < decay.limit

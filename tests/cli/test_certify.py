@@ -184,7 +184,7 @@ def test_what_is_undecided_ends_with_one(tmp_path, monkeypatch):
     assert {p.name for p in tmp_path.iterdir()} == {*("proof.json", "rates.png", "concur.json")}
     monkeypatch.setattr(command, "_figures", lambda *_: ({}, None))
     shown = run(path, "--method", "thesis", "--out", tmp_path)
-    assert "come from a grid" in " ".join(shown.output.split())
+    assert "no closed form" in " ".join(shown.output.split())
 
 
 def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):

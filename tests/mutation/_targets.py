@@ -40,11 +40,10 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     ),
     "concur/certify/_recheck": ("certify/test_recheck*.py",),
     "concur/certify/_reduction": ("certify/test_prove_poses.py", *_PROOFS),
-    "concur/certify/_pushed": ("certify/test_disturbances.py", "certify/test_sampling.py"),
     "concur/certify/_certificate": ("cli/test_certify.py", *_PROOFS),
     "concur/certify/_channel_certificate": ("certify/test_certificate*.py", *_PROOFS),
+    "concur/certify/_channels": ("certify/test_region.py", "certify/test_robust.py", *_PROOFS),
     "concur/certify/_disturbance": ("certify/test_robust*.py", *_PROOFS),
-    "concur/certify/_error_parts": ("certify/test_region.py", "certify/test_robust.py", *_PROOFS),
     "concur/certify/_tube": ("certify/test_robust*.py", "certify/test_recheck_tube.py", *_PROOFS),
     "concur/control/_law": (
         "control/test_tick.py",
