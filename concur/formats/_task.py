@@ -47,6 +47,7 @@ from concur.simulation import (
     METHODS,
     MOST_STEPS,
     SHORTEST_STEP,
+    Integrator,
     Run,
     Tolerances,
     simulate,
@@ -258,12 +259,10 @@ class Task:
                 self.duration,
                 self.q0,
                 self.shape_velocities(servo),
-                dt=self.dt,
                 plant=self.plant,
-                method=self.method,
-                hold=self.hold,
                 progress=progress,
                 momentum=self.plant_momentum,
+                integrator=Integrator(self.method, self.dt, self.hold),
             )
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):

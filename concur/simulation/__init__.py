@@ -3,7 +3,7 @@
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
 from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
-from concur.simulation._loop import METHODS
+from concur.simulation._integrator import METHODS, Integrator
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._reconstruct import reconstruct
@@ -21,6 +21,7 @@ __all__ = [
     "MOTION_METHODS",
     "SHORTEST_STEP",
     "Finding",
+    "Integrator",
     "Motion",
     "Plant",
     "Run",

@@ -13,14 +13,12 @@ from scipy.integrate import solve_ivp
 from concur.codegen import Evaluator
 from concur.control import Servo, Tick
 from concur.control.references import Reference
+from concur.simulation._integrator import ADAPTIVE
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
 from concur.simulation._start import FASTEST
 from concur.simulation._states import States
-from concur.simulation._step import FIXED_STEP, closed_loop, graph_of, step_function
-
-ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
-METHODS = (*FIXED_STEP, *ADAPTIVE)
+from concur.simulation._step import closed_loop, graph_of, step_function
 
 CHECK_EVERY = 200
 """Steps between two looks at the margin of the decoupling matrix."""

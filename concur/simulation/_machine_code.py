@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
 from concur.codegen import compiled as compile_all
 from concur.codegen import find_compiler, fingerprint, recalled
 from concur.errors import SimulationError
 from concur.simulation._progress import busy
+from concur.simulation._start import check_compiled
 
 LONG = 10_000
 """Steps from which on a run is compiled unless it is told otherwise."""
@@ -41,13 +41,7 @@ def is_compiled(where: str, compiled: bool | None, steps: int) -> bool:
     SimulationError
         If it is no truth value, or it has to be compiled and there is no compiler.
     """
-    if not isinstance(compiled, (bool, np.bool_, type(None))):
-        raise SimulationError(
-            f"{where}, `compiled`",
-            expected="True, False or None",
-            came=f"{compiled!r:.40}",
-            cure="Leave it out: long runs are compiled where there is a compiler.",
-        )
+    check_compiled(where, compiled)
     if compiled is None:
         return steps >= LONG and find_compiler() is not None
     if compiled and find_compiler() is None:

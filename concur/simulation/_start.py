@@ -50,24 +50,8 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
     SimulationError
         If a time is not above zero, out of range, or no whole number of steps.
     """
-    for name, value in (("duration", duration), ("dt", dt), ("hold", hold)):
-        if value is None and name == "hold":
-            continue
-        number = as_floats(np.nan if value is None else value, f"{where}, `{name}`")
-        if number.shape != () or not (np.isfinite(number) and number > 0.0):
-            raise SimulationError(
-                f"{where}, `{name}`",
-                expected="a time above zero, s",
-                came=shown(value),
-                cure="Give seconds.",
-            )
-        if not SHORTEST_STEP <= number <= LONGEST_RUN:
-            raise SimulationError(
-                f"{where}, `{name}`",
-                expected=f"a time from {SHORTEST_STEP:g} to {LONGEST_RUN:g} s",
-                came=f"{float(number):g}",
-                cure="Give seconds.",
-            )
+    check_time(where, "duration", duration)
+    check_time(where, "dt", dt)
     if duration / dt > MOST_STEPS:
         raise SimulationError(
             f"{where}, `duration`",
@@ -77,7 +61,7 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
         )
     steps = round(float(duration) / float(dt))
     per_hold = None if hold is None else round(float(hold) / float(dt))
-    for name, whole, count in (("duration", duration, steps), ("hold", hold, per_hold)):
+    for name, whole, count in (("duration", duration, steps), ("control_period", hold, per_hold)):
         if whole is None or count is None:
             continue
         if count < 1 or abs(count * dt - whole) > 1e-9 * max(1.0, whole):
@@ -88,6 +72,36 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
                 cure="Change one of the two.",
             )
     return steps, per_hold
+
+
+def check_time(where: str, name: str, value: float | None) -> None:
+    """Refuse what is not a time above zero and within the range of times, s."""
+    number = as_floats(np.nan if value is None else value, f"{where}, `{name}`")
+    if number.shape != () or not (np.isfinite(number) and number > 0.0):
+        raise SimulationError(
+            f"{where}, `{name}`",
+            expected="a time above zero, s",
+            came=shown(value),
+            cure="Give seconds.",
+        )
+    if not SHORTEST_STEP <= number <= LONGEST_RUN:
+        raise SimulationError(
+            f"{where}, `{name}`",
+            expected=f"a time from {SHORTEST_STEP:g} to {LONGEST_RUN:g} s",
+            came=f"{float(number):g}",
+            cure="Give seconds.",
+        )
+
+
+def check_compiled(where: str, compiled: object) -> None:
+    """Refuse what is not True, False or None."""
+    if not isinstance(compiled, (bool, np.bool_, type(None))):
+        raise SimulationError(
+            f"{where}, `compiled`",
+            expected="True, False or None",
+            came=f"{compiled!r:.40}",
+            cure="Leave it out: long runs are compiled where there is a compiler.",
+        )
 
 
 def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:

@@ -17,8 +17,6 @@ from concur.control import Servo
 from concur.simulation._plant import Plant
 from concur.simulation._runge_kutta import runge_kutta
 
-FIXED_STEP = ("rk4", "rkmk4")
-
 
 def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
     """Rates of the closed loop in one graph that shares what law and plant have in common.

@@ -25,7 +25,7 @@ from concur.control import ErrorDynamics, Output, Servo
 from concur.control.output_groups import Product, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
 from concur.reduction import reduce
-from concur.simulation import simulate
+from concur.simulation import Integrator, simulate
 from tests.certify._thesis_cases import channel, pose, positive
 from tests.certify.test_robust import linear, reference
 from tests.control._cases import Q0, case_study
@@ -288,7 +288,8 @@ def test_held_torques_of_an_arm_stay_in_the_tube():
     decay = reference()
     worst = {}
     for period, error, bound in ((0.05, 3.8e-4, 1.9e-3), (0.02, 1.5e-4, 7.2e-4)):
-        run = simulate(robot, servo, demand, 3.0, CHECK_A_Q0, s0, dt=0.01, hold=period)
+        integrator = Integrator(dt=0.01, control_period=period)
+        run = simulate(robot, servo, demand, 3.0, CHECK_A_Q0, s0, integrator=integrator)
         every = slice(None, None, round(period / 0.01))
         rates = output_jerk(servo, run.t[every], run.q[every], run.u[every])
         found = tube(decay, hold_disturbance(rates, period))
