@@ -111,23 +111,7 @@ class Decay:
 
     @classmethod
     def of(cls, part: ChannelCertificate) -> Decay:
-        """Take the decay that a certificate states of a channel.
-
-        Parameters
-        ----------
-        part : ChannelCertificate
-            One of a certificate's parts.
-
-        Returns
-        -------
-        Decay
-            As certain as the part is.
-
-        Raises
-        ------
-        OutputError
-            If it states no decay of a constant form.
-        """
+        """Take the decay that a certificate states of a channel, with its status."""
         if part.P is None or not part.rate > 0.0:
             raise OutputError(
                 f"decay of {part.channel.name}",
@@ -281,20 +265,7 @@ def _falls(decay: Decay) -> bool:
 
 
 def widest_square(form: Rational, places: np.ndarray) -> Fraction:
-    """Return how long a part of x can be where |z|_P = 1.
-
-    Parameters
-    ----------
-    form : numpy.ndarray
-        P in fractions, shape (2 n, 2 n).
-    places : numpy.ndarray
-        Places of the part's components in x, shape (k,).
-
-    Returns
-    -------
-    fractions.Fraction
-        Upper bound of the square of the part's length.
-    """
+    """Upper bound of the square of the length that a part of x has where z^T form z = 1."""
     chosen = np.full(form.shape, _ZERO)
     chosen[places, places] = Fraction(1)
     return largest_eigenvalue(chosen, form)

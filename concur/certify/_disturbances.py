@@ -251,20 +251,7 @@ def _response(
 
 
 def check_square(servo: Servo, where: str) -> None:
-    """Refuse a servo whose controls are more than its outputs.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    where : str
-        What is asked of it, for the error.
-
-    Raises
-    ------
-    OutputError
-        If there are more controls than output coordinates.
-    """
+    """Reject a servo that has more controls than output coordinates."""
     if servo.size != servo.nu:
         raise OutputError(
             where,
@@ -277,33 +264,7 @@ def check_square(servo: Servo, where: str) -> None:
 def rows(
     servo: Servo, values: ArrayLike, size: int, name: str, count: int | None = None
 ) -> np.ndarray:
-    """Check vectors of states and put them in rows.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo that they are for.
-    values : array_like
-        One vector or several, shape (size,) or (k, size).
-    size : int
-        Length of each.
-    name : str
-        What they are, for the error.
-    count : int, optional
-        How many there must be.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (k, size).
-
-    Raises
-    ------
-    ShapeError
-        If the shape is another.
-    NonFiniteError
-        If there is a NaN or an infinity.
-    """
+    """Check finite vectors of states, shape (size,) or (k, size), and return them in rows."""
     where = f"servo of `{servo.name}`, `{name}`"
     found = as_floats(values, where)
     found = found[None] if found.ndim == 1 else found

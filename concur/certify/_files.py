@@ -32,20 +32,7 @@ _NAMES: dict[type[OutputGroup], str] = {
 
 
 def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
-    """Write an object as JSON, a member to a line.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File to write; an existing one is replaced.
-    document : dict
-        What JSON knows; no NaN or infinity.
-
-    Raises
-    ------
-    DescriptionError
-        If the file cannot be written, or the path is invalid.
-    """
+    """Write a document and its hash as JSON, a member to a line."""
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
     target = as_path(path)
     try:
@@ -60,23 +47,7 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
 
 
 def group_names(group: OutputGroup) -> list[str]:
-    """Return the names of a group's factors in files.
-
-    Parameters
-    ----------
-    group : OutputGroup
-        The group, possibly a product of products.
-
-    Returns
-    -------
-    list of str
-        One for each factor.
-
-    Raises
-    ------
-    OutputError
-        If a factor is not one of the package's own.
-    """
+    """Names of a group's factors in files; a group of a user's own is refused."""
     if type(group) is Product:
         return [name for factor in group.factors for name in group_names(factor)]
     if type(group) is Vector:
@@ -93,13 +64,7 @@ def group_names(group: OutputGroup) -> list[str]:
 
 
 def program_versions() -> dict[str, str]:
-    """Return the versions of the programs that take part in a proof.
-
-    Returns
-    -------
-    dict of str to str
-        By name; those of the extra only where they are installed.
-    """
+    """Versions of the installed programs that take part in a proof, by name."""
     found = {"python": platform.python_version(), "concur": __version__}
     for name in _PROGRAMS:
         try:

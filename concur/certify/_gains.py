@@ -236,23 +236,7 @@ class _Shape:
 
 
 def fastest_gains(wish: Wish) -> CertifiedGains:
-    """Find the gains of the fastest certified rate within torque limits.
-
-    Parameters
-    ----------
-    wish : Wish
-        What they are for.
-
-    Returns
-    -------
-    CertifiedGains
-        Proved, and tried at many random states.
-
-    Raises
-    ------
-    OutputError
-        If the limits leave no room for the smallest of rates, or no gains tried were proved.
-    """
+    """Find the gains of the fastest certified rate within torque limits, proved and tried."""
     limits = wish.limits
     effort = Effort(wish.servo, wish.configurations, wish.twist, wish.acceleration, limits)
     still = effort.at_rest()

@@ -141,24 +141,7 @@ def _narrow(part: ChannelCertificate, budget: int) -> Decay | None:
 def search_narrow(
     channel: Channel, fastest: float, angle: float, distance: float | None = None
 ) -> Candidate | None:
-    """Search for the form with the narrowest tube. Nothing found here is a claim.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together.
-    fastest : float
-        Rate that is known to be reached on the domain, 1/s.
-    angle : float
-        Bound of every rotation error on which B depends, rad.
-    distance : float, optional
-        Bound of every position error on which B depends, m.
-
-    Returns
-    -------
-    Candidate or None
-        None when the solver found none.
-    """
+    """Search for the form with the narrowest tube on a domain where a rate is reached; no claim."""
     own, unit = at_moderate_frequency(channel)
     if channel.kind in ("linear", "SO3 isotropic"):
         found = _of_the_linearisation(own, fastest / unit)

@@ -611,18 +611,7 @@ def _upper(value: Ball) -> float:
 
 
 def stored_boxes(proof: Proof) -> np.ndarray:
-    """Return the boxes of a proof as files have them.
-
-    Parameters
-    ----------
-    proof : Proof
-        The proof.
-
-    Returns
-    -------
-    numpy.ndarray
-        Lower and upper ends of each coordinate, shape (b, k, 2); none for abelian groups.
-    """
+    """Boxes of a proof as files have them, (b, k, 2); none for abelian groups."""
     linear = proof.reduction == "linear"
     return np.zeros((0, 0, 2)) if linear else proof.boxes.swapaxes(1, 2)
 

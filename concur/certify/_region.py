@@ -34,53 +34,16 @@ from concur.errors import OutputError
 
 
 def region_radius(channel: Channel, angle: float, distance: float | None = None) -> float:
-    """Radius W_R of the region in the norm of KP.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs with symmetric positive definite KP.
-    angle : float
-        Angle that no rotation error of a factor may reach, above 0 and at most pi, rad.
-    distance : float, optional
-        Length that no position error of a factor may reach, m; without it positions are free.
-
-    Returns
-    -------
-    float
-        Rounded down; infinite when nothing limits the error.
-
-    Raises
-    ------
-    OutputError
-        If angle or distance is out of its range.
-    """
+    """Radius W_R of the region in the norm of KP, rounded down; infinite without a limit."""
     level = region_level(channel, angle, distance)
     return root_below(2 * Fraction(level)) if level < inf else inf
 
 
 def region_level(channel: Channel, angle: float, distance: float | None = None) -> float:
-    """Value W_R^2 / 2 below which V_L must start.
+    """Value W_R^2 / 2 below which V_L must start, rounded down; infinite without a limit.
 
-    Parameters
-    ----------
-    channel : Channel
-        Outputs with symmetric positive definite KP.
-    angle : float
-        Angle that no rotation error of a factor may reach, above 0 and at most pi, rad.
-    distance : float, optional
-        Length that no position error of a factor may reach, m; without it positions are free.
-
-    Returns
-    -------
-    float
-        Rounded down, so that V_L below it keeps the limits; infinite when nothing limits the
-        error.
-
-    Raises
-    ------
-    OutputError
-        If angle or distance is out of its range.
+    It keeps every rotation error below the angle and, if one is given, every position error of a
+    factor below the distance.
     """
     if not 0.0 < angle <= pi:
         raise _out_of_range(channel, "angle", "above 0 and at most pi rad", angle)

@@ -341,24 +341,7 @@ def period_ahead(
 
 
 def held_tube(decay: Decay, jerk: float, time: float, start: float = 0.0) -> float:
-    """Bound |z|_P of a channel whose torques are held and late.
-
-    Parameters
-    ----------
-    decay : Decay
-        What is certified of the channel.
-    jerk : float
-        Largest rate L along the reference, metres divided by the channel's length.
-    time : float
-        Age that a torque may reach, (m + 1) T, s.
-    start : float, default 0
-        |z|_P at the start.
-
-    Returns
-    -------
-    float
-        The bound; infinite when there is none.
-    """
+    """Bound |z|_P of a channel whose torques are held and late."""
     room = 1.0 - time * decay.damping_gain
     growth = decay.push * time * decay.feedback_rate
     if decay.rate * room <= growth:

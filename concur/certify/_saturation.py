@@ -98,37 +98,9 @@ def saturation(
     limits: object = None,
     disturbance: Disturbance | None = None,
 ) -> Saturation:
-    """Bound the torques that a law needs while its errors are in their tubes.
+    """Bound the torques that a law needs while its errors are in their tubes; deprecated.
 
-    Parameters
-    ----------
-    servo : Servo
-        A servo that takes shape velocities, with as many controls as outputs.
-    tubes : sequence of Tube
-        One for each channel of the loop.
-    q, s : array_like
-        States on the reference, shapes (k, nq) and (k, ns), or one of each.
-    commands : array_like
-        Output acceleration nu commanded at zero error in each, shape (k, size).
-    limits : float, sequence or mapping, optional
-        Limits of the controls, as the `torque_limits` of a servo; default those of the servo.
-    disturbance : Disturbance, optional
-        What acts besides.
-
-    Returns
-    -------
-    Saturation
-        What is needed, and the room that is left.
-
-    Raises
-    ------
-    OutputError
-        If there are no limits, more controls than outputs, a tube is unbounded, or the law
-        measures all velocities.
-    ShapeError
-        If states, tubes or disturbance do not fit the servo.
-    NonFiniteError
-        If there is a NaN or an infinity.
+    States on the reference are q, s and commands; limits default to those of the servo.
     """
     where = f"torques of `{servo.name}`"
     check_square(servo, where)

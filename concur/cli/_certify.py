@@ -61,50 +61,20 @@ _MARKS = {
 
 @dataclass(frozen=True, eq=False)
 class CertifyResult:
-    """A certificate of a task's servo, and what was made of it.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-    certificate : Certificate
-        The certificate.
-    rechecked : Status
-        Answer of the independent verification of the stored proof.
-    start : tuple of numpy.ndarray
-        Pose and velocity error at the task's start, shape (size,).
-    seconds : float
-        Time that the certificate took.
-    decay : Decay or None
-        Motions that were simulated; None unless proved.
-    notes : tuple of str
-        Where the task's loop is not the one that is certified.
-    files : tuple of pathlib.Path
-        What was written.
-    operating : OperatingCertificate or None
-        What is proved in the task's operating box; None without one.
-    held : tuple of SampleLimits or None
-        How slowly the torques of each channel may come; None where it is not known.
-    disturbance : float or None
-        Size of the disturbance that was asked about.
-    tubes : tuple of Tube
-        Where the error of each channel stays under it; empty unless asked for and proved.
-    tubes_rechecked : tuple of Status
-        Answer of the independent verification of each stored tube.
-    """
+    """A certificate of a task's servo, and what was made of it."""
 
     task: Task
     certificate: Certificate
-    rechecked: Status
-    start: tuple[np.ndarray, np.ndarray]
+    rechecked: Status  # of the stored proof, by the independent verification
+    start: tuple[np.ndarray, np.ndarray]  # pose and velocity error
     seconds: float
-    decay: Decay | None
-    notes: tuple[str, ...]
+    decay: Decay | None  # None unless proved
+    notes: tuple[str, ...]  # differences between the task's loop and the certified one
     files: tuple[Path, ...]
     operating: OperatingCertificate | None = None
-    held: tuple[SampleLimits | None, ...] = ()
+    held: tuple[SampleLimits | None, ...] = ()  # None for a channel without common modes
     disturbance: float | None = None
-    tubes: tuple[Tube, ...] = ()
+    tubes: tuple[Tube, ...] = ()  # empty unless asked for and proved
     tubes_rechecked: tuple[Status, ...] = ()
 
     @property
@@ -126,14 +96,7 @@ class CertifyResult:
         return self.certificate.contains(*self.start)
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Status, rates, region, channels, start, verification and files; SI units. What does
-            not exist is null.
-        """
+        """Result for JSON, in SI units; what does not exist is null."""
         found = self.certificate
         x, ve = self.start
         return {
@@ -183,38 +146,9 @@ def certify_task(
     disturbance: float | None = None,
     overwrite: bool = False,
 ) -> CertifyResult:
-    """Certify the servo of a task and write what was found.
+    """Certify the servo of a task; write proofs and figures into a folder.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Task file.
-    folder : pathlib.Path
-        Where the results go; made if it is missing.
-    angle : float
-        Rotation error that must stay in reach, degrees.
-    distance : float or None
-        Position error that must stay in reach where rotations act on it, m.
-    method : str
-        "tight" or "thesis".
-    console : rich.console.Console
-        For tables and progress.
-    disturbance : float, optional
-        Size of an acceleration of each channel's outputs that the law does not know, m/s^2, with
-        rotations counted by the channel's length.
-    overwrite : bool
-        Whether the folder may hold other files.
-
-    Returns
-    -------
-    CertifyResult
-        The certificate, its verification and the files.
-
-    Raises
-    ------
-    ConcurError
-        If an option cannot be met, the task cannot be read or built, or the extra `certify` is
-        missing.
+    The angle is in degrees, the disturbance in m/s^2 with rotations by the channel's length.
     """
     with results(folder, "certify", overwrite) as kept:
         _check_options(angle, distance, method, disturbance)

@@ -23,24 +23,8 @@ ROWS = ("q_next", "v_next", "work_next", "verdict", "u", "missed", "scale", "low
 def continuous_chunk(servo: Servo, plant: Plant, method: str, steps: int) -> ca.Function:
     """Steps of a loop whose law acts continuously.
 
-    Parameters
-    ----------
-    servo : Servo
-        The law.
-    plant : Plant
-        What it drives.
-    method : str
-        "rk4" or "rkmk4".
-    steps : int
-        How many.
-
-    Returns
-    -------
-    casadi.Function
-        Inputs (q, v, work, h, pose, twist, acceleration), the last three with columns for each
-        half step from the first to the last. Outputs as named in `ROWS`: the states after the
-        steps, the smallest pivots in them, what the law gave at their starts, and the smallest
-        and largest (q, v, u) of their stages.
+    Inputs (q, v, work, h, pose, twist, acceleration), the last three with columns for each half
+    step; outputs as in `ROWS`, where the verdict is the smallest pivot in a step.
     """
     step = _with_rows(step_graph(servo, plant, method, held=False))
     return _rows(_repeated(step, steps, shared=1, stride=2))
@@ -49,25 +33,8 @@ def continuous_chunk(servo: Servo, plant: Plant, method: str, steps: int) -> ca.
 def held_chunk(servo: Servo, plant: Plant, method: str, per_hold: int, periods: int) -> ca.Function:
     """Periods of a loop whose torque is held.
 
-    Parameters
-    ----------
-    servo : Servo
-        The law.
-    plant : Plant
-        What it drives.
-    method : str
-        "rk4" or "rkmk4".
-    per_hold : int
-        Steps in a period.
-    periods : int
-        How many.
-
-    Returns
-    -------
-    casadi.Function
-        Inputs (q, v, work, h, pose, twist, acceleration), the last three with a column for each
-        period. Outputs as named in `ROWS`: the states after the steps with the smallest and
-        largest (q, v, u) of their stages, and of the ticks: a `TickStatus` and what the law gave.
+    Inputs (q, v, work, h, pose, twist, acceleration), the last three with a column for each period;
+    outputs as in `ROWS`, where the verdict is a `TickStatus`.
     """
     tick = tick_function(servo)
     inner = _repeated(_with_rows(step_graph(servo, plant, method, held=True)), per_hold, shared=2)

@@ -95,25 +95,11 @@ class Finding:
 
 
 def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
-    """Measure a run.
+    """Measure a run against its tolerances.
 
-    Parameters
-    ----------
-    run : RunData
-        The run.
-    tolerances : Tolerances
-        What it is to keep.
-
-    Returns
-    -------
-    tuple of Finding
-        Errors of each output, deviation from the ideal error dynamics, constraint residual,
-        momentum drift, energy balance, peak controls with their sign, joint coordinates and speeds
-        that have limits, what torque limits and damping gave up, margin and time taken. Peaks and
-        joints are judged over all stages of all steps, by the limits of the robot and of the
-        plant. The deviation is not judged where the law cannot
-        be ideal: when the torque is held or limited, the plant or its momentum differs from the
-        servo's model, or the solution is damped.
+    Peaks and joints are judged over all stages of all steps, by the limits of the robot and of the
+    plant. The deviation is not judged where the law cannot be ideal: when the torque is held or
+    limited, the plant or its momentum differs from the servo's model, or the solution is damped.
     """
     found = []
     settled = run.t >= min(tolerances.settling_time, run.t[-1])

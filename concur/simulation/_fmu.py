@@ -30,29 +30,10 @@ SLIP = 1e-6
 def plant_fmu(
     robot: Mechanism, acceleration: Acceleration, model: ReducedModel | None, step: float
 ) -> FmuModel:
-    """Describe a plant as a unit for co-simulation.
+    """Describe a plant as an FMU, which starts from shape velocities if a model is given.
 
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot that moves.
-    acceleration : callable
-        Its acceleration and constraint forces.
-    model : ReducedModel or None
-        A reduced model of the robot: then it starts from shape velocities.
-    step : float
-        Step of the integration, s.
-
-    Returns
-    -------
-    FmuModel
-        State q, v; input u; outputs q, v, energy, momentum and, with a model, s; parameters q0
-        and v0, or with a model q0, s0 and, for a floating robot, momentum0.
-
-    Raises
-    ------
-    SimulationError
-        If the model is one of another robot, or the step is not above zero.
+    State q, v; input u; outputs q, v, energy, momentum and, with a model, s; parameters q0 and v0,
+    or with a model q0, s0 and, for a floating robot, momentum0.
     """
     where = f"plant of `{robot.name}`"
     if not step > 0.0:

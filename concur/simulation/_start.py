@@ -27,29 +27,7 @@ LONGEST_RUN = 1e6
 
 
 def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[int, int | None]:
-    """Count the steps of a run.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    duration, dt : float
-        Length of the run and of a step, s.
-    hold : float or None
-        Period of a sampled law, s.
-
-    Returns
-    -------
-    steps : int
-        Steps in the run.
-    per_hold : int or None
-        Steps in a period.
-
-    Raises
-    ------
-    SimulationError
-        If a time is not above zero, out of range, or no whole number of steps.
-    """
+    """Count the steps of a run and of a control period; both must be whole numbers of steps."""
     check_time(where, "duration", duration)
     check_time(where, "dt", dt)
     if duration / dt > MOST_STEPS:
@@ -105,29 +83,7 @@ def check_compiled(where: str, compiled: object) -> None:
 
 
 def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
-    """Check the number of shape velocities at the start.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    model : ReducedModel
-        The reduced model.
-    s0 : array_like
-        Shape velocities, shape (ns,).
-
-    Returns
-    -------
-    numpy.ndarray
-        The same as floats.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If the shape is another one, or a number is not finite.
-    SimulationError
-        If one is beyond `FASTEST_START`.
-    """
+    """Check the shape velocities at the start."""
     s = as_floats(s0, f"{where}, `s0`")
     if s.shape != (model.ns,):
         raise shape_error(f"{where}, `s0` ({', '.join(model.shape_names)})", (model.ns,), s.shape)
@@ -144,20 +100,7 @@ def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
 
 
 def check_tolerance(where: str, name: str, value: float, least: float) -> None:
-    """Check a tolerance of an adaptive integrator.
-
-    Parameters
-    ----------
-    where, name : str
-        Place and argument named in errors.
-    value, least : float
-        The tolerance, and the least that double precision allows.
-
-    Raises
-    ------
-    SimulationError
-        If it is no finite number above zero and not below the least.
-    """
+    """Check a tolerance of an adaptive integrator: finite, above zero, not below the least."""
     number = as_floats(value, f"{where}, `{name}`")
     if number.shape != () or not (np.isfinite(number) and number > 0.0 and number >= least):
         raise SimulationError(
