@@ -10,6 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concur.plotting._portrait import robot_portrait
+    from concur.plotting._summary import summarise
     from concur.plotting.animation import animate
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
     from concur.plotting.disturbed import DisturbedMotions, disturbed_motions
@@ -41,9 +43,11 @@ _MODULES = {
     "plot_run": "overview",
     "rate_figure": "certificate",
     "robot_figure": "robot",
+    "robot_portrait": "_portrait",
     "save_figures": "overview",
     "step_figure": "loop",
     "styled": "style",
+    "summarise": "_summary",
     "torque_figure": "errors",
     "tube_figure": "certificate",
     "write_report": "report",
@@ -67,9 +71,11 @@ __all__ = [
     "plot_run",
     "rate_figure",
     "robot_figure",
+    "robot_portrait",
     "save_figures",
     "step_figure",
     "styled",
+    "summarise",
     "torque_figure",
     "tube_figure",
     "write_report",
