@@ -32,6 +32,13 @@ from concur.certify._bounds import (
 )
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, split
+from concur.certify._checks import (
+    check,
+    check_angle,
+    check_budget,
+    check_distance,
+    check_fraction,
+)
 from concur.certify._files import group_names, program_versions, write_document
 from concur.certify._inequality import Claim, inequality, turned_components
 from concur.certify._prove import Proof, prove, stored_boxes
@@ -43,7 +50,7 @@ from concur.certify._status import Status
 from concur.certify._structure import Structure, check_structure
 from concur.certify._suprema import CLOSED
 from concur.certify._thesis import thesis_constants
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats
 from concur.control import ErrorDynamics, Servo
 from concur.errors import OutputError
 from concur.mechanism import scalar
@@ -238,13 +245,7 @@ class Certificate:
         }
 
     def _vector(self, value: ArrayLike, name: str) -> np.ndarray:
-        where = f"certificate, `{name}`"
-        vector = as_floats(value, where)
-        if vector.shape != (self.dynamics.size,):
-            raise shape_error(where, (self.dynamics.size,), vector.shape)
-        if not np.isfinite(vector).all():
-            raise nonfinite_error(where, vector)
-        return vector
+        return finite_floats(value, f"certificate, `{name}`", (self.dynamics.size,))
 
     def __str__(self) -> str:
         lines = [f"{self.status.name}. {self.status.value}"]
@@ -324,28 +325,12 @@ def certify(
     """
     dynamics = _dynamics(law)
     angle, distance = _domain(dynamics, angle, distance)
-    if not isinstance(method, str) or method not in ("tight", "thesis"):
-        raise OutputError(
-            "certificate, `method`",
-            expected='"tight" or "thesis"',
-            came=f"{method!r:.40}",
-            cure="Leave it out for the tighter one.",
-        )
+    known = isinstance(method, str) and method in ("tight", "thesis")
+    cure = "Leave it out for the tighter one."
+    check(known, "certificate, `method`", '"tight" or "thesis"', repr(method)[:40], cure)
     share = scalar(share, "certificate, `share`")
-    if not 0.0 < share <= 1.0:
-        raise OutputError(
-            "certificate, `share`",
-            expected="a part of the rate, above 0 and at most 1",
-            came=f"{share:.6g}",
-            cure="Leave it out for the fastest rate.",
-        )
-    if isinstance(budget, bool) or not isinstance(budget, (int, np.integer)) or budget < 1:
-        raise OutputError(
-            "certificate, `budget`",
-            expected="a number of boxes, at least 1",
-            came=f"{budget!r:.40}",
-            cure="Leave it out.",
-        )
+    check_fraction("certificate", "share", share)
+    budget = check_budget("certificate", budget)
     structure = check_structure(dynamics)
     if structure.status is Status.REFUTED:
         return Certificate(dynamics, Status.REFUTED, method, angle, distance, (), structure)
@@ -365,14 +350,14 @@ def certify(
             if method == "thesis":
                 part = _by_theorem(channel, angle, distance)
             else:
-                part = _by_search(channel, angle, distance, int(budget), done, share)
+                part = _by_search(channel, angle, distance, budget, done, share)
             parts.append(replace(part, seconds=time.perf_counter() - began))
             done(1.0)
     proved = all(part.status is Status.PROVED for part in parts)
     status = Status.PROVED if proved else Status.UNDECIDED
     found = Certificate(dynamics, status, method, angle, distance, tuple(parts))
     calm = method == "tight" and share == 1.0 and proved
-    return replace(found, calmer=_calmer(found, int(budget))) if calm else found
+    return replace(found, calmer=_calmer(found, budget)) if calm else found
 
 
 def _calmer(found: Certificate, budget: int) -> Certificate | None:
@@ -408,33 +393,19 @@ def _domain(
     dynamics: ErrorDynamics, angle: float | None, distance: float | None
 ) -> tuple[float, float | None]:
     if angle is None:
-        if "rad" in dynamics.group.error_units:
-            raise OutputError(
-                "certificate, `angle`",
-                expected="the rotation error that must stay in reach, rad, as an output rotates",
-                came="none",
-                cure="State it, such as angle=1.0.",
-            )
+        check(
+            "rad" not in dynamics.group.error_units,
+            "certificate, `angle`",
+            "the largest rotation error covered, rad, as an output rotates",
+            "no value",
+            "State it, such as angle=1.0.",
+        )
         angle = math.pi
     angle = scalar(angle, "certificate, `angle`")
-    if not 0.0 < angle <= math.pi:
-        raise OutputError(
-            "certificate, `angle`",
-            expected="above 0 and at most pi rad",
-            came=f"{angle:.6g}",
-            cure="The logarithm of a rotation error is smooth below pi only; degrees are "
-            "turned into radians by numpy.radians.",
-        )
-    if distance is None:
-        return angle, None
-    distance = scalar(distance, "certificate, `distance`")
-    if not distance > 0.0:
-        raise OutputError(
-            "certificate, `distance`",
-            expected="above 0 m",
-            came=f"{distance:.6g}",
-            cure="Leave it out to let the gains decide.",
-        )
+    check_angle("certificate", angle)
+    if distance is not None:
+        distance = scalar(distance, "certificate, `distance`")
+        check_distance("certificate", distance)
     return angle, distance
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import eigvals
 from scipy.sparse.csgraph import connected_components
 
+from concur.certify._checks import check
 from concur.codegen import as_floats, nonfinite_error
 from concur.control import ErrorDynamics
 from concur.control.output_groups import (
@@ -25,7 +26,7 @@ from concur.control.output_groups import (
     Product,
     Rotation,
 )
-from concur.errors import OutputError, ShapeError
+from concur.errors import ShapeError
 
 Kind = Literal["linear", "SO3 isotropic", "SO3", "SE3 isotropic", "SE3", "SE2", "general"]
 """What is known of a channel's equation, and so which argument can prove something of it."""
@@ -168,13 +169,9 @@ def split(dynamics: ErrorDynamics, length: float | None = None) -> list[Channel]
     OutputError
         If the length is not above zero.
     """
-    if length is not None and not 0.0 < length < float("inf"):
-        raise OutputError(
-            "length of the channels",
-            expected="metres per radian, above zero",
-            came=str(length),
-            cure="Leave it out to take it from the inertia I.",
-        )
+    sound = length is None or 0.0 < length < float("inf")
+    cure = "Leave it out to take it from the inertia I."
+    check(sound, "length of the channels", "metres per radian, above zero", length, cure)
     size = dynamics.group.dim
     gains = [
         _matrix(getattr(dynamics, name), name, size) for name in ("stiffness", "damping", "inertia")

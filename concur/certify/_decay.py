@@ -27,8 +27,9 @@ from concur.certify._bounds import (
 )
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, is_flat
+from concur.certify._checks import check
 from concur.certify._status import Status
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats
 from concur.control.output_groups import OutputGroup
 from concur.errors import OutputError
 
@@ -87,18 +88,10 @@ class Decay:
     def __post_init__(self) -> None:
         where = f"decay of {self.channel.name}"
         n = self.channel.size
-        form = as_floats(self.P, f"{where}, `P`")
-        if form.shape != (2 * n, 2 * n):
-            raise shape_error(f"{where}, `P`", (2 * n, 2 * n), form.shape)
-        if not np.isfinite(form).all():
-            raise nonfinite_error(f"{where}, `P`", form)
-        if not np.array_equal(form, form.T) or not definite(rational(form)):
-            raise OutputError(
-                f"{where}, `P`",
-                expected="a symmetric positive definite matrix",
-                came="a matrix that is not",
-                cure="Take it from a certificate.",
-            )
+        form = finite_floats(self.P, f"{where}, `P`", (2 * n, 2 * n))
+        sound = np.array_equal(form, form.T) and definite(rational(form))
+        expected, cure = "a symmetric positive definite matrix", "Take it from a certificate."
+        check(sound, f"{where}, `P`", expected, "a matrix that is not", cure)
         form = form.copy()
         form.setflags(write=False)
         object.__setattr__(self, "P", form)
@@ -133,13 +126,13 @@ class Decay:
 
     @staticmethod
     def _check(where: str, name: str, value: float | None, most: float, unit: str) -> None:
-        if value is None or not (0.0 < value <= most and value < inf):
-            raise OutputError(
-                f"{where}, `{name}`",
-                expected=f"a number above zero{'' if most == inf else ' and at most pi'}, {unit}",
-                came=str(value),
-                cure="Give that of the certificate, which holds on a bounded domain only.",
-            )
+        check(
+            value is not None and 0.0 < value <= most and value < inf,
+            f"{where}, `{name}`",
+            f"a number above zero{'' if most == inf else ' and at most pi'}, {unit}",
+            value,
+            "Give that of the certificate, which holds on a bounded domain only.",
+        )
 
     @cached_property
     def status(self) -> Status:

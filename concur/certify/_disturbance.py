@@ -7,9 +7,9 @@ from math import inf
 
 import numpy as np
 
+from concur.certify._checks import check, check_sizes
 from concur.certify._status import ESTIMATE
-from concur.codegen import LARGEST, as_floats, nonfinite_error, shape_error
-from concur.errors import OutputError
+from concur.codegen import LARGEST, as_floats, finite_floats, shape_error
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,28 +54,15 @@ class Disturbance:
         for name, tail in (("components", ()), ("points", (size,)), ("feedback", (size, size))):
             if getattr(self, name) is None:
                 continue
-            value = as_floats(getattr(self, name), f"{where}, `{name}`")
+            value = finite_floats(getattr(self, name), f"{where}, `{name}`").copy()
             if value.ndim != 1 + len(tail) or value.shape[1:] != tail:
                 raise shape_error(f"{where}, `{name}`", (len(value), *tail), value.shape)
-            if not np.isfinite(value).all():
-                raise nonfinite_error(f"{where}, `{name}`", value)
-            value = value.copy()
             value.setflags(write=False)
             object.__setattr__(self, name, value)
-            if np.abs(value).max(initial=0.0) > LARGEST:
-                raise OutputError(
-                    f"{where}, `{name}`",
-                    expected=f"sizes up to {LARGEST:g}",
-                    came=f"{np.abs(value).max():.6g}",
-                    cure="Give SI units.",
-                )
-        if (bounds < 0.0).any():
-            raise OutputError(
-                f"{where}, `components`",
-                expected="bounds of sizes, not negative",
-                came=f"{bounds.min():.6g}",
-                cure="Give the largest size of each component.",
-            )
+            largest = np.abs(value).max(initial=0.0)
+            expected = f"sizes up to {LARGEST:g}"
+            check(largest <= LARGEST, f"{where}, `{name}`", expected, largest, "Give SI units.")
+        check_sizes(f"{where}, `components`", bounds)
 
     @property
     def size(self) -> int:

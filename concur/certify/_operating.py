@@ -26,7 +26,8 @@ from numpy.typing import ArrayLike
 
 from concur.certify._arrays import above
 from concur.certify._certificate import _reporting
-from concur.certify._disturbances import check_square
+from concur.certify._checks import check, check_budget, check_sizes
+from concur.certify._disturbances import check_square, check_unmeasured
 from concur.certify._files import program_versions, write_document
 from concur.certify._intervals import PRECISION, Walker, flint, interval
 from concur.certify._operating_box import Bounds, Demand, bound_box
@@ -40,7 +41,7 @@ from concur.certify._operating_law import law_document
 from concur.certify._recheck_document import OPERATING, document_hash
 from concur.certify._recheck_law import operating_laws
 from concur.certify._status import ESTIMATE, Status
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats
 from concur.control import Servo, read_limits
 from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.mechanism import scalar
@@ -299,13 +300,11 @@ def operating_bounds(
     where = f"operating box of `{getattr(servo, 'name', type(servo).__name__)}`"
     _check_servo(servo, where)
     named = _read_ranges(servo, ranges, where)
-    if not 0.0 < scalar(tolerance, f"{where}, `tolerance`") <= 10.0:
-        raise _option(where, "tolerance", "above 0 and at most 10", tolerance)
-    if isinstance(budget, bool) or not isinstance(budget, (int, np.integer)) or budget < 1:
-        raise _option(where, "budget", "a number of boxes, at least 1", budget)
+    sharp = 0.0 < scalar(tolerance, f"{where}, `tolerance`") <= 10.0
+    check(sharp, f"{where}, `tolerance`", "above 0 and at most 10", tolerance, "Leave it out.")
+    budget = check_budget(where, budget)
     wanted = _least(servo) if least is None else scalar(least, f"{where}, `least`")
-    if not wanted >= 0.0:
-        raise _option(where, "least", "a margin, not negative", least)
+    check(wanted >= 0.0, f"{where}, `least`", "a margin, not negative", least, "Leave it out.")
     if speeds is not None and servo.damped_below is not None:
         wanted = max(wanted, _least(servo))  # the torque is another one where it is damped
     demand, largest, bounds = None, None, None
@@ -317,13 +316,13 @@ def operating_bounds(
     }
     if speeds is not None:
         check_square(servo, f"{where}, torque")
-        if servo.ns != servo.nu:
-            raise OutputError(
-                f"{where}, torque",
-                expected="as many controls as shape velocities",
-                came=f"{servo.nu} and {servo.ns}",
-                cure="Leave the speeds out: the margin alone can be bounded.",
-            )
+        check(
+            servo.ns == servo.nu,
+            f"{where}, torque",
+            "as many controls as shape velocities",
+            f"{servo.nu} and {servo.ns}",
+            "Leave the speeds out: the margin alone can be bounded.",
+        )
         own = _read_speeds(servo, speeds, where)
         largest = np.concatenate([own, _body_momentum(servo, distance, where)])
         demand = _demand(servo, **parts, where=where)
@@ -331,35 +330,28 @@ def operating_bounds(
         given = servo.torque_limits if limits is None else limits
         if given is not None:
             bounds = np.asarray(read_limits(f"{where}, `limits`", given, servo.model.control_names))
-    elif limits is not None:
-        raise OutputError(
-            f"{where}, `limits`",
-            expected="speeds beside the limits",
-            came="limits alone",
-            cure="State how fast the joints may turn: speeds=0.5.",
-        )
     else:
-        for name, sizes in parts.items():
-            if sizes.any():
-                raise OutputError(
-                    f"{where}, `{name}`",
-                    expected="speeds beside it, as only then the torque is bounded",
-                    came="none",
-                    cure="State how fast the joints may turn, such as speeds=0.5, or leave it out "
-                    "to bound the margin alone.",
-                )
+        needs = {"limits": limits is not None, **{name: part.any() for name, part in parts.items()}}
+        for name, given in needs.items():
+            check(
+                not given,
+                f"{where}, `{name}`",
+                "`speeds`, which this argument requires",
+                "no value",
+                "Pass for example speeds=0.5, or omit this argument to bound only the margin.",
+            )
     graph = Graph(servo, tuple(named), largest, where)
     labels = _coordinate_names(servo)
     missing = [labels[i] for i in graph.coordinates if i not in named]
-    if missing:
-        raise OutputError(
-            f"{where}, `ranges`",
-            expected="a range for each coordinate that the law depends on",
-            came=f"none for {', '.join(missing)}",
-            cure="Add its lower and upper end; equal ends keep it where it is.",
-        )
+    check(
+        not missing,
+        f"{where}, `ranges`",
+        "a range for each coordinate that the law depends on",
+        f"none for {', '.join(missing)}",
+        "Add its lower and upper end; equal ends keep it where it is.",
+    )
     # Ranges of coordinates that change nothing change nothing.
-    search = _Search(servo, graph, demand, bounds, stated, float(wanted), tolerance, int(budget))
+    search = _Search(servo, graph, demand, bounds, stated, float(wanted), tolerance, budget)
     search.law = partial(law_document, servo, graph, _statement(servo, graph, distance))
     ends = np.array([named[i] for i in graph.coordinates], dtype=float).reshape(-1, 2)
     with _reporting(progress) as report:
@@ -577,26 +569,9 @@ def _corners(size: int) -> np.ndarray:
 
 
 def _check_servo(servo: object, where: str) -> None:
-    if not isinstance(servo, Servo):
-        raise OutputError(
-            f"{where}, `servo`",
-            expected="a Servo",
-            came=type(servo).__name__,
-            cure="Bounds are for the servo that drives the robot.",
-        )
-    if servo.measured:
-        raise OutputError(
-            where,
-            expected="a law that takes shape velocities",
-            came="one that measures all velocities",
-            cure="Take servo.unmeasured.",
-        )
-
-
-def _option(where: str, name: str, expected: str, came: object) -> OutputError:
-    return OutputError(
-        f"{where}, `{name}`", expected=expected, came=f"{came!r:.40}", cure="Leave it out."
-    )
+    own, cure = isinstance(servo, Servo), "Bounds are for the servo that drives the robot."
+    check(own, f"{where}, `servo`", "a Servo", type(servo).__name__, cure)
+    check_unmeasured(servo, where)  # type: ignore[arg-type]
 
 
 def _least(servo: Servo) -> float:
@@ -641,28 +616,13 @@ def _read_ranges(servo: Servo, ranges: object, where: str) -> dict[int, tuple[fl
                 name=str(name),
             )
         places = range(*robot.q_slice(name).indices(robot.nq))
-        ends = as_floats(value, here)
-        if len(places) == 1 and ends.shape == (2,):
-            ends = ends.reshape(1, 2)
-        if ends.shape != (len(places), 2):
-            raise shape_error(here, (2,) if len(places) == 1 else (len(places), 2), ends.shape)
-        if not np.isfinite(ends).all():
-            raise nonfinite_error(here, ends)
-        if np.abs(ends).max() > _FARTHEST:
-            raise OutputError(
-                here,
-                expected=f"ends of size at most {_FARTHEST:g}",
-                came=f"{np.abs(ends).max():.6g}",
-                cure="A turn is 6.28 rad: a range of one turn covers all angles.",
-            )
+        shapes = [(len(places), 2), *([(2,)] if len(places) == 1 else [])]
+        ends = finite_floats(value, here, *shapes).reshape(-1, 2)
+        farthest, cure = np.abs(ends).max(), "A turn is 6.28 rad: one turn covers all angles."
+        check(farthest <= _FARTHEST, here, f"ends up to {_FARTHEST:g}", farthest, cure)
         for i, (low, high) in zip(places, ends.tolist(), strict=True):
-            if low > high:
-                raise OutputError(
-                    here,
-                    expected="a lower and an upper end",
-                    came=f"({low:g}, {high:g})",
-                    cure="Exchange them.",
-                )
+            text = f"({low:g}, {high:g})"
+            check(low <= high, here, "a lower and an upper end", text, "Exchange them.")
             found[i] = (low, high)
     return found
 
@@ -691,18 +651,8 @@ def _read_sizes(servo: Servo, value: object, name: str, where: str) -> np.ndarra
 
 
 def _sizes_of(value: object, count: int, where: str) -> np.ndarray:
-    sizes = as_floats(value, where)
-    if sizes.shape not in ((), (count,)):
-        raise shape_error(where, (count,), sizes.shape)
-    if not np.isfinite(sizes).all():
-        raise nonfinite_error(where, sizes)
-    if (sizes < 0.0).any():
-        raise OutputError(
-            where,
-            expected="sizes, not negative",
-            came=f"{float(sizes.min()):g}",
-            cure="State the largest size in both directions.",
-        )
+    sizes = finite_floats(value, where, (), (count,))
+    check_sizes(where, sizes)
     return np.array(np.broadcast_to(sizes, (count,)), dtype=float)
 
 
@@ -713,16 +663,15 @@ def _body_momentum(servo: Servo, distance: float | None, where: str) -> np.ndarr
     if not count:
         return np.zeros(0)
     linear, angular = np.linalg.norm(model.momentum[:3]), np.linalg.norm(model.momentum[3:])
-    if linear > 0.0 and distance is None:
-        raise OutputError(
-            f"{where}, `distance`",
-            expected="how far the base may be from the inertial origin, m",
-            came="none, with linear momentum",
-            cure="Its angular momentum about the base grows with it: state distance=2.0.",
-        )
+    check(
+        not linear > 0.0 or distance is not None,
+        f"{where}, `distance`",
+        "the largest distance of the base from the inertial origin, m",
+        "no value, with linear momentum",
+        "Its angular momentum about the base grows with it: state distance=2.0.",
+    )
     reach = 0.0 if distance is None else scalar(distance, f"{where}, `distance`")
-    if reach < 0.0:
-        raise _option(where, "distance", "not negative", distance)
+    check(reach >= 0.0, f"{where}, `distance`", "not negative", reach, "Leave it out.")
     basis = model.robot.base.joint.basis
     # Dual to the base's velocities: a component is a column of the basis times the momentum.
     bounds = np.linalg.norm(basis[:3], axis=0) * linear
@@ -748,13 +697,9 @@ def _demand(
     ]
     with flint().ctx.workprec(PRECISION):
         largest = np.array([above(abs(v)) for v in walker(sides)[0].entries()])
-    if not np.isfinite(largest).all():
-        raise OutputError(
-            f"{where}, `pose_error`",
-            expected="rotation errors for which the command can be bounded",
-            came=f"up to {pose_error.max():g}",
-            cure="State smaller errors.",
-        )
+    expected = "rotation errors for which the command can be bounded"
+    came, cure = f"up to {pose_error.max():g}", "State smaller errors."
+    check(bool(np.isfinite(largest).all()), f"{where}, `pose_error`", expected, came, cure)
     carried = np.zeros((size, size))
     for k, unit in enumerate(np.eye(size)):
         bracket = np.abs(np.array(ca.DM(ca.SX(group.ad(ca.SX(ca.DM(unit)))))))

@@ -24,12 +24,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import inf, pi
+from math import inf
 
 import casadi as ca
 import numpy as np
 
 from concur.certify._channels import Channel
+from concur.certify._checks import check, check_angle
 from concur.certify._inequality import Claim
 from concur.control.output_groups import (
     Angle,
@@ -39,7 +40,6 @@ from concur.control.output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import OutputError
 
 LINEAR = "linear"
 ONE_AXIS = "one axis, one plane"
@@ -159,21 +159,15 @@ def positions_and_rotations(channel: Channel) -> tuple[list[int], list[int]]:
 
 def _check_domain(channel: Channel, angle: float, distance: float | None) -> None:
     where = f"domain of {channel.name}"
-    if not 0.0 < angle <= pi:
-        raise OutputError(
-            f"{where}, `angle`",
-            expected="above 0 and at most pi rad",
-            came=f"{angle:.6g}",
-            cure="The logarithm of a rotation error is smooth below pi only.",
-        )
+    check_angle(where, angle)
     positions, _ = positions_and_rotations(channel)
-    if positions and (distance is None or not 0.0 <= distance < inf):
-        raise OutputError(
-            f"{where}, `distance`",
-            expected="a finite number of metres, not negative",
-            came=str(distance),
-            cure="The error map of a pose grows with the position error: bound it.",
-        )
+    check(
+        not positions or (distance is not None and 0.0 <= distance < inf),
+        f"{where}, `distance`",
+        "a finite number of metres, not negative",
+        distance,
+        "The error map of a pose grows with the position error: bound it.",
+    )
 
 
 def _isotropic(matrix: np.ndarray, n: int) -> bool:

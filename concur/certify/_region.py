@@ -18,7 +18,7 @@ error passes the angle pi after 0.11 s.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, pi
+from math import inf
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from concur.certify._bounds import (
     root_below,
 )
 from concur.certify._channels import Channel
-from concur.errors import OutputError
+from concur.certify._checks import check_angle, check_distance
 
 
 def region_radius(channel: Channel, angle: float, distance: float | None = None) -> float:
@@ -45,12 +45,10 @@ def region_level(channel: Channel, angle: float, distance: float | None = None) 
     It keeps every rotation error below the angle and, if one is given, every position error of a
     factor below the distance.
     """
-    if not 0.0 < angle <= pi:
-        raise _out_of_range(channel, "angle", "above 0 and at most pi rad", angle)
+    check_angle(f"region of {channel.name}", angle)
     limits = {"rad": angle}
     if distance is not None:
-        if not 0.0 < distance < inf:
-            raise _out_of_range(channel, "distance", "above 0 m and finite", distance)
+        check_distance(f"region of {channel.name}", distance)
         limits["m"] = distance
     stiffness = rational(channel.stiffness)
     squares = [
@@ -67,14 +65,3 @@ def _schur_eigenvalue(stiffness: Rational, part: np.ndarray) -> Fraction:
     chosen = np.full(stiffness.shape, Fraction(0))
     chosen[part, part] = Fraction(1)
     return 1 / largest_eigenvalue(chosen, stiffness)
-
-
-def _out_of_range(channel: Channel, name: str, expected: str, came: float) -> OutputError:
-    return OutputError(
-        f"region of {channel.name}, `{name}`",
-        expected=expected,
-        came=f"{came:.6g}",
-        cure="The logarithm of a rotation error is smooth below pi only."
-        if name == "angle"
-        else "Leave it out to let positions be free.",
-    )

@@ -31,12 +31,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._bounds import float_above, rational, root_above
+from concur.certify._checks import check
 from concur.certify._decay import Decay
 from concur.certify._disturbance import Disturbance
 from concur.certify._status import ESTIMATE, Status
 from concur.certify._tube import Tube
 from concur.codegen import LARGEST, as_floats, shape_error
-from concur.errors import OutputError
 
 _ZERO = Fraction(0)
 
@@ -244,12 +244,6 @@ def _settled(gain: np.ndarray, offset: np.ndarray, least: np.ndarray) -> np.ndar
 
 
 def _not_negative(value: float, where: str) -> float:
-    value = float(value)
-    if not 0.0 <= value <= LARGEST:
-        raise OutputError(
-            where,
-            expected=f"a number from 0 to {LARGEST:g}",
-            came=f"{value:.6g}",
-            cure="Give the largest length.",
-        )
+    value, expected = float(value), f"a number from 0 to {LARGEST:g}"
+    check(0.0 <= value <= LARGEST, where, expected, value, "Give the largest length.")
     return value

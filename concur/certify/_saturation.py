@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._disturbance import Disturbance
-from concur.certify._disturbances import check_square, rows
+from concur.certify._disturbances import check_square, check_unmeasured, rows
 from concur.certify._status import ESTIMATE, Status
 from concur.certify._tube import Tube
 from concur.codegen import as_floats, shape_error
@@ -184,13 +184,7 @@ def _slopes(servo: Servo) -> _Law:
 
 
 def _check(servo: Servo, tubes: Sequence[Tube], where: str) -> None:
-    if servo.measured:
-        raise OutputError(
-            where,
-            expected="a law that takes shape velocities",
-            came="one that measures all velocities",
-            cure="Take servo.unmeasured.",
-        )
+    check_unmeasured(servo, where)
     index = np.concatenate([np.zeros(0, dtype=int), *(t.channel.index for t in tubes)])
     if not np.array_equal(np.sort(index), np.arange(servo.size)):
         raise shape_error(f"{where}, tubes", (servo.size,), index.shape)

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 
 from concur.certify._channels import Channel
+from concur.certify._checks import check, check_fraction
 from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
-from concur.errors import OutputError
 
 _WIDE = 1.7
 """Angle beyond which several parameters need more room for a proof, rad."""
@@ -68,20 +68,10 @@ def search(
         If the domain, the back-off or the share is out of its range.
     """
     cvxpy = load_cvxpy()
-    if backoff is not None and not 0.0 <= backoff < 1.0:
-        raise OutputError(
-            f"search for {channel.name}, `backoff`",
-            expected="a part from 0 to below 1",
-            came=f"{backoff:.6g}",
-            cure="Leave it out.",
-        )
-    if not 0.0 < share <= 1.0:
-        raise OutputError(
-            f"search for {channel.name}, `share`",
-            expected="a part above 0 and at most 1",
-            came=f"{share:.6g}",
-            cure="Leave it out for the fastest rate.",
-        )
+    where = f"search for {channel.name}"
+    sound = backoff is None or 0.0 <= backoff < 1.0
+    check(sound, f"{where}, `backoff`", "a part from 0 to below 1", backoff, "Leave it out.")
+    check_fraction(where, "share", share)
     if not channel.true_rate > 0.0:
         return None
     own, unit = at_moderate_frequency(channel)

@@ -11,7 +11,7 @@ import numpy as np
 from concur.certify._bounds import rational
 from concur.certify._channels import Channel
 from concur.certify._status import ESTIMATE, Status
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,7 +101,8 @@ class ThesisConstants:
             (x, self.channel.stiffness, "x"),
             (ve, self.channel.inertia, "ve"),
         ):
-            part = rational(_finite(vector, name, self.channel))
+            where = f"start of {self.channel.name}, `{name}`"
+            part = rational(finite_floats(vector, where, (self.channel.size,)))
             energy += part @ rational(metric) @ part
         return self.level == inf or bool(energy < 2 * Fraction(self.level))
 
@@ -151,13 +152,3 @@ class ThesisConstants:
             f"{self.channel.true_rate:.4g} 1/s for angles below {np.degrees(self.angle):.4g} deg "
             f"({source})"
         )
-
-
-def _finite(vector: np.ndarray, name: str, channel: Channel) -> np.ndarray:
-    where = f"start of {channel.name}, `{name}`"
-    numbers = as_floats(vector, where)
-    if numbers.shape != (channel.size,):
-        raise shape_error(where, (channel.size,), numbers.shape)
-    if not np.isfinite(numbers).all():
-        raise nonfinite_error(where, numbers)
-    return numbers

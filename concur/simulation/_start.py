@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import as_floats, finite_floats
 from concur.errors import SimulationError, shown
 from concur.reduction import ReducedModel
 
@@ -84,11 +84,7 @@ def check_compiled(where: str, compiled: object) -> None:
 
 def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
     """Check the shape velocities at the start."""
-    s = as_floats(s0, f"{where}, `s0`")
-    if s.shape != (model.ns,):
-        raise shape_error(f"{where}, `s0` ({', '.join(model.shape_names)})", (model.ns,), s.shape)
-    if not np.isfinite(s).all():
-        raise nonfinite_error(f"{where}, `s0`", s)
+    s = finite_floats(s0, f"{where}, `s0` ({', '.join(model.shape_names)})", (model.ns,))
     if (fast := np.abs(s) > FASTEST_START).any():
         raise SimulationError(
             f"{where}, `s0`",

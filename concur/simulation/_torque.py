@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
 
@@ -44,12 +44,7 @@ class Drive:
         return self._checked(value, f"{self._where}, t = {t:.6g} s")
 
     def _checked(self, value: Any, where: str) -> np.ndarray:
-        u = as_floats(value, where)
-        if u.shape != (self._size,):
-            raise shape_error(f"{where} ({', '.join(self._names)})", (self._size,), u.shape)
-        if not np.isfinite(u).all():
-            raise nonfinite_error(where, u)
-        return u
+        return finite_floats(value, f"{where} ({', '.join(self._names)})", (self._size,))
 
 
 def _takes_state(function: Callable[..., Any], where: str) -> bool:

@@ -41,6 +41,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/certify/_recheck": ("certify/test_recheck*.py",),
     "concur/certify/_reduction": ("certify/test_prove_poses.py", *_PROOFS),
     "concur/certify/_certificate": ("cli/test_certify.py", *_PROOFS),
+    "concur/certify/_checks": ("certify/test_*.py",),
     "concur/certify/_channel_certificate": ("certify/test_certificate*.py", *_PROOFS),
     "concur/certify/_channels": ("certify/test_region.py", "certify/test_robust.py", *_PROOFS),
     "concur/certify/_disturbance": ("certify/test_robust*.py", *_PROOFS),
