@@ -8,7 +8,9 @@ proofs work without the extra; the search for tighter rates needs ``pip install
 """
 
 from concur._deprecated import moved
-from concur.certify._certificate import Certificate, Method, certify
+from concur.certify._affine_form import Counterexample
+from concur.certify._certificate import Certificate, Method
+from concur.certify._certify import certify
 from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, split
 from concur.certify._design import design_gains
@@ -22,13 +24,11 @@ from concur.certify._disturbances import (
 from concur.certify._error_bounds import error_bounds
 from concur.certify._gains import CertifiedGains
 from concur.certify._narrow import narrow_decays
-from concur.certify._operating import (
-    OperatingCertificate,
-    OperatingCounterexample,
-    operating_bounds,
-)
+from concur.certify._operating import operating_bounds
+from concur.certify._operating_certificate import OperatingCertificate
+from concur.certify._operating_counterexample import OperatingCounterexample
 from concur.certify._problem import Candidate
-from concur.certify._prove import Counterexample, Proof, prove
+from concur.certify._prove import Proof, prove
 from concur.certify._recheck import recheck
 from concur.certify._recheck_document import OPERATING
 from concur.certify._recheck_finding import Recheck

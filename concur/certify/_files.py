@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from concur._version import __version__
-from concur.certify._recheck_document import as_path
+from concur.certify._recheck_document import as_path, document_hash, law_hash
 from concur.control.output_groups import (
     Angle,
     OutputGroup,
@@ -33,6 +36,7 @@ _NAMES: dict[type[OutputGroup], str] = {
 
 def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
     """Write a document and its hash as JSON, a member to a line."""
+    document = document | {"hash": document_hash(document)}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
     target = as_path(path)
     try:
@@ -61,6 +65,21 @@ def group_names(group: OutputGroup) -> list[str]:
             cure="The file names groups; one of your own has no name in it.",
         )
     return [name]
+
+
+def law_section(group: OutputGroup, *gains: np.ndarray) -> dict[str, Any]:
+    """Groups, KP, KD and I of error dynamics, and the hash of them."""
+    rows = [np.asarray(gain, dtype=float).tolist() for gain in gains]
+    groups = group_names(group)
+    law = dict(zip(("stiffness", "damping", "inertia"), rows, strict=True))
+    return {"groups": groups, **law, "hash": law_hash(groups, *rows)}
+
+
+def finite(values: Any) -> Any:
+    """Numbers, arrays of them, or None, for JSON, which has neither NaN nor infinity."""
+    if isinstance(values, np.ndarray):
+        return [finite(value) for value in values]
+    return float(values) if values is not None and isfinite(values) else None
 
 
 def program_versions() -> dict[str, str]:

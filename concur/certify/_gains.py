@@ -18,7 +18,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._certificate import Certificate, certify
+from concur.certify._certificate import Certificate
+from concur.certify._certify import certify
 from concur.certify._channels import Channel, split
 from concur.certify._effort import Effort, Region
 from concur.certify._region import region_level

@@ -220,11 +220,6 @@ class Walker:
             )
 
 
-def enclose(function: ca.Function, arguments: Sequence[Sequence[Ball]]) -> list[Any]:
-    """Enclose what a CasADi function can be for arguments within bounds."""
-    return Walker(function)(arguments)
-
-
 def _places(sparsity: ca.Sparsity) -> list[tuple[int, int, int]]:
     """Row, column and dense place, column by column, of every entry that is stored."""
     rows, columns = sparsity.get_triplet()

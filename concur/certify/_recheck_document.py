@@ -200,15 +200,6 @@ def as_path(value: object) -> Path:
     )
 
 
-def read(path: Path) -> StoredProof:
-    """Read a certificate of the error dynamics."""
-    document = load(path)
-    if document["format"] != FORMAT:
-        cure = "Name the proof of a certificate."
-        refuse(f"`{path.name}`", f'`format` "{FORMAT}"', _kind_of(document), cure)
-    return proof_of(document)
-
-
 def load(path: Path) -> dict[str, Any]:
     """Read a document of a format that is verified, and check its hash."""
 

@@ -334,15 +334,6 @@ def period_ahead(
     )
 
 
-def held_tube(decay: Decay, jerk: float, time: float, start: float = 0.0) -> float:
-    """Bound |z|_P of a channel whose torques are held and late."""
-    room = 1.0 - time * decay.damping_gain
-    growth = decay.push * time * decay.feedback_rate
-    if decay.rate * room <= growth:
-        return inf
-    return max(start, decay.push * time * jerk / (decay.rate * room - growth))
-
-
 def _time_ahead(decay: Decay, rates: np.ndarray, start: float) -> float:
     """Largest age of a torque for which the channel's tube fits."""
     own = rates[:, decay.channel.index] * decay.channel.scales

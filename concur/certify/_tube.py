@@ -16,8 +16,8 @@ from concur.certify._bounds import largest_eigenvalue, rational, root_above, sol
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay, widest_square
 from concur.certify._disturbance import Disturbance
-from concur.certify._files import group_names, program_versions, write_document
-from concur.certify._recheck_document import TUBE, document_hash, law_hash
+from concur.certify._files import finite, law_section, program_versions, write_document
+from concur.certify._recheck_document import TUBE
 from concur.certify._status import Status
 
 
@@ -146,27 +146,18 @@ class Tube:
         DescriptionError
             If the file cannot be written.
         """
-        document = self._document()
-        document["hash"] = document_hash(document)
-        write_document(path, document)
-
-    def _document(self) -> dict[str, Any]:
         channel, decay = self.channel, self.decay
-        gains = [
-            np.asarray(g).tolist() for g in (channel.stiffness, channel.damping, channel.inertia)
-        ]
-        groups = group_names(channel.group)
-        law = dict(zip(("stiffness", "damping", "inertia"), gains, strict=True))
+        gains = (channel.stiffness, channel.damping, channel.inertia)
         n = channel.size
         L, M = decay.multipliers or (np.zeros((2 * n, n)),) * 2
         usual = "scalar" if channel.kind == "SO3 isotropic" else "linear"
-        return {
+        document = {
             "format": TUBE,
             "version": 1,
             "versions": program_versions(),
             "status": self.status.name,
             "reason": self.reason,
-            "law": {"groups": groups, **law, "hash": law_hash(groups, *gains)},
+            "law": law_section(channel.group, *gains),
             "components": channel.index.tolist(),
             "rate": decay.rate,
             "angle": decay.angle,
@@ -179,14 +170,15 @@ class Tube:
             "boxes": decay.boxes.tolist(),
             "disturbance": _stored(self.disturbance),
             "start": self.start,
-            "ultimate": _finite(self.ultimate),
-            "radius": _finite(self.radius),
+            "ultimate": finite(self.ultimate),
+            "radius": finite(self.radius),
             "bounds": {
-                "components": [_finite(value) for value in self.components],
-                "angle": None if self.angle is None else _finite(self.angle),
-                "distance": None if self.distance is None else _finite(self.distance),
+                "components": [finite(value) for value in self.components],
+                "angle": finite(self.angle),
+                "distance": finite(self.distance),
             },
         }
+        write_document(path, document)
 
     def _largest(self, unit: str) -> float | None:
         form = rational(self.decay.P)
@@ -230,7 +222,3 @@ def _stored(given: Disturbance | float | None) -> dict[str, Any]:
     elif given is not None:
         kinds["components"] = given.components.tolist()
     return kinds
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if value < inf else None

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import DOP853
 
+from concur._progress import track
 from concur.codegen import Array, Evaluator
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
-from concur.simulation._progress import track
 from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._start import FASTEST, check_tolerance, grid, shape_start
 from concur.simulation._torque import Drive, Torque

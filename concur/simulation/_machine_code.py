@@ -7,10 +7,10 @@ from typing import Any
 
 import casadi as ca
 
+from concur._progress import busy
 from concur.codegen import compiled as compile_all
 from concur.codegen import find_compiler, fingerprint, recalled
 from concur.errors import SimulationError
-from concur.simulation._progress import busy
 from concur.simulation._start import check_compiled
 
 LONG = 10_000

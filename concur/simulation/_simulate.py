@@ -11,6 +11,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur._progress import track
 from concur.control import (
     Reference,
     ReferenceSample,
@@ -26,7 +27,6 @@ from concur.simulation._integrator import FIXED_STEP, Integrator
 from concur.simulation._loop import Adaptive, FixedStep, Loop, Machine, Setting
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._plant import Plant
-from concur.simulation._progress import track
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._run import Run
 from concur.simulation._start import FASTEST, grid, shape_start

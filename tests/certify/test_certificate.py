@@ -10,7 +10,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 from concur import robots
-from concur.certify._certificate import Certificate, certify
+from concur.certify._certificate import Certificate
+from concur.certify._certify import certify
 from concur.certify._recheck import examine, recheck
 from concur.certify._status import Status
 from concur.control import ErrorDynamics, Output, Servo

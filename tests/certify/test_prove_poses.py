@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_continuous_lyapunov
 
-from concur.certify._certificate import certify
+from concur.certify._certify import certify
 from concur.certify._inequality import Claim, inequality, turned_components
 from concur.certify._prove import prove
 from concur.certify._recheck import examine

@@ -10,7 +10,7 @@ from scipy.integrate import quad, solve_ivp
 from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
-from concur.certify._certificate import certify
+from concur.certify._certify import certify
 from concur.certify._channels import split
 from concur.certify._decay import Decay
 from concur.certify._disturbance import Disturbance

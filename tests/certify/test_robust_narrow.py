@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
 
-from concur.certify._certificate import certify
+from concur.certify._certify import certify
 from concur.certify._decay import Decay
 from concur.certify._narrow import narrow_decays, search_narrow
 from concur.certify._robust import tube, tubes

@@ -9,13 +9,13 @@ from typing import Any
 
 @contextmanager
 def track(
-    progress: bool | Callable[[float], Any], title: str, total: int
-) -> Iterator[Callable[[int], Any]]:
+    progress: bool | Callable[[float], Any], title: str, total: float
+) -> Iterator[Callable[[float], Any]]:
     """Report the number of steps done: to a bar, to a callable as a fraction, or not at all."""
-    if progress is False:
-        yield lambda done: None
-    elif callable(progress):
+    if callable(progress):
         yield lambda done: progress(done / total)
+    elif not progress:
+        yield lambda done: None
     else:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
