@@ -388,7 +388,7 @@ class Mechanism(Tree):
         >>> robot = cc.robots.rover_arm()
         >>> robot.plot().savefig("rover_arm.png")    # doctest: +SKIP
         """
-        from concur.plotting.portrait import robot_portrait
+        from concur.plotting import robot_portrait
 
         at = self.neutral() if q is None else self.check_configuration(q)
         return robot_portrait(self, at, tuple(outputs), ax)
@@ -408,7 +408,7 @@ class Mechanism(Tree):
         >>> print(cc.robots.orbital_crawler().summary().splitlines()[0])
         orbital_crawler: 6 bodies, nq = 17, nv = 15, 9 driven freedoms
         """
-        from concur.plotting.summary import summarise
+        from concur.plotting import summarise
 
         return summarise(self)
 

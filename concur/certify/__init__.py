@@ -7,10 +7,15 @@ proofs work without the extra; the search for tighter rates needs ``pip install
 "concur-control[certify]"``.
 """
 
-from concur.certify._certificate import Certificate, ChannelCertificate, certify
+from concur._deprecated import moved
+from concur.certify._affine_form import Counterexample
+from concur.certify._certificate import Certificate, Method
+from concur.certify._certify import certify
+from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel, split
 from concur.certify._design import certified_gains
 from concur.certify._design import design_gains as design_gains
+from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import (
     model_disturbance,
     momentum_disturbance,
@@ -20,17 +25,15 @@ from concur.certify._disturbances import (
 from concur.certify._error_bounds import error_bounds
 from concur.certify._gains import CertifiedGains
 from concur.certify._narrow import narrow_decays
-from concur.certify._operating import (
-    OperatingCertificate,
-    OperatingCounterexample,
-    operating_bounds,
-)
+from concur.certify._operating import operating_bounds
+from concur.certify._operating_certificate import OperatingCertificate
+from concur.certify._operating_counterexample import OperatingCounterexample
 from concur.certify._problem import Candidate
-from concur.certify._prove import Counterexample, Proof, prove
-from concur.certify._pushed import PushedMotions, pushed_motions
+from concur.certify._prove import Proof, prove
 from concur.certify._recheck import recheck
+from concur.certify._recheck_document import OPERATING
 from concur.certify._recheck_finding import Recheck
-from concur.certify._robust import Disturbance, Tube, tube, tubes
+from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
     SampleLimits,
     hold_disturbance,
@@ -40,13 +43,16 @@ from concur.certify._sampling import (
     period_ahead,
     sample_limits,
 )
-from concur.certify._saturation import Saturation, saturation
 from concur.certify._search import search
-from concur.certify._status import Status
+from concur.certify._status import ESTIMATE, Status
 from concur.certify._structure import Refusal, Structure, check_structure
-from concur.certify._thesis import ThesisConstants, thesis_constants
+from concur.certify._thesis import thesis_constants
+from concur.certify._thesis_constants import ThesisConstants
+from concur.certify._tube import Tube
 
 __all__ = [
+    "ESTIMATE",
+    "OPERATING",
     "Candidate",
     "Certificate",
     "CertifiedGains",
@@ -54,14 +60,13 @@ __all__ = [
     "ChannelCertificate",
     "Counterexample",
     "Disturbance",
+    "Method",
     "OperatingCertificate",
     "OperatingCounterexample",
     "Proof",
-    "PushedMotions",
     "Recheck",
     "Refusal",
     "SampleLimits",
-    "Saturation",
     "Status",
     "Structure",
     "ThesisConstants",
@@ -80,10 +85,8 @@ __all__ = [
     "output_jerk",
     "period_ahead",
     "prove",
-    "pushed_motions",
     "recheck",
     "sample_limits",
-    "saturation",
     "search",
     "split",
     "thesis_constants",
@@ -92,3 +95,14 @@ __all__ = [
     "tube",
     "tubes",
 ]
+
+_PLOTS = "concur.plotting"
+__getattr__ = moved(
+    __name__,
+    {
+        "PushedMotions": (f"{_PLOTS}.DisturbedMotions", f"{_PLOTS}.DisturbedMotions"),
+        "Saturation": ("concur.certify._saturation.Saturation", "OperatingCertificate"),
+        "pushed_motions": (f"{_PLOTS}.disturbed_motions", f"{_PLOTS}.disturbed_motions"),
+        "saturation": ("concur.certify._saturation.saturation", "operating_bounds"),
+    },
+)

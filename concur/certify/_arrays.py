@@ -11,67 +11,23 @@ from concur.certify._intervals import flint
 
 
 def floats(balls: np.ndarray) -> np.ndarray:
-    """Middles of balls, not rounded to a side.
-
-    Parameters
-    ----------
-    balls : numpy.ndarray
-        Balls, dtype object.
-
-    Returns
-    -------
-    numpy.ndarray
-        Floats of the same shape.
-    """
+    """Midpoints of an array of balls, as floats that are not rounded to a side."""
     return np.array([float(b.mid()) for b in balls.ravel()]).reshape(balls.shape)
 
 
 def below(ball: Any) -> float:
-    """Float not above any number of a ball.
-
-    Parameters
-    ----------
-    ball : flint.arb
-        The ball.
-
-    Returns
-    -------
-    float
-        Minus infinity if the ball is no number.
-    """
+    """Float not above any number of a ball; minus infinity if the ball is not finite."""
     value = float(ball.lower())
     return nextafter(value, -inf) if isfinite(value) else -inf
 
 
 def above(ball: Any) -> float:
-    """Float not below any number of a ball.
-
-    Parameters
-    ----------
-    ball : flint.arb
-        The ball.
-
-    Returns
-    -------
-    float
-        Infinity if the ball is no number.
-    """
+    """Float not below any number of a ball; infinity if the ball is not finite."""
     return -below(-ball)
 
 
 def matrix(values: np.ndarray) -> Any:
-    """Matrix of balls for products.
-
-    Parameters
-    ----------
-    values : numpy.ndarray
-        Balls or floats, two dimensions.
-
-    Returns
-    -------
-    flint.arb_mat
-        The matrix.
-    """
+    """Matrix of balls (`arb_mat`) from balls or floats, for products."""
     module = flint()
     rows, columns = values.shape
     flat = [v if isinstance(v, module.arb) else module.arb(float(v)) for v in values.ravel()]
@@ -79,55 +35,20 @@ def matrix(values: np.ndarray) -> Any:
 
 
 def array(values: Any) -> np.ndarray:
-    """Matrix of balls as an array of objects.
-
-    Parameters
-    ----------
-    values : flint.arb_mat
-        The matrix.
-
-    Returns
-    -------
-    numpy.ndarray
-        Dtype object.
-    """
+    """Matrix of balls (`arb_mat`) as an array of objects."""
     entries = np.empty(values.nrows() * values.ncols(), dtype=object)
     entries[:] = values.entries()
     return entries.reshape(values.nrows(), values.ncols())
 
 
 def sizes(values: Any) -> np.ndarray:
-    """Bound the absolute values from above.
-
-    Parameters
-    ----------
-    values : flint.arb_mat
-        The matrix.
-
-    Returns
-    -------
-    numpy.ndarray
-        Floats, infinite where a ball is no number.
-    """
+    """Upper bounds of the absolute values of an `arb_mat`, infinite where a ball is not finite."""
     balls = array(values)
     return np.array([above(abs(b)) for b in balls.ravel()]).reshape(balls.shape)
 
 
 def spread(value: Any, changes: list[Any]) -> Any:
-    """Enclose a matrix over a box.
-
-    Parameters
-    ----------
-    value : flint.arb_mat
-        The matrix at the middle.
-    changes : list of flint.arb_mat
-        What it is multiplied with numbers from -1 to 1 and added.
-
-    Returns
-    -------
-    flint.arb_mat
-        The matrix at all places of the box.
-    """
+    """Enclose value + sum_k d_k changes[k] for all |d_k| <= 1, matrices of balls."""
     swing = flint().arb(0, 1)
     for change in changes:
         value = value + change * swing
@@ -135,17 +56,9 @@ def spread(value: Any, changes: list[Any]) -> Any:
 
 
 def positive_definite(whole: Any) -> bool:
-    """Prove that all symmetric matrices in balls are positive definite, by Gershgorin's discs.
+    """Whether Gershgorin's discs prove all symmetric matrices in balls positive definite.
 
-    Parameters
-    ----------
-    whole : flint.arb_mat
-        The matrices, near a diagonal.
-
-    Returns
-    -------
-    bool
-        Whether it is proved; False says nothing.
+    Works for matrices near a diagonal; False proves nothing.
     """
     entries, extent = array(whole), sizes(whole)
     np.fill_diagonal(extent, 0.0)
@@ -163,22 +76,10 @@ def positive_definite(whole: Any) -> bool:
 
 
 def inverse(whole: Any, left: np.ndarray, right: np.ndarray) -> Any | None:
-    """Enclose what is left of the inverses of all matrices in balls, between two factors.
+    """Enclose (1 - R)^-1 with R = 1 - L A Q for all matrices A in balls; None if that may diverge.
 
-    With R = 1 - L A Q, A^-1 = Q (1 + R + R^2 + ...) L, and what comes after R is bounded in the
-    norm in which R is about smallest.
-
-    Parameters
-    ----------
-    whole : flint.arb_mat
-        The matrices A.
-    left, right : numpy.ndarray
-        Floats L and Q for which L A Q is near the identity.
-
-    Returns
-    -------
-    flint.arb_mat or None
-        (1 - R)^-1; None if the series may not converge.
+    A^-1 = Q (1 + R + R^2 + ...) L; the terms after R are bounded in the norm in which R is about
+    smallest. L and Q are floats for which L A Q is near the identity.
     """
     arb = flint().arb
     one = matrix(np.eye(len(left)))

@@ -21,68 +21,24 @@ TERMS = 24
 
 
 def rational(matrix: np.ndarray) -> Rational:
-    """Floats as the fractions that they are.
-
-    Parameters
-    ----------
-    matrix : numpy.ndarray
-        Finite numbers, any shape.
-
-    Returns
-    -------
-    numpy.ndarray
-        Fractions, the same shape, dtype object.
-    """
+    """Floats of any shape as the fractions that they are, dtype object."""
     rows = exact(np.atleast_2d(matrix))
     return np.array(rows, dtype=object).reshape(matrix.shape)
 
 
 def float_below(value: Fraction) -> float:
-    """Largest float found that is not above a number.
-
-    Parameters
-    ----------
-    value : fractions.Fraction
-        The number.
-
-    Returns
-    -------
-    float
-        At most one step of the floats below it.
-    """
+    """Float not above a number, by at most one step of the floats."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= value else nextafter(nearest, -inf)
 
 
 def float_above(value: Fraction) -> float:
-    """Smallest float found that is not below a number.
-
-    Parameters
-    ----------
-    value : fractions.Fraction
-        The number.
-
-    Returns
-    -------
-    float
-        At most one step of the floats above it.
-    """
+    """Float not below a number, by at most one step of the floats."""
     return -float_below(-value)
 
 
 def root_above(value: Fraction) -> float:
-    """Upper bound of a square root.
-
-    Parameters
-    ----------
-    value : fractions.Fraction
-        Not negative.
-
-    Returns
-    -------
-    float
-        A float whose square is not below the value.
-    """
+    """Float whose square is not below a number that is not negative."""
     root = sqrt(float_above(value))
     while Fraction(root) ** 2 < value:
         root = nextafter(root, inf)
@@ -90,18 +46,7 @@ def root_above(value: Fraction) -> float:
 
 
 def root_below(value: Fraction) -> float:
-    """Lower bound of a square root.
-
-    Parameters
-    ----------
-    value : fractions.Fraction
-        Not negative.
-
-    Returns
-    -------
-    float
-        A float, not negative, whose square is not above the value.
-    """
+    """Float, not negative, whose square is not above a number that is not negative."""
     root = sqrt(float_above(value))
     while Fraction(root) ** 2 > value:
         root = nextafter(root, 0.0)
@@ -109,34 +54,12 @@ def root_below(value: Fraction) -> float:
 
 
 def sine(angle: Fraction) -> tuple[Fraction, Fraction]:
-    """Lower and upper bound of a sine.
-
-    Parameters
-    ----------
-    angle : fractions.Fraction
-        From 0 to pi / 2, rad.
-
-    Returns
-    -------
-    lower, upper : fractions.Fraction
-        Consecutive partial sums of the alternating series.
-    """
+    """Lower and upper bound of the sine of an angle from 0 to pi / 2, by its series."""
     return _partial_sums(angle, angle, 1)
 
 
 def cosine(angle: Fraction) -> tuple[Fraction, Fraction]:
-    """Lower and upper bound of a cosine.
-
-    Parameters
-    ----------
-    angle : fractions.Fraction
-        From 0 to pi / 2, rad.
-
-    Returns
-    -------
-    lower, upper : fractions.Fraction
-        Consecutive partial sums of the alternating series; not negative.
-    """
+    """Lower and upper bound of the cosine of an angle from 0 to pi / 2; not negative."""
     lower, upper = _partial_sums(angle, Fraction(1), 0)
     return max(lower, Fraction(0)), upper
 
@@ -144,15 +67,7 @@ def cosine(angle: Fraction) -> tuple[Fraction, Fraction]:
 def largest_eigenvalue(matrix: Rational, metric: Rational) -> Fraction:
     """Upper bound of the eigenvalues of a positive semidefinite matrix in a metric.
 
-    Parameters
-    ----------
-    matrix, metric : numpy.ndarray
-        Symmetric matrices of fractions, the metric positive definite, shape (n, n).
-
-    Returns
-    -------
-    fractions.Fraction
-        A number a for which a metric - matrix is positive definite, by its pivots.
+    It is a number a for which a metric - matrix is positive definite, by its pivots.
     """
     try:
         floats = eigh(matrix.astype(float), metric.astype(float), eigvals_only=True)
@@ -160,42 +75,18 @@ def largest_eigenvalue(matrix: Rational, metric: Rational) -> Fraction:
     except np.linalg.LinAlgError:  # the metric is definite, but not for floats
         guess = Fraction(np.trace(solve(metric, matrix)))
     slack = max(guess, Fraction(1, 2**1000)) / 2**45
-    while not _definite((guess + slack) * metric - matrix):
+    while not definite((guess + slack) * metric - matrix):
         slack *= 2
     return guess + slack
 
 
 def smallest_eigenvalue(matrix: Rational, metric: Rational) -> Fraction:
-    """Lower bound of the eigenvalues of a positive definite matrix in a metric.
-
-    Parameters
-    ----------
-    matrix, metric : numpy.ndarray
-        Positive definite matrices of fractions, shape (n, n).
-
-    Returns
-    -------
-    fractions.Fraction
-        A number b above zero for which matrix - b metric is positive definite.
-    """
+    """Lower bound, above zero, of the eigenvalues of a positive definite matrix in a metric."""
     return 1 / largest_eigenvalue(metric, matrix)
 
 
 def solve(matrix: Rational, right: Rational) -> Rational:
-    """Exact solution of linear equations.
-
-    Parameters
-    ----------
-    matrix : numpy.ndarray
-        Positive definite matrix of fractions, shape (n, n).
-    right : numpy.ndarray
-        Right-hand sides, fractions, shape (n, k).
-
-    Returns
-    -------
-    numpy.ndarray
-        Fractions, shape (n, k).
-    """
+    """Exact solution of equations with a positive definite matrix, for the columns of `right`."""
     size = len(matrix)
     rows = np.hstack([matrix, right])
     for i in range(size):  # pivots of a positive definite matrix are never zero
@@ -206,8 +97,21 @@ def solve(matrix: Rational, right: Rational) -> Rational:
     return rows[:, size:]
 
 
-def _definite(matrix: Rational) -> bool:
-    return ldl_pivots(matrix.tolist())[-1] > 0
+def definite(matrix: Rational) -> bool:
+    """Whether a symmetric matrix of fractions is positive definite, by its pivots."""
+    pivots = ldl_pivots(matrix.tolist())
+    return len(pivots) == len(matrix) and pivots[-1] > 0
+
+
+def semidefinite(matrix: Rational) -> bool:
+    """Whether a symmetric matrix of fractions has no negative eigenvalue."""
+    rest = matrix
+    while len(rest):
+        pivot, row = rest[0, 0], rest[0, 1:]
+        if pivot < 0 or (pivot == 0 and any(entry != 0 for entry in row)):
+            return False
+        rest = rest[1:, 1:] - (np.outer(row, row) / pivot if pivot else 0)
+    return True
 
 
 def _partial_sums(angle: Fraction, first: Fraction, order: int) -> tuple[Fraction, Fraction]:

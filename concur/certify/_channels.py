@@ -8,6 +8,7 @@ each channel holds of the whole loop.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
@@ -15,16 +16,17 @@ import numpy as np
 from scipy.linalg import eigvals
 from scipy.sparse.csgraph import connected_components
 
+from concur.certify._checks import check
 from concur.codegen import as_floats, nonfinite_error
 from concur.control import ErrorDynamics
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     OutputGroup,
     PlanarPose,
     Pose,
     Product,
     Rotation,
 )
-from concur.errors import OutputError, ShapeError
+from concur.errors import ShapeError
 
 Kind = Literal["linear", "SO3 isotropic", "SO3", "SE3 isotropic", "SE3", "SE2", "general"]
 """What is known of a channel's equation, and so which argument can prove something of it."""
@@ -85,6 +87,33 @@ class Channel:
         return ErrorDynamics(self.group, self.stiffness, self.damping, self.inertia)
 
     @cached_property
+    def error_parts(self) -> list[tuple[OutputGroup, np.ndarray, str]]:
+        """Position and rotation of each factor: its group, their places in x, and m or rad."""
+        parts, start = [], 0
+        for factor in self.factors:
+            units = np.array(factor.error_units)
+            for unit in ("m", "rad"):
+                places = start + np.flatnonzero(units == unit)
+                if places.size:
+                    parts.append((factor, places, unit))
+            start += factor.dim
+        return parts
+
+    @property
+    def scales(self) -> np.ndarray:
+        """Factors that make metres and radians count alike, shape (n,): 1 / length, and 1."""
+        return np.array([1.0 / self.length if unit == "m" else 1.0 for unit in self.units])
+
+    @property
+    def length_metric(self) -> np.ndarray:
+        """Squares of the scales, exactly: a diagonal matrix of fractions, shape (n, n)."""
+        square = 1 / Fraction(self.length) ** 2
+        metric = np.full((self.size, self.size), Fraction(0))
+        for i, unit in enumerate(self.units):
+            metric[i, i] = square if unit == "m" else Fraction(1)
+        return metric
+
+    @cached_property
     def true_rate(self) -> float:
         """Rate at which small errors decay, 1/s.
 
@@ -140,13 +169,9 @@ def split(dynamics: ErrorDynamics, length: float | None = None) -> list[Channel]
     OutputError
         If the length is not above zero.
     """
-    if length is not None and not 0.0 < length < float("inf"):
-        raise OutputError(
-            "length of the channels",
-            expected="metres per radian, above zero",
-            came=str(length),
-            cure="Leave it out to take it from the inertia I.",
-        )
+    sound = length is None or 0.0 < length < float("inf")
+    cure = "Leave it out to take it from the inertia I."
+    check(sound, "length of the channels", "metres per radian, above zero", length, cure)
     size = dynamics.group.dim
     gains = [
         _matrix(getattr(dynamics, name), name, size) for name in ("stiffness", "damping", "inertia")
@@ -210,9 +235,14 @@ def _factors(group: OutputGroup) -> list[OutputGroup]:
     return [group]
 
 
-def _kind(factors: tuple[OutputGroup, ...], gains: list[np.ndarray]) -> Kind:
+def is_flat(factor: OutputGroup) -> bool:
+    """Whether B of a factor is the identity for every error."""
     # A group of a user's own is not linear on its word: its B must be the identity's formula.
-    if all(f.abelian and type(f).error_map is OutputGroup.error_map for f in factors):
+    return factor.abelian and type(factor).error_map is OutputGroup.error_map
+
+
+def _kind(factors: tuple[OutputGroup, ...], gains: list[np.ndarray]) -> Kind:
+    if all(is_flat(f) for f in factors):
         return "linear"
     if len(factors) == 1:
         kind = type(factors[0])

@@ -11,28 +11,27 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
 from math import inf, pi
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
 from concur.certify._bounds import (
     Rational,
+    definite,
     largest_eigenvalue,
     rational,
     root_above,
     root_below,
+    semidefinite,
     solve,
 )
-from concur.certify._channels import Channel
+from concur.certify._channel_certificate import ChannelCertificate
+from concur.certify._channels import Channel, is_flat
+from concur.certify._checks import check
 from concur.certify._status import Status
-from concur.certify._structure import ldl_pivots
-from concur.codegen import as_floats, nonfinite_error, shape_error
-from concur.control._output_groups import OutputGroup
+from concur.codegen import finite_floats
+from concur.control.output_groups import OutputGroup
 from concur.errors import OutputError
-
-if TYPE_CHECKING:
-    from concur.certify._certificate import ChannelCertificate
 
 _ZERO = Fraction(0)
 
@@ -89,23 +88,15 @@ class Decay:
     def __post_init__(self) -> None:
         where = f"decay of {self.channel.name}"
         n = self.channel.size
-        form = as_floats(self.P, f"{where}, `P`")
-        if form.shape != (2 * n, 2 * n):
-            raise shape_error(f"{where}, `P`", (2 * n, 2 * n), form.shape)
-        if not np.isfinite(form).all():
-            raise nonfinite_error(f"{where}, `P`", form)
-        if not np.array_equal(form, form.T) or not _definite(rational(form)):
-            raise OutputError(
-                f"{where}, `P`",
-                expected="a symmetric positive definite matrix",
-                came="a matrix that is not",
-                cure="Take it from a certificate.",
-            )
+        form = finite_floats(self.P, f"{where}, `P`", (2 * n, 2 * n))
+        sound = np.array_equal(form, form.T) and definite(rational(form))
+        expected, cure = "a symmetric positive definite matrix", "Take it from a certificate."
+        check(sound, f"{where}, `P`", expected, "a matrix that is not", cure)
         form = form.copy()
         form.setflags(write=False)
         object.__setattr__(self, "P", form)
         self._check(where, "rate", self.rate, inf, "1/s")
-        units = {unit for factor, _, unit in error_parts(self.channel) if not _flat(factor)}
+        units = {unit for factor, _, unit in self.channel.error_parts if not is_flat(factor)}
         for name, unit, most in (("angle", "rad", pi), ("distance", "m", inf)):
             value = getattr(self, name)
             if value is not None or unit in units:
@@ -113,23 +104,7 @@ class Decay:
 
     @classmethod
     def of(cls, part: ChannelCertificate) -> Decay:
-        """Take the decay that a certificate states of a channel.
-
-        Parameters
-        ----------
-        part : ChannelCertificate
-            One of a certificate's parts.
-
-        Returns
-        -------
-        Decay
-            As certain as the part is.
-
-        Raises
-        ------
-        OutputError
-            If it states no decay of a constant form.
-        """
+        """Take the decay that a certificate states of a channel, with its status."""
         if part.P is None or not part.rate > 0.0:
             raise OutputError(
                 f"decay of {part.channel.name}",
@@ -151,13 +126,13 @@ class Decay:
 
     @staticmethod
     def _check(where: str, name: str, value: float | None, most: float, unit: str) -> None:
-        if value is None or not (0.0 < value <= most and value < inf):
-            raise OutputError(
-                f"{where}, `{name}`",
-                expected=f"a number above zero{'' if most == inf else ' and at most pi'}, {unit}",
-                came=str(value),
-                cure="Give that of the certificate, which holds on a bounded domain only.",
-            )
+        check(
+            value is not None and 0.0 < value <= most and value < inf,
+            f"{where}, `{name}`",
+            f"a number above zero{'' if most == inf else ' and at most pi'}, {unit}",
+            value,
+            "Give that of the certificate, which holds on a bounded domain only.",
+        )
 
     @cached_property
     def status(self) -> Status:
@@ -171,9 +146,9 @@ class Decay:
         """Least |z|_P on the boundary of the domain, rounded down; infinite without boundary."""
         squares = []
         form = rational(self.P)
-        for factor, places, unit in error_parts(self.channel):
+        for factor, places, unit in self.channel.error_parts:
             bound = {"rad": self.angle, "m": self.distance}[unit]
-            if _flat(factor):
+            if is_flat(factor):
                 # B is one for all x; the logarithm of an angle still ends at pi.
                 bound = pi if unit == "rad" else None
             if bound is not None:
@@ -184,7 +159,7 @@ class Decay:
     def push(self) -> float:
         """Largest sqrt(d^T P22 d) for |d| = 1, rounded up; metres count by the length."""
         n = self.channel.size
-        return root_above(largest_eigenvalue(rational(self.P)[n:, n:], length_metric(self.channel)))
+        return root_above(largest_eigenvalue(rational(self.P)[n:, n:], self.channel.length_metric))
 
     @cached_property
     def feedback_gain(self) -> float:
@@ -195,7 +170,7 @@ class Decay:
         """
         channel = self.channel
         root = np.linalg.inv(np.linalg.cholesky(self.P)).T
-        scale = scales(channel)[:, None] * np.linalg.inv(channel.inertia)
+        scale = channel.scales[:, None] * np.linalg.inv(channel.inertia)
         dynamics = channel.dynamics
         rng, worst = np.random.default_rng(0), 0.0
         # B^T KP x is x by a matrix, of which the columns at a given x are wanted.
@@ -218,7 +193,7 @@ class Decay:
         """
         channel, worst = self.channel, 0.0
         group, inverse = channel.dynamics.group, np.linalg.inv(channel.inertia)
-        scale = scales(channel)[:, None] * inverse
+        scale = channel.scales[:, None] * inverse
         error = ca.SX.sym("x", channel.size)
         pull = ca.densify(group.error_map(error).T @ ca.DM(channel.stiffness) @ error)
         slope = ca.Function("slope", [error], [ca.densify(ca.jacobian(pull, error))])
@@ -240,36 +215,20 @@ class Decay:
     @cached_property
     def damping_gain(self) -> float:
         """Largest |I^-1 KD d| for |d| = 1, 1/s; metres count by the channel's length."""
-        scale = scales(self.channel)
+        scale = self.channel.scales
         gain = np.linalg.solve(self.channel.inertia, self.channel.damping)
         return float(np.linalg.norm(scale[:, None] * gain / scale, 2))
 
     def _somewhere(self, rng: np.random.Generator) -> np.ndarray:
         """One pose error on the boundary of the domain."""
         x = np.zeros(self.channel.size)
-        for factor, places, unit in error_parts(self.channel):
-            bound = None if _flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
+        for factor, places, unit in self.channel.error_parts:
+            bound = None if is_flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
             if bound is not None:
                 direction = rng.normal(size=places.size)
                 share = rng.uniform() if unit == "rad" else 1.0
                 x[places] = share * bound * direction / np.linalg.norm(direction)
         return x
-
-
-def scales(channel: Channel) -> np.ndarray:
-    """Factors that make metres and radians of a channel count alike.
-
-    Parameters
-    ----------
-    channel : Channel
-        The outputs.
-
-    Returns
-    -------
-    numpy.ndarray
-        One over the channel's length for metres, one for radians, shape (n,).
-    """
-    return np.array([1.0 / channel.length if unit == "m" else 1.0 for unit in channel.units])
 
 
 def _falls(decay: Decay) -> bool:
@@ -288,99 +247,21 @@ def _falls(decay: Decay) -> bool:
         return False
     one = rational(np.eye(n))
     inertia = rational(channel.inertia)
-    if not (np.array_equal(channel.inertia, channel.inertia.T) and _definite(inertia)):
+    if not (np.array_equal(channel.inertia, channel.inertia.T) and definite(inertia)):
         return False
     flow = np.full((2 * n, 2 * n), _ZERO)
     flow[:n, n:] = -one
     flow[n:, :n] = solve(inertia, rational(channel.stiffness))
     flow[n:, n:] = -solve(inertia, rational(channel.damping))
     change = P @ flow
-    return _semidefinite(-(change + change.T) - 2 * Fraction(decay.rate) * P)
-
-
-def _definite(matrix: Rational) -> bool:
-    pivots = ldl_pivots(matrix.tolist())
-    return len(pivots) == len(matrix) and pivots[-1] > 0
-
-
-def _semidefinite(matrix: Rational) -> bool:
-    """Whether a symmetric matrix of fractions has no negative eigenvalue."""
-    rest = matrix
-    while len(rest):
-        pivot, row = rest[0, 0], rest[0, 1:]
-        if pivot < 0 or (pivot == 0 and any(entry != 0 for entry in row)):
-            return False
-        rest = rest[1:, 1:] - (np.outer(row, row) / pivot if pivot else 0)
-    return True
-
-
-def error_parts(channel: Channel) -> list[tuple[OutputGroup, np.ndarray, str]]:
-    """Return rotation and translation of each factor.
-
-    Parameters
-    ----------
-    channel : Channel
-        The outputs.
-
-    Returns
-    -------
-    list of tuple
-        Group of the factor, places of the part's components in x, and their unit, m or rad.
-    """
-    parts, start = [], 0
-    for factor in channel.factors:
-        units = np.array(factor.error_units)
-        for unit in ("m", "rad"):
-            places = start + np.flatnonzero(units == unit)
-            if places.size:
-                parts.append((factor, places, unit))
-        start += factor.dim
-    return parts
-
-
-def _flat(factor: OutputGroup) -> bool:
-    """Whether B of a factor is one for every error."""
-    return factor.abelian and type(factor).error_map is OutputGroup.error_map
+    return semidefinite(-(change + change.T) - 2 * Fraction(decay.rate) * P)
 
 
 def widest_square(form: Rational, places: np.ndarray) -> Fraction:
-    """Return how long a part of x can be where |z|_P = 1.
-
-    Parameters
-    ----------
-    form : numpy.ndarray
-        P in fractions, shape (2 n, 2 n).
-    places : numpy.ndarray
-        Places of the part's components in x, shape (k,).
-
-    Returns
-    -------
-    fractions.Fraction
-        Upper bound of the square of the part's length.
-    """
+    """Upper bound of the square of the length that a part of x has where z^T form z = 1."""
     chosen = np.full(form.shape, _ZERO)
     chosen[places, places] = Fraction(1)
     return largest_eigenvalue(chosen, form)
-
-
-def length_metric(channel: Channel) -> Rational:
-    """Return the squares of the scales.
-
-    Parameters
-    ----------
-    channel : Channel
-        The outputs.
-
-    Returns
-    -------
-    numpy.ndarray
-        Diagonal matrix of fractions, shape (n, n).
-    """
-    metric = np.full((channel.size, channel.size), _ZERO)
-    square = 1 / Fraction(channel.length) ** 2
-    for i, unit in enumerate(channel.units):
-        metric[i, i] = square if unit == "m" else Fraction(1)
-    return metric
 
 
 def _error_map(group: OutputGroup, x: np.ndarray) -> np.ndarray:

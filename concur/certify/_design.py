@@ -11,10 +11,18 @@ from numpy.typing import ArrayLike
 from concur.certify._disturbances import rows
 from concur.certify._gains import CertifiedGains, Wish, fastest_gains
 from concur.codegen import as_floats
-from concur.control import Gains, Output, Servo, lqr_gains, place_gains
-from concur.control._allocation import read_limits
-from concur.control._design import gains_by_method, read_each, read_outputs
-from concur.control._singularity import singular_error
+from concur.control import (
+    Gains,
+    Output,
+    Servo,
+    gains_by_method,
+    lqr_gains,
+    place_gains,
+    read_each,
+    read_limits,
+    read_outputs,
+    singular_error,
+)
 from concur.errors import OutputError
 from concur.mechanism import scalar
 from concur.reduction import ReducedModel

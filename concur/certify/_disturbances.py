@@ -24,10 +24,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._robust import Disturbance
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.certify._checks import check, check_sizes
+from concur.certify._disturbance import Disturbance
+from concur.codegen import finite_floats, shape_error
 from concur.control import Servo
-from concur.errors import OutputError, ReductionError
+from concur.errors import ReductionError
 from concur.multibody import Mechanism
 
 MOST_CORNERS = 1 << 16
@@ -70,40 +71,24 @@ def torque_disturbance(
         If a bound is negative, the method unknown, or there are too many combinations.
     """
     where = f"torque errors of `{servo.name}`"
-    most = as_floats(bounds, where)
-    if most.ndim == 0:
-        most = np.full(servo.nu, float(most))
-    if most.shape != (servo.nu,):
-        raise shape_error(where, (servo.nu,), most.shape)
-    if not np.isfinite(most).all():
-        raise nonfinite_error(where, most)
-    if (most < 0.0).any():
-        raise OutputError(
-            where,
-            expected="largest sizes, not negative",
-            came=f"{most.min():.6g}",
-            cure="Give the largest size of each error.",
-        )
-    if not isinstance(method, str) or method not in ("vertices", "rows"):
-        raise OutputError(
-            f"{where}, `method`",
-            expected='"vertices" or "rows"',
-            came=f"{method!r:.40}",
-            cure="Leave it out for the tighter one.",
-        )
+    most = np.broadcast_to(finite_floats(bounds, where, (), (servo.nu,)), (servo.nu,))
+    check_sizes(where, most)
+    known, cure = isinstance(method, str), "Leave it out for the tighter one."
+    known = known and method in ("vertices", "rows")
+    check(known, f"{where}, `method`", '"vertices" or "rows"', repr(method)[:40], cure)
     matrices = np.array([torque_effect(servo, at) for at in rows(servo, q, servo.nq, "q")]) * most
     source = f"torque errors at {_count(matrices, 'configuration')}"
     components = np.abs(matrices).sum(axis=2).max(axis=0)
     if method == "rows":
         return Disturbance(components, source, sampled=True)
     used = np.flatnonzero(most)
-    if len(matrices) << max(used.size - 1, 0) > MOST_CORNERS:
-        raise OutputError(
-            f"{where}, `method`",
-            expected=f"at most {MOST_CORNERS} combinations over all configurations",
-            came=f"{len(matrices)} configurations of {used.size} controls",
-            cure='Take the method "rows".',
-        )
+    check(
+        len(matrices) << max(used.size - 1, 0) <= MOST_CORNERS,
+        f"{where}, `method`",
+        f"at most {MOST_CORNERS} combinations over all configurations",
+        f"{len(matrices)} configurations of {used.size} controls",
+        'Take the method "rows".',
+    )
     # One of each pair of opposite corners.
     tails = product((-1.0, 1.0), repeat=max(used.size - 1, 0))
     signs = np.zeros((1 << max(used.size - 1, 0), servo.nu))
@@ -251,66 +236,31 @@ def _response(
 
 
 def check_square(servo: Servo, where: str) -> None:
-    """Refuse a servo whose controls are more than its outputs.
+    """Reject a servo that has more controls than output coordinates."""
+    check(
+        servo.size == servo.nu,
+        where,
+        "as many controls as output coordinates",
+        f"{servo.nu} controls and {servo.size} coordinates",
+        "Add outputs until no redundancy is left.",
+    )
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    where : str
-        What is asked of it, for the error.
 
-    Raises
-    ------
-    OutputError
-        If there are more controls than output coordinates.
-    """
-    if servo.size != servo.nu:
-        raise OutputError(
-            where,
-            expected="as many controls as output coordinates",
-            came=f"{servo.nu} controls and {servo.size} coordinates",
-            cure="Add outputs until none of the motion is left to a rule.",
-        )
+def check_unmeasured(servo: Servo, where: str) -> None:
+    """Reject a servo that takes all velocities."""
+    expected, came = "a law that takes shape velocities", "one that measures all velocities"
+    check(not servo.measured, where, expected, came, "Take servo.unmeasured.")
 
 
 def rows(
     servo: Servo, values: ArrayLike, size: int, name: str, count: int | None = None
 ) -> np.ndarray:
-    """Check vectors of states and put them in rows.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo that they are for.
-    values : array_like
-        One vector or several, shape (size,) or (k, size).
-    size : int
-        Length of each.
-    name : str
-        What they are, for the error.
-    count : int, optional
-        How many there must be.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (k, size).
-
-    Raises
-    ------
-    ShapeError
-        If the shape is another.
-    NonFiniteError
-        If there is a NaN or an infinity.
-    """
+    """Check finite vectors of states, shape (size,) or (k, size), and return them in rows."""
     where = f"servo of `{servo.name}`, `{name}`"
-    found = as_floats(values, where)
+    found = finite_floats(values, where)
     found = found[None] if found.ndim == 1 else found
     if found.ndim != 2 or not len(found) or found.shape != (count or len(found), size):
         raise shape_error(where, (1 if count is None else count, size), found.shape)
-    if not np.isfinite(found).all():
-        raise nonfinite_error(where, found)
     return found
 
 

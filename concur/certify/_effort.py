@@ -50,18 +50,7 @@ class Region:
     channels: tuple[np.ndarray, ...]
 
     def normalised(self, x: np.ndarray, ve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Errors brought to the edge of every channel.
-
-        Parameters
-        ----------
-        x, ve : numpy.ndarray
-            Errors over their half axes, shape (n, k); not all zero.
-
-        Returns
-        -------
-        x, ve : numpy.ndarray
-            In m, rad and s, shape (n, k).
-        """
+        """Scale errors over their half axes, (n, k), not all zero, to the edge of every channel."""
         x, ve = x.copy(), ve.copy()
         for own in self.channels:
             length = np.sqrt((x[own] ** 2).sum(0) + (ve[own] ** 2).sum(0))
@@ -90,18 +79,7 @@ class Extremes:
     states: int
 
     def within(self, limits: np.ndarray) -> bool:
-        """Whether limits are kept.
-
-        Parameters
-        ----------
-        limits : numpy.ndarray
-            Lower and upper limits, shape (nu, 2).
-
-        Returns
-        -------
-        bool
-            False also where a torque is not finite.
-        """
+        """Whether the torques keep limits, shape (nu, 2); False where one is not finite."""
         return bool(((self.lower >= limits[:, 0]) & (self.upper <= limits[:, 1])).all())
 
 
@@ -142,37 +120,14 @@ class Effort:
         return int(self._given[0].shape[1])
 
     def at_rest(self) -> np.ndarray:
-        """Torques without error.
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (nu, k).
-        """
+        """Torques without error, shape (nu, k)."""
         none = np.zeros((self.servo.size, self.count))
         return self._torques(self._given, none, none, np.ones((3, self.servo.size)))
 
     def extremes(
         self, region: Region, random: int = 32, steps: int = STEPS, seed: int = 0
     ) -> Extremes:
-        """Search a region for the largest torques.
-
-        Parameters
-        ----------
-        region : Region
-            The tube.
-        random : int
-            Random errors for each configuration, on the edge and inside, at least 2.
-        steps : int
-            Steps of each climb.
-        seed : int
-            Of the random errors.
-
-        Returns
-        -------
-        Extremes
-            What was found.
-        """
+        """Search a tube for the largest torques, from `random` errors, at least 2, for each q."""
         gains = np.array([region.stiffness, region.damping, region.metric])
         shape = (random, self.servo.size, self.count)
         rng = np.random.default_rng(seed)

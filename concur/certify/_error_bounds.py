@@ -22,8 +22,10 @@ from scipy.sparse.csgraph import connected_components
 
 from concur.certify._arrays import above, array, matrix
 from concur.certify._bounds import Rational, rational, root_above, solve
-from concur.certify._certificate import Certificate, ChannelCertificate
+from concur.certify._certificate import Certificate
+from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel
+from concur.certify._checks import check
 from concur.certify._intervals import flint
 from concur.certify._status import Status
 from concur.errors import OutputError
@@ -96,31 +98,17 @@ def error_bounds(
             came=getattr(getattr(certificate, "status", None), "name", type(certificate).__name__),
             cure="Certify the servo first.",
         )
-    if any(part.P is None for part in certificate.parts):
-        raise OutputError(
-            f"{where}, `certificate`",
-            expected="a quadratic form for each channel",
-            came=f"method `{certificate.method}` without",
-            cure='Certify with method="tight".',
-        )
-    if (norm is None) == (start is None):
-        raise OutputError(
-            where,
-            expected="one of `norm` and `start`",
-            came="neither" if norm is None else "both",
-            cure="Give start=(x, ve) where the start is known.",
-        )
+    forms, came = [part.P for part in certificate.parts], f"method `{certificate.method}` without"
+    expected, cure = "a quadratic form for each channel", 'Certify with method="tight".'
+    check(all(P is not None for P in forms), f"{where}, `certificate`", expected, came, cure)
+    came, cure = "neither" if norm is None else "both", "Give start=(x, ve) if it is known."
+    check((norm is None) != (start is None), where, "one of `norm` and `start`", came, cure)
     if norm is None:
         assert start is not None
         return _from_start(certificate, start)
     bound = scalar(norm, f"{where}, `norm`")
-    if bound < 0.0:
-        raise OutputError(
-            f"{where}, `norm`",
-            expected="not negative",
-            came=f"{bound:g}",
-            cure="Give certificate.norm(x, ve) of the start.",
-        )
+    cure = "Give certificate.norm(x, ve) of the start."
+    check(bound >= 0.0, f"{where}, `norm`", "not negative", bound, cure)
     square = Fraction(bound) ** 2
     return _gathered(
         certificate, (_within(part, square / Fraction(part.weight)) for part in certificate.parts)
@@ -130,20 +118,11 @@ def error_bounds(
 def _from_start(
     certificate: Certificate, start: tuple[ArrayLike, ArrayLike]
 ) -> tuple[np.ndarray, np.ndarray]:
-    if not isinstance(start, (tuple, list)) or len(start) != 2:
-        raise OutputError(
-            "error bounds, `start`",
-            expected="a pair of x and ve",
-            came=f"{type(start).__name__} {start!r:.40}",
-            cure="Give start=(x, ve).",
-        )
-    if not certificate.contains(*start):
-        raise OutputError(
-            "error bounds, `start`",
-            expected="a start that the certificate contains",
-            came=f"{start!r:.60}",
-            cure="Certify a larger angle or distance, or start nearer.",
-        )
+    where, pair = "error bounds, `start`", isinstance(start, (tuple, list)) and len(start) == 2
+    came = f"{type(start).__name__} {start!r:.40}"
+    check(pair, where, "a pair of x and ve", came, "Give start=(x, ve).")
+    inside, cure = certificate.contains(*start), "Certify a larger angle, or start nearer."
+    check(inside, where, "a start that the certificate contains", f"{start!r:.60}", cure)
     x, ve = (np.asarray(vector, dtype=float) for vector in start)
     calmer = certificate.calmer.parts if certificate.calmer is not None else certificate.parts
     found = []

@@ -40,18 +40,7 @@ class Mirrors:
 
     @classmethod
     def of(cls, channel: Channel) -> Mirrors:
-        """Look for reflections along the coordinates.
-
-        Parameters
-        ----------
-        channel : Channel
-            The outputs.
-
-        Returns
-        -------
-        Mirrors
-            None of them for other kinds than "SO3" and "SE3".
-        """
+        """Find reflections along the coordinates, which only the kinds SO3 and SE3 have."""
         n = channel.size
         gains = (channel.stiffness, channel.damping, channel.inertia)
         alone = np.kron(np.eye(n // 3), np.ones((3, 3))) if n % 3 == 0 else np.ones((n, n))
@@ -62,18 +51,7 @@ class Mirrors:
         return cls(np.ones((n, n)), False, False)
 
     def stands(self, x: np.ndarray) -> bool:
-        """Whether a pose error is the one that its images are left out for.
-
-        Parameters
-        ----------
-        x : numpy.ndarray
-            Pose error, shape (n,).
-
-        Returns
-        -------
-        bool
-            With three components more often than needed on the faces between images.
-        """
+        """Whether a pose error represents its mirror images; on the faces between, several do."""
         phi = x[-3:]
         if self.axes and (phi[:2] < 0.0).any():
             return False

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import platform
 from importlib.metadata import PackageNotFoundError, version
+from math import isfinite
 from os import PathLike
 from typing import Any
 
+import numpy as np
+
 from concur._version import __version__
-from concur.certify._recheck_document import as_path
-from concur.control._output_groups import (
+from concur.certify._recheck_document import as_path, document_hash, law_hash
+from concur.control.output_groups import (
     Angle,
     OutputGroup,
     PlanarPose,
@@ -32,20 +35,8 @@ _NAMES: dict[type[OutputGroup], str] = {
 
 
 def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
-    """Write an object as JSON, a member to a line.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        File to write; an existing one is replaced.
-    document : dict
-        What JSON knows; no NaN or infinity.
-
-    Raises
-    ------
-    DescriptionError
-        If the file cannot be written, or the path is invalid.
-    """
+    """Write a document and its hash as JSON, a member to a line."""
+    document = document | {"hash": document_hash(document)}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
     target = as_path(path)
     try:
@@ -60,23 +51,7 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
 
 
 def group_names(group: OutputGroup) -> list[str]:
-    """Return the names of a group's factors in files.
-
-    Parameters
-    ----------
-    group : OutputGroup
-        The group, possibly a product of products.
-
-    Returns
-    -------
-    list of str
-        One for each factor.
-
-    Raises
-    ------
-    OutputError
-        If a factor is not one of the package's own.
-    """
+    """Names of a group's factors in files; a group of a user's own is refused."""
     if type(group) is Product:
         return [name for factor in group.factors for name in group_names(factor)]
     if type(group) is Vector:
@@ -92,14 +67,23 @@ def group_names(group: OutputGroup) -> list[str]:
     return [name]
 
 
-def program_versions() -> dict[str, str]:
-    """Return the versions of the programs that take part in a proof.
+def law_section(group: OutputGroup, *gains: np.ndarray) -> dict[str, Any]:
+    """Groups, KP, KD and I of error dynamics, and the hash of them."""
+    rows = [np.asarray(gain, dtype=float).tolist() for gain in gains]
+    groups = group_names(group)
+    law = dict(zip(("stiffness", "damping", "inertia"), rows, strict=True))
+    return {"groups": groups, **law, "hash": law_hash(groups, *rows)}
 
-    Returns
-    -------
-    dict of str to str
-        By name; those of the extra only where they are installed.
-    """
+
+def finite(values: Any) -> Any:
+    """Numbers, arrays of them, or None, for JSON, which has neither NaN nor infinity."""
+    if isinstance(values, np.ndarray):
+        return [finite(value) for value in values]
+    return float(values) if values is not None and isfinite(values) else None
+
+
+def program_versions() -> dict[str, str]:
+    """Versions of the installed programs that take part in a proof, by name."""
     found = {"python": platform.python_version(), "concur": __version__}
     for name in _PROGRAMS:
         try:

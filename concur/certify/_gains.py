@@ -18,14 +18,15 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._certificate import Certificate, certify
+from concur.certify._certificate import Certificate
+from concur.certify._certify import certify
 from concur.certify._channels import Channel, split
 from concur.certify._effort import Effort, Region
 from concur.certify._region import region_level
 from concur.certify._search import search
 from concur.certify._status import ESTIMATE, Status
 from concur.control import ErrorDynamics, Output, Servo
-from concur.control._output_groups import Product
+from concur.control.output_groups import Product
 from concur.errors import OutputError
 
 RATIOS = (0.95, 0.85, 0.75, 0.65)
@@ -236,23 +237,7 @@ class _Shape:
 
 
 def fastest_gains(wish: Wish) -> CertifiedGains:
-    """Find the gains of the fastest certified rate within torque limits.
-
-    Parameters
-    ----------
-    wish : Wish
-        What they are for.
-
-    Returns
-    -------
-    CertifiedGains
-        Proved, and tried at many random states.
-
-    Raises
-    ------
-    OutputError
-        If the limits leave no room for the smallest of rates, or no gains tried were proved.
-    """
+    """Find the gains of the fastest certified rate within torque limits, proved and tried."""
     limits = wish.limits
     effort = Effort(wish.servo, wish.configurations, wish.twist, wish.acceleration, limits)
     still = effort.at_rest()

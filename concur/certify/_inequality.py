@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from concur.certify._channels import Channel
-from concur.control._output_groups import Pose, Rotation
+from concur.control.output_groups import Pose, Rotation
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,25 +48,10 @@ class Claim:
 def inequality(
     gains: tuple[Any, Any, Any], turned: np.ndarray, B: Any, claim: Claim, alpha: Any
 ) -> np.ndarray:
-    """Return A, without rounding of its own: of floats, of fractions or of balls.
+    """Return A, (2 n, 2 n), without rounding of its own: of floats, of fractions or of balls.
 
-    Parameters
-    ----------
-    gains : tuple of numpy.ndarray
-        KP, I^-1 and I^-1 KD, shape (n, n).
-    turned : numpy.ndarray
-        One for the components of x where T is B^T, zero elsewhere, shape (n,).
-    B : numpy.ndarray
-        Error map, shape (n, n).
-    claim : Claim
-        P, L and M; numbers of the same sort.
-    alpha : number
-        The rate; it is not read from the claim.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (2 n, 2 n).
+    `gains` are KP, I^-1 and I^-1 KD; `turned` is one for the components of x where T is B^T and
+    zero elsewhere; `alpha` is not read from the claim.
     """
     n = len(turned)
     stiffness, scale, damping = gains
@@ -81,18 +66,7 @@ def inequality(
 
 
 def turned_components(channel: Channel) -> np.ndarray:
-    """Return where T is B^T: on the rotations of SO(3) and SE(3).
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together.
-
-    Returns
-    -------
-    numpy.ndarray
-        One there and zero elsewhere, shape (n,).
-    """
+    """One for the components of x where T is B^T, the rotations of SO(3) and SE(3), else zero."""
     turned, start = np.zeros(channel.size, dtype=int), 0
     for f in channel.factors:
         if type(f) in (Rotation, Pose):
@@ -102,22 +76,10 @@ def turned_components(channel: Channel) -> np.ndarray:
 
 
 def isotropic_multipliers(channel: Channel, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return L and M that make A tight when a channel is isotropic.
+    """Return L and M that make A tight for an isotropic channel; zeros for other channels.
 
     They put phi for B^T phi where phi meets phi or w, and rho^T (1 - B) rho for phi^T C^T rho,
     with the block C of B that takes w to rho.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together.
-    P : numpy.ndarray
-        Matrix of V, shape (2 n, 2 n).
-
-    Returns
-    -------
-    L, M : numpy.ndarray
-        Multipliers, shape (2 n, n); zeros for channels that are not isotropic.
     """
     n = channel.size
     L, M = np.zeros((2, 2 * n, n))

@@ -31,18 +31,7 @@ MOST_CASES = 64
 
 
 def flint() -> ModuleType:
-    """Return the module of ball arithmetic.
-
-    Returns
-    -------
-    module
-        python-flint's `flint`.
-
-    Raises
-    ------
-    ConcurError
-        If it is not installed.
-    """
+    """Import python-flint, which does the ball arithmetic."""
     try:
         import flint as module
     except ImportError:
@@ -56,18 +45,7 @@ def flint() -> ModuleType:
 
 
 def interval(lower: float, upper: float) -> Ball:
-    """Return a ball that holds an interval.
-
-    Parameters
-    ----------
-    lower, upper : float
-        Ends of the interval, taken as exact numbers.
-
-    Returns
-    -------
-    flint.arb
-        A ball around all numbers from `lower` to `upper`.
-    """
+    """Return a ball around all numbers from `lower` to `upper`, taken as exact numbers."""
     arb = flint().arb
     if not lower <= upper:
         return arb.nan()
@@ -129,23 +107,10 @@ class Walker:
     ) -> list[Case]:
         """Enclose the results, separately for the answers that undecided comparisons can have.
 
-        Parameters
-        ----------
-        arguments : sequence of sequences of flint.arb
-            Entries of each argument, column by column.
-        answers : dict of int to bool, optional
-            Answers to be followed whatever the arguments are, by number of instruction. With
-            them the enclosure is one of the formula of that case, also where it is not the
-            one the function would use.
-        clip : bool, default False
-            Whether a compared number is cut to where the comparison has the answer. The
-            enclosure is then tighter, and holds only for arguments that have this answer: not
-            good enough for a mean value theorem, which looks between two of them.
-
-        Returns
-        -------
-        list of Case
-            All cases that can occur. A result that may be undefined has balls that are NaN.
+        `answers`, by number of instruction, are followed whatever the arguments are: the enclosure
+        is then one of the formula of that case. With `clip` a compared number is cut to where the
+        comparison has the answer; that is tighter, but not valid for a mean value theorem, which
+        looks between two arguments. A result that may be undefined has balls that are NaN.
         """
         self._check(arguments)
         module = flint()
@@ -163,18 +128,7 @@ class Walker:
         return done
 
     def __call__(self, arguments: Sequence[Sequence[Ball]]) -> list[Any]:
-        """Enclose the results.
-
-        Parameters
-        ----------
-        arguments : sequence of sequences of flint.arb
-            Entries of each argument, column by column.
-
-        Returns
-        -------
-        list of flint.arb_mat
-            Enclosure of each result: the hull of all cases.
-        """
+        """Enclose each result, by the hull of all cases, for balls listed column by column."""
         cases = self.cases(arguments, clip=True)
         hull = cases[0].results
         for case in cases[1:]:
@@ -266,32 +220,6 @@ class Walker:
             )
 
 
-def enclose(function: ca.Function, arguments: Sequence[Sequence[Ball]]) -> list[Any]:
-    """Enclose what a CasADi function can be for arguments within bounds.
-
-    Parameters
-    ----------
-    function : casadi.Function
-        Function over SX.
-    arguments : sequence of sequences of flint.arb
-        Entries of each argument, column by column.
-
-    Returns
-    -------
-    list of flint.arb_mat
-        A matrix of balls for each result. For all arguments within the balls the results, in
-        exact arithmetic, are within these; a ball is NaN where a result may be undefined.
-
-    Raises
-    ------
-    OutputError
-        If the function has an instruction that is not known here.
-    ShapeError
-        If the arguments do not have the function's sizes.
-    """
-    return Walker(function)(arguments)
-
-
 def _places(sparsity: ca.Sparsity) -> list[tuple[int, int, int]]:
     """Row, column and dense place, column by column, of every entry that is stored."""
     rows, columns = sparsity.get_triplet()
@@ -377,18 +305,7 @@ _BINARY: dict[int, Callable[[Ball, Ball], Ball]] = {
 
 
 def as_array(matrix: Any) -> np.ndarray:
-    """Return a matrix of balls as an array of objects.
-
-    Parameters
-    ----------
-    matrix : flint.arb_mat
-        Matrix of balls.
-
-    Returns
-    -------
-    numpy.ndarray
-        The same balls, dtype object.
-    """
+    """Matrix of balls (`arb_mat`) as an array of objects."""
     array = np.empty((matrix.nrows(), matrix.ncols()), dtype=object)
     array[...] = matrix.tolist()
     return array

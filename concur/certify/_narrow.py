@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import inf
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from concur.certify._certificate import Certificate
+from concur.certify._channel_certificate import ChannelCertificate
 from concur.certify._channels import Channel
 from concur.certify._decay import Decay
 from concur.certify._inequality import isotropic_multipliers
@@ -25,9 +27,6 @@ from concur.certify._robust import tube
 from concur.certify._search import Linearisation, at_moderate_frequency, falls
 from concur.certify._status import Status
 from concur.errors import OutputError
-
-if TYPE_CHECKING:
-    from concur.certify._certificate import Certificate, ChannelCertificate
 
 _LEAST_SHARE = 0.15
 """Least rate looked at, as part of the certified one."""
@@ -142,24 +141,7 @@ def _narrow(part: ChannelCertificate, budget: int) -> Decay | None:
 def search_narrow(
     channel: Channel, fastest: float, angle: float, distance: float | None = None
 ) -> Candidate | None:
-    """Search for the form with the narrowest tube. Nothing found here is a claim.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together.
-    fastest : float
-        Rate that is known to be reached on the domain, 1/s.
-    angle : float
-        Bound of every rotation error on which B depends, rad.
-    distance : float, optional
-        Bound of every position error on which B depends, m.
-
-    Returns
-    -------
-    Candidate or None
-        None when the solver found none.
-    """
+    """Search for the form with the narrowest tube on a domain where a rate is reached; no claim."""
     own, unit = at_moderate_frequency(channel)
     if channel.kind in ("linear", "SO3 isotropic"):
         found = _of_the_linearisation(own, fastest / unit)

@@ -96,22 +96,7 @@ class Bounds:
 
 
 def bound_box(graph: Graph, demand: Demand | None, lower: np.ndarray, upper: np.ndarray) -> Bounds:
-    """Bound margin and torque over a box.
-
-    Parameters
-    ----------
-    graph : Graph
-        Matrices of the law.
-    demand : Demand or None
-        What may be asked for; None when only the margin is wanted.
-    lower, upper : numpy.ndarray
-        Ends of the box in the graph's coordinates, shape (k,).
-
-    Returns
-    -------
-    Bounds
-        What was found; never better than the truth.
-    """
+    """Bound margin and, with a demand, torque over a box; never better than the truth."""
     with flint().ctx.workprec(PRECISION):
         found = graph.enclose(lower, upper)
         margin, there, margin_shares = _margin(found)
@@ -169,20 +154,9 @@ def _margin(found: Enclosure) -> tuple[float | None, float, np.ndarray]:
 
 
 def law_matrix(graph: Graph, x: np.ndarray) -> np.ndarray | None:
-    """Give the law at one place, as a matrix of commands and products of speeds.
+    """Law at one place in floats, as a matrix F (nu, size + m) of commands and products of speeds.
 
-    Parameters
-    ----------
-    graph : Graph
-        Matrices of the law.
-    x : numpy.ndarray
-        Coordinates, shape (k,).
-
-    Returns
-    -------
-    numpy.ndarray or None
-        F in floating-point numbers, shape (nu, size + m), with products of speeds in units of
-        their bounds; None at singular places.
+    Products are in units of their bounds; None at singular places.
     """
     with flint().ctx.workprec(PRECISION):
         found = _at_middle(graph, graph.enclose(x, x))

@@ -80,24 +80,7 @@ class OperatingCounterexample:
 def singular_place(
     graph: Graph, least: float, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[OperatingCounterexample | None, float]:
-    """Look for a configuration with too small a margin.
-
-    Parameters
-    ----------
-    graph : Graph
-        Matrices of the law.
-    least : float
-        Margin that is wanted.
-    lower, upper : numpy.ndarray
-        The box, shape (k,).
-
-    Returns
-    -------
-    counterexample : OperatingCounterexample or None
-        What was found and verified.
-    margin : float
-        Smallest margin met.
-    """
+    """Search a box for a configuration with too small a margin; also return the least one met."""
     servo = graph.servo
     rng = np.random.default_rng(3)
     places = [(lower + upper) / 2]
@@ -166,24 +149,7 @@ def strong_state(
     places: Sequence[np.ndarray],
     stated: dict[str, np.ndarray],
 ) -> OperatingCounterexample | None:
-    """Look for a state that needs more than a limit.
-
-    Parameters
-    ----------
-    graph : Graph
-        Matrices of the law, with speeds.
-    limits : numpy.ndarray
-        Limits of the controls, shape (nu, 2).
-    places : sequence of numpy.ndarray
-        Coordinates where it is looked for, each of shape (k,).
-    stated : dict of str to numpy.ndarray
-        Bounds of speeds, acceleration, pose_error and velocity_error.
-
-    Returns
-    -------
-    OperatingCounterexample or None
-        What was found and verified.
-    """
+    """Search some places for a state that needs more than a limit, verified."""
     servo, model = graph.servo, graph.servo.model
     plain = replace(servo, torque_limits=None)
     size, speeds = servo.size, graph.speeds

@@ -169,20 +169,7 @@ class Graph:
         return Walker(ca.Function("regularity", [self._x], [whole(self._placed)], {"cse": True}))
 
     def coefficients(self, q: Array, w: Array) -> list[Array]:
-        """Give the matrices, with the coefficients of the products of speeds, as expressions.
-
-        Parameters
-        ----------
-        q : casadi.SX
-            Configuration, shape (nq,).
-        w : casadi.SX
-            Symbols for the speeds, shape (nw,).
-
-        Returns
-        -------
-        list of casadi.SX
-            D J H, Mhat and H^T B; the output velocity as a matrix of w; and D B above C.
-        """
+        """Give D J H, Mhat and H^T B; the output velocity as a matrix of w; and D B above C."""
         *plain, velocity, both = self._parts(q, w)
         if not w.shape[0]:
             return plain
@@ -202,35 +189,13 @@ class Graph:
         return [*plain, *(ca.substitute(part, w, zero) for part in parts)]
 
     def configuration(self, x: np.ndarray) -> np.ndarray:
-        """Place the robot.
-
-        Parameters
-        ----------
-        x : numpy.ndarray
-            The coordinates that matter, shape (k,).
-
-        Returns
-        -------
-        numpy.ndarray
-            A configuration, neutral in all others, shape (nq,).
-        """
+        """Configuration with the coordinates that matter, neutral in all others."""
         q = self.neutral.copy()
         q[list(self.coordinates)] = x
         return q
 
     def enclose(self, lower: np.ndarray, upper: np.ndarray) -> Enclosure:
-        """Enclose the matrices over a box.
-
-        Parameters
-        ----------
-        lower, upper : numpy.ndarray
-            Ends of the box, shape (k,).
-
-        Returns
-        -------
-        Enclosure
-            The matrices at the middle and their changes; balls are NaN where one may be undefined.
-        """
+        """Enclose the matrices over a box; balls are NaN where one may be undefined."""
         middle = (lower + upper) / 2
         half = np.maximum(middle - lower, upper - middle)
         half = np.array([nextafter(h, inf) if h else 0.0 for h in half])
@@ -341,24 +306,9 @@ def _listed(values: Any) -> list[Any]:
 
 
 def momentum_size(servo: Servo, where: str) -> int:
-    """Count the entries of the body momentum among the speeds.
+    """Count the entries of the body momentum among the speeds; zero at zero momentum.
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    where : str
-        Named in errors.
-
-    Returns
-    -------
-    int
-        None at zero momentum.
-
-    Raises
-    ------
-    ReductionError
-        If the velocities follow from a momentum that is not the base's.
+    A momentum of another joint than the base is refused.
     """
     model = servo.model
     if model.takes_momentum and not model.stages:

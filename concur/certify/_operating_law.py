@@ -41,20 +41,9 @@ _NAMES = {
 
 
 def program(arguments: Sequence[Array], results: dict[str, Array]) -> dict[str, Any] | None:
-    """Write a function down as instructions, each of which makes one value.
+    """Write a function as instructions that each make one value, as in `_recheck_program`.
 
-    Parameters
-    ----------
-    arguments : sequence of casadi.SX
-        Vectors of symbols.
-    results : dict of str to casadi.SX
-        Matrices, by name.
-
-    Returns
-    -------
-    dict or None
-        The program, as in `_recheck_program`; None if it has instructions or constants that are
-        not known there.
+    None if it has instructions or constants that are not known there.
     """
     parts = [ca.densify(ca.SX(part)) for part in results.values()]
     function = ca.Function("program", list(arguments), parts, {"cse": True})
@@ -94,25 +83,7 @@ def program(arguments: Sequence[Array], results: dict[str, Array]) -> dict[str, 
 def law_document(
     servo: Servo, graph: Graph, stated: dict[str, Any], state: bool
 ) -> dict[str, Any] | None:
-    """Write the law of an operating box down.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    graph : Graph
-        Its matrices.
-    stated : dict
-        `places` and `names` of the coordinates, `distance` as given, and the `lowest` margin with
-        which the torque is that of the law.
-    state : bool
-        Whether a state is to be judged.
-
-    Returns
-    -------
-    dict or None
-        As in `_recheck_operating`; None if a part of it cannot be written.
-    """
+    """Write the law of an operating box, as in `_recheck_operating`; None if that is impossible."""
     x, w = ca.SX.sym("x", len(graph.coordinates)), ca.SX.sym("w", len(graph.speeds))
     placed = ca.SX(ca.DM(graph.neutral))
     placed[list(graph.coordinates)] = x
@@ -148,20 +119,7 @@ def law_document(
 
 
 def servo_equations(servo: Servo) -> tuple[list[Array], dict[str, Array]]:
-    """What the law solves at a state, with the errors there, as functions of the state.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Returns
-    -------
-    arguments : list of casadi.SX
-        q, s, pose, twist and acceleration, as of `Servo.law`.
-    results : dict of str to casadi.SX
-        J H, right side, mass, forces and actuation; x and ve.
-    """
+    """Equations that the law solves at a state, and the errors there, as functions of the state."""
     sizes = {"q": servo.nq, "s": servo.ns, "pose": servo.pose_size}
     sizes |= {"twist": servo.size, "acceleration": servo.size}
     q, s, pose, twist, acceleration = given = [ca.SX.sym(*one) for one in sizes.items()]

@@ -88,22 +88,7 @@ class Candidate:
 
 
 def sampled_problem(channel: Channel, angle: float, distance: float | None) -> Problem | None:
-    """Return the inequalities at sampled errors of a domain.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs on whose errors B depends.
-    angle : float
-        Bound of every rotation error on which B depends, rad.
-    distance : float or None
-        Bound of every position error on which B depends, m.
-
-    Returns
-    -------
-    Problem or None
-        None when no reduction of the domain is known, or when it would be too large.
-    """
+    """Return the inequalities at sampled errors of a domain; None if unknown or too large."""
     family = Family(channel)
     reduction = reduce_domain(channel, family.typical, angle, distance)
     if reduction is None:
@@ -145,20 +130,7 @@ class Problem:
         return len(self.reduction.parameters) > 1
 
     def solve(self, backoff: float, share: float) -> Candidate | None:
-        """Look for the fastest rate, and at a share of it for the form of least condition.
-
-        Parameters
-        ----------
-        backoff : float
-            Part of the rate given up.
-        share : float
-            Part of the rate asked for.
-
-        Returns
-        -------
-        Candidate or None
-            None when there is none, or the solver found none.
-        """
+        """Find the fastest rate, and at a fraction of it the form of least condition."""
         high = self.true_rate
         for _ in range(_ROUNDS):
             limit = self._limit(high)
@@ -179,20 +151,7 @@ class Problem:
         return None
 
     def holds(self, weights: np.ndarray, alpha: float) -> bool:
-        """Whether a rate holds on a fine grid; what fails there is added to the samples.
-
-        Parameters
-        ----------
-        weights : numpy.ndarray
-            Weights of the members.
-        alpha : float
-            The rate, 1/s.
-
-        Returns
-        -------
-        bool
-            Whether nothing was added.
-        """
+        """Whether a rate holds on a fine grid; errors where it fails are added to the samples."""
         matrices = np.tensordot(self._fine, weights, (1, 0))
         matrices -= alpha * np.tensordot(weights, self.forms, 1)
         least = np.linalg.eigvalsh(matrices)[:, 0]
@@ -241,51 +200,20 @@ class Problem:
         return np.array(weights.value) if solved(problem, cp) else None
 
     def falling(self, weights: Any, rate: float) -> list[Any]:
-        """Inequalities of a rate at the samples.
-
-        Parameters
-        ----------
-        weights : cvxpy.Variable
-            Weights of the members.
-        rate : float
-            The rate, 1/s.
-
-        Returns
-        -------
-        list
-            Constraints.
-        """
+        """Inequalities of a rate at the samples."""
         form = self.combined(weights, self.forms)
         return [self.combined(weights, sample) - rate * form >> 0 for sample in self.samples]
 
     def sizes(self) -> np.ndarray:
-        """Size of each member in the inequalities.
+        """Size of each member in the inequalities, relative to the rate.
 
         Large multipliers cost nothing in the samples, but make proofs long.
-
-        Returns
-        -------
-        numpy.ndarray
-            Beside one for the rate itself.
         """
         sizes = np.linalg.norm(np.array(self.samples), axis=(2, 3)).max(0)
         return np.asarray(sizes / self.true_rate)
 
     def combined(self, weights: Any, matrices: np.ndarray) -> Any:
-        """Sum of matrices by weight, as an expression of the solver.
-
-        Parameters
-        ----------
-        weights : cvxpy.Variable
-            Weights of the members.
-        matrices : numpy.ndarray
-            One for each member, shape (members, 2 n, 2 n).
-
-        Returns
-        -------
-        cvxpy.Expression
-            Shape (2 n, 2 n).
-        """
+        """Sum of matrices (members, 2 n, 2 n) by weight, as an expression of the solver."""
         size = len(self.scales)
         flat = matrices.reshape(len(matrices), -1).T
         return self.cp.reshape(flat @ weights, (size, size), order="C")
@@ -294,18 +222,7 @@ class Problem:
         return np.array([self.scaled(A) for A in self.family.matrices(x)])
 
     def scaled(self, matrix: np.ndarray) -> np.ndarray:
-        """Matrix in coordinates in which the domain has size one.
-
-        Parameters
-        ----------
-        matrix : numpy.ndarray
-            In the channel's units, shape (2 n, 2 n).
-
-        Returns
-        -------
-        numpy.ndarray
-            The same shape.
-        """
+        """Matrix in coordinates in which the domain has size one."""
         return np.asarray(matrix * np.outer(self.scales, self.scales))
 
     def _errors(self, counts: dict[int, int]) -> list[np.ndarray]:
@@ -328,20 +245,7 @@ class Problem:
 
 
 def solved(problem: Any, cp: ModuleType) -> bool:
-    """Solve a convex problem.
-
-    Parameters
-    ----------
-    problem : cvxpy.Problem
-        The problem.
-    cp : module
-        cvxpy.
-
-    Returns
-    -------
-    bool
-        Whether there is a solution, accurate or not.
-    """
+    """Solve a convex problem; whether there is a solution, accurate or not."""
     with warnings.catch_warnings():
         # An inaccurate solution is as good as another: it is looked at again, and proved or not.
         warnings.simplefilter("ignore")
@@ -362,34 +266,12 @@ def _scales(channel: Channel, angle: float, distance: float | None) -> np.ndarra
 
 
 def metric(channel: Channel) -> np.ndarray:
-    """Return the weights of squares in which lengths of x are counted.
-
-    Parameters
-    ----------
-    channel : Channel
-        The outputs.
-
-    Returns
-    -------
-    numpy.ndarray
-        One over the square of the channel's length for metres, one for radians, shape (n,).
-    """
+    """Weights of squares in which lengths of x are counted: 1 / length^2 for metres, else 1."""
     return np.array([channel.length**-2 if unit == "m" else 1.0 for unit in channel.units])
 
 
 def load_cvxpy() -> ModuleType:
-    """Import the solver.
-
-    Returns
-    -------
-    module
-        cvxpy.
-
-    Raises
-    ------
-    ConcurError
-        If it is not installed.
-    """
+    """Import the solver."""
     if find_spec("cvxpy") is None or find_spec("clarabel") is None:
         raise ConcurError(
             "certificates",

@@ -196,28 +196,7 @@ def _claims(proof: StoredProof) -> tuple[str, ...]:
 
 
 def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK) -> Finding:
-    """Verify a stored certificate and say what is wrong with it.
-
-    Parameters
-    ----------
-    path : str or os.PathLike
-        The JSON file that `Certificate.save` wrote.
-    budget : int
-        Boxes that may be looked at, for each channel.
-    work : float
-        Work that the file may take in all, in units of about a microsecond.
-
-    Returns
-    -------
-    Finding
-        Status as of `recheck`, and the reason.
-
-    Raises
-    ------
-    DescriptionError
-        If the file is no certificate, tube or operating box, is not complete, or was changed after
-        it was written, or the path is invalid.
-    """
+    """Verify a stored file as `recheck` does, and return the reason too."""
     with limited(work):
         try:
             document = load(as_path(path))

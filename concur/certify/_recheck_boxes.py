@@ -48,20 +48,7 @@ def _blockwise(channel: StoredChannel, multiples: bool) -> bool:
 
 
 def check_decay(channel: StoredChannel, budget: int) -> None:
-    """Verify that P decays at the rate in the domain of a channel.
-
-    Parameters
-    ----------
-    channel : StoredChannel
-        Its gains and P positive definite, its angle and distance where it needs them.
-    budget : int
-        Boxes that may be looked at.
-
-    Raises
-    ------
-    Rejection
-        If it was not confirmed.
-    """
+    """Verify that P decays at the rate in the domain of a channel."""
     where = f"{channel.where}.reduction"
     if channel.reduction == "linear":
         form = _constant_form(channel)
@@ -367,20 +354,8 @@ def _negative(form: _Form, x: np.ndarray, z: np.ndarray) -> bool:
 def contradicts(channel: StoredChannel, x: list[Fraction], z: list[Fraction]) -> bool:
     """Whether a stored counterexample shows that P is not positive, or does not decay.
 
-    Parameters
-    ----------
-    channel : StoredChannel
-        Its gains positive definite.
-    x : list of fractions.Fraction
-        Pose error, n numbers.
-    z : list of fractions.Fraction
-        State (x, ve), 2 n numbers; for P any direction.
-
-    Returns
-    -------
-    bool
-        Whether z^T P z <= 0 with z other than zero; or x is in the domain, is the first half of z,
-        and z^T A(x) z < 0.
+    Either z^T P z <= 0 with z other than zero; or x is in the domain and the first half of z, and
+    z^T A(x) z < 0.
     """
     column = [[v] for v in z]
     if any(z) and multiply(transpose(column), multiply(channel.p, column))[0][0] <= 0:

@@ -87,38 +87,14 @@ _WITHOUT_BOXES = ("linear", "scalar")
 
 
 def document_hash(document: dict[str, Any]) -> str:
-    """SHA-256 of a certificate's document without its entry `hash`.
-
-    Parameters
-    ----------
-    document : dict
-        What is stored, as JSON types.
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits.
-    """
+    """SHA-256 of a document without its entry `hash`."""
     rest = {name: value for name, value in document.items() if name != "hash"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def law_hash(groups: list[str], *gains: Any) -> str:
-    """SHA-256 of what the error dynamics depend on.
-
-    Parameters
-    ----------
-    groups : list of str
-        Names of the outputs' groups, in order.
-    *gains : array_like
-        KP, KD and I, each of shape (n, n).
-
-    Returns
-    -------
-    str
-        64 hexadecimal digits: of the names and of the gains' rows in C's hexadecimal notation.
-    """
+    """SHA-256 of the groups' names and of the rows of KP, KD and I in C's hexadecimal notation."""
     rows = [[[(float(x) + 0.0).hex() for x in row] for row in gain] for gain in gains]
     return hashlib.sha256(json.dumps([list(groups), *rows]).encode()).hexdigest()
 
@@ -211,23 +187,7 @@ def refuse(where: str, expected: str, came: object, cure: str = "") -> NoReturn:
 
 
 def as_path(value: object) -> Path:
-    """Return a path that was given.
-
-    Parameters
-    ----------
-    value : object
-        What a user gave.
-
-    Returns
-    -------
-    pathlib.Path
-        The path.
-
-    Raises
-    ------
-    DescriptionError
-        If it is none.
-    """
+    """Return the path that a user gave, checked."""
     if isinstance(value, (str, PathLike)):
         path = value if isinstance(value, str) else value.__fspath__()
         if isinstance(path, str):
@@ -238,15 +198,6 @@ def as_path(value: object) -> Path:
         came=f"{type(value).__name__} {value!r:.40}",
         cure='Name a file, such as "proof.json".',
     )
-
-
-def read(path: Path) -> StoredProof:
-    """Read a certificate of the error dynamics."""
-    document = load(path)
-    if document["format"] != FORMAT:
-        cure = "Name the proof of a certificate."
-        refuse(f"`{path.name}`", f'`format` "{FORMAT}"', _kind_of(document), cure)
-    return proof_of(document)
 
 
 def load(path: Path) -> dict[str, Any]:

@@ -71,21 +71,6 @@ class Rejection(Exception):  # noqa: N818 - an answer, not an error
 
 
 def require(holds: bool, status: Status, reason: str) -> None:
-    """End the verification unless something holds.
-
-    Parameters
-    ----------
-    holds : bool
-        What has to hold.
-    status : Status
-        The answer when it does not.
-    reason : str
-        What does not hold, with its place.
-
-    Raises
-    ------
-    Rejection
-        With that answer.
-    """
+    """End the verification with a status and a reason unless something holds."""
     if not holds:
         raise Rejection(status, reason)

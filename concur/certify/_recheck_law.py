@@ -47,25 +47,7 @@ class Law(Protocol):
 
 
 def law_of(servo: Law) -> tuple[list[str], dict[str, Matrix]]:
-    """Give the groups and gains that the error dynamics of a servo depend on.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Returns
-    -------
-    groups : list of str
-        Names of the outputs' groups, in order, as files have them.
-    gains : dict of str to list of list of fractions.Fraction
-        Stiffness, damping and inertia.
-
-    Raises
-    ------
-    DescriptionError
-        If it is no servo.
-    """
+    """Give the groups and gains that the error dynamics of a servo depend on."""
     names = ("stiffness", "damping", "inertia")
     if not all(hasattr(servo, name) for name in ("outputs", *names)):
         raise DescriptionError(

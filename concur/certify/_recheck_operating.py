@@ -125,23 +125,7 @@ class StoredBox:
 
 
 def box_of(document: dict[str, Any]) -> StoredBox:
-    """Read an operating box from its document.
-
-    Parameters
-    ----------
-    document : dict
-        What `load` read.
-
-    Returns
-    -------
-    StoredBox
-        The box.
-
-    Raises
-    ------
-    DescriptionError
-        If it is not complete.
-    """
+    """Read an operating box from its document."""
     status, law = status_of(document, ""), document.get("law")
     if law is None:
         nothing = np.zeros(0)
@@ -266,20 +250,7 @@ def _ends(table: dict[str, Any], name: str, count: int, sign: int) -> np.ndarray
 
 
 def verify_box(box: StoredBox, budget: int) -> None:
-    """Verify an operating box.
-
-    Parameters
-    ----------
-    box : StoredBox
-        The box.
-    budget : int
-        Boxes that may be looked at.
-
-    Raises
-    ------
-    Rejection
-        If it was not confirmed.
-    """
+    """Verify an operating box, with at most `budget` boxes."""
     if box.law is None:
         raise Rejection(Status.UNDECIDED, "the file has no instructions of the law")
     if box.status is Status.REFUTED:

@@ -111,18 +111,7 @@ class Interval:
 
     @classmethod
     def exact(cls, values: object) -> Interval:
-        """Tightest intervals around rational numbers.
-
-        Parameters
-        ----------
-        values : nested sequence of fractions.Fraction
-            The numbers, of any shape.
-
-        Returns
-        -------
-        Interval
-            Of the same shape.
-        """
+        """Tightest intervals around rational numbers, of any shape."""
         rational = np.array(values, dtype=object)
         nearest = np.array([float(r) for r in rational.flat])
         low = [x if Fraction(x) <= r else np.nextafter(x, -np.inf)
@@ -137,36 +126,14 @@ def _interval(value: Interval | np.ndarray | float) -> Interval:
 
 
 def stack(rows: list[list[Interval]]) -> Interval:
-    """Matrices from their entries.
-
-    Parameters
-    ----------
-    rows : list of list of Interval
-        Entries, each of shape (k,), by row.
-
-    Returns
-    -------
-    Interval
-        Shape (k, rows, columns).
-    """
+    """Matrices (k, rows, columns) from rows of entries of shape (k,)."""
     low = np.stack([np.stack([entry.lo for entry in row], -1) for row in rows], -2)
     high = np.stack([np.stack([entry.hi for entry in row], -1) for row in rows], -2)
     return Interval(low, high)
 
 
 def join(left: Interval, right: Interval) -> Interval:
-    """Matrices side by side.
-
-    Parameters
-    ----------
-    left, right : Interval
-        Shapes (k, m, n) and (k, m, l).
-
-    Returns
-    -------
-    Interval
-        Shape (k, m, n + l).
-    """
+    """Matrices side by side."""
     low = np.concatenate([left.lo, right.lo], axis=-1)
     return Interval(low, np.concatenate([left.hi, right.hi], axis=-1))
 
@@ -190,19 +157,9 @@ _LOW, _HIGH = _coefficients()
 
 
 def series(u: Interval, order: int) -> Interval:
-    """hh(u) = (1 - (t/2) cot(t/2)) / u, u = t^2, or a derivative of it.
+    """hh(u) = (1 - (t/2) cot(t/2)) / u, u = t^2, or its first or second derivative by u.
 
-    Parameters
-    ----------
-    u : Interval
-        Squares of angles, not below zero; from 12 on nothing is known and NaN is returned.
-    order : int
-        0 for the function, 1 or 2 for its derivatives by u.
-
-    Returns
-    -------
-    Interval
-        Bounds: all coefficients are positive, so the ends of u give the ends of the values.
+    Coefficients are positive, so the ends of u give the ends of the values; NaN from u = 12 on.
     """
 
     def horner(at: np.ndarray, coefficients: list[float], outward: float) -> np.ndarray:
@@ -262,34 +219,15 @@ def _norm_square(a: list[Interval]) -> Interval:
 
 
 def rotation_map(phi: list[Interval]) -> Interval:
-    """B of SO(3): 1 - PHI / 2 + hh PHI^2.
-
-    Parameters
-    ----------
-    phi : list of Interval
-        Three coordinates, each of shape (k,), rad.
-
-    Returns
-    -------
-    Interval
-        Shape (k, 3, 3).
-    """
+    """B of SO(3), (k, 3, 3): 1 - PHI / 2 + hh PHI^2."""
     bend = _scaled(series(_norm_square(phi), 0), _square(phi))
     return np.eye(3) - _skew(phi) * 0.5 + bend
 
 
 def coupling_map(phi: list[Interval], rho: list[Interval]) -> Interval:
-    """Block C of SE(3), which is the derivative of B of SO(3) at phi along rho.
+    """Block C of SE(3), the derivative of B of SO(3) at phi along rho, (k, 3, 3).
 
-    Parameters
-    ----------
-    phi, rho : list of Interval
-        Three coordinates each, of shape (k,).
-
-    Returns
-    -------
-    Interval
-        -RHO / 2 + hh (PHI RHO + RHO PHI) + 2 hh' (phi.rho) PHI^2, shape (k, 3, 3).
+    -RHO / 2 + hh (PHI RHO + RHO PHI) + 2 hh' (phi.rho) PHI^2
     """
     u = _norm_square(phi)
     bend = _scaled(series(u, 0), _symmetric_product(phi, rho))
@@ -298,20 +236,7 @@ def coupling_map(phi: list[Interval], rho: list[Interval]) -> Interval:
 
 
 def coupling_slope(phi: list[Interval], rho: list[Interval], along: list[Interval]) -> Interval:
-    """Derivative of `coupling_map` by phi.
-
-    Parameters
-    ----------
-    phi, rho : list of Interval
-        Where, three coordinates each, of shape (k,).
-    along : list of Interval
-        Direction in phi, three coordinates of shape (k,).
-
-    Returns
-    -------
-    Interval
-        Shape (k, 3, 3).
-    """
+    """Derivative of `coupling_map` by phi, in the direction `along`, (k, 3, 3)."""
     u = _norm_square(phi)
     zeroth, first, second = (series(u, order) for order in range(3))
     turn, slide = _dot(phi, along), _dot(phi, rho)
@@ -325,20 +250,7 @@ def coupling_slope(phi: list[Interval], rho: list[Interval], along: list[Interva
 
 
 def planar_map(rho: list[Interval], t: Interval) -> Interval:
-    """B of SE(2).
-
-    Parameters
-    ----------
-    rho : list of Interval
-        Two coordinates of shape (k,), m.
-    t : Interval
-        Angle, shape (k,), rad.
-
-    Returns
-    -------
-    Interval
-        Shape (k, 3, 3).
-    """
+    """B of SE(2), (k, 3, 3)."""
     u = t.square()
     bend = series(u, 0)
     g, lever, half = 1.0 - u * bend, bend * t, t * 0.5
@@ -353,20 +265,7 @@ def planar_map(rho: list[Interval], t: Interval) -> Interval:
 
 
 def planar_slope(rho: list[Interval], t: Interval) -> Interval:
-    """Derivative of `planar_map` by the angle.
-
-    Parameters
-    ----------
-    rho : list of Interval
-        Two coordinates of shape (k,), m.
-    t : Interval
-        Angle, shape (k,), rad.
-
-    Returns
-    -------
-    Interval
-        Shape (k, 3, 3).
-    """
+    """Derivative of `planar_map` by the angle."""
     u = t.square()
     zeroth, first = series(u, 0), series(u, 1)
     g = (t * (zeroth + u * first)) * -2.0

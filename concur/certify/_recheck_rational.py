@@ -15,18 +15,7 @@ def _bits(a: Matrix) -> int:
 
 
 def multiply(a: Matrix, b: Matrix) -> Matrix:
-    """Product of two matrices.
-
-    Parameters
-    ----------
-    a, b : list of list of fractions.Fraction
-        Rows, shapes (m, n) and (n, l).
-
-    Returns
-    -------
-    list of list of fractions.Fraction
-        Shape (m, l).
-    """
+    """Product of two matrices."""
     spend(len(a) * len(b) * len(b[0]) * fraction_cost(_bits(a) + _bits(b)))
     columns = list(zip(*b, strict=True))
     return [
@@ -36,70 +25,24 @@ def multiply(a: Matrix, b: Matrix) -> Matrix:
 
 
 def combine(a: Matrix, factor: Fraction, b: Matrix) -> Matrix:
-    """A + factor B.
-
-    Parameters
-    ----------
-    a, b : list of list of fractions.Fraction
-        Rows, of one shape.
-    factor : fractions.Fraction
-        Of the second matrix.
-
-    Returns
-    -------
-    list of list of fractions.Fraction
-        Of the same shape.
-    """
+    """A + factor B."""
     pairs = zip(a, b, strict=True)
     return [[x + factor * y for x, y in zip(p, q, strict=True)] for p, q in pairs]
 
 
 def transpose(a: Matrix) -> Matrix:
-    """Transpose of a matrix.
-
-    Parameters
-    ----------
-    a : list of list of fractions.Fraction
-        Rows, shape (m, n).
-
-    Returns
-    -------
-    list of list of fractions.Fraction
-        Shape (n, m).
-    """
+    """Transpose of a matrix."""
     return [list(column) for column in zip(*a, strict=True)]
 
 
 def diagonal(entries: list[Fraction]) -> Matrix:
-    """Diagonal matrix.
-
-    Parameters
-    ----------
-    entries : list of fractions.Fraction
-        The diagonal, n numbers.
-
-    Returns
-    -------
-    list of list of fractions.Fraction
-        Shape (n, n).
-    """
+    """Diagonal matrix."""
     n = len(entries)
     return [[entries[i] if i == j else Fraction(0) for j in range(n)] for i in range(n)]
 
 
 def invert(a: Matrix) -> Matrix:
-    """Inverse of a positive definite matrix.
-
-    Parameters
-    ----------
-    a : list of list of fractions.Fraction
-        Rows, shape (n, n).
-
-    Returns
-    -------
-    list of list of fractions.Fraction
-        Shape (n, n).
-    """
+    """Inverse of a positive definite matrix."""
     n = len(a)
     rows = [row + unit for row, unit in zip(a, diagonal([Fraction(1)] * n), strict=True)]
     for k in range(n):
@@ -114,36 +57,12 @@ def invert(a: Matrix) -> Matrix:
 
 
 def symmetric(a: Matrix) -> bool:
-    """Whether a matrix equals its transpose.
-
-    Parameters
-    ----------
-    a : list of list of fractions.Fraction
-        Rows, shape (n, n).
-
-    Returns
-    -------
-    bool
-        The answer.
-    """
+    """Whether a matrix equals its transpose."""
     return a == transpose(a)
 
 
 def definite(a: Matrix, semi: bool = False) -> bool:
-    """Whether a symmetric matrix is positive definite, by the pivots of L D L^T.
-
-    Parameters
-    ----------
-    a : list of list of fractions.Fraction
-        Rows, shape (n, n).
-    semi : bool
-        Whether semidefinite is enough.
-
-    Returns
-    -------
-    bool
-        The answer.
-    """
+    """Whether a symmetric matrix is positive (semi)definite, by the pivots of L D L^T."""
     rows = [row[:] for row in a]
     n = len(rows)
     for k in range(n):

@@ -129,23 +129,7 @@ class StoredTube:
 
 
 def tube_of(document: dict[str, Any]) -> StoredTube:
-    """Read a tube from its document.
-
-    Parameters
-    ----------
-    document : dict
-        What `load` read.
-
-    Returns
-    -------
-    StoredTube
-        The tube.
-
-    Raises
-    ------
-    DescriptionError
-        If it is not complete.
-    """
+    """Read a tube from its document."""
     groups, gains, size = law_of_document(document)
     places = list_of(document, "components", "")
     if len(places) != size or places != sorted(set(places)) or not all(map(_whole, places)):
@@ -197,20 +181,7 @@ def _whole(place: object) -> bool:
 
 
 def verify_tube(tube: StoredTube, budget: int) -> None:
-    """Verify a tube.
-
-    Parameters
-    ----------
-    tube : StoredTube
-        The tube.
-    budget : int
-        Boxes that may be looked at.
-
-    Raises
-    ------
-    Rejection
-        If it was not confirmed.
-    """
+    """Verify a tube, with at most `budget` boxes."""
     channel = tube.channel
     require(tube.status is Status.PROVED, Status.UNDECIDED, "the tube claims no proof")
     for name, matrix in (

@@ -24,13 +24,7 @@ _left: ContextVar[float | None] = ContextVar("work left to a verification", defa
 
 @contextmanager
 def limited(work: float) -> Iterator[None]:
-    """Limit the work of what is done inside.
-
-    Parameters
-    ----------
-    work : float
-        Units.
-    """
+    """Limit the work of the verification inside."""
     token = _left.set(float(work))
     try:
         yield
@@ -39,18 +33,7 @@ def limited(work: float) -> Iterator[None]:
 
 
 def spend(units: float) -> None:
-    """Count work before it is done.
-
-    Parameters
-    ----------
-    units : float
-        How much it is.
-
-    Raises
-    ------
-    Rejection
-        With UNDECIDED if it is more than is left.
-    """
+    """Count work before it is done; reject with UNDECIDED if it is more than is left."""
     left = _left.get()
     if left is None:
         return
@@ -63,16 +46,8 @@ def spend(units: float) -> None:
 
 
 def fraction_cost(bits: int) -> float:
-    """Units of one sum or product of fractions.
+    """Units of one sum or product of fractions with so many bits in numerator and denominator.
 
-    Parameters
-    ----------
-    bits : int
-        Length of numerator and denominator together.
-
-    Returns
-    -------
-    float
-        Its common divisor is what takes longest, and grows with the square of the length.
+    Their common divisor takes longest, and grows with the square of the length.
     """
     return 4.0 + 3e-6 * bits * bits

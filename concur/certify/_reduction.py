@@ -24,14 +24,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from math import inf, pi
+from math import inf
 
 import casadi as ca
 import numpy as np
 
 from concur.certify._channels import Channel
+from concur.certify._checks import check, check_angle
 from concur.certify._inequality import Claim
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     Angle,
     OutputGroup,
     PlanarPose,
@@ -39,7 +40,6 @@ from concur.control._output_groups import (
     Rotation,
     Vector,
 )
-from concur.errors import OutputError
 
 LINEAR = "linear"
 ONE_AXIS = "one axis, one plane"
@@ -97,29 +97,9 @@ class Reduction:
 def reduce_domain(
     channel: Channel, claim: Claim, angle: float, distance: float | None
 ) -> Reduction | None:
-    """Return the errors that a proof of a claim has to look at.
+    """Return the errors that a proof of a claim has to cover; its symmetry leaves out the rest.
 
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together.
-    claim : Claim
-        What is to be proved; its symmetry decides what may be left out.
-    angle : float
-        Bound of each rotation error, above 0 and at most pi, rad.
-    distance : float or None
-        Bound of each position error on which B depends, m.
-
-    Returns
-    -------
-    Reduction or None
-        None when more than three rotations would be left to vary, or for a group that is not
-        known here.
-
-    Raises
-    ------
-    OutputError
-        If angle or distance is out of its range.
+    None where more than three rotations would vary, or for a group that is not known here.
     """
     n = channel.size
     # A class of a user's own, derived from these, may have another B.
@@ -154,18 +134,7 @@ def reduce_domain(
 
 
 def affine_in_positions(channel: Channel) -> bool:
-    """Whether the error map is, as it is written, affine in the positions.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together.
-
-    Returns
-    -------
-    bool
-        Whether its derivative by the positions does not contain them.
-    """
+    """Whether the error map is, as it is written, affine in the positions."""
     x = ca.SX.sym("x", channel.size)
     places, _ = positions_and_rotations(channel)
     if not places:
@@ -176,18 +145,7 @@ def affine_in_positions(channel: Channel) -> bool:
 
 
 def positions_and_rotations(channel: Channel) -> tuple[list[int], list[int]]:
-    """Return the components of x on which B depends.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together.
-
-    Returns
-    -------
-    positions, rotations : list of int
-        Places in x of the components that enter affinely, and of the others.
-    """
+    """Places in x of the positions and of the rotations on which B depends."""
     positions: list[int] = []
     rotations: list[int] = []
     start = 0
@@ -201,21 +159,15 @@ def positions_and_rotations(channel: Channel) -> tuple[list[int], list[int]]:
 
 def _check_domain(channel: Channel, angle: float, distance: float | None) -> None:
     where = f"domain of {channel.name}"
-    if not 0.0 < angle <= pi:
-        raise OutputError(
-            f"{where}, `angle`",
-            expected="above 0 and at most pi rad",
-            came=f"{angle:.6g}",
-            cure="The logarithm of a rotation error is smooth below pi only.",
-        )
+    check_angle(where, angle)
     positions, _ = positions_and_rotations(channel)
-    if positions and (distance is None or not 0.0 <= distance < inf):
-        raise OutputError(
-            f"{where}, `distance`",
-            expected="a finite number of metres, not negative",
-            came=str(distance),
-            cure="The error map of a pose grows with the position error: bound it.",
-        )
+    check(
+        not positions or (distance is not None and 0.0 <= distance < inf),
+        f"{where}, `distance`",
+        "a finite number of metres, not negative",
+        distance,
+        "The error map of a pose grows with the position error: bound it.",
+    )
 
 
 def _isotropic(matrix: np.ndarray, n: int) -> bool:

@@ -18,7 +18,7 @@ error passes the angle pi after 0.11 s.
 from __future__ import annotations
 
 from fractions import Fraction
-from math import inf, pi
+from math import inf
 
 import numpy as np
 
@@ -30,70 +30,30 @@ from concur.certify._bounds import (
     root_below,
 )
 from concur.certify._channels import Channel
-from concur.certify._decay import error_parts
-from concur.errors import OutputError
+from concur.certify._checks import check_angle, check_distance
 
 
 def region_radius(channel: Channel, angle: float, distance: float | None = None) -> float:
-    """Radius W_R of the region in the norm of KP.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs with symmetric positive definite KP.
-    angle : float
-        Angle that no rotation error of a factor may reach, above 0 and at most pi, rad.
-    distance : float, optional
-        Length that no position error of a factor may reach, m; without it positions are free.
-
-    Returns
-    -------
-    float
-        Rounded down; infinite when nothing limits the error.
-
-    Raises
-    ------
-    OutputError
-        If angle or distance is out of its range.
-    """
+    """Radius W_R of the region in the norm of KP, rounded down; infinite without a limit."""
     level = region_level(channel, angle, distance)
     return root_below(2 * Fraction(level)) if level < inf else inf
 
 
 def region_level(channel: Channel, angle: float, distance: float | None = None) -> float:
-    """Value W_R^2 / 2 below which V_L must start.
+    """Value W_R^2 / 2 below which V_L must start, rounded down; infinite without a limit.
 
-    Parameters
-    ----------
-    channel : Channel
-        Outputs with symmetric positive definite KP.
-    angle : float
-        Angle that no rotation error of a factor may reach, above 0 and at most pi, rad.
-    distance : float, optional
-        Length that no position error of a factor may reach, m; without it positions are free.
-
-    Returns
-    -------
-    float
-        Rounded down, so that V_L below it keeps the limits; infinite when nothing limits the
-        error.
-
-    Raises
-    ------
-    OutputError
-        If angle or distance is out of its range.
+    It keeps every rotation error below the angle and, if one is given, every position error of a
+    factor below the distance.
     """
-    if not 0.0 < angle <= pi:
-        raise _out_of_range(channel, "angle", "above 0 and at most pi rad", angle)
+    check_angle(f"region of {channel.name}", angle)
     limits = {"rad": angle}
     if distance is not None:
-        if not 0.0 < distance < inf:
-            raise _out_of_range(channel, "distance", "above 0 m and finite", distance)
+        check_distance(f"region of {channel.name}", distance)
         limits["m"] = distance
     stiffness = rational(channel.stiffness)
     squares = [
         Fraction(limits[unit]) ** 2 * _schur_eigenvalue(stiffness, part)
-        for _, part, unit in error_parts(channel)
+        for _, part, unit in channel.error_parts
         if unit in limits
     ]
     return float_below(min(squares) / 2) if squares else inf
@@ -105,14 +65,3 @@ def _schur_eigenvalue(stiffness: Rational, part: np.ndarray) -> Fraction:
     chosen = np.full(stiffness.shape, Fraction(0))
     chosen[part, part] = Fraction(1)
     return 1 / largest_eigenvalue(chosen, stiffness)
-
-
-def _out_of_range(channel: Channel, name: str, expected: str, came: float) -> OutputError:
-    return OutputError(
-        f"region of {channel.name}, `{name}`",
-        expected=expected,
-        came=f"{came:.6g}",
-        cure="The logarithm of a rotation error is smooth below pi only."
-        if name == "angle"
-        else "Leave it out to let positions be free.",
-    )

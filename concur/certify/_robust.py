@@ -23,307 +23,25 @@ tube when alpha > p delta kappa, and that difference stands for alpha.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
 from itertools import product
-from math import exp, inf
-from os import PathLike
+from math import inf
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._bounds import (
-    float_above,
-    largest_eigenvalue,
-    rational,
-    root_above,
-    solve,
-)
-from concur.certify._channels import Channel
-from concur.certify._decay import Decay, error_parts, length_metric, scales, widest_square
-from concur.certify._saved import write_tube
+from concur.certify._bounds import float_above, rational, root_above
+from concur.certify._checks import check
+from concur.certify._decay import Decay
+from concur.certify._disturbance import Disturbance
 from concur.certify._status import ESTIMATE, Status
-from concur.codegen import LARGEST, as_floats, nonfinite_error, shape_error
-from concur.errors import OutputError
-
-__all__ = ["Decay", "Disturbance", "Tube", "scales", "tube", "tubes"]
+from concur.certify._tube import Tube
+from concur.codegen import LARGEST, as_floats, shape_error
 
 _ZERO = Fraction(0)
 
 _MOST_COMPONENTS = 12
 """Boxes with more components are bounded by the ball around them, not corner by corner."""
-
-
-@dataclass(frozen=True, eq=False)
-class Disturbance:
-    """Bound of an output acceleration that the law does not know.
-
-    Parameters
-    ----------
-    components : numpy.ndarray
-        Bound of each component's size over all outputs, shape (size,), m/s^2 and rad/s^2.
-    source : str
-        Where it comes from.
-    sampled : bool
-        Whether the bound rests on samples, and so may be exceeded between them.
-    points : numpy.ndarray, optional
-        Disturbances of which all others are means, with either sign, shape (k, size): less
-        than the box of the components.
-    feedback : numpy.ndarray, optional
-        Matrices D of the part D nu_fb that grows with the feedback, one of which holds at any
-        time, shape (k, size, size), in the outputs' units.
-
-    Raises
-    ------
-    ShapeError
-        If the shapes do not fit.
-    NonFiniteError
-        If there is a NaN or an infinity.
-    OutputError
-        If a bound is negative.
-    """
-
-    components: np.ndarray
-    source: str = "given"
-    sampled: bool = False
-    points: np.ndarray | None = None
-    feedback: np.ndarray | None = None
-
-    def __post_init__(self) -> None:
-        where = f"disturbance, {self.source}"
-        bounds = as_floats(self.components, f"{where}, `components`")
-        size = bounds.shape[0] if bounds.ndim == 1 else 1
-        for name, tail in (("components", ()), ("points", (size,)), ("feedback", (size, size))):
-            if getattr(self, name) is None:
-                continue
-            value = as_floats(getattr(self, name), f"{where}, `{name}`")
-            if value.ndim != 1 + len(tail) or value.shape[1:] != tail:
-                raise shape_error(f"{where}, `{name}`", (len(value), *tail), value.shape)
-            if not np.isfinite(value).all():
-                raise nonfinite_error(f"{where}, `{name}`", value)
-            value = value.copy()
-            value.setflags(write=False)
-            object.__setattr__(self, name, value)
-            if np.abs(value).max(initial=0.0) > LARGEST:
-                raise OutputError(
-                    f"{where}, `{name}`",
-                    expected=f"sizes up to {LARGEST:g}",
-                    came=f"{np.abs(value).max():.6g}",
-                    cure="Give SI units.",
-                )
-        if (bounds < 0.0).any():
-            raise OutputError(
-                f"{where}, `components`",
-                expected="bounds of sizes, not negative",
-                came=f"{bounds.min():.6g}",
-                cure="Give the largest size of each component.",
-            )
-
-    @property
-    def size(self) -> int:
-        """Number of components."""
-        return int(self.components.size)
-
-    def __add__(self, other: Disturbance) -> Disturbance:
-        """Bound of the sum of two disturbances that may act at once."""
-        if not isinstance(other, Disturbance):
-            return NotImplemented
-        if other.size != self.size:
-            raise shape_error(f"disturbance, {other.source}", (self.size,), (other.size,))
-        feedback = self.feedback if other.feedback is None else other.feedback
-        if self.feedback is not None and other.feedback is not None:
-            pairs = self.feedback[:, None] + other.feedback[None]
-            feedback = pairs.reshape(-1, self.size, self.size)
-        return Disturbance(
-            np.nextafter(self.components + other.components, inf),
-            f"{self.source}; {other.source}",
-            self.sampled or other.sampled,
-            feedback=feedback,
-        )
-
-    def __or__(self, other: Disturbance) -> Disturbance:
-        """Bound of two disturbances of which either may act, as at the corners of a box."""
-        if not isinstance(other, Disturbance):
-            return NotImplemented
-        if other.size != self.size:
-            raise shape_error(f"disturbance, {other.source}", (self.size,), (other.size,))
-        points = None
-        if self.points is not None and other.points is not None:
-            points = np.vstack([self.points, other.points])
-        # One without feedback is smaller than any with it.
-        grown = [one.feedback for one in (self, other) if one.feedback is not None]
-        return Disturbance(
-            np.maximum(self.components, other.components),
-            f"{self.source}, or {other.source}",
-            self.sampled or other.sampled,
-            points=points,
-            feedback=np.vstack(grown) if grown else None,
-        )
-
-    def __str__(self) -> str:
-        worst = ", ".join(f"{x:.4g}" for x in self.components)
-        kind = f"from samples: {ESTIMATE}" if self.sampled else "taken as given"
-        return f"{self.source}: at most ({worst}), {kind}"
-
-
-@dataclass(frozen=True, eq=False)
-class Tube:
-    """Where the error of a channel stays while a disturbance acts.
-
-    Parameters
-    ----------
-    decay : Decay
-        What it rests on.
-    status : Status
-        PROVED: for every disturbance within the bound, and every start with |z|_P at most
-        `start`, |z|_P stays at most `radius`. UNDECIDED when the decay is not proved, a bound
-        rests on samples, or the tube does not fit in the domain.
-    reason : str
-        What the status rests on.
-    start : float
-        Largest |z|_P at the start.
-    ultimate : float
-        Bound of |z|_P after a long time; infinite when there is none.
-    radius : float
-        Bound of |z|_P at all times; infinite when there is none.
-    rate : float
-        Rate at which |z|_P comes down to `ultimate`, 1/s; zero when none is claimed, as for
-        disturbances that grow with the feedback.
-    disturbance : Disturbance or float
-        What was bounded: a disturbance of the channel's outputs, or the largest length.
-    """
-
-    decay: Decay
-    status: Status
-    reason: str
-    start: float
-    ultimate: float
-    radius: float
-    rate: float
-    disturbance: Disturbance | float | None = None
-
-    @property
-    def channel(self) -> Channel:
-        """The outputs."""
-        return self.decay.channel
-
-    @property
-    def limit(self) -> float:
-        """Least |z|_P on the boundary of the domain; the radius must be less."""
-        return self.decay.limit
-
-    @property
-    def fits(self) -> bool:
-        """Whether the tube lies in the domain on which the decay holds."""
-        return self.radius < self.limit
-
-    @cached_property
-    def components(self) -> np.ndarray:
-        """Bound of the size of each component of x, shape (n,), m and rad; rounded up."""
-        n = self.channel.size
-        inverse = solve(rational(self.decay.P), rational(np.eye(2 * n)))
-        return np.array([self._reach(inverse[i, i]) for i in range(n)])
-
-    @cached_property
-    def angle(self) -> float | None:
-        """Bound of every rotation error, rad; None without rotations."""
-        return self._largest("rad")
-
-    @cached_property
-    def distance(self) -> float | None:
-        """Bound of every factor's position error, m; None without positions."""
-        return self._largest("m")
-
-    @cached_property
-    def size(self) -> float:
-        """Bound of the length of x, with metres divided by the channel's length."""
-        n = self.channel.size
-        metric = np.full((2 * n, 2 * n), _ZERO)
-        metric[:n, :n] = length_metric(self.channel)
-        return self._reach(largest_eigenvalue(metric, rational(self.decay.P)))
-
-    def envelope(self, time: float) -> float:
-        """Bound of |z|_P after a time.
-
-        Parameters
-        ----------
-        time : float
-            Time since the start, not negative, s.
-
-        Returns
-        -------
-        float
-            exp(-rate t) start + (1 - exp(-rate t)) ultimate; the radius when there is no rate.
-        """
-        if self.rate == 0.0 or self.ultimate == inf:
-            return self.radius
-        share = exp(-self.rate * time)
-        return share * self.start + (1.0 - share) * self.ultimate
-
-    def norm(self, x: ArrayLike, ve: ArrayLike) -> float:
-        """Length of an error.
-
-        Parameters
-        ----------
-        x, ve : array_like
-            Pose and velocity error of the channel, shape (n,).
-
-        Returns
-        -------
-        float
-            |z|_P.
-        """
-        z = np.concatenate([np.asarray(x, dtype=float), np.asarray(ve, dtype=float)])
-        return float(np.sqrt(z @ self.decay.P @ z))
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the tube with the proof that it rests on, for `recheck`.
-
-        Parameters
-        ----------
-        path : str or os.PathLike
-            File to write, JSON; the format is described in `concur.certify._recheck_tube`.
-
-        Raises
-        ------
-        OutputError
-            If an output's group is not one of the package's own.
-        DescriptionError
-            If the file cannot be written.
-        """
-        write_tube(self, path)
-
-    def _largest(self, unit: str) -> float | None:
-        form = rational(self.decay.P)
-        widest = [
-            widest_square(form, places)
-            for _, places, own in error_parts(self.channel)
-            if own == unit
-        ]
-        return self._reach(max(widest)) if widest else None
-
-    def _reach(self, square: Fraction) -> float:
-        if self.radius == inf:
-            return inf
-        return root_above(square * Fraction(self.radius) ** 2)
-
-    def __str__(self) -> str:
-        if self.radius == inf:
-            return f"{self.channel.name}: {self.status.name}, no tube. {self.reason}"
-        bounds = [f"angle {np.degrees(self.angle):.4g} deg"] if self.angle is not None else []
-        bounds += [f"distance {self.distance:.4g} m"] if self.distance is not None else []
-        rows = ", ".join(
-            f"|{name}| <= {bound:.4g} {unit}"
-            for name, bound, unit in zip(
-                self.channel.names, self.components, self.channel.units, strict=True
-            )
-        )
-        room = "no limit" if self.limit == inf else f"limit {self.limit:.4g}"
-        return (
-            f"{self.channel.name}: {self.status.name}, {', '.join(bounds)} ({rows}); "
-            f"|z|_P <= {self.radius:.4g}, {room}. {self.reason}"
-        )
 
 
 def tube(decay: Decay, disturbance: float | ArrayLike | Disturbance, start: float = 0.0) -> Tube:
@@ -483,7 +201,7 @@ def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:
         corner = rational(disturbance.components[places])
         return float_above(
             Fraction(decay.push)
-            * Fraction(root_above(corner @ length_metric(decay.channel) @ corner))
+            * Fraction(root_above(corner @ decay.channel.length_metric @ corner))
         )
     floats = np.einsum("ki,ij,kj->k", candidates, block, candidates)
     # Rounding may hide the largest one only among those that are as large to rounding.
@@ -503,7 +221,7 @@ def _growth(
     for i, to in enumerate(decays):
         for j, by in enumerate(decays):
             blocks = feedback[:, index[i][:, None], index[j]]
-            blocks = scales(to.channel)[:, None] * blocks / scales(by.channel)
+            blocks = to.channel.scales[:, None] * blocks / by.channel.scales
             delta = np.linalg.norm(blocks, 2, axis=(1, 2)).max(initial=0.0)
             growth[i, j] = to.push * delta * by.feedback_gain
     return growth
@@ -526,12 +244,6 @@ def _settled(gain: np.ndarray, offset: np.ndarray, least: np.ndarray) -> np.ndar
 
 
 def _not_negative(value: float, where: str) -> float:
-    value = float(value)
-    if not 0.0 <= value <= LARGEST:
-        raise OutputError(
-            where,
-            expected=f"a number from 0 to {LARGEST:g}",
-            came=f"{value:.6g}",
-            cure="Give the largest length.",
-        )
+    value, expected = float(value), f"a number from 0 to {LARGEST:g}"
+    check(0.0 <= value <= LARGEST, where, expected, value, "Give the largest length.")
     return value

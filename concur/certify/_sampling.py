@@ -34,9 +34,11 @@ from numpy.typing import ArrayLike
 from scipy.linalg import eigh
 
 from concur.certify._channels import Channel
+from concur.certify._decay import Decay
+from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import torque_effect
-from concur.certify._robust import Decay, Disturbance, scales, tubes
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.certify._robust import tubes
+from concur.codegen import as_floats, finite_floats, shape_error
 from concur.control import Servo
 from concur.errors import OutputError
 
@@ -161,17 +163,11 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
         If the times do not ascend.
     """
     where = f"motion of `{servo.name}`"
-    given = as_floats(times, f"{where}, `times`")
+    given = finite_floats(times, f"{where}, `times`")
     if given.ndim != 1 or given.size < 2:
         raise shape_error(f"{where}, `times`", (2,), given.shape)
-    arrays = {"times": given}
-    for name, values, size in (("q", q, servo.nq), ("u", u, servo.nu)):
-        arrays[name] = as_floats(values, f"{where}, `{name}`")
-        if arrays[name].shape != (given.size, size):
-            raise shape_error(f"{where}, `{name}`", (given.size, size), arrays[name].shape)
-    for name, array in arrays.items():
-        if not np.isfinite(array).all():
-            raise nonfinite_error(f"{where}, `{name}`", array)
+    places = finite_floats(q, f"{where}, `q`", (given.size, servo.nq))
+    controls = finite_floats(u, f"{where}, `u`", (given.size, servo.nu))
     steps = np.diff(given)
     if not (steps > 0.0).all():
         raise OutputError(
@@ -180,8 +176,8 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
             came=f"a step of {steps.min():.6g} s",
             cure="Sort the samples by time and leave out doubles.",
         )
-    slopes = np.diff(arrays["u"], axis=0) / steps[:, None]
-    effects = [torque_effect(servo, at) for at in arrays["q"][:-1]]
+    slopes = np.diff(controls, axis=0) / steps[:, None]
+    effects = [torque_effect(servo, at) for at in places[:-1]]
     return np.asarray(np.einsum("kij,kj->ki", np.array(effects), slopes))
 
 
@@ -338,35 +334,9 @@ def period_ahead(
     )
 
 
-def held_tube(decay: Decay, jerk: float, time: float, start: float = 0.0) -> float:
-    """Bound |z|_P of a channel whose torques are held and late.
-
-    Parameters
-    ----------
-    decay : Decay
-        What is certified of the channel.
-    jerk : float
-        Largest rate L along the reference, metres divided by the channel's length.
-    time : float
-        Age that a torque may reach, (m + 1) T, s.
-    start : float, default 0
-        |z|_P at the start.
-
-    Returns
-    -------
-    float
-        The bound; infinite when there is none.
-    """
-    room = 1.0 - time * decay.damping_gain
-    growth = decay.push * time * decay.feedback_rate
-    if decay.rate * room <= growth:
-        return inf
-    return max(start, decay.push * time * jerk / (decay.rate * room - growth))
-
-
 def _time_ahead(decay: Decay, rates: np.ndarray, start: float) -> float:
     """Largest age of a torque for which the channel's tube fits."""
-    own = rates[:, decay.channel.index] * scales(decay.channel)
+    own = rates[:, decay.channel.index] * decay.channel.scales
     jerk = float(np.linalg.norm(own, axis=1).max())
     if not start < decay.limit:
         return 0.0
@@ -426,11 +396,9 @@ def largest_factor(
 
 def _rates(jerks: ArrayLike) -> np.ndarray:
     where = "sampled torques, `jerks`"
-    rates = as_floats(jerks, where)
+    rates = finite_floats(jerks, where)
     if rates.ndim != 2 or not len(rates):
         raise shape_error(where, (1, rates.shape[-1] if rates.ndim else 1), rates.shape)
-    if not np.isfinite(rates).all():
-        raise nonfinite_error(where, rates)
     return rates
 
 

@@ -19,12 +19,12 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._disturbances import check_square, rows
-from concur.certify._robust import Disturbance, Tube, scales
+from concur.certify._disturbance import Disturbance
+from concur.certify._disturbances import check_square, check_unmeasured, rows
 from concur.certify._status import ESTIMATE, Status
+from concur.certify._tube import Tube
 from concur.codegen import as_floats, shape_error
-from concur.control import Servo
-from concur.control._allocation import read_limits
+from concur.control import Servo, read_limits
 from concur.errors import OutputError
 
 
@@ -98,37 +98,9 @@ def saturation(
     limits: object = None,
     disturbance: Disturbance | None = None,
 ) -> Saturation:
-    """Bound the torques that a law needs while its errors are in their tubes.
+    """Bound the torques that a law needs while its errors are in their tubes; deprecated.
 
-    Parameters
-    ----------
-    servo : Servo
-        A servo that takes shape velocities, with as many controls as outputs.
-    tubes : sequence of Tube
-        One for each channel of the loop.
-    q, s : array_like
-        States on the reference, shapes (k, nq) and (k, ns), or one of each.
-    commands : array_like
-        Output acceleration nu commanded at zero error in each, shape (k, size).
-    limits : float, sequence or mapping, optional
-        Limits of the controls, as the `torque_limits` of a servo; default those of the servo.
-    disturbance : Disturbance, optional
-        What acts besides.
-
-    Returns
-    -------
-    Saturation
-        What is needed, and the room that is left.
-
-    Raises
-    ------
-    OutputError
-        If there are no limits, more controls than outputs, a tube is unbounded, or the law
-        measures all velocities.
-    ShapeError
-        If states, tubes or disturbance do not fit the servo.
-    NonFiniteError
-        If there is a NaN or an infinity.
+    States on the reference are q, s and commands; limits default to those of the servo.
     """
     where = f"torques of `{servo.name}`"
     check_square(servo, where)
@@ -158,7 +130,7 @@ def saturation(
         moved = np.zeros(servo.nu)
         for tube in tubes:
             index = tube.channel.index
-            own = spread[:, index] / scales(tube.channel)
+            own = spread[:, index] / tube.channel.scales
             push += np.linalg.norm(own, axis=1) * tube.decay.feedback_gain * tube.radius
             root = np.linalg.inv(np.linalg.cholesky(tube.decay.P)).T
             both = np.hstack([change[:, index], change[:, size + index]]) @ root
@@ -212,13 +184,7 @@ def _slopes(servo: Servo) -> _Law:
 
 
 def _check(servo: Servo, tubes: Sequence[Tube], where: str) -> None:
-    if servo.measured:
-        raise OutputError(
-            where,
-            expected="a law that takes shape velocities",
-            came="one that measures all velocities",
-            cure="Take servo.unmeasured.",
-        )
+    check_unmeasured(servo, where)
     index = np.concatenate([np.zeros(0, dtype=int), *(t.channel.index for t in tubes)])
     if not np.array_equal(np.sort(index), np.arange(servo.size)):
         raise shape_error(f"{where}, tubes", (servo.size,), index.shape)

@@ -15,9 +15,9 @@ import numpy as np
 from scipy.linalg import solve_continuous_lyapunov
 
 from concur.certify._channels import Channel
+from concur.certify._checks import check, check_fraction
 from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
-from concur.errors import OutputError
 
 _WIDE = 1.7
 """Angle beyond which several parameters need more room for a proof, rad."""
@@ -68,20 +68,10 @@ def search(
         If the domain, the back-off or the share is out of its range.
     """
     cvxpy = load_cvxpy()
-    if backoff is not None and not 0.0 <= backoff < 1.0:
-        raise OutputError(
-            f"search for {channel.name}, `backoff`",
-            expected="a part from 0 to below 1",
-            came=f"{backoff:.6g}",
-            cure="Leave it out.",
-        )
-    if not 0.0 < share <= 1.0:
-        raise OutputError(
-            f"search for {channel.name}, `share`",
-            expected="a part above 0 and at most 1",
-            came=f"{share:.6g}",
-            cure="Leave it out for the fastest rate.",
-        )
+    where = f"search for {channel.name}"
+    sound = backoff is None or 0.0 <= backoff < 1.0
+    check(sound, f"{where}, `backoff`", "a part from 0 to below 1", backoff, "Leave it out.")
+    check_fraction(where, "share", share)
     if not channel.true_rate > 0.0:
         return None
     own, unit = at_moderate_frequency(channel)
@@ -100,21 +90,9 @@ def search(
 
 
 def at_moderate_frequency(channel: Channel) -> tuple[Channel, float]:
-    """Count time in a unit in which errors swing about as fast as the solver likes.
+    """Scale time by a power of two, 1/s, to a frequency that suits the solver, exactly.
 
     Gains of ordinary size are left alone, so that ve counts as much as it does in |z|.
-
-    Parameters
-    ----------
-    channel : Channel
-        Outputs that belong together, stable.
-
-    Returns
-    -------
-    channel : Channel
-        With stiffness / unit^2 and damping / unit, exactly.
-    unit : float
-        A power of two, 1/s.
     """
     pull = np.diag(np.linalg.solve(channel.inertia, channel.stiffness))
     if not (pull > 0.0).all() or not np.isfinite(pull).all():
@@ -153,18 +131,7 @@ class Linearisation:
 
     @classmethod
     def of(cls, channel: Channel) -> Linearisation:
-        """Linearise a channel of the kinds "linear" and "SO3 isotropic".
-
-        Parameters
-        ----------
-        channel : Channel
-            The outputs.
-
-        Returns
-        -------
-        Linearisation
-            Of one component of three when it is isotropic.
-        """
+        """Linearise a channel of kind "linear" or, by one component of three, "SO3 isotropic"."""
         n, copies = channel.size, 1
         gains = [channel.stiffness, channel.damping, channel.inertia]
         if channel.kind == "SO3 isotropic":
@@ -176,18 +143,7 @@ class Linearisation:
         return cls(F, np.concatenate([np.ones(n), quick]), metric(channel)[:n], copies)
 
     def whole(self, P: np.ndarray) -> np.ndarray:
-        """Matrix of all copies.
-
-        Parameters
-        ----------
-        P : numpy.ndarray
-            Matrix of one, shape (2 n, 2 n).
-
-        Returns
-        -------
-        numpy.ndarray
-            Symmetric, of the channel's components.
-        """
+        """Symmetric matrix of all copies from that of one."""
         return np.kron((P + P.T) / 2, np.eye(self.copies))
 
 
@@ -233,18 +189,7 @@ def _least_overshoot(
 
 
 def falls(P: np.ndarray, F: np.ndarray) -> bool:
-    """Whether P > 0 and P F + F^T P < 0, in floats and independent of units.
-
-    Parameters
-    ----------
-    P, F : numpy.ndarray
-        Matrices of the same shape.
-
-    Returns
-    -------
-    bool
-        No proof.
-    """
+    """Whether P > 0 and P F + F^T P < 0, in floats and independent of units."""
     try:
         root = np.linalg.cholesky(P)
     except np.linalg.LinAlgError:

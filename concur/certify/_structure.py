@@ -114,34 +114,12 @@ def check_structure(dynamics: ErrorDynamics) -> Structure:
 
 
 def exact(matrix: np.ndarray) -> Matrix:
-    """Entries of a matrix of floats as the fractions that they are.
-
-    Parameters
-    ----------
-    matrix : numpy.ndarray
-        Finite numbers, shape (m, n).
-
-    Returns
-    -------
-    list of list of fractions.Fraction
-        Rows.
-    """
+    """Rows of a matrix of floats as the fractions that they are."""
     return [[Fraction(float(entry)) for entry in row] for row in matrix]
 
 
 def ldl_pivots(matrix: Matrix) -> list[Fraction]:
-    """Pivots of LDL^T, up to the first one that is not above zero.
-
-    Parameters
-    ----------
-    matrix : list of list of fractions.Fraction
-        A symmetric matrix, shape (n, n).
-
-    Returns
-    -------
-    list of fractions.Fraction
-        The matrix is positive definite when there are n pivots and the last is above zero.
-    """
+    """Pivots of LDL^T, up to the first one that is not above zero."""
     rest = [list(row) for row in matrix]
     pivots: list[Fraction] = []
     while rest:
@@ -159,18 +137,7 @@ def ldl_pivots(matrix: Matrix) -> list[Fraction]:
 def characteristic_polynomial(
     inertia: Matrix, damping: Matrix, stiffness: Matrix
 ) -> list[Fraction]:
-    """Coefficients of det(s^2 I + s KD + KP).
-
-    Parameters
-    ----------
-    inertia, damping, stiffness : list of list of fractions.Fraction
-        I, KD and KP, shape (n, n).
-
-    Returns
-    -------
-    list of fractions.Fraction
-        Shape (2 n + 1,), that of s^(2 n), which is det I, first.
-    """
+    """Coefficients of det(s^2 I + s KD + KP), the highest power first."""
     n = len(inertia)
     entries = [entry for gain in (inertia, damping, stiffness) for row in gain for entry in row]
     scale = lcm(*(entry.denominator for entry in entries))
@@ -197,16 +164,8 @@ def characteristic_polynomial(
 def routh_column(coefficients: list[Fraction]) -> list[Fraction]:
     """First column of Routh's array, up to the first entry that is not above zero.
 
-    Parameters
-    ----------
-    coefficients : list of fractions.Fraction
-        Of a polynomial, highest power first, shape (k + 1,).
-
-    Returns
-    -------
-    list of fractions.Fraction
-        All roots have negative real parts when the first coefficient is above zero, there are
-        k + 1 entries and the last is above zero.
+    The roots of a polynomial of degree k have negative real parts if its first coefficient and all
+    k + 1 entries are above zero.
     """
     upper, lower = coefficients[0::2], coefficients[1::2]
     column = [upper[0]]

@@ -83,21 +83,7 @@ class TaylorWalker:
     def __call__(
         self, middle: np.ndarray, half: np.ndarray, *given: np.ndarray
     ) -> list[list[list[Model]]]:
-        """Enclose the results.
-
-        Parameters
-        ----------
-        middle, half : numpy.ndarray
-            The box of the first argument, shape (k,).
-        *given : numpy.ndarray
-            Other arguments, exact numbers: one column for each value they take together, shape
-            (n, b).
-
-        Returns
-        -------
-        list of list of list of Model
-            Rows of entries of each result.
-        """
+        """Enclose the entries of each result over a box; other arguments are exact, (n, b)."""
         work: list[Model] = [None] * self._function.sz_w()  # type: ignore[list-item]
         zero = self.constant(np.zeros(1))
         results = [
@@ -126,18 +112,7 @@ class TaylorWalker:
         return results
 
     def constant(self, numbers: np.ndarray) -> Model:
-        """Numbers that do not depend on the box.
-
-        Parameters
-        ----------
-        numbers : numpy.ndarray
-            Shape (b,).
-
-        Returns
-        -------
-        Model
-            The numbers, exactly.
-        """
+        """Numbers that do not depend on the box."""
         values = np.zeros((len(numbers), 1 + self._size + len(self._first)))
         values[:, 0] = numbers
         return Model(values, np.zeros(len(numbers)))
@@ -180,19 +155,8 @@ class TaylorWalker:
     ) -> Model:
         """A function of a result, by its Taylor polynomial at the constant.
 
-        Parameters
-        ----------
-        a : Model
-            The argument.
-        value, slope, bend : numpy.ndarray
-            The function, its derivative, and half the second one, at the constant, shape (b,).
-        rest : callable
-            Bound of what the polynomial lacks at a distance from the constant.
-
-        Returns
-        -------
-        Model
-            The function of it.
+        `value`, `slope` and `bend` are the function, its derivative and half the second one there;
+        `rest` bounds the error of the polynomial at a distance from the constant.
         """
         moved = a.values.copy()
         moved[:, 0] = 0.0
@@ -285,18 +249,7 @@ _BINARY: dict[int, Callable[[TaylorWalker, Model, Model], Model]] = {
 
 
 def combined(parts: Sequence[tuple[float, Model]]) -> Model:
-    """Weighted sum of results.
-
-    Parameters
-    ----------
-    parts : sequence of tuple of float and Model
-        Weights and results, one polynomial each.
-
-    Returns
-    -------
-    Model
-        The sum.
-    """
+    """Weighted sum of results."""
     values = sum(weight * part.values for weight, part in parts)
     sizes = sum(abs(weight) * np.abs(part.values).sum(axis=1) for weight, part in parts)
     rest = sum(abs(weight) * part.remainder for weight, part in parts)

@@ -6,9 +6,9 @@ import math
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -18,7 +18,9 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 from concur.certify import (
+    ESTIMATE,
     Certificate,
+    Method,
     OperatingCertificate,
     SampleLimits,
     Status,
@@ -26,14 +28,16 @@ from concur.certify import (
     certify,
     narrow_decays,
     operating_bounds,
-    pushed_motions,
     recheck,
     sample_limits,
     tube,
 )
-from concur.certify._certificate import ChannelCertificate, Method
-from concur.certify._operating import range_text
-from concur.certify._status import ESTIMATE
+from concur.cli._certify_result import (
+    CertifyResult,
+    channel_overshoot,
+    component_names,
+    largest_disturbance,
+)
 from concur.cli._decay import Decay, simulate_decay
 from concur.cli._results import Results, results
 from concur.control import Servo
@@ -41,6 +45,7 @@ from concur.errors import ConcurError, OutputError, UnknownNameError
 from concur.formats import Task, load_task
 from concur.formats.tables import LARGEST, located
 from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
+from concur.plotting.disturbed import disturbed_motions
 from concur.plotting.files import writing
 from concur.plotting.style import DPI
 
@@ -59,120 +64,6 @@ _MARKS = {
 }
 
 
-@dataclass(frozen=True, eq=False)
-class CertifyResult:
-    """A certificate of a task's servo, and what was made of it.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-    certificate : Certificate
-        The certificate.
-    rechecked : Status
-        Answer of the independent verification of the stored proof.
-    start : tuple of numpy.ndarray
-        Pose and velocity error at the task's start, shape (size,).
-    seconds : float
-        Time that the certificate took.
-    decay : Decay or None
-        Motions that were simulated; None unless proved.
-    notes : tuple of str
-        Where the task's loop is not the one that is certified.
-    files : tuple of pathlib.Path
-        What was written.
-    operating : OperatingCertificate or None
-        What is proved in the task's operating box; None without one.
-    held : tuple of SampleLimits or None
-        How slowly the torques of each channel may come; None where it is not known.
-    disturbance : float or None
-        Size of the disturbance that was asked about.
-    tubes : tuple of Tube
-        Where the error of each channel stays under it; empty unless asked for and proved.
-    tubes_rechecked : tuple of Status
-        Answer of the independent verification of each stored tube.
-    """
-
-    task: Task
-    certificate: Certificate
-    rechecked: Status
-    start: tuple[np.ndarray, np.ndarray]
-    seconds: float
-    decay: Decay | None
-    notes: tuple[str, ...]
-    files: tuple[Path, ...]
-    operating: OperatingCertificate | None = None
-    held: tuple[SampleLimits | None, ...] = ()
-    disturbance: float | None = None
-    tubes: tuple[Tube, ...] = ()
-    tubes_rechecked: tuple[Status, ...] = ()
-
-    @property
-    def decays(self) -> bool:
-        """Whether the decay is proved, and its file was confirmed."""
-        return self.certificate.status is Status.PROVED and self.rechecked is Status.PROVED
-
-    @property
-    def proved(self) -> bool:
-        """Whether all that was asked for is proved."""
-        asked = [] if self.operating is None else [self.operating.status]
-        asked += [one.status for one in self.tubes]
-        asked += self.tubes_rechecked
-        return self.decays and all(status is Status.PROVED for status in asked)
-
-    @property
-    def covered(self) -> bool:
-        """Whether the certificate covers the task's start."""
-        return self.certificate.contains(*self.start)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Status, rates, region, channels, start, verification and files; SI units. What does
-            not exist is null.
-        """
-        found = self.certificate
-        x, ve = self.start
-        return {
-            "task": self.task.name,
-            "status": found.status.name,
-            "proved": self.proved,
-            "recheck": self.rechecked.name,
-            "method": found.method,
-            "angle": found.angle,
-            "distance": found.distance,
-            "rate": found.rate if found.status is Status.PROVED else None,
-            "true_rate": _finite(found.true_rate),
-            "overshoot": _finite(found.overshoot),
-            "boxes": found.boxes,
-            "seconds": self.seconds,
-            "channels": [_channel_dict(part, _names(self.task)) for part in found.parts],
-            "against": None if found.counterexample is None else str(found.counterexample),
-            "start": {
-                "x": x.tolist(),
-                "ve": ve.tolist(),
-                "covered": self.covered,
-                "norm": _finite(found.norm(x, ve)),
-            },
-            "calmer": _calmer_dict(found),
-            "held": [None if one is None else _held_dict(one) for one in self.held],
-            "disturbance": self.disturbance,
-            "tubes": [
-                _tube_dict(one) | {"recheck": again.name}
-                for one, again in zip(self.tubes, self.tubes_rechecked, strict=True)
-            ],
-            "operating": None if self.operating is None else _operating_dict(self.operating),
-            "estimates_not_proved": {
-                "largest_share_of_bound": self.decay and self.decay.share(found.rate)
-            },
-            "notes": list(self.notes),
-            "files": [str(path) for path in self.files],
-        }
-
-
 def certify_task(
     path: Path,
     folder: Path,
@@ -183,38 +74,9 @@ def certify_task(
     disturbance: float | None = None,
     overwrite: bool = False,
 ) -> CertifyResult:
-    """Certify the servo of a task and write what was found.
+    """Certify the servo of a task; write proofs and figures into a folder.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Task file.
-    folder : pathlib.Path
-        Where the results go; made if it is missing.
-    angle : float
-        Rotation error that must stay in reach, degrees.
-    distance : float or None
-        Position error that must stay in reach where rotations act on it, m.
-    method : str
-        "tight" or "thesis".
-    console : rich.console.Console
-        For tables and progress.
-    disturbance : float, optional
-        Size of an acceleration of each channel's outputs that the law does not know, m/s^2, with
-        rotations counted by the channel's length.
-    overwrite : bool
-        Whether the folder may hold other files.
-
-    Returns
-    -------
-    CertifyResult
-        The certificate, its verification and the files.
-
-    Raises
-    ------
-    ConcurError
-        If an option cannot be met, the task cannot be read or built, or the extra `certify` is
-        missing.
+    The angle is in degrees, the disturbance in m/s^2 with rotations by the channel's length.
     """
     with results(folder, "certify", overwrite) as kept:
         _check_options(angle, distance, method, disturbance)
@@ -301,7 +163,7 @@ def _tube_figures(tubes: tuple[Tube, ...], disturbance: float) -> dict[str, Figu
     figures = {}
     for k, one in enumerate(tubes):
         if math.isfinite(one.radius):
-            motions = pushed_motions(one, disturbance / one.channel.length)
+            motions = disturbed_motions(one, disturbance / one.channel.length)
             name = "tube" if len(tubes) == 1 else f"tube_{k + 1}"
             figures[name] = tube_figure(one, motions)
     return figures
@@ -413,7 +275,9 @@ def _sweeps(found: Certificate, report: Callable[[float], None]) -> dict[str, li
             done += 1
             report(min(1.0, done / (len(methods) * (len(angles) + 1))))
         sweeps[method].sort(key=lambda one: one.angle)
-    return sweeps
+    # The theorem has no rate for outputs without closed forms.
+    some = {name for name, row in sweeps.items() if any(one.rate > 0.0 for one in row)}
+    return {name: row for name, row in sweeps.items() if name in some | {found.method}}
 
 
 def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
@@ -451,12 +315,12 @@ def _show(result: CertifyResult, console: Console) -> None:
         )
         console.print(f"the task's start is {inside}", highlight=False)
     for one in result.tubes:
-        names = ", ".join(_names(result.task)[i] for i in one.channel.index)
+        names = ", ".join(component_names(result.task)[i] for i in one.channel.index)
         text = f"tube of {names}, at {result.disturbance:g} m/s^2: {_tube_text(one)}"
         console.print(f"{_MARKS[one.status]}: {escape(text)}", highlight=False)
     for part, held in zip(found.parts, result.held, strict=True):
         if held is not None:
-            names = ", ".join(_names(result.task)[i] for i in part.channel.index)
+            names = ", ".join(component_names(result.task)[i] for i in part.channel.index)
             console.print(
                 escape(
                     f"torques of {names}: small errors decay when held for less than "
@@ -488,42 +352,14 @@ def _word(result: CertifyResult) -> str:
     return "not confirmed" if status is Status.PROVED else status.name.lower()
 
 
-def _largest(found: Tube) -> float:
-    """Largest disturbance whose tube, without a start, stays in the domain, m/s^2; rounded."""
-    return found.limit * found.decay.rate / found.decay.push * found.channel.length
-
-
 def _tube_text(found: Tube) -> str:
-    most = _largest(found)
+    most = largest_disturbance(found)
     room = "" if math.isinf(most) else f"; it fits up to {most:.4g} m/s^2"
     if not found.fits:
         return f"{found.reason}{room}"
     sizes = [f"rotation error at most {math.degrees(found.angle):.4g} deg"] if found.angle else []
     sizes += [f"position error at most {found.distance:.4g} m"] if found.distance else []
     return " and ".join(sizes) + room
-
-
-def _tube_dict(found: Tube) -> dict[str, Any]:
-    return {
-        "components": found.channel.index.tolist(),
-        "status": found.status.name,
-        "reason": found.reason,
-        "rate": found.rate,
-        "angle": None if found.angle is None else _finite(found.angle),
-        "distance": None if found.distance is None else _finite(found.distance),
-        "bounds": [_finite(value) for value in found.components],
-        "largest_disturbance": _finite(_largest(found)),
-    }
-
-
-def _held_dict(found: SampleLimits) -> dict[str, Any]:
-    return {"period": found.period, "delay": found.delay, "advised": found.advised}
-
-
-def _calmer_dict(found: Certificate) -> dict[str, Any] | None:
-    if found.calmer is None:
-        return None
-    return {"rate": found.calmer.rate, "overshoot": found.calmer.overshoot}
 
 
 def _show_operating(found: OperatingCertificate, console: Console) -> None:
@@ -538,9 +374,7 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     table.add_row("margin of the decoupling matrix", mark, margin, wanted)
     for i, (name, status) in enumerate(zip(found.names, found.control_statuses, strict=True)):
         limit = "" if found.limits is None else _pair(*found.limits[i])
-        bounds = range_text(found.lower[i], found.upper[i])
-        unit = f" {found.units[i]}" if math.isfinite(found.lower[i]) else ""
-        table.add_row(escape(name), _MARKS[status], bounds + unit, limit)
+        table.add_row(escape(name), _MARKS[status], found.bounds[i], limit)
     if not found.names:
         table.add_row("torques", "", "not bounded", "no speeds stated")
     console.print(table)
@@ -554,21 +388,6 @@ def _pair(low: float, high: float) -> str:
     return f"{low:.4g} to {high:.4g}"
 
 
-def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:
-    return {
-        "status": found.status.name,
-        "reason": found.reason,
-        "margin": found.margin,
-        "least": found.least,
-        "controls": list(found.names),
-        "lower": [_finite(value) for value in found.lower],
-        "upper": [_finite(value) for value in found.upper],
-        "boxes": len(found.boxes),
-        "left": len(found.left),
-        "estimates_not_proved": {"margin_found": _finite(found.margin_found)},
-    }
-
-
 def _table(result: CertifyResult) -> Table:
     found = result.certificate
     title = f"Certificate, method {found.method}"
@@ -579,12 +398,14 @@ def _table(result: CertifyResult) -> Table:
     table.add_column("status")
     for name in ("rate [1/s]", "of the true rate", "overshoot", "boxes", "time [s]"):
         table.add_column(name, justify="right")
-    names = _names(result.task)
+    names = component_names(result.task)
     for part in found.parts:
         table.add_row(
             escape(", ".join(names[i] for i in part.channel.index)),
             _MARKS[part.status],
-            *_numbers(part.status, part.rate, part.true_rate, _overshoot(part), len(part.boxes)),
+            *_numbers(
+                part.status, part.rate, part.true_rate, channel_overshoot(part), len(part.boxes)
+            ),
             f"{part.seconds:.2f}",
         )
     table.add_section()
@@ -598,44 +419,9 @@ def _table(result: CertifyResult) -> Table:
     return table
 
 
-def _names(task: Task) -> list[str]:
-    """Names of the components of the error, with their outputs."""
-    return [f"{output.name}.{name}" for output in task.outputs for name in output.coordinate_names]
-
-
 def _numbers(status: Status, rate: float, most: float, overshoot: float, boxes: int) -> list[str]:
     if status is not Status.PROVED:
         return [f"{rate:.4g} ({ESTIMATE})" if rate > 0.0 else "none", "", "", str(boxes)]
     share = f"{rate / most:.1%}" if most > 0.0 else ""
     shown = f"{overshoot:.4g}" if math.isfinite(overshoot) else ""
     return [f"{rate:.4g}", share, shown, str(boxes)]
-
-
-def _overshoot(part: ChannelCertificate) -> float:
-    return math.nan if part.P is None else math.sqrt(part.upper / part.lower)
-
-
-def _channel_dict(part: ChannelCertificate, names: list[str]) -> dict[str, Any]:
-    return {
-        "components": part.channel.index.tolist(),
-        "names": [names[i] for i in part.channel.index],
-        "kind": part.channel.kind,
-        "status": part.status.name,
-        "reason": part.reason,
-        "rate": part.rate if part.status is Status.PROVED else None,
-        "true_rate": _finite(part.true_rate),
-        "overshoot": _finite(_overshoot(part)),
-        "angle": part.angle,
-        "distance": part.distance,
-        "level": _finite(part.level),
-        "boxes": len(part.boxes),
-        "seconds": part.seconds,
-        "estimates_not_proved": {
-            "rate": part.rate if part.status is not Status.PROVED and part.rate > 0.0 else None
-        },
-    }
-
-
-def _finite(value: float) -> float | None:
-    """Value for JSON, which knows neither NaN nor infinity."""
-    return value if math.isfinite(value) else None

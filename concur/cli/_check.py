@@ -24,21 +24,7 @@ from concur.reduction import Audit, JointSymmetry, ReducedModel, SymmetryReport,
 
 @dataclass(frozen=True)
 class CheckResult:
-    """A robot, its reduction, the assumptions, and its symmetries.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    model : ReducedModel
-        Its reduction.
-    audit : Audit
-        The assumptions.
-    symmetry : SymmetryReport
-        Which motions of each joint the robot does not notice.
-    warnings : tuple of str
-        What is possible but looks like a slip.
-    """
+    """A robot, its reduction, the assumptions, and its symmetries."""
 
     robot: Mechanism
     model: ReducedModel
@@ -47,14 +33,7 @@ class CheckResult:
     warnings: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Bodies with joints, masses and moments, wheels, warnings, reduction, assumptions and
-            symmetries.
-        """
+        """Result for JSON."""
         return {
             "robot": self.robot.name,
             "gravity": list(self.robot.gravity),
@@ -74,13 +53,7 @@ class CheckResult:
         }
 
     def show(self, console: Console) -> None:
-        """Print the result.
-
-        Parameters
-        ----------
-        console : rich.console.Console
-            Where to.
-        """
+        """Print the result."""
         console.print(self.robot.summary(), markup=False, highlight=False, soft_wrap=True)
         console.print()
         show_warnings(self.warnings, console)
@@ -94,25 +67,7 @@ class CheckResult:
 
 
 def check_robot(robot: str, stages: str | None = None) -> CheckResult:
-    """Load, reduce and audit a robot, and look for its symmetries.
-
-    Parameters
-    ----------
-    robot : str
-        File, or name of a shipped robot.
-    stages : str, optional
-        "auto", or names of joints with commas between, to reduce further by at zero momentum.
-
-    Returns
-    -------
-    CheckResult
-        What was found.
-
-    Raises
-    ------
-    ConcurError
-        If the robot cannot be read, built or reduced.
-    """
+    """Load a robot by file or name, reduce and audit it, and find its symmetries."""
     known = shipped_names()
     path = Path(robot)
     # Not `Path.exists`: that one raises where a name is too long for a file.

@@ -18,35 +18,14 @@ _FALL = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class Decay:
-    """Norms of a certificate along motions.
+    """Norms of a certificate along motions."""
 
-    Parameters
-    ----------
-    t : numpy.ndarray
-        Times, shape (k,), s.
-    norms : numpy.ndarray
-        Norms along motions from random starts, shape (m, k).
-    own : numpy.ndarray or None
-        Norm along the motion from the task's start, shape (k,); None if it is not covered.
-    """
-
-    t: np.ndarray
-    norms: np.ndarray
-    own: np.ndarray | None
+    t: np.ndarray  # (k,), s
+    norms: np.ndarray  # from random starts, (m, k)
+    own: np.ndarray | None  # from the task's start, (k,); None if it is not covered
 
     def share(self, rate: float) -> float:
-        """Largest share of the bound that a norm takes after its start.
-
-        Parameters
-        ----------
-        rate : float
-            Certified rate, 1/s.
-
-        Returns
-        -------
-        float
-            Below or at one when the bound holds along all motions.
-        """
+        """Largest fraction of the bound that a norm has after its start; up to 1 if it holds."""
         bound = np.exp(-rate * self.t[1:])
         return float((self.norms[:, 1:] / (self.norms[:, :1] * bound)).max())
 
@@ -57,22 +36,7 @@ def simulate_decay(
     count: int = 40,
     points: int = 161,
 ) -> Decay:
-    """Move the error dynamics from random starts in the certified region.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        A proved certificate.
-    own : tuple of numpy.ndarray or None
-        Pose and velocity error at the task's start, drawn too if it is covered.
-    count, points : int
-        Number of starts, and of times.
-
-    Returns
-    -------
-    Decay
-        The norms.
-    """
+    """Move the error dynamics from random starts in the certified region, and from `own`."""
     generator = np.random.default_rng(0)
     times = np.linspace(0.0, -np.log(_FALL) / certificate.rate, points)
     starts = [_start(certificate, generator) for _ in range(count)]

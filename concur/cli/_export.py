@@ -4,49 +4,28 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 
 from concur.cli._results import results
+from concur.codegen import CFolder
 from concur.formats import load_task
 from concur.formats.tables import located
-
-if TYPE_CHECKING:
-    from concur.codegen._c_export import CFolder
 
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What was exported.
-
-    Parameters
-    ----------
-    task : str
-        Name of the task.
-    target : str
-        What it was exported to.
-    folder : pathlib.Path
-        Where the files are.
-    written : CFolder or pathlib.Path
-        What is in them; of a unit, the archive.
-    """
+    """What was exported."""
 
     task: str
     target: str
     folder: Path
-    written: CFolder | Path
+    written: CFolder | Path  # of an FMU, the archive
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Task, target, name and files; of C also the number of states and the error of single
-            precision.
-        """
+        """Result for JSON."""
         if isinstance(self.written, Path):
             return {
                 "task": self.task,
@@ -65,13 +44,7 @@ class ExportResult:
         }
 
     def show(self, console: Console) -> None:
-        """Print the result.
-
-        Parameters
-        ----------
-        console : rich.console.Console
-            Where to.
-        """
+        """Print the result."""
         if isinstance(self.written, Path):
             console.print(escape(f"written: {self.written}"), highlight=False, soft_wrap=True)
             return
@@ -100,37 +73,7 @@ def export_task(
     fmi: str = "3.0",
     overwrite: bool = False,
 ) -> ExportResult:
-    """Export the servo of a task.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Task file.
-    target : str
-        As for `Servo.export`.
-    folder : pathlib.Path
-        Where the files go; made if it is missing.
-    name : str or None
-        Name of the code; None for the robot's.
-    precision : str
-        "double" or "single".
-    speed_limit : float
-        Velocity above which the code refuses a state, m/s or rad/s.
-    fmi : str
-        Version of FMI of a unit.
-    overwrite : bool
-        Whether the folder may hold other files.
-
-    Returns
-    -------
-    ExportResult
-        What was written.
-
-    Raises
-    ------
-    ConcurError
-        If the task cannot be read, or its servo not be exported so.
-    """
+    """Export the servo of a task into a folder."""
     with results(folder, "export", overwrite) as kept:
         task = load_task(path)
         with located(path, ""):

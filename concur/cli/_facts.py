@@ -8,26 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import TrackingLaw
-from concur.control._joint_limits import JointLimits
+from concur.control import JointLimits, TrackingLaw
 from concur.formats import Task
 
 
 def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
-    """Settings of a run that its numbers depend on.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-    servo : TrackingLaw
-        Its servo.
-
-    Returns
-    -------
-    list of (str, str)
-        Label and value: task, integration, control, gains by output, plant.
-    """
+    """Settings of a run that its numbers depend on: labels and values."""
     held = "continuous" if task.hold is None else f"sampled, torque held for {task.hold:g} s"
     facts = [
         ("Task", f"{task.name} ({task.path.name})"),
@@ -103,20 +89,7 @@ def _momentum(values: Sequence[float] | np.ndarray) -> str:
 
 
 def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
-    """Settings of a run for JSON.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-    servo : TrackingLaw
-        Its servo.
-
-    Returns
-    -------
-    dict
-        File, integration, control, gains by output, tolerances and plant.
-    """
+    """Settings of a run for JSON."""
     return {
         "file": str(task.path),
         "robot": task.robot.name,
@@ -138,18 +111,7 @@ def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
 
 
 def run_attributes(task: Task) -> dict[str, str | float]:
-    """What the record of a run is to say about its task.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-
-    Returns
-    -------
-    dict of str to str or float
-        Name, files and tolerances.
-    """
+    """Attributes of the record of a run: name, files and tolerances of its task."""
     limits = {f"tolerance_{name}": value for name, value in asdict(task.tolerances).items()}
     return {
         "task": task.name,

@@ -12,56 +12,18 @@ NOTICED = 1e-9
 
 
 def felt_mismatch(run: Run) -> MomentumMismatch | None:
-    """Difference between the momentum that the servo assumes and the one at the start.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-
-    Returns
-    -------
-    MomentumMismatch or None
-        None where there is no difference or the law does not use its momentum.
-    """
+    """Difference of the assumed momentum and that at the start; None if it has no effect."""
     found = run.mismatch
     return found if found is not None and found.used and found.relative > NOTICED else None
 
 
 def mismatch_text(run: Run, found: MomentumMismatch) -> str:
-    """Say what the difference does to the law, and the cure.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    found : MomentumMismatch
-        The difference.
-
-    Returns
-    -------
-    str
-        Several lines.
-    """
+    """Text about the effect of the difference on the law, and the cure."""
     return f"{found}\n{_cure(run)}"
 
 
 def mismatch_dict(run: Run, found: MomentumMismatch | None) -> dict[str, Any] | None:
-    """Give the difference for JSON.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-    found : MomentumMismatch or None
-        The difference, if there is one.
-
-    Returns
-    -------
-    dict or None
-        Momenta, what their difference does to the velocity, acceleration and place of each output
-        coordinate, and the cure.
-    """
+    """The difference, its effect on each output coordinate, and the cure, for JSON."""
     if found is None:
         return None
     return {

@@ -34,17 +34,6 @@ class Results:
 
     Files are written to `staging`, a hidden folder, and `publish` moves them to their place: a file
     is there in full or not at all, and a symbolic link is replaced, not followed.
-
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where results go.
-    command : str
-        Name of the command.
-    made : tuple of pathlib.Path
-        Folders that were missing, the innermost first.
-    overwrite : bool
-        Whether files of others may be replaced.
     """
 
     def __init__(self, folder: Path, command: str, made: tuple[Path, ...], overwrite: bool) -> None:
@@ -61,23 +50,7 @@ class Results:
         return self.folder / MANIFEST
 
     def publish(self, staged: Iterable[Path]) -> list[Path]:
-        """Move staged files to their place and list them in the manifest.
-
-        Parameters
-        ----------
-        staged : iterable of pathlib.Path
-            Files in `staging`.
-
-        Returns
-        -------
-        list of pathlib.Path
-            The files in their place.
-
-        Raises
-        ------
-        DescriptionError
-            If one cannot be moved.
-        """
+        """Move staged files to their place and list them in the manifest."""
         moved = []
         with _writable(self.folder):
             for path in staged:
@@ -92,25 +65,11 @@ class Results:
         return moved
 
     def end(self, status: str, why: str = "") -> None:
-        """Say how the run ended.
-
-        Parameters
-        ----------
-        status : str
-            "passed", "failed", "partial", "refused", "proved", "not proved" or "written".
-        why : str
-            The reason, if the answer is no.
-        """
+        """Note how the run ended, and why if the answer is no."""
         self._entry |= {"status": status, "why": why, "ended": _now()}
 
     def interrupted(self, error: BaseException) -> None:
-        """Say which error ended the run, unless its end is known.
-
-        Parameters
-        ----------
-        error : BaseException
-            The error.
-        """
+        """Note which error ended the run, unless its end is known."""
         if self._entry["status"] != "running":
             return
         interrupted = isinstance(error, KeyboardInterrupt)
@@ -146,28 +105,10 @@ class Results:
 
 @contextmanager
 def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Results]:
-    """Own a folder while a command runs; what an earlier run of it left there is removed first.
+    """Own a folder while a command runs; results of its earlier run are removed first.
 
-    Parameters
-    ----------
-    folder : pathlib.Path
-        Where results go: a folder that is missing, empty, or holds results of earlier runs. Files
-        beside those do not matter unless the command writes files of these names; hidden files
-        and folders in it never do.
-    command : str
-        "track", "certify" or "export".
-    overwrite : bool
-        Whether other files may be there; those of the same names are replaced.
-
-    Yields
-    ------
-    Results
-        Where to write.
-
-    Raises
-    ------
-    DescriptionError
-        If the folder is a symbolic link, holds other files, or cannot be written.
+    Files beside those do not matter unless the command writes files of these names, which needs
+    `overwrite`; hidden files and folders never do.
     """
     where = f"option `--out`, {folder}"
     with _writable(folder):

@@ -24,35 +24,13 @@ MARKS = {
 
 
 def applicable(audit: Audit) -> tuple[AuditRow, ...]:
-    """Rows that say something about this robot: without wheels those about rolling do not.
-
-    Parameters
-    ----------
-    audit : Audit
-        All rows.
-
-    Returns
-    -------
-    tuple of AuditRow
-        The rows but those of NHR1 to NHR3 that were not checked.
-    """
+    """Rows that apply to this robot: without those of NHR1 to NHR3 that were not checked."""
     unchecked = AuditStatus.NOT_CHECKED
     return tuple(row for row in audit if not (row.id.startswith("NHR") and row.status is unchecked))
 
 
 def audit_table(audit: Audit) -> Table:
-    """Assumptions and what was found.
-
-    Parameters
-    ----------
-    audit : Audit
-        The rows.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
+    """Table of the assumptions with their evidence."""
     table = Table(title="Assumptions", title_justify="left")
     for title in ("", "", "assumption", "evidence"):
         table.add_column(title)
@@ -62,20 +40,7 @@ def audit_table(audit: Audit) -> Table:
 
 
 def findings_table(title: str, found: Iterable[Finding]) -> Table:
-    """Numbers of a run and their limits.
-
-    Parameters
-    ----------
-    title : str
-        Title.
-    found : iterable of Finding
-        The numbers.
-
-    Returns
-    -------
-    rich.table.Table
-        The table.
-    """
+    """Table of the numbers of a run and their limits."""
     table = Table(title=escape(title), title_justify="left")
     table.add_column("")
     table.add_column("measured", justify="right")
@@ -87,32 +52,13 @@ def findings_table(title: str, found: Iterable[Finding]) -> Table:
 
 
 def show_warnings(warnings: Iterable[str], console: Console) -> None:
-    """Print what is possible but looks like a slip.
-
-    Parameters
-    ----------
-    warnings : iterable of str
-        Sentences.
-    console : rich.console.Console
-        Where to.
-    """
+    """Print values that are possible but suspicious."""
     for warning in warnings:
         console.print(f"[bold yellow]warning[/]: {escape(warning)}", highlight=False)
 
 
 def audit_dict(audit: Audit) -> list[dict[str, Any]]:
-    """Audit for JSON.
-
-    Parameters
-    ----------
-    audit : Audit
-        The rows.
-
-    Returns
-    -------
-    list of dict
-        One per row.
-    """
+    """Audit for JSON."""
     return [
         {"id": r.id, "statement": r.statement, "status": r.status.value, "why": r.why}
         for r in audit

@@ -43,40 +43,17 @@ MISMATCH = "The plant's momentum is not the one the servo assumes"
 
 @dataclass(frozen=True)
 class TrackResult:
-    """Verdict on a task.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-    servo : Servo
-        Its servo.
-    audit : Audit
-        Its assumptions.
-    findings : tuple of Finding
-        Numbers of the run; empty when nothing was simulated.
-    stopped : str
-        Why the run ended early, or was not begun; empty otherwise.
-    files : tuple of pathlib.Path
-        What was written.
-    warnings : tuple of str
-        What of the robot is possible but looks like a slip.
-    forced : bool
-        Whether it was simulated although an assumption fails.
-    mismatch : dict or None
-        The momentum that the servo assumes against that of the plant; None if it is right or
-        without effect.
-    """
+    """Verdict on a task."""
 
     task: Task
     servo: Servo
     audit: Audit
-    findings: tuple[Finding, ...]
-    stopped: str
+    findings: tuple[Finding, ...]  # empty when nothing was simulated
+    stopped: str  # why the run ended early, or was not begun
     files: tuple[Path, ...]
     warnings: tuple[str, ...] = ()
     forced: bool = False
-    mismatch: dict[str, Any] | None = None
+    mismatch: dict[str, Any] | None = None  # None if it is without effect
 
     @property
     def missed(self) -> str:
@@ -90,13 +67,7 @@ class TrackResult:
         return self.audit.holds and kept and bool(self.findings) and not self.stopped
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON.
-
-        Returns
-        -------
-        dict
-            Verdict, settings, warnings, assumptions, numbers, momentum and files.
-        """
+        """Result for JSON."""
         return {
             "task": self.task.name,
             "passed": self.passed,
@@ -130,33 +101,9 @@ def track_task(
     force: bool = False,
     overwrite: bool = False,
 ) -> TrackResult:
-    """Run a task and write what it leaves behind.
+    """Run a task and write its results into a folder.
 
-    Parameters
-    ----------
-    path : pathlib.Path
-        Task file.
-    folder : pathlib.Path
-        Where the results go; made if it is missing.
-    animation : str or None
-        "gif" or "mp4" to write a moving picture.
-    console : rich.console.Console
-        For tables and progress.
-    force : bool
-        Whether to simulate although an assumption fails.
-    overwrite : bool
-        Whether the folder may hold other files.
-
-    Returns
-    -------
-    TrackResult
-        Verdict, numbers and files.
-
-    Raises
-    ------
-    ConcurError
-        If an option cannot be met, or the task cannot be read or built: all before anything is
-        simulated. If a file cannot be written: the files before it stay.
+    Errors of options and of the task come before anything is simulated.
     """
     with results(folder, "track", overwrite) as kept:
         result = _tracked(path, kept, animation, console, force)

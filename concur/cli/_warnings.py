@@ -3,40 +3,22 @@
 from __future__ import annotations
 
 from concur.formats import Task
-from concur.mechanism._inertia_lint import suspicious_inertias
-from concur.mechanism._unit_lint import suspicious_points, suspicious_start, suspicious_units
+from concur.mechanism import (
+    suspicious_inertias,
+    suspicious_points,
+    suspicious_start,
+    suspicious_units,
+)
 from concur.multibody import Mechanism
 
 
 def robot_warnings(robot: Mechanism) -> tuple[str, ...]:
-    """Find inertias, lengths and limits of a robot that suggest another unit.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-
-    Returns
-    -------
-    tuple of str
-        One sentence each.
-    """
+    """Inertias, lengths and limits of a robot that suggest another unit: one sentence each."""
     return (*suspicious_inertias(robot), *suspicious_units(robot))
 
 
 def task_warnings(task: Task) -> tuple[str, ...]:
-    """Find the same in a task: its robot, its plant, its start and the points of its outputs.
-
-    Parameters
-    ----------
-    task : Task
-        The task.
-
-    Returns
-    -------
-    tuple of str
-        One sentence each.
-    """
+    """The same for a task: its robot, its plant, its start and the points of its outputs."""
     found = robot_warnings(task.robot)
     if task.plant is not None:
         found += tuple(f"plant, {text}" for text in robot_warnings(task.plant))

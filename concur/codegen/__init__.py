@@ -2,7 +2,8 @@
 
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
 from concur.codegen._batch import Batch
-from concur.codegen._compiler import CompilerWarning
+from concur.codegen._c_export import CFolder
+from concur.codegen._compiler import CompilerWarning, find_compiler
 from concur.codegen._constant import constant
 from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
 from concur.codegen._evaluator import (
@@ -14,7 +15,9 @@ from concur.codegen._evaluator import (
     oversized_error,
     shape_error,
 )
+from concur.codegen._exported import Entry, Signal, plain_text
 from concur.codegen._fingerprint import fingerprint
+from concur.codegen._finite import FINITE
 from concur.codegen._fmu import write_fmu
 from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._lanes import Lanes
@@ -23,29 +26,35 @@ from concur.codegen._map import BatchMap
 
 __all__ = [
     "DRIFT",
+    "FINITE",
     "LARGEST",
     "Array",
     "Batch",
     "BatchMap",
     "Build",
+    "CFolder",
     "Compiled",
     "CompilerWarning",
+    "Entry",
     "EvaluatedMethods",
     "Evaluator",
     "FmuModel",
     "FmuVariable",
     "Lanes",
+    "Signal",
     "as_floats",
     "attitude_error",
     "compiled",
     "constant",
     "evaluated",
+    "find_compiler",
     "fingerprint",
     "finite_floats",
     "instructions",
     "nonfinite_error",
     "normalised",
     "oversized_error",
+    "plain_text",
     "recalled",
     "shape_error",
     "write_fmu",

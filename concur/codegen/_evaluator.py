@@ -347,8 +347,8 @@ def as_floats(value: Any, where: str) -> np.ndarray:
         ) from None
 
 
-def finite_floats(value: Any, where: str, shape: tuple[int, ...] | None = None) -> np.ndarray:
-    """Convert to an array of finite floats of a shape or say what is wrong.
+def finite_floats(value: Any, where: str, *shapes: tuple[int, ...]) -> np.ndarray:
+    """Convert to finite floats of one of some shapes, or say what is wrong.
 
     Parameters
     ----------
@@ -356,8 +356,8 @@ def finite_floats(value: Any, where: str, shape: tuple[int, ...] | None = None) 
         What a user passed.
     where : str
         Place named in the error.
-    shape : tuple of int, optional
-        Shape that it must have; default any.
+    *shapes : tuple of int
+        Shapes that fit, any if there are none; an error names the last one.
 
     Returns
     -------
@@ -367,13 +367,13 @@ def finite_floats(value: Any, where: str, shape: tuple[int, ...] | None = None) 
     Raises
     ------
     ShapeError
-        If the value is ragged, not numeric or of another shape.
+        If the value is ragged or not numeric, or has another shape.
     NonFiniteError
-        If a number is NaN or infinite.
+        If there is a NaN or an infinity.
     """
     array = as_floats(value, where)
-    if shape is not None and array.shape != shape:
-        raise shape_error(where, shape, array.shape)
+    if shapes and array.shape not in shapes:
+        raise shape_error(where, shapes[-1], array.shape)
     if not np.isfinite(array).all():
         raise nonfinite_error(where, array)
     return array

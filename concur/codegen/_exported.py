@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -132,3 +133,20 @@ def placed(signals: Iterable[Signal]) -> tuple[Signal, ...]:
         found.append(replace(signal, start=start, preset=preset))
         start += signal.size
     return tuple(found)
+
+
+def plain_text(text: str) -> str:
+    """Text that can stand in a comment of C and in a table.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    str
+        Without what would end either.
+    """
+    ascii_only = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
+    return re.sub(r"[\s|\\`]+", " ", ascii_only)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
+from concur.codegen._exported import Signal
 from concur.errors import ConcurError
 
 CAUSALITIES = ("input", "parameter", "output")
@@ -56,6 +57,35 @@ class FmuVariable:
                 came=f"{self.causality}, {sorted(counts)} entries",
                 cure="Give `elements`, `units` and `start` the same length.",
             )
+
+    @classmethod
+    def of(cls, signal: Signal, causality: str, name: str | None = None) -> FmuVariable:
+        """Turn a signal into a variable.
+
+        Parameters
+        ----------
+        signal : Signal
+            Names, units and presets; zeros where nothing is preset.
+        causality : str
+            "input", "parameter" or "output".
+        name : str, optional
+            Another name than the signal's.
+
+        Returns
+        -------
+        FmuVariable
+            The variable.
+        """
+        units = (entry.unit.replace(" ", ".").replace("^", "") for entry in signal.entries)
+        start = () if causality == "output" else signal.preset or (0.0,) * signal.size
+        return cls(
+            name or signal.name,
+            causality,
+            f"{signal.meaning[:1].upper()}{signal.meaning[1:]}.",
+            () if signal.scalar else tuple(entry.name for entry in signal.entries),
+            tuple(unit or "1" for unit in units),
+            tuple(map(float, start)),
+        )
 
     @property
     def size(self) -> int:

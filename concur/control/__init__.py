@@ -1,18 +1,29 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
-from concur.control import references
+from concur.control import output_groups, references
+from concur.control._allocation import read_limits
 from concur.control._control_law import Law
-from concur.control._design import Gains, lqr_gains, place_gains
+from concur.control._design import (
+    Gains,
+    gains_by_method,
+    lqr_gains,
+    place_gains,
+    read_each,
+    read_outputs,
+)
 from concur.control._design import design_gains as design_gains
 from concur.control._error_dynamics import ErrorDynamics
+from concur.control._export import SPEED_LIMIT
 from concur.control._feasibility import Feasibility
+from concur.control._fitting import fitting
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,
     inverse_kinematics,
 )
 from concur.control._iosystem import to_iosystem
-from concur.control._law import law_function
+from concur.control._joint_limits import JointLimits, peak_label
+from concur.control._law import law_function, side
 from concur.control._loop import (
     LoopMargins,
     LoopResponse,
@@ -38,11 +49,14 @@ from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 
 __all__ = [
+    "GAIN_METHODS",
+    "SPEED_LIMIT",
     "ErrorDynamics",
     "Feasibility",
     "Gains",
     "InverseKinematics",
     "InverseKinematicsSolver",
+    "JointLimits",
     "Law",
     "LoopMargins",
     "LoopResponse",
@@ -59,6 +73,8 @@ __all__ = [
     "TickStatus",
     "TrackingLaw",
     "decoupling_margins",
+    "fitting",
+    "gains_by_method",
     "inverse_kinematics",
     "law_function",
     "linear_loop",
@@ -67,8 +83,14 @@ __all__ = [
     "lost_direction",
     "lqr_gains",
     "momentum_mismatch",
+    "output_groups",
+    "peak_label",
     "place_gains",
+    "read_each",
+    "read_limits",
+    "read_outputs",
     "references",
+    "side",
     "singular_error",
     "singularities",
     "tick_function",

@@ -14,7 +14,7 @@ from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
 from concur.codegen import Array, EvaluatedMethods, evaluated
-from concur.control._output_groups import OutputGroup
+from concur.control.output_groups import OutputGroup
 from concur.kinematics import constant
 
 

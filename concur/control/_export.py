@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur._version import __version__
-from concur.codegen import DRIFT, as_floats, instructions
+from concur.codegen import DRIFT, as_floats, instructions, plain_text
 from concur.codegen._c_export import CFolder, write_c
 from concur.codegen._c_text import real_type
 from concur.codegen._exported import Code, Exported, Signal, Vector, placed
 from concur.control._allocation import HOLE
 from concur.control._fmu import export_fmu
-from concur.control._signals import MEANINGS, input_signals, output_signals, plain
+from concur.control._signals import MEANINGS, input_signals, output_signals
 from concur.control._tick import KEPT, Tick, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, UnknownNameError
@@ -109,7 +109,7 @@ def exported(
     limited = servo.torque_limits is not None
     return Exported(
         name=_identifier(servo, name, where),
-        title=plain(f"Law of {servo.name}: {', '.join(o.name for o in servo.outputs)}"),
+        title=plain_text(f"Law of {servo.name}: {', '.join(o.name for o in servo.outputs)}"),
         function=function,
         inputs=inputs,
         outputs=outputs,
@@ -254,7 +254,8 @@ def _speeds(servo: TrackingLaw, value: ArrayLike, where: str) -> tuple[float, ..
 
 def _identifier(servo: TrackingLaw, name: str | None, where: str) -> str:
     if name is None:
-        name = re.sub(r"[^a-z0-9]+", "_", plain(servo.name).lower())[: _LONGEST - 6].strip("_")
+        name = re.sub(r"[^a-z0-9]+", "_", plain_text(servo.name).lower())
+        name = name[: _LONGEST - 6].strip("_")
         # A file of this name is there already, and names in C begin with a letter.
         return name if _NAME.fullmatch(name) and name != "replay" else f"servo_{name}"
     if not _NAME.fullmatch(name) or name == "replay":

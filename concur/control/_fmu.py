@@ -7,11 +7,10 @@ from pathlib import Path
 
 import casadi as ca
 
-from concur.codegen import FmuModel, FmuVariable, write_fmu
-from concur.codegen._exported import Signal
+from concur.codegen import FmuModel, FmuVariable, plain_text, write_fmu
 from concur.codegen._finite import zero_unless_finite
 from concur.control._allocation import HOLE
-from concur.control._signals import MEANINGS, input_signals, output_signals, plain
+from concur.control._signals import MEANINGS, input_signals, output_signals
 from concur.control._tick import KEPT, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 
@@ -37,29 +36,17 @@ def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
     followed = ", ".join(f"{output.name} ({output.group})" for output in servo.outputs)
     return FmuModel(
         name=name or f"{servo.name}_servo",
-        description=plain(f"Law of {servo.name}: controls that let {followed} follow a demand."),
+        description=plain_text(
+            f"Law of {servo.name}: controls that let {followed} follow a demand."
+        ),
         variables=[
-            *(variable_of(signal, "input") for signal in input_signals(servo)),
-            *(variable_of(signal, "output") for signal in output_signals(servo)),
+            *(FmuVariable.of(signal, "input") for signal in input_signals(servo)),
+            *(FmuVariable.of(signal, "output") for signal in output_signals(servo)),
             status,
         ],
         outputs=_function(servo),
         memory=KEPT,
         messages=tuple(_sentence(MEANINGS[code.name]) for code in TickStatus),
-    )
-
-
-def variable_of(signal: Signal, causality: str, name: str | None = None) -> FmuVariable:
-    """Turn a signal into an "input", "parameter" or "output"; its start is zero if not preset."""
-    units = (entry.unit.replace(" ", ".").replace("^", "") for entry in signal.entries)
-    start = () if causality == "output" else signal.preset or (0.0,) * signal.size
-    return FmuVariable(
-        name or signal.name,
-        causality,
-        _sentence(signal.meaning),
-        () if signal.scalar else tuple(entry.name for entry in signal.entries),
-        tuple(unit or "1" for unit in units),
-        tuple(map(float, start)),
     )
 
 

@@ -21,7 +21,6 @@ from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_error
 from concur.control._output import Output
-from concur.control._output_groups import Product
 from concur.control._output_kinematics import (
     carriers,
     checked_outputs,
@@ -30,6 +29,7 @@ from concur.control._output_kinematics import (
 )
 from concur.control._output_motion import output_motion
 from concur.control._sample import ReferenceSample, pose_numbers
+from concur.control.output_groups import Product
 from concur.dynamics import solve_positive_definite
 from concur.errors import ShapeError
 from concur.mechanism import Body, joints, scalar

@@ -85,7 +85,18 @@ class JointLimits:
 
     @classmethod
     def of(cls, *robots: Mechanism) -> JointLimits:
-        """Take the narrowest limits of descriptions of one robot, such as model and plant."""
+        """Take the narrowest limits of descriptions of one robot, such as model and plant.
+
+        Parameters
+        ----------
+        *robots : Mechanism
+            The descriptions.
+
+        Returns
+        -------
+        JointLimits
+            The limits, with names and units of the first.
+        """
         lower = np.max([robot.limits[:, 0] for robot in robots], axis=0)
         upper = np.min([robot.limits[:, 1] for robot in robots], axis=0)
         driven = list(robots[0].actuated_freedoms)

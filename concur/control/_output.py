@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from concur.codegen import Array, as_floats, nonfinite_error, shape_error
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     AXES,
     Angle,
     OutputGroup,

@@ -18,7 +18,7 @@ import numpy as np
 
 from concur.codegen import Array
 from concur.control._output import Output
-from concur.control._output_groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
+from concur.control.output_groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
 from concur.kinematics import (
     Placed,
     Twist,

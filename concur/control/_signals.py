@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 import numpy as np
 
-from concur.codegen._exported import Entry, Signal
+from concur.codegen import Entry, Signal, plain_text
 from concur.control._output import pose_quaternions
 from concur.control._tracking_law import TrackingLaw
 
@@ -29,7 +28,7 @@ def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterat
     robot = servo.model.robot
     neutral = robot.neutral()
     coordinates = [
-        Entry(plain(body.name if body.joint.nq == 1 else f"{body.name}[{name}]"), unit)
+        Entry(plain_text(body.name if body.joint.nq == 1 else f"{body.name}[{name}]"), unit)
         for body in robot.bodies
         for name, unit in zip(body.joint.coordinate_names, body.joint.coordinate_units, strict=True)
     ]
@@ -49,7 +48,7 @@ def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterat
         if servo.measured
         else "velocities of the shape, measured",
         tuple(
-            Entry(plain(name), units[i])
+            Entry(plain_text(name), units[i])
             for name, i in zip(servo.velocity_names, taken, strict=True)
         ),
         largest=largest,
@@ -74,12 +73,12 @@ def _demand(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
         units = dict(zip(lie.error_names, lie.error_units, strict=True))
         for name in lie.coordinate_names:
             unit = "" if name in ("qx", "qy", "qz", "qw") else units.get(name, "")
-            pose.append(Entry(plain(f"{output.name}[{name}]"), unit))
+            pose.append(Entry(plain_text(f"{output.name}[{name}]"), unit))
         rates += [
-            (plain(f"{output.name}[{name}]"), unit)
+            (plain_text(f"{output.name}[{name}]"), unit)
             for name, unit in zip(lie.error_names, lie.error_units, strict=True)
         ]
-    groups = "; ".join(plain(f"{o.name}: {o.group} of {o.body}") for o in servo.outputs)
+    groups = "; ".join(plain_text(f"{o.name}: {o.group} of {o.body}") for o in servo.outputs)
     yield Signal(
         "pose",
         f"demanded pose in inertial axes ({groups})",
@@ -87,7 +86,7 @@ def _demand(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
         preset=tuple(np.atleast_1d(servo.output(neutral))),
         quaternions=tuple(pose_quaternions(servo.outputs)),
     )
-    frames = "; ".join(plain(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
+    frames = "; ".join(plain_text(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
     yield Signal(
         "twist",
         f"demanded velocity ({frames})",
@@ -115,7 +114,7 @@ def output_signals(servo: TrackingLaw) -> Iterator[Signal]:
     yield Signal(
         "u",
         "forces and torques of the drives",
-        tuple(Entry(plain(name), units.get(name, "")) for name in servo.model.control_names),
+        tuple(Entry(plain_text(name), units.get(name, "")) for name in servo.model.control_names),
     )
     yield Signal(
         "pivot",
@@ -124,7 +123,7 @@ def output_signals(servo: TrackingLaw) -> Iterator[Signal]:
         scalar=True,
     )
     rates = [
-        Entry(plain(f"{output.name}[{name}]"), f"{unit}/s^2")
+        Entry(plain_text(f"{output.name}[{name}]"), f"{unit}/s^2")
         for output in servo.outputs
         for name, unit in zip(output.lie.error_names, output.lie.error_units, strict=True)
     ]
@@ -137,9 +136,3 @@ def output_signals(servo: TrackingLaw) -> Iterator[Signal]:
         (Entry("scale"),),
         scalar=True,
     )
-
-
-def plain(text: str) -> str:
-    """Text that can stand in a comment of C and in a table: without what would end either."""
-    ascii_only = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
-    return re.sub(r"[\s|\\`]+", " ", ascii_only)

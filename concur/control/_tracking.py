@@ -14,7 +14,7 @@ import numpy as np
 
 from concur.codegen import Array
 from concur.control._error_dynamics import ErrorDynamics
-from concur.control._output_groups import OutputGroup, Pose, Product, Rotation
+from concur.control.output_groups import OutputGroup, Pose, Product, Rotation
 from concur.groups import quaternion
 from concur.groups._along_matrix import along_matrix
 from concur.groups._stumpff import INVERSE_SERIES, horner

@@ -21,10 +21,10 @@ from concur.control._allocation import SOLVER
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._margins import SINGULAR, decoupling_margins, row_scales
 from concur.control._output import Output, pose_quaternions
-from concur.control._output_groups import Product
 from concur.control._output_motion import output_motion
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
+from concur.control.output_groups import Product
 from concur.errors import ShapeError
 from concur.reduction import ReducedModel
 

@@ -41,8 +41,17 @@ from concur.formats.tables import (
 )
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import METHODS, Run, Tolerances, simulate
-from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
+from concur.simulation import (
+    FASTEST_START,
+    LONGEST_RUN,
+    METHODS,
+    MOST_STEPS,
+    SHORTEST_STEP,
+    Integrator,
+    Run,
+    Tolerances,
+    simulate,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -250,12 +259,10 @@ class Task:
                 self.duration,
                 self.q0,
                 self.shape_velocities(servo),
-                dt=self.dt,
                 plant=self.plant,
-                method=self.method,
-                hold=self.hold,
                 progress=progress,
                 momentum=self.plant_momentum,
+                integrator=Integrator(self.method, self.dt, self.hold),
             )
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):

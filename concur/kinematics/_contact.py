@@ -10,8 +10,7 @@ import numpy as np
 
 from concur.errors import WheelError
 from concur.kinematics._rolling import plane_normal, wheel_rows
-from concur.mechanism import Tree
-from concur.mechanism._size import robot_size
+from concur.mechanism import Tree, robot_size
 
 SAMPLES = 12
 """Random configurations, besides the neutral one, at which the wheels are checked."""

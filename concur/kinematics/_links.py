@@ -16,8 +16,7 @@ import numpy as np
 
 from concur.codegen import Array, constant
 from concur.kinematics._turn import Turn
-from concur.mechanism import Tree, joints
-from concur.mechanism._size import robot_size
+from concur.mechanism import Tree, joints, robot_size
 
 Numbers: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
 

@@ -16,8 +16,7 @@ from concur.errors import WheelError
 from concur.kinematics._jacobian import jacobian
 from concur.kinematics._motion import Placed, compose, cross
 from concur.kinematics._sweep import joint_pose
-from concur.mechanism import Tree, Wheel
-from concur.mechanism._wheel import BALLS
+from concur.mechanism import BALLS, Tree, Wheel
 from concur.mechanism.joints import Joint, Planar, Sliding, Spherical, shortest_rotation
 
 

@@ -4,11 +4,15 @@ from concur.mechanism import joints
 from concur.mechanism._body import Body
 from concur.mechanism._helical_plane import helical_plane
 from concur.mechanism._inertia import Inertia
+from concur.mechanism._inertia_lint import suspicious_inertias
 from concur.mechanism._pose import Pose, scalar
+from concur.mechanism._size import robot_size
 from concur.mechanism._tree import Tree, unknown_name
-from concur.mechanism._wheel import Wheel
+from concur.mechanism._unit_lint import suspicious_points, suspicious_start, suspicious_units
+from concur.mechanism._wheel import BALLS, Wheel
 
 __all__ = [
+    "BALLS",
     "Body",
     "Inertia",
     "Pose",
@@ -16,6 +20,11 @@ __all__ = [
     "Wheel",
     "helical_plane",
     "joints",
+    "robot_size",
     "scalar",
+    "suspicious_inertias",
+    "suspicious_points",
+    "suspicious_start",
+    "suspicious_units",
     "unknown_name",
 ]

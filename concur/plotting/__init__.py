@@ -10,8 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from concur.plotting._portrait import robot_portrait
+    from concur.plotting._summary import summarise
     from concur.plotting.animation import animate
     from concur.plotting.certificate import decay_figure, rate_figure, tube_figure
+    from concur.plotting.disturbed import DisturbedMotions, disturbed_motions
     from concur.plotting.errors import error_figure, health_figure, lyapunov_figure, torque_figure
     from concur.plotting.joints import joint_figure
     from concur.plotting.loop import margin_figure, step_figure
@@ -23,9 +26,11 @@ if TYPE_CHECKING:
     from concur.plotting.style import new_figure, styled
 
 _MODULES = {
+    "DisturbedMotions": "disturbed",
     "RobotArtists": "robot",
     "animate": "animation",
     "decay_figure": "certificate",
+    "disturbed_motions": "disturbed",
     "draw_robot": "robot",
     "error_figure": "errors",
     "health_figure": "errors",
@@ -38,18 +43,22 @@ _MODULES = {
     "plot_run": "overview",
     "rate_figure": "certificate",
     "robot_figure": "robot",
+    "robot_portrait": "_portrait",
     "save_figures": "overview",
     "step_figure": "loop",
     "styled": "style",
+    "summarise": "_summary",
     "torque_figure": "errors",
     "tube_figure": "certificate",
     "write_report": "report",
 }
 
 __all__ = [
+    "DisturbedMotions",
     "RobotArtists",
     "animate",
     "decay_figure",
+    "disturbed_motions",
     "draw_robot",
     "error_figure",
     "health_figure",
@@ -62,9 +71,11 @@ __all__ = [
     "plot_run",
     "rate_figure",
     "robot_figure",
+    "robot_portrait",
     "save_figures",
     "step_figure",
     "styled",
+    "summarise",
     "torque_figure",
     "tube_figure",
     "write_report",

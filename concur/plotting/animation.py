@@ -14,8 +14,9 @@ from matplotlib.ticker import MultipleLocator
 from PIL import Image
 
 from concur.errors import ConcurError, UnknownNameError
+from concur.plotting._outputs import nearest, positions
+from concur.plotting._window import clipped, dashed, windows
 from concur.plotting.files import make_directory, writing
-from concur.plotting.outputs import nearest, positions
 from concur.plotting.robot import (
     TRIAD,
     RobotArtists,
@@ -36,7 +37,6 @@ from concur.plotting.style import (
     output_color,
     styled,
 )
-from concur.plotting.window import clipped, dashed, windows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -67,7 +67,7 @@ class TubeLike(Protocol):
     def envelope(self, time: float) -> float: ...
 
 
-class PushedLike(Protocol):
+class DisturbedLike(Protocol):
     """Errors along disturbed motions, each of shape (m, k): norms, angles and distances."""
 
     @property
@@ -141,14 +141,14 @@ def decay_figure(certificate: CertificateLike, decay: DecayLike) -> Figure:
         return figure
 
 
-def tube_figure(tube: TubeLike, motions: PushedLike) -> Figure:
+def tube_figure(tube: TubeLike, motions: DisturbedLike) -> Figure:
     """Draw a tube with disturbed motions in it.
 
     Parameters
     ----------
     tube : TubeLike
         The tube of a channel, of finite radius.
-    motions : PushedLike
+    motions : DisturbedLike
         Motions under disturbances within its bound: `t` (k,), s, `norms` (m, k), and `angles`,
         rad, and `distances`, m, of shape (m, k) or None.
 
@@ -160,7 +160,7 @@ def tube_figure(tube: TubeLike, motions: PushedLike) -> Figure:
 
     Examples
     --------
-    >>> tube_figure(tube, pushed_motions(tube, 0.1)).savefig("tube.png")    # doctest: +SKIP
+    >>> tube_figure(tube, disturbed_motions(tube, 0.1)).savefig("tube.png")    # doctest: +SKIP
     """
     lengths: list[tuple[Floats, float, str]] = []
     if motions.angles is not None and tube.angle is not None:

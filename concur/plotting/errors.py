@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from concur.plotting.outputs import Channel, channels
+from concur.plotting._outputs import Channel, channels
 from concur.plotting.style import (
     FLOOR,
     PALETTE,
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from concur.plotting.protocols import Floats, RunLike
+
+__all__ = ["error_figure", "health_figure", "lyapunov_figure", "torque_figure"]
 
 TIME = "time [s]"
 
@@ -76,17 +78,7 @@ def error_figure(run: RunLike) -> Figure:
 
 
 def draw_error_norm(axes: Axes, run: RunLike, channel: Channel) -> None:
-    """Draw the norm of one channel of the error, and its ideal decay, on a logarithmic axis.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes to draw into.
-    run : RunLike
-        A finished run.
-    channel : Channel
-        Which coordinates.
-    """
+    """Draw the norm of one channel of the error, and its ideal decay, on a logarithmic axis."""
     actual, ideal = _norm(run.error, channel), _norm(run.ideal, channel)
     # The two should coincide: a wide line under a dashed one shows both.
     axes.plot(run.t, actual, color=_color(run, channel), linewidth=2.6, label="simulated")
@@ -122,15 +114,7 @@ def lyapunov_figure(run: RunLike) -> Figure:
 
 
 def draw_lyapunov(axes: Axes, run: RunLike) -> None:
-    """Draw the Lyapunov function on a logarithmic axis.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes to draw into.
-    run : RunLike
-        A finished run.
-    """
+    """Draw the Lyapunov function on a logarithmic axis."""
     values = np.asarray(run.lyapunov, dtype=float)
     label = f"V, from {values[0]:.2g} to {values[-1]:.2g}"
     axes.plot(run.t, values, color=PALETTE[6], label=label)
@@ -185,19 +169,7 @@ def torque_figure(run: RunLike) -> Figure:
 
 
 def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool = True) -> None:
-    """Draw some controls over time and mark the peak of each.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes to draw into.
-    run : RunLike
-        A finished run.
-    columns : list of int
-        Columns of `run.u`.
-    peaks : bool
-        Whether the legend tells the peaks beside the names.
-    """
+    """Draw some controls over time and mark the peak of each, with its value if `peaks`."""
     names = run.servo.model.control_names
     for number, column in enumerate(columns):
         values = run.u[:, column]
@@ -355,15 +327,7 @@ def _draw_missed(axes: Axes, run: RunLike) -> None:
 
 
 def draw_margin(axes: Axes, run: RunLike) -> None:
-    """Draw the margin of the decoupling matrix and mark its smallest value.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes to draw into.
-    run : RunLike
-        A finished run.
-    """
+    """Draw the margin of the decoupling matrix and mark its smallest value."""
     margin = np.asarray(run.margin, dtype=float)
     least = int(np.argmin(np.where(np.isfinite(margin), margin, np.inf)))
     axes.plot(run.t, margin, color=PALETTE[2], label="margin")

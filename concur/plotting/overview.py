@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from concur.plotting._flight import draw_views, leaves_plane
+from concur.plotting._outputs import channels
 from concur.plotting.errors import (
     TIME,
     draw_controls,
@@ -19,9 +21,7 @@ from concur.plotting.errors import (
     torque_figure,
 )
 from concur.plotting.files import make_directory, writing
-from concur.plotting.flight import draw_views, leaves_plane
 from concur.plotting.joints import joint_figure
-from concur.plotting.outputs import channels
 from concur.plotting.path import draw_top_view, path_figure
 from concur.plotting.robot import TRIAD, robot_figure
 from concur.plotting.style import (

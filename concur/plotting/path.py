@@ -9,9 +9,9 @@ from matplotlib import patheffects
 from matplotlib.patches import Polygon
 from scipy.spatial import ConvexHull
 
+from concur.plotting._flight import flight_figure, leaves_plane
+from concur.plotting._outputs import instants, positions
 from concur.plotting.errors import TIME
-from concur.plotting.flight import flight_figure, leaves_plane
-from concur.plotting.outputs import instants, positions
 from concur.plotting.skeleton import Outline, Skeleton
 from concur.plotting.style import (
     ARM,
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from concur.plotting.protocols import Floats, RunLike
+
+__all__ = ["path_figure"]
 
 INSTANTS = 6
 # Greatest width and height of the top view, and what legend and titles need beside it, in inches.
@@ -90,15 +92,7 @@ def path_figure(run: RunLike) -> Figure:
 
 
 def draw_top_view(axes: Axes, run: RunLike) -> None:
-    """Draw paths, references and the robot at some instants, in the plane z = 0.
-
-    Parameters
-    ----------
-    axes : matplotlib.axes.Axes
-        Axes to draw into; they become equal.
-    run : RunLike
-        A finished run.
-    """
+    """Draw paths, references and the robot at some instants, in the plane z = 0."""
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     chosen = instants(run, INSTANTS)
     drawn = [outline.at(run.q[index]) for index in chosen]

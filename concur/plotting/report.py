@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import jinja2
 import numpy as np
 
+from concur.plotting._outputs import group_name
 from concur.plotting.files import make_directory, reading, writing
-from concur.plotting.outputs import group_name
 from concur.plotting.style import DPI
 
 if TYPE_CHECKING:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats, RobotLike
 
+__all__ = ["RobotArtists", "draw_robot", "robot_figure"]
+
 _FACES = ((0, 1, 3, 2), (4, 5, 7, 6), (0, 1, 5, 4), (2, 3, 7, 6), (0, 2, 6, 4), (1, 3, 7, 5))
 
 
@@ -205,18 +207,7 @@ def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Fi
 
 
 def line_handles(robot: RobotLike) -> list[Any]:
-    """Return entries of a legend for the lines that have no label: wheel angles and frames.
-
-    Parameters
-    ----------
-    robot : RobotLike
-        The robot drawn.
-
-    Returns
-    -------
-    list
-        To be drawn with `handler_map=TRIAD`.
-    """
+    """Entries of a legend, with `handler_map=TRIAD`, for wheel angles and frames."""
     handles: list[Any] = []
     if robot.wheels:
         # White on the dark of the wheel, as in the picture.
@@ -242,20 +233,8 @@ def fill_view(axes: Axes3D, bottom: float, top: float) -> float:
     """Let the box and its labels fill a band of the figure, and freeze the layout.
 
     Matplotlib lays out three-dimensional axes by their frame, not by what is seen of them, and
-    so wastes space on one side while labels leave the picture on another.
-
-    Parameters
-    ----------
-    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
-        The only axes of their figure, with limits already set.
-    bottom, top : float
-        The band, as fractions of the height of the figure.
-
-    Returns
-    -------
-    float
-        Height of what is seen, as a fraction of the height of the figure; the band is higher where
-        the width is what limits the size.
+    so wastes space on one side while labels leave the picture on another. Heights are fractions of
+    the figure's; return that of what is seen, which is less where the width is the limit.
     """
     _, seen = fit_view(axes, (0.0, bottom, 1.0, top - bottom))
     return float(seen[1, 1] - seen[0, 1])
@@ -264,19 +243,8 @@ def fill_view(axes: Axes3D, bottom: float, top: float) -> float:
 def fit_view(axes: Axes3D, cell: tuple[float, float, float, float]) -> tuple[float, Floats]:
     """Let the box and its labels fill a part of the figure, and freeze the layout.
 
-    Parameters
-    ----------
-    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
-        Axes with limits already set; a figure that holds more is drawn several times.
-    cell : tuple of float
-        Left, bottom, width and height of the part, as fractions of the figure.
-
-    Returns
-    -------
-    zoom : float
-        How much larger the box is than Matplotlib draws it, as `set_box_aspect` takes it.
-    seen : ndarray, shape (2, 2)
-        Lower left and upper right corner of what is seen, as fractions of the figure.
+    The cell is left, bottom, width and height as fractions of the figure. Return the factor by
+    which the box is larger than Matplotlib draws it, and the corners of what is seen.
     """
     left, bottom, width, height = cell
     figure: Any = axes.get_figure()
@@ -318,20 +286,7 @@ def _seen(axes: Axes3D) -> Floats:
 
 
 def add_axes3d(figure: Figure, place: tuple[int, int, int] = (1, 1, 1)) -> Axes3D:
-    """Add one three-dimensional view to a figure.
-
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        The figure.
-    place : tuple of int
-        Rows and columns of a grid, and the number of the view in it, from 1.
-
-    Returns
-    -------
-    mpl_toolkits.mplot3d.axes3d.Axes3D
-        Seen from the front left, a little from above.
-    """
+    """Add a three-dimensional view, from the front left and a little above, to a grid of views."""
     axes = cast(Axes3D, figure.add_subplot(*place, projection="3d"))
     # Links and markers stay legible in front of the box; Matplotlib would hide them by its centre.
     axes.computed_zorder = False
@@ -342,17 +297,7 @@ def add_axes3d(figure: Figure, place: tuple[int, int, int] = (1, 1, 1)) -> Axes3
 
 
 def frame_axes(axes: Axes3D, points: Floats, ground_height: float | None) -> None:
-    """Set limits, labels and true proportions around some points.
-
-    Parameters
-    ----------
-    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
-        Axes to frame.
-    points : ndarray, shape (n, 3)
-        What must be in view (m).
-    ground_height : float or None
-        Height of the ground, which becomes the floor of the box; None without a ground.
-    """
+    """Set limits, labels and true proportions around points (n, 3), m, and above the ground."""
     low, high = points.min(axis=0), points.max(axis=0)
     whole = max(float(np.max(high - low)), 1e-3)
     # A side shorter than a third of the longest leaves no room for its tick labels.
@@ -369,15 +314,7 @@ def frame_axes(axes: Axes3D, points: Floats, ground_height: float | None) -> Non
 
 
 def set_window(axes: Axes3D, low: Floats, high: Floats) -> None:
-    """Set limits and labels of three-dimensional axes.
-
-    Parameters
-    ----------
-    axes : mpl_toolkits.mplot3d.axes3d.Axes3D
-        Axes to set.
-    low, high : ndarray, shape (3,)
-        Corners of what the axes show (m).
-    """
+    """Set limits (m) and labels of three-dimensional axes."""
     axes.set_xlim(low[0], high[0])
     axes.set_ylim(low[1], high[1])
     axes.set_zlim(low[2], high[2])

@@ -2,24 +2,36 @@
 
 from concur.simulation._findings import Finding, Tolerances
 from concur.simulation._forced import MOTION_METHODS, forced_motion
-from concur.simulation._loop import METHODS
+from concur.simulation._hdf5 import coordinate_columns, velocity_columns, write_arrays
+from concur.simulation._integrator import METHODS, Integrator
 from concur.simulation._motion import Motion
 from concur.simulation._plant import Plant
 from concur.simulation._reconstruct import reconstruct
 from concur.simulation._run import Run
+from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._simulate import simulate
+from concur.simulation._start import FASTEST_START, LONGEST_RUN, MOST_STEPS, SHORTEST_STEP
 from concur.simulation._step import step_function
 
 __all__ = [
+    "FASTEST_START",
+    "LONGEST_RUN",
     "METHODS",
+    "MOST_STEPS",
     "MOTION_METHODS",
+    "SHORTEST_STEP",
     "Finding",
+    "Integrator",
     "Motion",
     "Plant",
     "Run",
     "Tolerances",
+    "coordinate_columns",
     "forced_motion",
     "reconstruct",
+    "runge_kutta",
     "simulate",
     "step_function",
+    "velocity_columns",
+    "write_arrays",
 ]

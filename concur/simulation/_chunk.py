@@ -22,24 +22,8 @@ ROWS = ("q_next", "v_next", "work_next", "verdict", "u", "missed", "scale", "low
 def continuous_chunk(servo: TrackingLaw, plant: Plant, method: str, steps: int) -> ca.Function:
     """Steps of a loop whose law acts continuously.
 
-    Parameters
-    ----------
-    servo : TrackingLaw
-        The law.
-    plant : Plant
-        What it drives.
-    method : str
-        "rk4" or "rkmk4".
-    steps : int
-        How many.
-
-    Returns
-    -------
-    casadi.Function
-        Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with columns for
-        each half step from the first to the last. Outputs as named in `ROWS`: the states after the
-        steps, the smallest pivots in them, what the law gave at their starts, and the smallest
-        and largest (q, v, u) of their stages.
+    Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with columns for each
+    half step; outputs as in `ROWS`, where the verdict is the smallest pivot in a step.
     """
     step = _with_rows(step_graph(servo, plant, method, held=False))
     return _rows(_repeated(step, steps, shared=1, stride=2))
@@ -50,25 +34,8 @@ def held_chunk(
 ) -> ca.Function:
     """Periods of a loop whose torque is held.
 
-    Parameters
-    ----------
-    servo : TrackingLaw
-        The law.
-    plant : Plant
-        What it drives.
-    method : str
-        "rk4" or "rkmk4".
-    per_hold : int
-        Steps in a period.
-    periods : int
-        How many.
-
-    Returns
-    -------
-    casadi.Function
-        Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with a column for
-        each period. Outputs as named in `ROWS`: the states after the steps with the smallest and
-        largest (q, v, u) of their stages, and of the ticks: a `TickStatus` and what the law gave.
+    Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with a column for each
+    period; outputs as in `ROWS`, where the verdict is a `TickStatus`.
     """
     tick = tick_function(servo)
     inner = _repeated(_with_rows(step_graph(servo, plant, method, held=True)), per_hold, shared=2)

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from concur.control._joint_limits import peak_label
-
-if TYPE_CHECKING:
-    from concur.simulation._run import Run
-
+from concur.control import peak_label
+from concur.simulation._run_data import RunData
 
 FULL = 1.0 - 1e-6
 """Scale of the demand from which on it counts as given in full."""
@@ -98,30 +94,16 @@ class Finding:
         return f"{limit}; {self.note}" if self.note else limit
 
 
-def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
-    """Measure a run.
+def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
+    """Measure a run against its tolerances.
 
-    Parameters
-    ----------
-    run : Run
-        The run.
-    tolerances : Tolerances
-        What it is to keep.
-
-    Returns
-    -------
-    tuple of Finding
-        Errors of each output, deviation from the ideal error dynamics, constraint residual,
-        momentum drift, energy balance, peak controls with their sign, joint coordinates and speeds
-        that have limits, what torque limits and damping gave up, margin and time taken. Peaks and
-        joints are judged over all stages of all steps, by the limits of the robot and of the
-        plant. The deviation is not judged where the law cannot
-        be ideal: when the torque is held or limited, the plant or its momentum differs from the
-        servo's model, or the solution is damped.
+    Peaks and joints are judged over all stages of all steps, by the limits of the robot and of the
+    plant. The deviation is not judged where the law cannot be ideal: when the torque is held or
+    limited, the plant or its momentum differs from the servo's model, or the solution is damped.
     """
     found = []
     settled = run.t >= min(tolerances.settling_time, run.t[-1])
-    for name, unit, norm in error_parts(run):
+    for name, unit, norm in run.error_parts:
         found += [
             Finding(f"error of {name}, initial", float(norm[0]), unit),
             Finding(f"error of {name}, final", float(norm[-1]), unit, tolerances.final_error),
@@ -203,33 +185,7 @@ def findings(run: Run, tolerances: Tolerances) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def error_parts(run: Run) -> list[tuple[str, str, np.ndarray]]:
-    """Norms of the errors over time: metres and radians of an output are never added.
-
-    Parameters
-    ----------
-    run : Run
-        The run.
-
-    Returns
-    -------
-    list of (str, str, numpy.ndarray)
-        Name, unit and norm, shape (k,): one entry per output and unit. The name is the output's,
-        followed by "position" or "rotation" where the output has both.
-    """
-    found, start = [], 0
-    for output in run.servo.outputs:
-        units = np.array(output.coordinate_units)
-        part = run.error[:, start : start + output.dim]
-        start += output.dim
-        kinds = list(dict.fromkeys(output.coordinate_units))
-        for unit in kinds:
-            kind = {"m": ", position", "rad": ", rotation"}[unit] * (len(kinds) > 1)
-            found.append((output.name + kind, unit, np.linalg.norm(part[:, units == unit], axis=1)))
-    return found
-
-
-def _largest_by_unit(run: Run, values: np.ndarray) -> list[tuple[str, str, float]]:
+def _largest_by_unit(run: RunData, values: np.ndarray) -> list[tuple[str, str, float]]:
     """Kind of coordinate, unit and largest size of it over time; one kind needs no name."""
     units = np.array([u for output in run.servo.outputs for u in output.coordinate_units])
     kinds = list(dict.fromkeys(units.tolist()))
@@ -239,7 +195,7 @@ def _largest_by_unit(run: Run, values: np.ndarray) -> list[tuple[str, str, float
     ]
 
 
-def _joint_findings(run: Run) -> list[Finding]:
+def _joint_findings(run: RunData) -> list[Finding]:
     """Peaks of the controls, and what of the joints has limits; limits of robot and plant."""
     judged = {
         row.label: Finding(row.label, row.value, row.unit, row.limit, row.at_least, slack=row.slack)
@@ -254,7 +210,7 @@ def _joint_findings(run: Run) -> list[Finding]:
     return [*judged.values(), *peaks]
 
 
-def _share_limited(run: Run) -> float:
+def _share_limited(run: RunData) -> float:
     """Share of the time in which some control was at its limit."""
     limits = run.servo.torque_limits
     if limits is None:

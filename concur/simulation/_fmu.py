@@ -2,52 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
 
 import casadi as ca
 
-from concur.codegen import Array, FmuModel, FmuVariable, normalised
-from concur.codegen._exported import Entry, Signal
-from concur.codegen._finite import FINITE
-from concur.control._fmu import variable_of
-from concur.control._signals import plain
+from concur.codegen import (
+    FINITE,
+    Array,
+    Entry,
+    FmuModel,
+    FmuVariable,
+    Signal,
+    normalised,
+    plain_text,
+)
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 
-if TYPE_CHECKING:
-    from concur.simulation._plant import Plant
+Acceleration = Callable[[Array, Array, Array], tuple[Array, Array]]
+"""Acceleration and constraint forces as functions of q, v and u."""
 
 SLIP = 1e-6
 """Share of the velocities by which wheels may slip at the start."""
 
 
-def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel:
-    """Describe a plant as a unit for co-simulation.
+def plant_fmu(
+    robot: Mechanism, acceleration: Acceleration, model: ReducedModel | None, step: float
+) -> FmuModel:
+    """Describe a plant as an FMU, which starts from shape velocities if a model is given.
 
-    Parameters
-    ----------
-    plant : Plant
-        The plant.
-    model : ReducedModel or None
-        A reduced model of its robot: then it starts from shape velocities.
-    step : float
-        Step of the integration, s.
-
-    Returns
-    -------
-    FmuModel
-        State q, v; input u; outputs q, v, energy, momentum and, with a model, s; parameters q0
-        and v0, or with a model q0, s0 and, for a floating robot, momentum0.
-
-    Raises
-    ------
-    SimulationError
-        If the model is one of another robot, or the step is not above zero.
+    State q, v; input u; outputs q, v, energy, momentum and, with a model, s; parameters q0 and v0,
+    or with a model q0, s0 and, for a floating robot, momentum0.
     """
-    robot = plant.tree
-    where = f"plant of `{plant.name}`"
+    where = f"plant of `{robot.name}`"
     if not step > 0.0:
         raise SimulationError(
             f"{where}, `step`",
@@ -69,7 +57,7 @@ def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel
     variables = [
         _controls(robot),
         _configuration(robot, "q0", "parameter", "configuration at the start"),
-        *_start_variables(plant, model),
+        *_start_variables(robot, model),
         _configuration(robot, "q", "output", "configuration"),
         _velocities(robot, range(robot.nv), "v", "output", "all velocities, body twists"),
     ]
@@ -85,24 +73,23 @@ def plant_fmu(plant: Plant, model: ReducedModel | None, step: float) -> FmuModel
         ),
         _momentum("momentum", "output", "momentum of the whole robot"),
     ]
-    slip = "; `v0` has to leave the wheels without slip" if plant.nf and model is None else ""
+    slip = "; `v0` has to leave the wheels without slip" if robot.nf and model is None else ""
     return FmuModel(
-        name=f"{plant.name}_plant",
-        description=f"Full-order dynamics of {plant.name}: motion under controls that are held "
+        name=f"{robot.name}_plant",
+        description=f"Full-order dynamics of {robot.name}: motion under controls that are held "
         "over a step.",
         variables=variables,
-        outputs=_outputs(plant, model),
+        outputs=_outputs(robot, model),
         state=("q", "v"),
-        initial=_initial(plant, model),
-        rates=_rates(plant),
-        settle=_settle(plant),
+        initial=_initial(robot, model),
+        rates=_rates(robot, acceleration),
+        settle=_settle(robot),
         unsound=f"numbers have to be finite and quaternions within 1e-3 of unit length{slip}.",
         step_size=step,
     )
 
 
-def _start_variables(plant: Plant, model: ReducedModel | None) -> list[FmuVariable]:
-    robot = plant.tree
+def _start_variables(robot: Mechanism, model: ReducedModel | None) -> list[FmuVariable]:
     if model is None:
         every = range(robot.nv)
         return [_velocities(robot, every, "v0", "parameter", "all velocities at the start")]
@@ -122,8 +109,8 @@ def _variable(
     entries: Iterable[tuple[str, str]],
     preset: tuple[float, ...] = (),
 ) -> FmuVariable:
-    named = tuple(Entry(plain(name), unit) for name, unit in entries)
-    return variable_of(Signal(name, meaning, named, preset), causality)
+    named = tuple(Entry(plain_text(name), unit) for name, unit in entries)
+    return FmuVariable.of(Signal(name, meaning, named, preset), causality)
 
 
 def _configuration(robot: Mechanism, name: str, causality: str, meaning: str) -> FmuVariable:
@@ -159,9 +146,8 @@ def _momentum(
     return _variable(name, causality, where, entries, preset)
 
 
-def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
+def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
     """The state at the start, and whether a robot can have it."""
-    robot = plant.tree
     q0 = ca.SX.sym("q0", robot.nq)
     q, near = normalised(q0, robot.quaternions)
     if model is None:
@@ -176,7 +162,7 @@ def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
         v = model.velocity_at(q, s, momentum)
     v = ca.densify(v)
     sound = ca.logic_and(near, ca.fabs(ca.sum1(ca.fabs(q0)) + ca.sum1(ca.fabs(v))) <= FINITE)
-    if plant.nf and model is None:
+    if robot.nf and model is None:
         slip = ca.norm_inf(robot.constraints(q) @ v)
         sound = ca.logic_and(sound, slip <= SLIP * (1.0 + ca.norm_inf(v)))
     results: list[Array] = [q, v, sound]
@@ -190,25 +176,24 @@ def _initial(plant: Plant, model: ReducedModel | None) -> ca.Function:
     )
 
 
-def _rates(plant: Plant) -> ca.Function:
-    robot = plant.tree
-    q, v, u = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv), ca.SX.sym("u", plant.nu)
-    vdot, _ = plant.acceleration(q, v, u)
+def _rates(robot: Mechanism, acceleration: Acceleration) -> ca.Function:
+    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+    u = ca.SX.sym("u", len(robot.actuated_freedoms))
+    vdot, _ = acceleration(q, v, u)
     results = [ca.densify(robot.rate(q, v)), ca.densify(vdot)]
     options = {"cse": True, "allow_duplicate_io_names": True}
     return ca.Function("rates", [q, v, u], results, ["q", "v", "u"], ["q", "v"], options)
 
 
-def _settle(plant: Plant) -> ca.Function:
-    q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
-    results = [ca.densify(plant.tree.normalize(q)), v]
+def _settle(robot: Mechanism) -> ca.Function:
+    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
+    results = [ca.densify(robot.normalize(q)), v]
     options = {"allow_duplicate_io_names": True}
     return ca.Function("settle", [q, v], results, ["q", "v"], ["q", "v"], options)
 
 
-def _outputs(plant: Plant, model: ReducedModel | None) -> ca.Function:
-    robot = plant.tree
-    q, v = ca.SX.sym("q", plant.nq), ca.SX.sym("v", plant.nv)
+def _outputs(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
+    q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
     energy = robot.kinetic_energy(q, v) + robot.potential_energy(q)
     results = {"energy": energy, "momentum": ca.densify(robot.momentum(q, v))}
     if model is not None:

@@ -15,13 +15,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import DOP853
 
+from concur._progress import track
 from concur.codegen import Array, Evaluator
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
-from concur.simulation._progress import track
 from concur.simulation._runge_kutta import runge_kutta
 from concur.simulation._start import FASTEST, check_tolerance, grid, shape_start
 from concur.simulation._torque import Drive, Torque
@@ -166,20 +166,7 @@ class _DivergedError(Exception):
 
 
 def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
-    """Rates of the state: of the coordinates, or of displacements from a start.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The model.
-    on_groups : bool
-        Whether configurations are given as displacements from one.
-
-    Returns
-    -------
-    casadi.Function
-        (q, moved, s, u) to (rate, sdot, power).
-    """
+    """Rates of coordinates, or of displacements from q: (q, moved, s, u) to (rate, sdot, power)."""
     robot = model.system
     start, s = ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
     moved, u = ca.SX.sym("moved", model.nv), ca.SX.sym("u", model.nu)
@@ -199,17 +186,7 @@ def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
 
 
 class _Rates:
-    """Rates of the state, in buffers.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The model.
-    drive : Drive
-        Its controls.
-    function : casadi.Function
-        From `_rates`.
-    """
+    """Rates of the state, in buffers."""
 
     def __init__(self, model: ReducedModel, drive: Drive, function: ca.Function) -> None:
         shapes = [function.size_out(i) for i in range(function.n_out())]

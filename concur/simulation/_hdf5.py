@@ -58,7 +58,7 @@ def velocity_columns(robot: Mechanism) -> list[tuple[str, str]]:
     return list(zip(robot.freedom_names, rates, strict=True))
 
 
-def write(
+def write_arrays(
     path: str | PathLike[str],
     arrays: Mapping[str, tuple[np.ndarray, Columns]],
     facts: Mapping[str, Any],

@@ -13,14 +13,12 @@ from scipy.integrate import solve_ivp
 from concur.codegen import Evaluator
 from concur.control import Tick, TrackingLaw
 from concur.control.references import Reference
+from concur.simulation._integrator import ADAPTIVE
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
 from concur.simulation._start import FASTEST
 from concur.simulation._states import States
-from concur.simulation._step import FIXED_STEP, closed_loop, graph_of, step_function
-
-ADAPTIVE = {"dop853": "DOP853", "rk45": "RK45", "radau": "Radau", "lsoda": "LSODA"}
-METHODS = (*FIXED_STEP, *ADAPTIVE)
+from concur.simulation._step import closed_loop, graph_of, step_function
 
 CHECK_EVERY = 200
 """Steps between two looks at the margin of the decoupling matrix."""
@@ -30,33 +28,15 @@ Samples = tuple[np.ndarray, ...]
 
 @dataclass(frozen=True)
 class Setting:
-    """What a loop is made of.
-
-    Parameters
-    ----------
-    servo : TrackingLaw
-        The law.
-    plant : Plant
-        What it drives.
-    reference : Reference
-        The demand.
-    method : str
-        One of `METHODS`.
-    dt : float
-        Step, s.
-    steps : int
-        How many.
-    per_hold : int or None
-        Steps in a period of a sampled law.
-    """
+    """What a loop is made of."""
 
     servo: TrackingLaw
     plant: Plant
     reference: Reference
     method: str
-    dt: float
+    dt: float  # s
     steps: int
-    per_hold: int | None
+    per_hold: int | None  # steps in a control period of a sampled law
 
     @property
     def stride(self) -> int:
@@ -79,75 +59,23 @@ class Setting:
 
 
 class Loop(ABC):
-    """A way through the steps of a run.
-
-    Parameters
-    ----------
-    setting : Setting
-        What it is made of.
-    """
+    """A way through the steps of a run."""
 
     def __init__(self, setting: Setting) -> None:
         self.setting = setting
 
     @abstractmethod
     def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
-        """Fill in the states behind some steps.
-
-        Parameters
-        ----------
-        first, last : int
-            From which state to which.
-        states : States
-            Known up to `first`.
-
-        Returns
-        -------
-        done : int
-            Number of the state that was reached.
-        sound : bool
-            Whether a robot can have it and the law was not singular on the way; if not, nothing
-            is known beyond.
-        """
+        """Fill in the states from `first` to `last`; return the last one and if it is valid."""
 
     def demanded(self, count: int) -> Samples:
-        """Demand at the first states.
-
-        Parameters
-        ----------
-        count : int
-            How many.
-
-        Returns
-        -------
-        tuple of numpy.ndarray
-            Flat poses, twists and accelerations.
-        """
+        """Flat poses, twists and accelerations of the reference at the first states."""
         return self.setting.sample(np.arange(count) * self.setting.dt)
 
     def law(
         self, states: States, count: int, done: int, recorder: Recorder, demanded: Samples
     ) -> dict[str, np.ndarray]:
-        """What the law gave at the first states.
-
-        Parameters
-        ----------
-        states : States
-            The states.
-        count : int
-            How many are wanted.
-        done : int
-            Steps that were tried.
-        recorder : Recorder
-            Evaluates the law.
-        demanded : tuple of numpy.ndarray
-            Demand at these states.
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            Rows of u, missed and scale.
-        """
+        """Rows of u, missed and scale at the first states, when `done` steps were tried."""
         if self.setting.per_hold is None:
             return recorder.law(states.q[:count], states.v[:count], demanded)
         # What the law gave up stays what it was when the torque was computed.
@@ -275,15 +203,7 @@ class Adaptive(Loop):
 
 
 class Machine(Loop):
-    """Machine code that runs through many steps at once.
-
-    Parameters
-    ----------
-    setting : Setting
-        What it is made of.
-    chunk : casadi.Function
-        Machine code of `continuous_chunk` or `held_chunk` over a stride.
-    """
+    """Machine code that runs through many steps at once."""
 
     def __init__(self, setting: Setting, chunk: ca.Function) -> None:
         super().__init__(setting)

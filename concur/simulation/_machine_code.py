@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import casadi as ca
-import numpy as np
 
+from concur._progress import busy
 from concur.codegen import compiled as compile_all
-from concur.codegen import fingerprint, recalled
-from concur.codegen._compiler import find_compiler
+from concur.codegen import find_compiler, fingerprint, recalled
 from concur.errors import SimulationError
-from concur.simulation._progress import busy
+from concur.simulation._start import check_compiled
 
 LONG = 10_000
 """Steps from which on a run is compiled unless it is told otherwise."""
@@ -21,34 +20,9 @@ LONG = 10_000
 def is_compiled(where: str, compiled: bool | None, steps: int) -> bool:
     """Decide whether a run is compiled, by its length alone: the same run is the same each time.
 
-    Compiled code and the interpreter round differently, so what is in a cache must not matter.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    compiled : bool or None
-        What the user wants; none: compiled when it is long and there is a compiler.
-    steps : int
-        Steps of the run.
-
-    Returns
-    -------
-    bool
-        Whether it is.
-
-    Raises
-    ------
-    SimulationError
-        If it is no truth value, or it has to be compiled and there is no compiler.
+    Compiled code and the interpreter round differently, so the contents of a cache must not matter.
     """
-    if not isinstance(compiled, (bool, np.bool_, type(None))):
-        raise SimulationError(
-            f"{where}, `compiled`",
-            expected="True, False or None",
-            came=f"{compiled!r:.40}",
-            cure="Leave it out: long runs are compiled where there is a compiler.",
-        )
+    check_compiled(where, compiled)
     if compiled is None:
         return steps >= LONG and find_compiler() is not None
     if compiled and find_compiler() is None:
@@ -65,28 +39,8 @@ def machine_code(
 ) -> tuple[ca.Function, ...] | None:
     """Compile functions, or take them from the cache without building their graphs.
 
-    Parameters
-    ----------
-    where : str
-        What they are for.
-    value : object
-        What the graphs are made from, all of it.
-    graphs : callable
-        Builds them.
-    progress : bool or callable
-        Whether to say so when the compiler is called.
-    demanded : bool
-        Whether to raise where it does not compile.
-
-    Returns
-    -------
-    tuple of casadi.Function or None
-        The functions; none if they cannot be compiled, which is said once.
-
-    Raises
-    ------
-    SimulationError
-        If they cannot be compiled and have to be.
+    `value` is all that the graphs are made from. Without a compiler: an error if `demanded`, else
+    None and one warning.
     """
     key = fingerprint("simulation", value)
     made = recalled(key)

@@ -14,26 +14,12 @@ SMALL = 1e-3
 def momentum_drift(
     robot: Mechanism, momentum: np.ndarray, inner: np.ndarray, demanded: np.ndarray
 ) -> np.ndarray:
-    """Deviation from a constant momentum, relative.
+    """Relative deviation from a constant momentum, shape (k,).
 
-    Only what is constant counts: the momentum along the motions of the base's group,
+    Only conserved components count: the momentum along the motions of the base's group,
     translations and the others apart. Each is divided by the larger of the momentum itself and
     the largest momentum that the joints move inside the robot; where both are zero, by what the
     other kind would be at the robot's size.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    momentum, inner : numpy.ndarray
-        Spatial momentum, and that of the joints' motion alone, shape (k, 6).
-    demanded : numpy.ndarray
-        What the momentum should be, shape (6,).
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (k,).
     """
     motions = _base_motions(robot)
     turning = np.linalg.norm(motions[3:], axis=0) > 0.0

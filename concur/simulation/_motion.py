@@ -22,7 +22,7 @@ from concur.simulation._hdf5 import (
     Columns,
     coordinate_columns,
     velocity_columns,
-    write,
+    write_arrays,
 )
 from concur.simulation._momentum import momentum_drift
 
@@ -189,7 +189,7 @@ class Motion:
         if model.takes_momentum:
             known["momentum"] = np.array(model.momentum)
         arrays = {name: (getattr(self, name), own) for name, own in columns.items()}
-        return write(path, arrays, {**known, **(facts or {})})
+        return write_arrays(path, arrays, {**known, **(facts or {})})
 
     def plot(self) -> Figure:
         """Draw an overview of the motion.

@@ -194,4 +194,4 @@ class Plant(EvaluatedMethods):
                 came=repr(target),
                 cure="Leave it out.",
             )
-        return write_fmu(plant_fmu(self, model, step), directory, fmi)
+        return write_fmu(plant_fmu(self.tree, self.acceleration, model, step), directory, fmi)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import DOP853
 from scipy.interpolate import make_interp_spline
 
-from concur.codegen import Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen import Evaluator, finite_floats, shape_error
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
 from concur.simulation._machine_code import is_compiled, machine_code
@@ -119,11 +119,9 @@ def _rate(model: ReducedModel) -> ca.Function:
 
 
 def _increasing(times: ArrayLike, where: str) -> np.ndarray:
-    instants = as_floats(times, f"{where}, `times`")
+    instants = finite_floats(times, f"{where}, `times`")
     if instants.ndim != 1 or not instants.size:
         raise shape_error(f"{where}, `times`", (max(1, instants.size),), instants.shape)
-    if not np.isfinite(instants).all():
-        raise nonfinite_error(f"{where}, `times`", instants)
     if (np.diff(instants) <= 0.0).any():
         k = int(np.argmax(np.diff(instants) <= 0.0))
         raise SimulationError(
@@ -140,23 +138,14 @@ def _speeds(
 ) -> Callable[[float], np.ndarray]:
     place = f"{where}, `speeds` ({', '.join(model.shape_names)})"
     if not callable(speeds):
-        samples = as_floats(speeds, place)
-        if samples.shape != (instants.size, model.ns):
-            raise shape_error(place, (instants.size, model.ns), samples.shape)
-        if not np.isfinite(samples).all():
-            raise nonfinite_error(place, samples)
+        samples = finite_floats(speeds, place, (instants.size, model.ns))
         if instants.size == 1:
             return lambda t: np.asarray(samples[0])
         spline = make_interp_spline(instants, samples, k=min(3, instants.size - 1))
         return lambda t: np.asarray(spline(t))
 
     def checked(t: float) -> np.ndarray:
-        s = as_floats(speeds(t), f"{place}, t = {t:.6g} s")
-        if s.shape != (model.ns,):
-            raise shape_error(f"{place}, t = {t:.6g} s", (model.ns,), s.shape)
-        if not np.isfinite(s).all():
-            raise nonfinite_error(f"{place}, t = {t:.6g} s", s)
-        return s
+        return finite_floats(speeds(t), f"{place}, t = {t:.6g} s", (model.ns,))
 
     return checked
 

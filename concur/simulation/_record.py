@@ -8,8 +8,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator
-from concur.control import TrackingLaw, decoupling_margins
-from concur.control._law import side
+from concur.control import TrackingLaw, decoupling_margins, side
 from concur.simulation._plant import Plant
 
 TOGETHER = 200
@@ -19,17 +18,7 @@ _NUMBERS = ("lyapunov", "constraint_residual", "energy")
 
 
 class Recorder:
-    """Functions of the state that are evaluated over many samples at once.
-
-    Parameters
-    ----------
-    servo : TrackingLaw
-        The law.
-    plant : Plant
-        What it drives.
-    compiled : sequence of casadi.Function, optional
-        Machine code of `recorded_together`, or of its first two; default: they are interpreted.
-    """
+    """Functions of the state that are evaluated over many samples at once."""
 
     def __init__(
         self, servo: TrackingLaw, plant: Plant, compiled: Sequence[ca.Function] | None = None
@@ -41,20 +30,7 @@ class Recorder:
     def __call__(
         self, q: np.ndarray, v: np.ndarray, reference: tuple[np.ndarray, ...]
     ) -> dict[str, np.ndarray]:
-        """Evaluate at samples.
-
-        Parameters
-        ----------
-        q, v : numpy.ndarray
-            States, shapes (k, nq) and (k, nv).
-        reference : tuple of numpy.ndarray
-            Flat poses, twists and accelerations, each (k, n).
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            Arrays with one row per sample.
-        """
+        """Evaluate at states (k, nq) and (k, nv) beside the flat reference: one row per sample."""
         values = self._evaluated(0, q, v, *reference[:2])
         rows = dict(zip(_RECORDED, values, strict=True))
         return rows | {name: rows[name][:, 0] for name in _NUMBERS}
@@ -62,20 +38,7 @@ class Recorder:
     def law(
         self, q: np.ndarray, v: np.ndarray, reference: tuple[np.ndarray, ...]
     ) -> dict[str, np.ndarray]:
-        """Evaluate the law at samples.
-
-        Parameters
-        ----------
-        q, v : numpy.ndarray
-            States, shapes (k, nq) and (k, nv).
-        reference : tuple of numpy.ndarray
-            Flat poses, twists and accelerations, each (k, n).
-
-        Returns
-        -------
-        dict of str to numpy.ndarray
-            Rows of u, missed and scale.
-        """
+        """Evaluate the law at samples: rows of u, missed and scale."""
         if len(self._graphs) == 2:
             self._graphs.append(self._servo.graph())
         u, _, missed, scale = self._evaluated(2, q, self._servo.taken(v), *reference)
@@ -84,17 +47,8 @@ class Recorder:
     def margins(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Margin of the decoupling matrix at samples, as `Servo.margin`, and its orientation.
 
-        Parameters
-        ----------
-        q : numpy.ndarray
-            Configurations, shape (k, nq).
-
-        Returns
-        -------
-        margins, orientations : numpy.ndarray
-            Shape (k,); the orientation is the law's side of singular configurations: where it
-            changes, one was passed between two samples. The margin is zero, the orientation too,
-            where the wheels leave no decoupling matrix.
+        The orientation is the law's side of singular configurations: where it changes, one was
+        passed between two samples. Both are zero where the wheels leave no decoupling matrix.
         """
         size, ns, k = self._servo.size, self._servo.ns, q.shape[0]
         decoupling, mass, regularity, sides = self._evaluated(1, q)
@@ -124,22 +78,7 @@ _RECORDED = (
 
 
 def recorded_together(servo: TrackingLaw, plant: Plant, law: bool) -> list[ca.Function]:
-    """Functions of a recorder over `TOGETHER` samples, to be compiled.
-
-    Parameters
-    ----------
-    servo : TrackingLaw
-        The law.
-    plant : Plant
-        What it drives.
-    law : bool
-        Whether torques are wanted too.
-
-    Returns
-    -------
-    list of casadi.Function
-        What `Recorder` takes.
-    """
+    """Functions of a `Recorder` over `TOGETHER` samples, to be compiled; with `law` torques too."""
     graphs = [_states(servo, plant), _metric(servo), *([servo.graph()] if law else [])]
     return [graph.map(TOGETHER) for graph in graphs]
 

@@ -3,27 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from concur._version import __version__
-from concur.control import MomentumMismatch, TrackingLaw, momentum_mismatch
-from concur.control._joint_limits import JointLimits
-from concur.mechanism._size import robot_size
-from concur.multibody import Mechanism
-from concur.simulation._findings import Finding, Tolerances, error_parts, findings
+from concur.simulation._findings import Finding, Tolerances, findings
 from concur.simulation._hdf5 import (
     MOMENTUM_COLUMNS,
     coordinate_columns,
     velocity_columns,
-    write,
+    write_arrays,
 )
-from concur.simulation._momentum import momentum_drift
+from concur.simulation._run_data import RunData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -58,8 +50,7 @@ UNITS = {
 _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 
 
-@dataclass(frozen=True, eq=False)
-class Run:
+class Run(RunData):
     """States, torques and errors of a simulated closed loop, one row per time step.
 
     Parameters
@@ -108,138 +99,6 @@ class Run:
         Time the simulation took, s.
     """
 
-    robot: Mechanism
-    servo: TrackingLaw
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    s: np.ndarray
-    u: np.ndarray
-    q_range: np.ndarray
-    v_range: np.ndarray
-    u_range: np.ndarray
-    error: np.ndarray
-    velocity_error: np.ndarray
-    ideal: np.ndarray
-    lyapunov: np.ndarray
-    missed: np.ndarray
-    scale: np.ndarray
-    margin: np.ndarray
-    constraint_residual: np.ndarray
-    energy: np.ndarray
-    work: np.ndarray
-    momentum: np.ndarray
-    inner_momentum: np.ndarray
-    pose: np.ndarray
-    reference: np.ndarray
-    method: str
-    hold: float | None
-    seconds: float
-
-    def __str__(self) -> str:
-        worst = ", ".join(f"{name} {norm[-1]:.3g}" for name, norm in self.error_norms.items())
-        return (
-            f"run of {self.robot.name}: {self.t[-1]:g} s in steps of {self.dt:g} s by "
-            f"{self.method}, final errors (m, rad): {worst}, "
-            f"smallest margin {self.margin.min():.3g}"
-        )
-
-    @property
-    def dt(self) -> float:
-        """Step of the record, s; zero for a run that holds its start only."""
-        return float(self.t[1] - self.t[0]) if self.t.size > 1 else 0.0
-
-    @cached_property
-    def plant_differences(self) -> tuple[str, ...]:
-        """What of the simulated robot differs from the servo's model, in words."""
-        model, plant = self.servo.model.robot, self.robot
-        if model is plant:
-            return ()
-        found = []
-        for known, moving in zip(model.bodies, plant.bodies, strict=True):
-            parts = (("inertia", "inertia"), ("joint", "joint axis"), ("placement", "placement"))
-            found += [
-                f"{words} of `{known.name}`"
-                for part, words in parts
-                if getattr(known, part) != getattr(moving, part)
-            ]
-        if model.wheels != plant.wheels:
-            found.append("wheels")
-        if tuple(model.gravity) != tuple(plant.gravity):
-            found.append("gravity")
-        return tuple(found)
-
-    @property
-    def deviation(self) -> np.ndarray:
-        """Error minus the ideal error, shape (k, size)."""
-        return np.asarray(self.error - self.ideal)
-
-    @property
-    def energy_balance(self) -> np.ndarray:
-        """Energy gained minus work done since the start, shape (k,), J; zero up to round-off."""
-        return np.asarray(self.energy - self.energy[0] - self.work)
-
-    @property
-    def floats(self) -> bool:
-        """Whether the robot floats freely, its momentum constant."""
-        return self.servo.model.takes_momentum
-
-    @cached_property
-    def momentum_drift(self) -> np.ndarray:
-        """Deviation of a floating robot's momentum from that at the start, relative, (k,).
-
-        Zero up to round-off and the integrator's error; translations and rotations apart,
-        each against the momentum itself or what the joints move inside the robot.
-        """
-        return momentum_drift(self.robot, self.momentum, self.inner_momentum, self.momentum[0])
-
-    @cached_property
-    def stage_drifts(self) -> dict[str, np.ndarray]:
-        """Deviation of each further stage's momentum from that at the start, relative, (k,).
-
-        By the stage's joint: against the momentum itself or what the joint's own motion makes of
-        it, whichever is larger. Of a joint that is reduced by two parts, that of the worse one.
-        Angular momenta are divided by the robot's size before they are compared with linear ones.
-        """
-        model = self.servo.model.on(self.robot)
-        drifts: dict[str, np.ndarray] = {}
-        reach = robot_size(self.robot)
-        for stage in model.chain:
-            pairs = [stage.momentum_residual(q, v) for q, v in zip(self.q, self.v, strict=True)]
-            length = np.where([u == "N m s" for u in stage.momentum_units], reach, 1.0)
-            rest, own = (np.array(part) / length for part in zip(*pairs, strict=True))
-            theta = np.array(stage.theta) / length
-            size = max(float(np.linalg.norm(theta)), float(np.abs(own).max(initial=0.0)))
-            # A deviation at the start may turn with the joint, but it keeps its size.
-            apart = np.abs(np.linalg.norm(rest, axis=1) - np.linalg.norm(rest[0]))
-            drift = apart / size if size > 0.0 else apart
-            drifts[stage.joint] = np.maximum(drifts.get(stage.joint, 0.0), drift)
-        return drifts
-
-    @cached_property
-    def mismatch(self) -> MomentumMismatch | None:
-        """Momentum that the servo assumes against that at the start; none unless it floats."""
-        return momentum_mismatch(self.servo, self.q[0], self.v[0]) if self.floats else None
-
-    @cached_property
-    def joint_limits(self) -> JointLimits:
-        """Limits of the joints; where robot and plant differ, the narrower ones."""
-        return JointLimits.of(self.robot, self.servo.model.robot)
-
-    @property
-    def control_units(self) -> tuple[str, ...]:
-        """Unit of each control."""
-        return self.servo.model.control_units
-
-    @cached_property
-    def error_norms(self) -> dict[str, np.ndarray]:
-        """Norm of each output's error over time, shape (k,), by output name.
-
-        Metres and radians are apart: an output with both has two entries, such as "hand, position"
-        and "hand, rotation".
-        """
-        return {name: norm for name, _, norm in error_parts(self)}
-
     def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
         """Measure the run against what it is to keep.
 
@@ -285,7 +144,7 @@ class Run:
             name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
             for name, unit in UNITS.items()
         }
-        return write(path, arrays, {**self._facts(), **(facts or {})})
+        return write_arrays(path, arrays, {**self._facts(), **(facts or {})})
 
     def plot(self) -> Figure:
         """Draw an overview of the run.

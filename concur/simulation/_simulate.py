@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -10,29 +11,29 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur._progress import track
 from concur.control import (
     Law,
     Reference,
     ReferenceSample,
     TrackingLaw,
+    fitting,
     lost_direction,
     singular_error,
     tracking_law,
 )
-from concur.control._fitting import fitting
 from concur.errors import ConcurError, SimulationError
-from concur.mechanism import unknown_name
 from concur.multibody import Mechanism
 from concur.simulation._chunk import continuous_chunk, held_chunk
-from concur.simulation._loop import METHODS, Adaptive, FixedStep, Loop, Machine, Setting
+from concur.simulation._integrator import FIXED_STEP, Integrator
+from concur.simulation._loop import Adaptive, FixedStep, Loop, Machine, Setting
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._plant import Plant
-from concur.simulation._progress import track
 from concur.simulation._record import Recorder, recorded_together
 from concur.simulation._run import Run
 from concur.simulation._start import FASTEST, grid, shape_start
 from concur.simulation._states import States
-from concur.simulation._step import FIXED_STEP, closed_loop
+from concur.simulation._step import closed_loop
 
 LEAP = 0.5
 """Distance per step, m or rad, from which on a sudden speed is no longer believed."""
@@ -45,13 +46,15 @@ def simulate(
     duration: float,
     q0: ArrayLike,
     s0: ArrayLike,
-    dt: float = 1e-3,
+    dt: float | None = None,
     plant: Mechanism | Plant | None = None,
-    method: str = "rk4",
+    method: str | None = None,
     hold: float | None = None,
     progress: bool | Callable[[float], Any] = False,
     momentum: ArrayLike | None = None,
     compiled: bool | None = None,
+    *,
+    integrator: Integrator | None = None,
 ) -> Run:
     """Simulate a control law on the full-order plant.
 
@@ -67,26 +70,21 @@ def simulate(
         How long, s; a whole number of steps.
     q0, s0 : array_like
         Configuration and shape velocities at the start, shapes (nq,) and (ns,).
-    dt : float
-        Step of integration and recording, s.
+    dt : float, optional
+        Step of integration and recording, s, where no `integrator` is given; default 1e-3.
     plant : Mechanism or Plant, optional
         What moves, if it is not the robot itself: the same joints with other parameters.
-    method : str
-        "rk4", "rkmk4" (both with fixed steps) or, adaptive within each step of the record
-        and to a relative tolerance of 1e-10, "dop853", "rk45", "radau", "lsoda".
-    hold : float, optional
-        Period of a sampled servo whose torque is held in between, s, a whole number of steps;
-        without it the servo acts continuously.
+    method, hold : str and float, optional
+        Deprecated: `method` and `control_period` of an `Integrator`.
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
     momentum : array_like, optional
         Spatial momentum that a floating robot really has, shape (6,), kg m/s and kg m^2/s, if
         it is not the one the servo's model knows.
     compiled : bool, optional
-        Whether to run machine code, which is made once and kept, or the interpreter, which is
-        ready at once and five to fifteen times slower. Default: machine code from 10000 steps
-        on, where a C compiler is. Length alone decides, since the two differ by rounding, and
-        with torque limits by what their programme is solved to, about 1e-8.
+        Deprecated: `compiled` of an `Integrator`.
+    integrator : Integrator, optional
+        Method, step, period of a sampled law, and whether to run machine code.
 
     Returns
     -------
@@ -109,9 +107,9 @@ def simulate(
     moving = _plant(robot, law, plant)
     where = f"simulation of `{moving.name}`"
     demand = fitting(reference, law.outputs, where)
+    options = _options(integrator, dt, method=method, control_period=hold, compiled=compiled)
+    dt, hold = options.dt, options.control_period
     steps, per_hold = grid(where, duration, dt, hold)
-    if not isinstance(method, str) or method not in METHODS:
-        raise unknown_name(f"{where}, `method`", "method", method, METHODS)
     q = moving.robot.check_configuration(q0, "`q0`")
     s = shape_start(where, law.model, s0)
     v = _start_velocity(where, law, moving, q, s, momentum)
@@ -119,8 +117,8 @@ def simulate(
     if margin < law.refused_below:
         raise singular_error(law, q, margin)
 
-    setting = Setting(law, moving, demand, method, dt, steps, per_hold)
-    loop, recorder = _prepared(where, setting, progress, compiled)
+    setting = Setting(law, moving, demand, options.method, dt, steps, per_hold)
+    loop, recorder = _prepared(where, setting, progress, options.compiled)
     states = States(law, q, v, steps)
     _look(recorder, states, 0, 1)
     fault: ConcurError | None = None
@@ -150,6 +148,27 @@ def simulate(
         fault.data["run"] = run
         raise fault
     return run
+
+
+def _options(integrator: Integrator | None, dt: float | None, **old: Any) -> Integrator:
+    """The integrator, also from a step alone or from the keywords that it replaces."""
+    given = {name: value for name, value in old.items() if value is not None}
+    if given:
+        words = ", ".join(f"{name}={value!r}" for name, value in given.items())
+        message = f"options of `simulate` are deprecated: pass integrator=Integrator({words})"
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+    if dt is not None:
+        given["dt"] = dt
+    if integrator is None:
+        return Integrator(**given)
+    if not isinstance(integrator, Integrator) or given:
+        raise SimulationError(
+            "simulate, `integrator`",
+            expected="an Integrator, which holds all options",
+            came=f"`{next(iter(given))}` beside it" if given else f"{integrator!r:.40}",
+            cure="Write integrator=Integrator(dt=0.005).",
+        )
+    return integrator
 
 
 def _prepared(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import as_floats, finite_floats
 from concur.errors import SimulationError, shown
 from concur.reduction import ReducedModel
 
@@ -27,47 +27,9 @@ LONGEST_RUN = 1e6
 
 
 def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[int, int | None]:
-    """Count the steps of a run.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    duration, dt : float
-        Length of the run and of a step, s.
-    hold : float or None
-        Period of a sampled law, s.
-
-    Returns
-    -------
-    steps : int
-        Steps in the run.
-    per_hold : int or None
-        Steps in a period.
-
-    Raises
-    ------
-    SimulationError
-        If a time is not above zero, out of range, or no whole number of steps.
-    """
-    for name, value in (("duration", duration), ("dt", dt), ("hold", hold)):
-        if value is None and name == "hold":
-            continue
-        number = as_floats(np.nan if value is None else value, f"{where}, `{name}`")
-        if number.shape != () or not (np.isfinite(number) and number > 0.0):
-            raise SimulationError(
-                f"{where}, `{name}`",
-                expected="a time above zero, s",
-                came=shown(value),
-                cure="Give seconds.",
-            )
-        if not SHORTEST_STEP <= number <= LONGEST_RUN:
-            raise SimulationError(
-                f"{where}, `{name}`",
-                expected=f"a time from {SHORTEST_STEP:g} to {LONGEST_RUN:g} s",
-                came=f"{float(number):g}",
-                cure="Give seconds.",
-            )
+    """Count the steps of a run and of a control period; both must be whole numbers of steps."""
+    check_time(where, "duration", duration)
+    check_time(where, "dt", dt)
     if duration / dt > MOST_STEPS:
         raise SimulationError(
             f"{where}, `duration`",
@@ -77,7 +39,7 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
         )
     steps = round(float(duration) / float(dt))
     per_hold = None if hold is None else round(float(hold) / float(dt))
-    for name, whole, count in (("duration", duration, steps), ("hold", hold, per_hold)):
+    for name, whole, count in (("duration", duration, steps), ("control_period", hold, per_hold)):
         if whole is None or count is None:
             continue
         if count < 1 or abs(count * dt - whole) > 1e-9 * max(1.0, whole):
@@ -90,35 +52,39 @@ def grid(where: str, duration: float, dt: float, hold: float | None) -> tuple[in
     return steps, per_hold
 
 
+def check_time(where: str, name: str, value: float | None) -> None:
+    """Refuse what is not a time above zero and within the range of times, s."""
+    number = as_floats(np.nan if value is None else value, f"{where}, `{name}`")
+    if number.shape != () or not (np.isfinite(number) and number > 0.0):
+        raise SimulationError(
+            f"{where}, `{name}`",
+            expected="a time above zero, s",
+            came=shown(value),
+            cure="Give seconds.",
+        )
+    if not SHORTEST_STEP <= number <= LONGEST_RUN:
+        raise SimulationError(
+            f"{where}, `{name}`",
+            expected=f"a time from {SHORTEST_STEP:g} to {LONGEST_RUN:g} s",
+            came=f"{float(number):g}",
+            cure="Give seconds.",
+        )
+
+
+def check_compiled(where: str, compiled: object) -> None:
+    """Refuse what is not True, False or None."""
+    if not isinstance(compiled, (bool, np.bool_, type(None))):
+        raise SimulationError(
+            f"{where}, `compiled`",
+            expected="True, False or None",
+            came=f"{compiled!r:.40}",
+            cure="Leave it out: long runs are compiled where there is a compiler.",
+        )
+
+
 def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
-    """Check the number of shape velocities at the start.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    model : ReducedModel
-        The reduced model.
-    s0 : array_like
-        Shape velocities, shape (ns,).
-
-    Returns
-    -------
-    numpy.ndarray
-        The same as floats.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If the shape is another one, or a number is not finite.
-    SimulationError
-        If one is beyond `FASTEST_START`.
-    """
-    s = as_floats(s0, f"{where}, `s0`")
-    if s.shape != (model.ns,):
-        raise shape_error(f"{where}, `s0` ({', '.join(model.shape_names)})", (model.ns,), s.shape)
-    if not np.isfinite(s).all():
-        raise nonfinite_error(f"{where}, `s0`", s)
+    """Check the shape velocities at the start."""
+    s = finite_floats(s0, f"{where}, `s0` ({', '.join(model.shape_names)})", (model.ns,))
     if (fast := np.abs(s) > FASTEST_START).any():
         raise SimulationError(
             f"{where}, `s0`",
@@ -130,20 +96,7 @@ def shape_start(where: str, model: ReducedModel, s0: ArrayLike) -> np.ndarray:
 
 
 def check_tolerance(where: str, name: str, value: float, least: float) -> None:
-    """Check a tolerance of an adaptive integrator.
-
-    Parameters
-    ----------
-    where, name : str
-        Place and argument named in errors.
-    value, least : float
-        The tolerance, and the least that double precision allows.
-
-    Raises
-    ------
-    SimulationError
-        If it is no finite number above zero and not below the least.
-    """
+    """Check a tolerance of an adaptive integrator: finite, above zero, not below the least."""
     number = as_floats(value, f"{where}, `{name}`")
     if number.shape != () or not (np.isfinite(number) and number > 0.0 and number >= least):
         raise SimulationError(

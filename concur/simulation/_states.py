@@ -45,18 +45,7 @@ class States:
         self.q[0], self.v[0] = q, v
 
     def finite(self, done: int) -> int:
-        """Number of leading rows, at least one, that a robot can have.
-
-        Parameters
-        ----------
-        done : int
-            Steps done.
-
-        Returns
-        -------
-        int
-            Of done + 1 rows.
-        """
+        """Number of leading rows, at least one of done + 1, that a robot can have."""
         good = np.isfinite(self.q[: done + 1]).all(axis=1)
         good &= (np.abs(self.v[: done + 1]) < FASTEST).all(axis=1)
         return int(np.argmin(good)) if not good.all() else done + 1

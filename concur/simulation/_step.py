@@ -17,26 +17,12 @@ from concur.control import TrackingLaw
 from concur.simulation._plant import Plant
 from concur.simulation._runge_kutta import runge_kutta
 
-FIXED_STEP = ("rk4", "rkmk4")
-
 
 def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
     """Rates of the closed loop in one graph that shares what law and plant have in common.
 
-    Parameters
-    ----------
-    servo : TrackingLaw
-        The law.
-    plant : Plant
-        What it drives.
-    held : bool
-        Whether the control comes from outside (sample and hold) instead of from the law.
-
-    Returns
-    -------
-    casadi.Function
-        (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held,
-        and then nothing is missed, else what the law takes as `sampled`.
+    (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held, else
+    what the law takes as `sampled`.
     """
     kind = ca.SX if held else servo.symbols
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
@@ -104,25 +90,10 @@ def step_function(
 def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.Function:
     """One step of the closed loop.
 
-    Parameters
-    ----------
-    servo : TrackingLaw
-        The law.
-    plant : Plant
-        What it drives.
-    method : str
-        "rk4" or "rkmk4".
-    held : bool
-        Whether the control is held over the step.
-
-    Returns
-    -------
-    casadi.Function
-        Inputs (q, v, work, h, command...): when held, u; else what the law takes as `sampled` at
-        the start, the middle and the end of the step, as three columns each. Outputs (q, v,
-        work, pivot, torque, missed, scale, low, high): the state after the step, the smallest
-        pivot met, what the law gave at the start of the step, and the smallest and the largest
-        (q, v, u) of all stages.
+    Inputs (q, v, work, h, command...): when held, u; else what the law takes as `sampled` at the
+    start, the middle and the end of the step, as three columns each. Outputs (q, v, work, pivot,
+    torque, missed, scale, low, high): the state after the step, the smallest pivot met, the law at
+    the start of the step, and the smallest and the largest (q, v, u) of all stages.
     """
     rates = closed_loop(servo, plant, held)
     robot = plant.robot
@@ -173,21 +144,6 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
 
 
 def graph_of(method: Callable[..., Array], name: str, *sizes: int) -> ca.Function:
-    """Make a function of a method as it is, without the checks of a call with numbers.
-
-    Parameters
-    ----------
-    method : callable
-        Takes columns.
-    name : str
-        Name of the function.
-    *sizes : int
-        Lengths of the columns.
-
-    Returns
-    -------
-    casadi.Function
-        The function, over SX.
-    """
+    """Function over SX of a method that takes columns of these sizes, without checks of numbers."""
     symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
     return ca.Function(name, symbols, [ca.densify(method(*symbols))])

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import finite_floats
 from concur.errors import SimulationError
 from concur.reduction import ReducedModel
 
@@ -18,28 +18,9 @@ Torque: TypeAlias = Callable[..., ArrayLike] | ArrayLike | None
 
 
 class Drive:
-    """Controls over time and state, checked at every call.
+    """Controls u(t), u(t, q, s), constant or none, checked at every call.
 
-    Parameters
-    ----------
-    model : ReducedModel
-        Whose controls they are.
-    torque : callable, array_like or None
-        u(t), u(t, q, s), constant controls of shape (nu,), or none.
-    where : str
-        Place named in errors.
-
-    Attributes
-    ----------
-    needs_state : bool
-        Whether the controls depend on the state.
-
-    Raises
-    ------
-    SimulationError
-        If a function takes neither one argument nor three.
-    ShapeError, NonFiniteError
-        If constant controls are not nu finite numbers.
+    `needs_state` is whether they depend on the state.
     """
 
     def __init__(self, model: ReducedModel, torque: Torque, where: str) -> None:
@@ -55,25 +36,7 @@ class Drive:
             self._constant = self._checked(value, self._where)
 
     def __call__(self, t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
-        """Controls at an instant.
-
-        Parameters
-        ----------
-        t : float
-            Time, s.
-        q, s : numpy.ndarray
-            State, shapes (nq,) and (ns,).
-
-        Returns
-        -------
-        numpy.ndarray
-            Shape (nu,), N and N m.
-
-        Raises
-        ------
-        ShapeError, NonFiniteError
-            If the function returns something else than nu finite numbers.
-        """
+        """Controls at an instant, checked, shape (nu,), N and N m."""
         if self._function is None:
             return self._constant
         # Copies: a function that keeps or changes what it is given must not reach the state.
@@ -81,12 +44,7 @@ class Drive:
         return self._checked(value, f"{self._where}, t = {t:.6g} s")
 
     def _checked(self, value: Any, where: str) -> np.ndarray:
-        u = as_floats(value, where)
-        if u.shape != (self._size,):
-            raise shape_error(f"{where} ({', '.join(self._names)})", (self._size,), u.shape)
-        if not np.isfinite(u).all():
-            raise nonfinite_error(where, u)
-        return u
+        return finite_floats(value, f"{where} ({', '.join(self._names)})", (self._size,))
 
 
 def _takes_state(function: Callable[..., Any], where: str) -> bool:

@@ -20,7 +20,7 @@ from PIL import Image
 import concur as cc
 import hil
 from concur.plotting import animate, error_figure, new_figure, styled
-from concur.plotting.flight import draw_views
+from concur.plotting._flight import draw_views
 from concur.plotting.robot import TRIAD
 from concur.simulation import Run
 from hil.record.ring import Ring

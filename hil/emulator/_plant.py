@@ -14,8 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from concur.codegen import Evaluator, fingerprint, recalled
-from concur.simulation import Plant
-from concur.simulation._runge_kutta import runge_kutta
+from concur.simulation import Plant, runge_kutta
 from hil.errors import RigError
 
 if TYPE_CHECKING:

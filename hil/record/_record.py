@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from concur.files import confined, folder_named, read_bytes
-from concur.simulation._hdf5 import write
+from concur.simulation import write_arrays
 from hil.errors import RecordError
 from hil.reasons import Reason, State
 from hil.record._chunks import LAYOUT, ROWS, Chunk, Damage, scan
@@ -232,7 +232,7 @@ class Record:
             "wall_minus_clock": float(self.manifest.get("wall_minus_clock", 0.0)),
             "manifest": json.dumps(self.manifest),
         }
-        return write(path, arrays, facts)
+        return write_arrays(path, arrays, facts)
 
     def save_mcap(self, path: str | PathLike[str]) -> Path:
         """Write the record as an MCAP file, for tools that show logs of robots.

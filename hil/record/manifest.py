@@ -17,7 +17,7 @@ from concur import __version__
 from concur.codegen import fingerprint
 from concur.errors import shown
 from concur.files import confined, read_json
-from concur.simulation._hdf5 import coordinate_columns, velocity_columns
+from concur.simulation import coordinate_columns, velocity_columns
 from hil.errors import RecordError
 from hil.record._drain import MANIFEST_FILE, ROWS_FILE, end_manifest, reserve_end, write_json
 from hil.record.copies import valid_copies

@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from concur.certify._recheck_document import OPERATING
+from concur.certify import OPERATING
 from concur.errors import DescriptionError
 from concur.files import copy_of, is_file, read_json
 from concur.formats import load_task

@@ -215,8 +215,9 @@ def _reference() -> cc.references.Reference:
 def _simulation(seconds: float, compiled: bool) -> Run:
     job, servo, _ = floating()
     reference, still = _reference(), np.zeros(6)
+    integrator = cc.simulation.Integrator(compiled=compiled)
     return lambda: cc.simulate(
-        job.robot, servo, reference, seconds, START, still, compiled=compiled
+        job.robot, servo, reference, seconds, START, still, integrator=integrator
     ).q[-1]
 
 

@@ -113,8 +113,9 @@ def _simulation(seconds: int) -> Comparison:
     def ours(compiled: bool) -> Run:
         job, servo, _ = drawn()
         q0, s0 = start(job, servo)
+        integrator = cc.simulation.Integrator(compiled=compiled)
         return lambda: cc.simulate(
-            job.robot, servo, job.reference, float(seconds), q0, s0, compiled=compiled
+            job.robot, servo, job.reference, float(seconds), q0, s0, integrator=integrator
         ).q[-1]
 
     def peer() -> Run:

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.linalg import expm
 
-from concur.certify._certificate import certify
+from concur.certify._certify import certify
 from concur.certify._channels import split
 from concur.certify._recheck import recheck
 from concur.certify._search import search
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
-from concur.control._output_groups import Pose, Product, Rotation, Vector
+from concur.control.output_groups import Pose, Product, Rotation, Vector
 from concur.errors import OutputError
 from tests.certify._motions import motions
 from tests.certify.test_soundness import certify_law, draw
@@ -145,9 +145,9 @@ def test_attempts_are_all_told():
 
 def test_a_proof_after_failed_attempts_tells_them_too(monkeypatch):
     """A form that is asked for too much first: what failed stands behind what is proved."""
-    from concur.certify import _certificate
+    from concur.certify import _certify
 
-    monkeypatch.setattr(_certificate, "_RATES", (1.2, 1.0))
+    monkeypatch.setattr(_certify, "_RATES", (1.2, 1.0))
     certificate = certify(critical(Pose()), 1.0, 0.5)
     (part,) = certificate.parts
     assert part.status is Status.PROVED

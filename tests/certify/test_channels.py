@@ -9,7 +9,7 @@ from scipy.linalg import block_diag
 import concur as cc
 from concur.certify._channels import split
 from concur.control import ErrorDynamics
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
 from concur.groups import so3
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 
-from concur.certify._pushed import pushed_motions
-from concur.certify._robust import Decay, tube
+from concur.certify._decay import Decay
+from concur.certify._robust import tube
 from concur.certify._status import Status
-from concur.control._output_groups import Product, Rotation, Vector
+from concur.control.output_groups import Product, Rotation, Vector
 from concur.errors import OutputError, ShapeError
-from concur.plotting import decay_figure, rate_figure, tube_figure
+from concur.plotting import decay_figure, disturbed_motions, rate_figure, tube_figure
 from tests.certify._channel import channel
 from tests.certify.test_robust import form, reference
 
@@ -26,7 +26,7 @@ def found():
 
 @pytest.fixture(scope="module")
 def motions(found):
-    return pushed_motions(found, 0.3)
+    return disturbed_motions(found, 0.3)
 
 
 def test_motions_fill_a_good_part_of_the_tube_and_stay_in_it(found, motions):
@@ -45,7 +45,7 @@ def test_a_constant_push_comes_to_rest_where_the_springs_hold_it():
     own = channel(Vector("x"), 4.0, 4.0)
     decay = Decay(own, form([2.0], [0.6], [0.4])[::3, ::3], 0.5)
     (norms, x) = (
-        getattr(pushed_motions(tube(decay, 0.2), 0.2, duration=40.0, count=1), name)[0]
+        getattr(disturbed_motions(tube(decay, 0.2), 0.2, duration=40.0, count=1), name)[0]
         for name in ("norms", "distances")
     )
     assert x[-1] == pytest.approx(0.05, rel=1e-6)
@@ -56,7 +56,7 @@ def test_components_are_bounded_one_by_one():
     own = channel(Vector("xy"), 4.0, 4.0)
     decay = Decay(own, np.kron([[2.0, -0.4], [-0.4, 0.6]], np.eye(2)), 0.5)
     found = tube(decay, [0.0, 0.2])
-    moved = pushed_motions(found, [0.0, 0.2], duration=30.0)
+    moved = disturbed_motions(found, [0.0, 0.2], duration=30.0)
     assert moved.angles is None
     # Only y is pushed, and never farther than twice as far as at rest.
     assert 0.045 < moved.distances.max() < 0.1
@@ -66,16 +66,16 @@ def test_components_are_bounded_one_by_one():
 def test_what_has_no_position_has_no_distance():
     own = channel(Rotation(), 4.0, 2.8)
     decay = Decay(own, form([4.0], [1.0], [1.4]), 1.0, 1.0)
-    moved = pushed_motions(tube(decay, 0.1), 0.1, count=3)
+    moved = disturbed_motions(tube(decay, 0.1), 0.1, count=3)
     assert moved.distances is None
     assert moved.angles.shape == (3, moved.t.size)
 
 
 def test_what_makes_no_sense_is_refused(found):
     with pytest.raises(OutputError, match="duration"):
-        pushed_motions(found, 0.3, duration=0.0)
+        disturbed_motions(found, 0.3, duration=0.0)
     with pytest.raises(ShapeError):
-        pushed_motions(found, [0.1, 0.2])
+        disturbed_motions(found, [0.1, 0.2])
 
 
 def curve(axes, label):
@@ -110,7 +110,7 @@ def test_figure_of_a_tube(found, motions):
 
 def test_what_is_not_proved_says_so():
     found = tube(reference(Status.UNDECIDED), 0.05)
-    figure = tube_figure(found, pushed_motions(found, 0.05, count=2))
+    figure = tube_figure(found, disturbed_motions(found, 0.05, count=2))
     (label,) = (
         text.get_text()
         for text in figure.axes[0].get_legend().get_texts()
@@ -139,5 +139,5 @@ def test_channels_of_products_are_drawn_too():
     own = channel(group, kp, 3.0)
     P = np.kron([[4.0, -1.0], [-1.0, 1.0]], np.eye(4))
     found = tube(Decay(own, P, 0.5, 1.0, 1.0), 0.05)
-    figure = tube_figure(found, pushed_motions(found, 0.05, count=4))
+    figure = tube_figure(found, disturbed_motions(found, 0.05, count=4))
     assert len(figure.axes) == 3

@@ -9,9 +9,9 @@ from flint import arb, arb_mat, ctx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from concur.certify._intervals import Walker, as_array, enclose, flint, interval
-from concur.certify._prove import BAND
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.certify._affine_form import BAND
+from concur.certify._intervals import Walker, as_array, flint, interval
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import ConcurError, OutputError, ShapeError
 
 GROUPS = {
@@ -20,6 +20,10 @@ GROUPS = {
     "SE2": PlanarPose(),
     "product": Product([Vector("xy"), Pose(), Angle(), Rotation()]),
 }
+
+
+def enclose(function, arguments):
+    return Walker(function)(arguments)
 
 
 def error_map(group):

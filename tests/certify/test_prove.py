@@ -11,7 +11,7 @@ from concur.certify._prove import prove
 from concur.certify._reduction import affine_in_positions
 from concur.certify._search import search
 from concur.certify._status import Status
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import OutputError, ShapeError
 from tests.certify._channel import channel, random_error, slack
 

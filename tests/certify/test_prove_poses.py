@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from scipy.linalg import solve_continuous_lyapunov
 
-from concur.certify._certificate import certify
+from concur.certify._certify import certify
 from concur.certify._inequality import Claim, inequality, turned_components
 from concur.certify._prove import prove
 from concur.certify._recheck import examine
 from concur.certify._reduction import reduce_domain
 from concur.certify._status import Status
-from concur.control._output_groups import Pose
+from concur.control.output_groups import Pose
 from tests.certify._channel import channel, random_error, slack
 from tests.certify._motions import error_maps, motions
 

@@ -10,13 +10,15 @@ from scipy.integrate import quad, solve_ivp
 from scipy.linalg import solve_continuous_lyapunov
 from scipy.optimize import minimize
 
-from concur.certify._certificate import certify
+from concur.certify._certify import certify
 from concur.certify._channels import split
+from concur.certify._decay import Decay
+from concur.certify._disturbance import Disturbance
 from concur.certify._prove import prove
-from concur.certify._robust import Decay, Disturbance, tube, tubes
+from concur.certify._robust import tube, tubes
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
 from tests.certify._thesis_cases import channel, error_maps, pose, positive, rotation
 

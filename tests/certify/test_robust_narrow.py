@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from scipy.integrate import quad, solve_ivp
 
-from concur.certify._certificate import certify
+from concur.certify._certify import certify
+from concur.certify._decay import Decay
 from concur.certify._narrow import narrow_decays, search_narrow
-from concur.certify._robust import Decay, tube, tubes
+from concur.certify._robust import tube, tubes
 from concur.certify._status import Status
 from concur.control import ErrorDynamics
-from concur.control._output_groups import (
+from concur.control.output_groups import (
     Angle,
     PlanarPose,
     Pose,

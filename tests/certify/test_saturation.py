@@ -5,8 +5,10 @@ import pytest
 from numpy.testing import assert_allclose
 
 from concur.certify._channels import split
+from concur.certify._decay import Decay
+from concur.certify._disturbance import Disturbance
 from concur.certify._disturbances import torque_disturbance
-from concur.certify._robust import Decay, Disturbance, tube, tubes
+from concur.certify._robust import tube, tubes
 from concur.certify._saturation import _slopes, saturation
 from concur.certify._status import Status
 from concur.control import ReferenceSample

@@ -5,7 +5,7 @@ import pytest
 
 from concur.certify import _problem
 from concur.certify._search import search
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import ConcurError, OutputError
 from tests.certify._channel import channel, random_error, slack
 

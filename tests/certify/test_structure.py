@@ -18,7 +18,7 @@ from concur.certify._structure import (
     routh_column,
 )
 from concur.control import ErrorDynamics
-from concur.control._output_groups import Pose, Product, Rotation, Vector
+from concur.control.output_groups import Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, ShapeError
 
 HALF, TINY = Fraction(1, 2), Fraction(1, 2**80)

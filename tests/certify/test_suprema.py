@@ -6,7 +6,8 @@ import pytest
 
 from concur.certify._region import region_radius
 from concur.certify._suprema import suprema
-from concur.control._output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from concur.control.output_groups import Angle, PlanarPose, Pose, Product, Rotation, Vector
+from tests.benchmarks._thesis_grid import suprema as on_a_grid
 from tests.certify._thesis_cases import (
     ball,
     channel,
@@ -79,7 +80,7 @@ def test_the_second_formula_of_b_is_right():
 def test_closed_forms_bound_the_true_values_of_so3(name, degrees):
     outputs = rotation(name)
     angle = float(np.radians(degrees))
-    found = suprema(outputs, angle, region_radius(outputs, angle))
+    found = suprema(outputs, angle)
     assert found.exact
     kp, kd = outputs.stiffness[0, 0], outputs.damping[0, 0]
     with flint.ctx.workprec(200):
@@ -104,7 +105,7 @@ def test_closed_forms_bound_the_true_values_of_so3(name, degrees):
 def test_closed_forms_are_reached_but_not_exceeded_on_so3(name, degrees):
     outputs = rotation(name)
     radius = region_radius(outputs, np.radians(degrees))
-    found = suprema(outputs, np.radians(degrees), radius)
+    found = suprema(outputs, np.radians(degrees))
     W12, W3, W5, W6 = sampled(outputs, radius, 400)
     for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
         assert bound * (1 - 1e-6) < seen <= bound * (1 + 1e-8)
@@ -116,7 +117,7 @@ def test_closed_forms_with_an_inertia():
     gains = np.eye(3) * 5.0, np.eye(3) * 2.0, np.eye(3) * inertia
     outputs = channel(Rotation(), *gains)
     radius = region_radius(outputs, 2.0)
-    found = suprema(outputs, 2.0, radius)
+    found = suprema(outputs, 2.0)
     assert found.exact
     np.testing.assert_allclose(
         (found.W12, found.W3, found.W5, found.W6), sampled(outputs, radius, 400), rtol=1e-6
@@ -131,7 +132,7 @@ def test_abelian_outputs_with_any_gains(seed):
     gains = [positive(rng, group.dim) for _ in range(3)]
     outputs = channel(group, *gains)
     assert outputs.size == group.dim
-    found = suprema(outputs, 1.0, region_radius(outputs, 1.0))
+    found = suprema(outputs, 1.0)
     assert found.exact
     assert found.W5 == 0.0
     x = np.zeros((1, group.dim))
@@ -160,7 +161,7 @@ def test_the_grid_finds_what_random_points_find_and_more(name):
     outputs = channel(group, *gains)
     assert outputs.size == group.dim
     radius = region_radius(outputs, angle)
-    found = suprema(outputs, angle, radius)
+    found = on_a_grid(outputs, radius)
     assert not found.exact
     W12, W3, W5, W6 = sampled(outputs, radius, 3000, maps=maps)
     for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
@@ -174,7 +175,7 @@ def test_the_three_coordinates_of_isotropic_se3_miss_nothing(name, degrees):
     outputs = pose(name)
     angle = np.radians(degrees)
     radius = region_radius(outputs, angle)
-    found = suprema(outputs, angle, radius)
+    found = on_a_grid(outputs, radius)
     assert not found.exact
     W12, W3, W5, W6 = sampled(outputs, radius, 4000)
     for bound, seen in ((found.W12, W12), (found.W5, W5), (found.W6, W6)):
@@ -190,6 +191,6 @@ def test_isotropic_gains_by_the_grid_are_the_closed_forms():
     searched = channel(Rotation(), stiffness, closed.damping)
     assert searched.kind == "SO3"
     radius = region_radius(closed, 2.0)
-    exact, grid = suprema(closed, 2.0, radius), suprema(searched, 2.0, radius)
+    exact, grid = suprema(closed, 2.0), on_a_grid(searched, radius)
     for name in ("W12", "W3", "W5", "W6", "W7"):
         assert getattr(grid, name) == pytest.approx(getattr(exact, name), rel=1e-6)

@@ -11,9 +11,10 @@ from scipy.linalg import eigh
 
 from concur.certify._region import region_level
 from concur.certify._status import Status
-from concur.certify._thesis import thesis_constants
-from concur.control._output_groups import PlanarPose, Pose, Product, Rotation, Vector
+from concur.certify._thesis import thesis_constants as in_closed_form
+from concur.control.output_groups import PlanarPose, Pose, Product, Rotation, Vector
 from concur.errors import NonFiniteError, OutputError, ShapeError
+from tests.benchmarks._thesis_grid import constants as thesis_constants
 from tests.certify._thesis_cases import (
     TRUE_RATES,
     channel,
@@ -414,4 +415,10 @@ def _spoiled(which, entry, value):
 )
 def test_gains_that_are_not_definite_are_refused(gains, word):
     with pytest.raises(OutputError, match=word):
-        thesis_constants(channel(Rotation(), *gains), 1.0)
+        in_closed_form(channel(Rotation(), *gains), 1.0)
+
+
+@pytest.mark.parametrize("outputs", [pose("A"), anisotropic("SO3")], ids=["SE3", "SO3"])
+def test_bounds_without_a_closed_form_are_refused(outputs):
+    with pytest.raises(OutputError, match="tight"):
+        in_closed_form(outputs, 1.0)

@@ -12,15 +12,16 @@ import pytest
 
 import concur as cc
 from concur.certify import Disturbance
+from concur.certify._affine_form import BAND, _widened
 from concur.certify._intervals import PRECISION, flint
-from concur.certify._operating import _demand, _least
 from concur.certify._operating_box import Demand, bound_box
 from concur.certify._operating_graph import Graph
-from concur.certify._prove import BAND, _Search, _widened
+from concur.certify._operating_statement import demand_of, usual_margin
+from concur.certify._prove import _Search
 from concur.certify._recheck_boxes import _outside, _polygon
 from concur.certify._robust import _push, _settled
 from concur.control import Servo
-from concur.control._output_groups import Vector
+from concur.control.output_groups import Vector
 from tests.certify._channel import channel
 
 
@@ -136,14 +137,14 @@ def test_commands_are_bounded_and_hardly_more() -> None:
     servo = floater()
     zero = np.zeros(2)
     sizes = np.array([0.3, 0.1])
-    found = _demand(servo, sizes, zero, zero, "test")
+    found = demand_of(servo, sizes, zero, zero, "test")
     assert (found.command >= sizes).all()
     assert (found.command <= sizes * (1 + 1e-8)).all()
-    both = _demand(servo, zero, sizes, sizes, "test")
+    both = demand_of(servo, zero, sizes, sizes, "test")
     np.testing.assert_allclose(both.command, 8 * sizes, rtol=1e-8)
 
 
 def test_margins_of_damped_servos_have_room_for_what_is_compared() -> None:
-    assert _least(floater()) == floater().singular_margin
+    assert usual_margin(floater()) == floater().singular_margin
     damped = floater(damped_below=0.1)
-    assert 0.1 * 2**0.25 < _least(damped) < 0.1 * 2**0.25 * (1 + 1e-11)
+    assert 0.1 * 2**0.25 < usual_margin(damped) < 0.1 * 2**0.25 * (1 + 1e-11)

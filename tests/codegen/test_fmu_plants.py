@@ -9,7 +9,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from concur import robots
 from concur.codegen import write_fmu
 from concur.errors import ConcurError, SimulationError, UnknownNameError
-from concur.simulation import Plant, simulate
+from concur.simulation import Integrator, Plant, simulate
 from concur.simulation._fmu import plant_fmu
 from tests.codegen._fmu_cases import CASES, EACH, FLYER, HOLD, INPUTS, flyer
 from tests.codegen._units import DISCARD, OK, VERSIONS, Unit, with_compiler
@@ -36,7 +36,8 @@ def test_servo_and_plant_coupled_are_the_simulation_of_the_package(units, case, 
     make, q0, s0, demand = CASES[case]
     servo, reference = make(), demand()
     law, plant = units("servo", case, version), units("plant", case, version)
-    run = simulate(servo.model.robot, servo, reference, 2.0, q0, s0, dt=HOLD, hold=HOLD)
+    integrator = Integrator(dt=HOLD, control_period=HOLD)
+    run = simulate(servo.model.robot, servo, reference, 2.0, q0, s0, integrator=integrator)
     plant.start(q0=q0, s0=s0)
     law.start()
     times = np.arange(2001) * HOLD

@@ -28,7 +28,7 @@ from concur.control import (
     references,
     to_iosystem,
 )
-from concur.control._output_groups import Product, Vector
+from concur.control.output_groups import Product, Vector
 from concur.errors import NonFiniteError, OutputError, SingularConfigurationError
 from concur.mechanism import Body, Inertia, joints
 from concur.multibody import Mechanism

@@ -15,7 +15,7 @@ from concur.control.references import hold
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
-from concur.simulation import Tolerances, simulate
+from concur.simulation import Integrator, Tolerances, simulate
 from tests.oracles import Pinocchio
 
 LINK = Inertia(1.0, (0.2, 0, 0), (0.01, 0.02, 0.02))
@@ -76,7 +76,8 @@ def test_arm_that_cannot_hold_its_weight_does_not_claim_to_meet_the_demand() -> 
 def test_held_torque_is_reported_with_what_it_gave_up() -> None:
     servo = arm(0.05)
     reference = hold(servo.output(Q0) + AWAY)
-    run = simulate(servo.model.robot, servo, reference, 0.3, Q0, STILL, dt=0.01, hold=0.1)
+    integrator = Integrator(dt=0.01, control_period=0.1)
+    run = simulate(servo.model.robot, servo, reference, 0.3, Q0, STILL, integrator=integrator)
     for values in (run.u, run.scale[:, None], run.missed):
         periods = values[:-1].reshape(3, 10, -1)
         assert_allclose(periods, periods[:, :1].repeat(10, axis=1), rtol=0, atol=0)

@@ -161,12 +161,14 @@ def _sound(folder: Path) -> list[Call]:
                 "s0": s0,
                 "dt": 0.01,
                 "plant": None,
-                "method": "rk4",
-                "hold": None,
                 "progress": False,
                 "momentum": None,
-                "compiled": False,
             },
+        ),
+        (
+            "Integrator",
+            cc.simulation.Integrator,
+            {"method": "rk4", "dt": 0.01, "control_period": None, "compiled": False},
         ),
         (
             "forced_motion",

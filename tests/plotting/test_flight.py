@@ -10,7 +10,7 @@ from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from scipy.spatial.transform import Rotation
 
 from concur import plotting
-from concur.plotting.flight import leaves_plane
+from concur.plotting._flight import leaves_plane
 from concur.plotting.skeleton import Outline
 from tests.plotting.fake import flyer_run, rover_run
 

@@ -15,7 +15,7 @@ from PIL import Image
 
 import concur as cc
 from concur.errors import DescriptionError, ShapeError
-from concur.plotting.joint_symbols import symbol
+from concur.plotting._joint_symbols import symbol
 from concur.plotting.skeleton import Outline
 
 J = cc.joints

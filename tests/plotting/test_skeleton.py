@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from concur.errors import ShapeError, UnknownNameError
-from concur.plotting.outputs import channels, nearest, positions
+from concur.plotting._outputs import channels, nearest, positions
 from concur.plotting.skeleton import Outline
 from tests.plotting.fake import Body, Output, Planar, Revolute, Robot, flyer_run, rover_run
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from concur.plotting.window import clipped, dashed, windows
+from concur.plotting._window import clipped, dashed, windows
 
 
 def straight(length, frames=50):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from numpy.testing import assert_allclose
+from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
 from concur.control import Output, Reference, Servo, references
@@ -20,7 +20,7 @@ from concur.errors import (
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
 from concur.reduction import reduce
-from concur.simulation import Plant, forced_motion, reconstruct, simulate
+from concur.simulation import Integrator, Plant, forced_motion, reconstruct, simulate
 from concur.simulation._run import UNITS
 from tests.control._cases import (
     Q0,
@@ -40,6 +40,9 @@ ROBOT = MODEL.robot
 
 
 def run(q0: object = Q0, s0: object = S0, duration: float = 0.1, **options: object) -> object:
+    own = {name: options.pop(name) for name in ("method", "control_period") if name in options}
+    if own:
+        options["integrator"] = Integrator(**own)  # type: ignore[arg-type]
     return simulate(ROBOT, SERVO, case_study_reference(), duration, q0, s0, **options)  # type: ignore[arg-type]
 
 
@@ -86,17 +89,17 @@ def test_quaternion_that_is_no_rotation() -> None:
         ({"dt": 0.0}, "dt", "0.0"),
         ({"dt": -1e-3}, "dt", "-0.001"),
         ({"dt": np.nan}, "dt", "nan"),
-        ({"hold": 0.0015}, "hold", "0.0015 s"),
-        ({"hold": 0.0}, "hold", "0.0"),
-        ({"hold": -0.01}, "hold", "-0.01"),
-        ({"hold": 0.0004}, "hold", "0.0004 s"),
+        ({"control_period": 0.0015}, "control_period", "0.0015 s"),
+        ({"control_period": 0.0}, "control_period", "0.0"),
+        ({"control_period": -0.01}, "control_period", "-0.01"),
+        ({"control_period": 0.0004}, "control_period", "0.0004 s"),
     ],
 )
 def test_times_that_do_not_fit(options: dict[str, float], name: str, came: str) -> None:
     error = refused(
         SimulationError,
         lambda: run(**options),  # type: ignore[arg-type]
-        where=f"simulation of `rover`, `{name}`",
+        where=f"`{name}`",
         came=came,
     )
     assert "whole number of steps" in error.expected or "above zero" in error.expected
@@ -126,11 +129,42 @@ def test_unknown_method() -> None:
     refused(
         UnknownNameError,
         lambda: run(method="rk5"),
-        where="simulation of `rover`, `method`",
+        where="integrator, `method`",
         expected="rk4, rkmk4, dop853",
         came="'rk5'",
         cure="Did you mean",
     )
+
+
+def test_what_is_no_choice_of_machine_code() -> None:
+    refused(
+        SimulationError,
+        lambda: Integrator(compiled="yes"),  # type: ignore[arg-type]
+        where="integrator, `compiled`",
+        came="'yes'",
+    )
+
+
+@pytest.mark.parametrize(
+    ("options", "came"), [({"dt": 0.01}, "`dt` beside it"), ({"integrator": "rk4"}, "'rk4'")]
+)
+def test_options_beside_an_integrator(options: dict[str, object], came: str) -> None:
+    refused(
+        SimulationError,
+        lambda: run(**{"integrator": Integrator(), **options}),  # type: ignore[arg-type]
+        where="simulate, `integrator`",
+        came=came,
+    )
+
+
+def test_old_options_work_with_a_warning() -> None:
+    what = (ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0)
+    new = simulate(*what, integrator=Integrator("rkmk4", 1e-3, 0.02, False))
+    with pytest.warns(DeprecationWarning, match="control_period=0.02") as caught:
+        old = simulate(*what, 1e-3, method="rkmk4", hold=0.02, compiled=False)
+    assert caught[0].filename == __file__
+    assert old.hold == new.hold == 0.02
+    assert_array_equal(old.q, new.q)
 
 
 def test_misspelt_option_is_named() -> None:
@@ -220,8 +254,7 @@ def test_hand_led_out_of_reach(method: str) -> None:
             3.0,
             Q0,
             np.zeros(5),
-            dt=2e-3 if method != "dop853" else 1e-2,
-            method=method,
+            integrator=Integrator(method, 2e-3 if method != "dop853" else 1e-2),
         ),
         where="simulation of `rover`, t = ",
         cure="The run up to here is in the attribute `run`.",
@@ -252,7 +285,15 @@ class _Broken(Reference):
 def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
     error = refused(
         SimulationError,
-        lambda: simulate(ROBOT, SERVO, _Broken(), 0.1, Q0, S0, hold=hold),  # type: ignore[arg-type]
+        lambda: simulate(
+            ROBOT,
+            SERVO,
+            _Broken(),  # type: ignore[arg-type]
+            0.1,
+            Q0,
+            S0,
+            integrator=Integrator(control_period=hold),
+        ),
         where="simulation of `rover`, t = 0.0",
     )
     part = error.run
@@ -311,9 +352,8 @@ def test_compiled_is_a_truth_value(compiled: object) -> None:
 
 
 def test_times_that_are_missing() -> None:
-    for name in ("duration", "dt"):
-        missing = {name: None}
-        refused(SimulationError, lambda m=missing: run(**m), where=f"`{name}`", came="None")
+    refused(SimulationError, lambda: run(duration=None), where="`duration`", came="None")  # type: ignore[arg-type]
+    refused(SimulationError, lambda: Integrator(dt=None), where="`dt`", came="None")  # type: ignore[arg-type]
     refused(
         SimulationError,
         lambda: forced_motion(MODEL, None, None, Q0, S0),  # type: ignore[arg-type]
@@ -342,7 +382,9 @@ def test_law_too_stiff_for_the_step_is_named(hold: float | None) -> None:
     aim = references.hold(stiff.output(q0) + 0.05 * np.eye(7)[0], "SE3")
     error = refused(
         SimulationError,
-        lambda: simulate(robot, stiff, aim, 1.0, q0, np.zeros(6), dt=0.01, hold=hold),
+        lambda: simulate(
+            robot, stiff, aim, 1.0, q0, np.zeros(6), integrator=Integrator("rk4", 0.01, hold)
+        ),
         came="fastest rate 1e+06 /s is too stiff for steps of 0.01 s",
         cure="take a step below 1e-06 s" if hold is None else "hold the torque for less than 1e-06",
     )

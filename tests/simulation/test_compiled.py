@@ -16,7 +16,7 @@ from concur.codegen import CompilerWarning, _compiler
 from concur.control import Reference, Servo, references
 from concur.errors import SimulationError
 from concur.formats import load_task
-from concur.simulation import Plant, Run, _simulate, simulate
+from concur.simulation import Integrator, Plant, Run, _simulate, simulate
 from concur.simulation._machine_code import LONG, is_compiled
 from concur.simulation._run import UNITS
 from tests.control._cases import (
@@ -46,12 +46,17 @@ def assert_same_run(run: Run, other: Run, tolerance: float = 1e-10) -> None:
         assert_allclose(values, wanted, rtol=0, atol=tolerance * scale, err_msg=name)
 
 
-def both(servo: Servo = SERVO, duration: float = 0.45, **options: Any) -> tuple[Run, Run]:
+def both(
+    servo: Servo = SERVO, duration: float = 0.45, plant: Any = None, **options: Any
+) -> tuple[Run, Run]:
     """Run the rover compiled and interpreted."""
 
     def run(compiled: bool) -> Run:
         reference, robot = case_study_reference(), servo.model.robot
-        return simulate(robot, servo, reference, duration, Q0, S0, compiled=compiled, **options)
+        integrator = Integrator(compiled=compiled, **options)
+        return simulate(
+            robot, servo, reference, duration, Q0, S0, plant=plant, integrator=integrator
+        )
 
     return run(True), run(False)
 
@@ -78,10 +83,14 @@ def assert_same_failure(errors: tuple[SimulationError, SimulationError], toleran
         pytest.param({}, id="continuous"),
         pytest.param({"duration": 0.4}, id="whole chunks"),
         pytest.param({"duration": 0.003}, id="a few steps"),
-        pytest.param({"hold": 0.007}, id="no divisor of a chunk, last period cut"),
-        pytest.param({"hold": 0.3, "duration": 0.9}, id="longer than a chunk", marks=SLOW),
+        pytest.param({"control_period": 0.007}, id="no divisor of a chunk, last period cut"),
+        pytest.param(
+            {"control_period": 0.3, "duration": 0.9}, id="longer than a chunk", marks=SLOW
+        ),
         pytest.param({"method": "rkmk4"}, id="on the groups", marks=SLOW),
-        pytest.param({"hold": 0.002, "method": "rkmk4"}, id="on the groups, held", marks=SLOW),
+        pytest.param(
+            {"control_period": 0.002, "method": "rkmk4"}, id="on the groups, held", marks=SLOW
+        ),
     ],
 )
 def test_compiled_run_is_the_interpreted_one(options: dict[str, Any]) -> None:
@@ -95,7 +104,9 @@ def test_compiled_run_is_the_interpreted_one(options: dict[str, Any]) -> None:
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("hold", [None, 0.01])
 def test_adaptive_methods_are_compiled_too(hold: float | None) -> None:
-    assert_same_run(*both(method="dop853", dt=1e-2, duration=0.1, hold=hold), tolerance=1e-9)
+    assert_same_run(
+        *both(method="dop853", dt=1e-2, duration=0.1, control_period=hold), tolerance=1e-9
+    )
 
 
 @pytest.mark.slow
@@ -117,7 +128,7 @@ def test_another_plant_is_compiled_as_it_is() -> None:
 def test_torque_limits_are_compiled_with_their_programme(hold: float | None) -> None:
     free, _ = both()
     limit = 0.6 * np.abs(free.u).max(axis=0).max()
-    compiled, interpreted = both(replace(SERVO, torque_limits=limit), hold=hold)
+    compiled, interpreted = both(replace(SERVO, torque_limits=limit), control_period=hold)
     assert compiled.scale.min() < 0.9
     assert np.abs(compiled.u).max() == pytest.approx(limit)
     # The programme is solved to a tolerance of its own.
@@ -133,7 +144,13 @@ def test_hand_led_out_of_reach(hold: float | None) -> None:
     )
     errors = failures(
         lambda compiled: simulate(
-            ROBOT, SERVO, away, 3.0, Q0, np.zeros(5), dt=2e-3, hold=hold, compiled=compiled
+            ROBOT,
+            SERVO,
+            away,
+            3.0,
+            Q0,
+            np.zeros(5),
+            integrator=Integrator("rk4", 2e-3, hold, compiled),
         )
     )
     assert_same_failure(errors, 1e-8)
@@ -161,8 +178,7 @@ def test_reference_that_breaks_off_gives_no_torque(hold: float | None) -> None:
             0.5,
             Q0,
             S0,
-            hold=hold,
-            compiled=compiled,
+            integrator=Integrator("rk4", 1e-3, hold, compiled),
         )
     )
     for error in errors:
@@ -180,7 +196,9 @@ def test_gains_too_high_for_the_step() -> None:
     stiff = case_study(stiffness=1e8, damping=2e4)
     reference = case_study_reference()
     errors = failures(
-        lambda compiled: simulate(ROBOT, stiff, reference, 1.0, Q0, S0, dt=1e-2, compiled=compiled)
+        lambda compiled: simulate(
+            ROBOT, stiff, reference, 1.0, Q0, S0, integrator=Integrator(dt=1e-2, compiled=compiled)
+        )
     )
     assert errors[0].time == errors[1].time
     assert np.isfinite(errors[0].run.q).all()
@@ -189,8 +207,11 @@ def test_gains_too_high_for_the_step() -> None:
 @pytest.mark.usefixtures("compiler")
 def test_own_functions_of_time_are_references_of_compiled_runs() -> None:
     own = references.from_function(case_study_sample, 5, 5)
-    compiled = simulate(ROBOT, SERVO, own, 0.25, Q0, S0, compiled=True)
-    assert_same_run(compiled, simulate(ROBOT, SERVO, own, 0.25, Q0, S0, compiled=False))
+    runs = [
+        simulate(ROBOT, SERVO, own, 0.25, Q0, S0, integrator=Integrator(compiled=compiled))
+        for compiled in (True, False)
+    ]
+    assert_same_run(*runs)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -295,12 +316,9 @@ def test_shipped_tasks_for_five_seconds(name: str) -> None:
             5.0,
             task.q0,
             task.shape_velocities(servo),
-            dt=task.dt,
             plant=task.plant,
-            method=task.method,
-            hold=task.hold,
             momentum=task.plant_momentum,
-            compiled=compiled,
+            integrator=Integrator(task.method, task.dt, task.hold, compiled),
         )
         for compiled in (True, False)
     ]

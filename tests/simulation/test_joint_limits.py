@@ -15,7 +15,7 @@ from concur.mechanism import Body, joints
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
 from concur.robots import planar_floater
-from concur.simulation import Finding, Run, Tolerances, simulate
+from concur.simulation import Finding, Integrator, Run, Tolerances, simulate
 
 HAND = Output("hand", "forearm", "R2", point=(0.4, 0, 0))
 
@@ -33,9 +33,8 @@ def swing(robot: Mechanism, dt: float, method: str = "rk4", hold_for: float | No
     q = robot.neutral()
     q[3:] = (0.6, 1.2)
     reference = hold(servo.output(q), group="R2")
-    return simulate(
-        robot, servo, reference, 1.5, q, [0.5, -0.5], dt=dt, method=method, hold=hold_for
-    )
+    integrator = Integrator(method, dt, hold_for)
+    return simulate(robot, servo, reference, 1.5, q, [0.5, -0.5], integrator=integrator)
 
 
 @pytest.fixture(scope="module")
@@ -91,10 +90,17 @@ def test_compiled_steps_meet_the_same_extremes(compiler: None) -> None:
     reference = hold(servo.output(q), group="R2")
     for hold_for in (None, 0.05):
         runs = [
-            simulate(robot, servo, reference, 0.5, q, [0.5, -0.5], dt=0.05, hold=hold_for,
-                     compiled=compiled)
+            simulate(
+                robot,
+                servo,
+                reference,
+                0.5,
+                q,
+                [0.5, -0.5],
+                integrator=Integrator("rk4", 0.05, hold_for, compiled),
+            )
             for compiled in (False, True)
-        ]  # fmt: skip
+        ]
         for name in ("q_range", "v_range", "u_range"):
             one, two = (getattr(run, name) for run in runs)
             np.testing.assert_allclose(one, two, rtol=1e-9, atol=1e-12)

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
-from concur.simulation import Plant, simulate
+from concur.simulation import Integrator, Plant, simulate
 from concur.simulation._step import step_function
 from tests.control._cases import ARM_S0, arm_servo, demand, gantry, hand_pose, hand_twist
 from tests.oracles import Pinocchio, assert_close
@@ -158,8 +158,9 @@ def test_methods_agree_on_a_ball_joint_in_closed_loop() -> None:
     x = np.array([0.05, -0.04, 0.06, 1.2, -0.5, 0.8])
     twist = hand_twist(robot, q0, servo.model.velocity(q0, ARM_S0))
     curve = demand("R3xSO3", hand_pose(robot, q0), twist, x, np.zeros(6))
+    reference = curve.reference("R3xSO3")
     runs = [
-        simulate(robot, servo, curve.reference("R3xSO3"), 0.2, q0, ARM_S0, dt=2e-3, method=method)
+        simulate(robot, servo, reference, 0.2, q0, ARM_S0, integrator=Integrator(method, 2e-3))
         for method in ("rk4", "rkmk4", "dop853")
     ]
     for run in runs[:2]:
@@ -177,12 +178,13 @@ def test_order_of_the_closed_loop_is_four() -> None:
     x = np.array([0.05, -0.04, 0.06, 1.2, -0.5, 0.8])
     twist = hand_twist(robot, q0, servo.model.velocity(q0, ARM_S0))
     curve = demand("R3xSO3", hand_pose(robot, q0), twist, x, np.zeros(6))
+    reference = curve.reference("R3xSO3")
     for method in ("rk4", "rkmk4"):
         sizes = np.array([0.04, 0.02, 0.01])
         errors = [
             np.abs(
                 simulate(
-                    robot, servo, curve.reference("R3xSO3"), 0.8, q0, ARM_S0, dt=h, method=method
+                    robot, servo, reference, 0.8, q0, ARM_S0, integrator=Integrator(method, h)
                 ).deviation[-1]
             ).max()
             for h in sizes

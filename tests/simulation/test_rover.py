@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose
 
 from concur.control import Output, Reference, Servo, references
 from concur.reduction import reduce
-from concur.simulation import Plant, simulate
+from concur.simulation import Integrator, Plant, simulate
 from tests.control._cases import (
     Q0,
     S0,
@@ -65,7 +65,8 @@ def test_methods_agree(method: str) -> None:
     # The implicit ones are slow in Python, and nothing more is learnt from a longer run.
     duration = 0.5 if method in ("rkmk4", "dop853") else 0.1
     one = simulate(ROBOT, SERVO, case_study_reference(), duration, Q0, S0, dt=5e-3)
-    other = simulate(ROBOT, SERVO, case_study_reference(), duration, Q0, S0, dt=5e-3, method=method)
+    integrator = Integrator(method, 5e-3)
+    other = simulate(ROBOT, SERVO, case_study_reference(), duration, Q0, S0, integrator=integrator)
     assert other.method == method
     assert_allclose(other.q, one.q, rtol=0, atol=1e-7)
     assert_allclose(other.v, one.v, rtol=0, atol=1e-6)
@@ -83,7 +84,8 @@ def test_error_under_hold_is_first_order_in_the_period() -> None:
     periods = np.array([0.05, 0.02, 0.01, 0.005])
     worst = []
     for hold in periods:
-        run = simulate(ROBOT, SERVO, case_study_reference(), 3.0, q0, s0, hold=hold)
+        integrator = Integrator(control_period=hold)
+        run = simulate(ROBOT, SERVO, case_study_reference(), 3.0, q0, s0, integrator=integrator)
         assert run.hold == hold
         assert np.abs(run.error[0]).max() < 1e-10
         worst.append(np.abs(run.error).max())
@@ -96,9 +98,8 @@ def test_error_under_hold_is_first_order_in_the_period() -> None:
 
 @pytest.mark.parametrize("method", ["rk4", "rkmk4", "dop853"])
 def test_held_torque_changes_at_its_own_period_only(method: str) -> None:
-    run = simulate(
-        ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, hold=0.02, dt=5e-3, method=method
-    )
+    integrator = Integrator(method, 5e-3, 0.02)
+    run = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, integrator=integrator)
     changes = np.flatnonzero(np.abs(np.diff(run.u, axis=0)).max(axis=1) > 0.0) + 1
     assert changes.tolist() == [4, 8, 12, 16]
     for k in (0, 4, 8, 12, 16):
@@ -161,7 +162,8 @@ def test_recorded_margin_is_that_of_the_servo() -> None:
 def test_saved_run_comes_back(tmp_path) -> None:  # type: ignore[no-untyped-def]
     import h5py
 
-    run = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, hold=0.01)
+    integrator = Integrator(control_period=0.01)
+    run = simulate(ROBOT, SERVO, case_study_reference(), 0.1, Q0, S0, integrator=integrator)
     with h5py.File(run.save(tmp_path / "run.h5")) as file:
         for name in ("t", "q", "v", "s", "u", "error", "ideal", "momentum", "constraint_residual"):
             assert_allclose(file[name][...], getattr(run, name), rtol=0, atol=0)

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array
-from concur.control._output_groups import OutputGroup, Pose, Product, Rotation, Vector
 from concur.control._sample import pose_numbers
+from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
 from concur.control.references._columns import Columns
 from concur.control.references._inputs import homogeneous, numbers
 from concur.control.references._reference import Floats, Part, Reference, Samples, factors

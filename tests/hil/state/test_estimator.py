@@ -42,9 +42,7 @@ def simulated(name, duration, dt):
         duration,
         task.q0,
         s0,
-        dt=dt,
-        hold=PERIOD,
-        method=task.method,
+        integrator=cc.simulation.Integrator(task.method, dt, PERIOD),
     )
     return rig, servo, run
 

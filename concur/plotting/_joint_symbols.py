@@ -40,24 +40,10 @@ class Symbol:
 
 
 def symbol(joint: Any, pose: Floats, length: float) -> Symbol | None:
-    """Return the symbol of a joint, drawn at the body that it carries.
+    """Return the symbol of a joint, drawn at the body that it carries; None for unknown kinds.
 
     The axis of a joint, and the normal of a plane, have the same components in the body's frame
-    as in the joint's: the motions of the joint leave them as they are.
-
-    Parameters
-    ----------
-    joint : object
-        A joint, with `axis`, `normal` and `pitch` where its kind has them.
-    pose : ndarray, shape (4, 4)
-        Pose of the body in the world.
-    length : float
-        Half the length of an axis (m).
-
-    Returns
-    -------
-    Symbol or None
-        None for a free joint, which allows all, and for a kind that is not known.
+    as in the joint's: the motions of the joint do not change them.
     """
     kind = type(joint).__name__
     if kind not in _KINDS:

@@ -46,18 +46,7 @@ class Channel:
 
 
 def channels(run: RunLike) -> list[Channel]:
-    """Split the outputs of a run into channels of one unit each.
-
-    Parameters
-    ----------
-    run : RunLike
-        A finished run.
-
-    Returns
-    -------
-    list of Channel
-        In output order.
-    """
+    """Split the outputs of a run into channels of one unit each, in output order."""
     found, start = [], 0
     for output in run.servo.outputs:
         units = tuple(output.coordinate_units)
@@ -76,41 +65,12 @@ def channels(run: RunLike) -> list[Channel]:
 
 
 def group_name(output: Any) -> str:
-    """Return the name of the group of an output.
-
-    Parameters
-    ----------
-    output : OutputLike
-        Its `group` is a name, or an object with a `name`.
-
-    Returns
-    -------
-    str
-        Such as "R3xSO3".
-    """
+    """Name of the group of an output, such as "R3xSO3"."""
     return str(getattr(output.group, "name", output.group))
 
 
 def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
-    """Return the position part of every output that is a place in the plane or in space.
-
-    Parameters
-    ----------
-    run : RunLike
-        A finished run; rotations in its flat poses are quaternions, planar poses (x, y, theta).
-
-    Returns
-    -------
-    dict
-        Name of the output to (actual, reference), each (k, 2) or (k, 3), inertial axes (m).
-
-    Raises
-    ------
-    UnknownNameError
-        If a group is none that can be drawn.
-    ShapeError
-        If the flat poses are not as wide as the outputs together.
-    """
+    """Actual and reference position, (k, 2) or (k, 3), m, of every output that has one, by name."""
     names = [group_name(output) for output in run.servo.outputs]
     widths = [_width(name) for name in names]
     total = sum(widths)
@@ -133,38 +93,12 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
 
 
 def instants(run: RunLike, number: int) -> NDArray[np.intp]:
-    """Return some samples of a run, evenly in time, from its first to its last.
-
-    Parameters
-    ----------
-    run : RunLike
-        A finished run.
-    number : int
-        How many; a short run may have fewer.
-
-    Returns
-    -------
-    ndarray of int
-        Their indices.
-    """
+    """Indices of some samples of a run, evenly in time, from the first to the last."""
     return np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], number)))
 
 
 def nearest(t: Floats, moments: Floats) -> NDArray[np.intp]:
-    """Return the sample nearest to each moment.
-
-    Parameters
-    ----------
-    t : ndarray, shape (k,)
-        Times of the samples, rising (s).
-    moments : ndarray, shape (m,)
-        Times asked for (s).
-
-    Returns
-    -------
-    ndarray of int, shape (m,)
-        Indices into `t`.
-    """
+    """Index of the sample nearest to each moment; times are ascending, s."""
     return np.searchsorted((t[1:] + t[:-1]) / 2, moments)
 
 

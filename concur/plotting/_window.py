@@ -20,25 +20,8 @@ def windows(
     """Return the corners of the window of every frame; all windows have the same size.
 
     A course that is shorter than twice the window is shown whole. On a longer one the window
-    follows the base along every axis on which the course does not fit into it.
-
-    Parameters
-    ----------
-    robot : ndarray, shape (k, n, 3)
-        Points of the robot at k instants that stand for the whole motion, world frame (m).
-    curves : ndarray, shape (m, 3)
-        What else belongs to the course, such as points of references, world frame (m).
-    bases : ndarray, shape (f, 3)
-        Position of the base in each frame, world frame (m).
-    ground_height : float or None
-        Height of the ground, which becomes the floor of the window; None without a ground.
-    smoothing : float
-        Standard deviation of the filter that smooths the motion of the window, in frames.
-
-    Returns
-    -------
-    low, high : ndarray, shape (f, 3)
-        Corners of the window of each frame, world frame (m).
+    follows the base along every axis on which the course does not fit into it. Points of the robot
+    are (k, n, 3), of other curves (m, 3), of the base (f, 3), in the world frame, m.
     """
     extent = float(np.max(np.ptp(robot, axis=1)))
     side = _SIDE * max(extent, 1e-3)
@@ -67,41 +50,16 @@ def windows(
 
 
 def clipped(curve: Floats, low: Floats, high: Floats) -> Floats:
-    """Return a curve with a gap (NaN) wherever it is outside a window.
-
-    Parameters
-    ----------
-    curve : ndarray, shape (n, 3)
-        Points of the curve.
-    low, high : ndarray, shape (3,)
-        Corners of the window.
-
-    Returns
-    -------
-    ndarray, shape (n, 3)
-        The curve inside the window.
-    """
+    """Curve, (n, 3), with a gap (NaN) wherever it is outside a window."""
     inside = np.all((curve >= low) & (curve <= high), axis=1)
     return np.asarray(np.where(inside[:, None], curve, np.nan))
 
 
 def dashed(curve: Floats, period: float) -> Floats:
-    """Return a curve as dashes that stay where they are when the curve is cut.
+    """Curve, (n, 3), as dashes of length `period` that do not move when the curve is cut.
 
     Matplotlib starts its dashes at the first point in view: they would creep along a curve whose
     beginning leaves the window.
-
-    Parameters
-    ----------
-    curve : ndarray, shape (n, 3)
-        Points of the curve.
-    period : float
-        Length of a dash and the gap after it (m).
-
-    Returns
-    -------
-    ndarray, shape (m, 3)
-        Points at equal distances along the curve, NaN in the gaps.
     """
     length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(curve, axis=0), axis=1))])
     number = np.arange(int(length[-1] / period * 10) + 1)

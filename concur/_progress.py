@@ -9,28 +9,13 @@ from typing import Any
 
 @contextmanager
 def track(
-    progress: bool | Callable[[float], Any], title: str, total: int
-) -> Iterator[Callable[[int], Any]]:
-    """Report how much of a piece of work is done.
-
-    Parameters
-    ----------
-    progress : bool or callable
-        True for a bar in the terminal, a callable that takes the fraction done, or False.
-    title : str
-        What is being done.
-    total : int
-        Number of steps.
-
-    Yields
-    ------
-    callable
-        To be called with the number of steps done.
-    """
-    if progress is False:
-        yield lambda done: None
-    elif callable(progress):
+    progress: bool | Callable[[float], Any], title: str, total: float
+) -> Iterator[Callable[[float], Any]]:
+    """Report the number of steps done: to a bar, to a callable as a fraction, or not at all."""
+    if callable(progress):
         yield lambda done: progress(done / total)
+    elif not progress:
+        yield lambda done: None
     else:
         from rich.console import Console
         from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -48,20 +33,7 @@ def track(
 
 @contextmanager
 def busy(progress: bool | Callable[[float], Any], title: str) -> Iterator[None]:
-    """Show that something is being done whose length is not known.
-
-    Parameters
-    ----------
-    progress : bool or callable
-        As for `track`; a callable is told that nothing is done yet.
-    title : str
-        What is being done.
-
-    Yields
-    ------
-    None
-        For the time it takes.
-    """
+    """Show that work of unknown length is under way."""
     if progress is True:
         from rich.console import Console
 

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.lines import Line2D
 from scipy.spatial.transform import Rotation
 
+from concur.plotting._outputs import instants, positions
+from concur.plotting._window import clipped, dashed, windows
 from concur.plotting.errors import TIME
-from concur.plotting.outputs import instants, positions
 from concur.plotting.robot import (
     TRIAD,
     RobotArtists,
@@ -28,7 +29,6 @@ from concur.plotting.style import (
     side_legend,
     styled,
 )
-from concur.plotting.window import clipped, dashed, windows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,42 +48,14 @@ _SAMPLES, _DASH = 1000, 0.03
 
 
 def leaves_plane(run: RunLike) -> bool:
-    """Tell whether the base rises or tilts during a run, so that no view from above shows it.
-
-    Parameters
-    ----------
-    run : RunLike
-        A finished run.
-
-    Returns
-    -------
-    bool
-        Whether its height or the direction of its z axis changes.
-    """
+    """Whether the base rises or tilts during a run, so that no view from above shows it."""
     poses = _base_poses(run, _few(run, 50))
     moved = np.concatenate([poses[:, 2:3, 3], poses[:, :3, 2]], axis=1)
     return bool(np.ptp(moved, axis=0).max() > 1e-9)
 
 
 def flight_figure(run: RunLike) -> Figure:
-    """Draw a robot that floats in space: six views, places of its outputs, turn of its base.
-
-    Parameters
-    ----------
-    run : RunLike
-        A finished run with `t`, `q`, `pose`, `reference`, `robot` and `servo.outputs`.
-
-    Returns
-    -------
-    matplotlib.figure.Figure
-        Six views, even in time and of one scale, with the paths up to then; below, over time,
-        the coordinates of each output in space and of its reference, and the angle by which the
-        base has turned.
-
-    Examples
-    --------
-    >>> flight_figure(run).savefig("path.png")    # doctest: +SKIP
-    """
+    """Draw a floating robot: six views in time, positions of its outputs, rotation of its base."""
     with styled():
         chosen = instants(run, _INSTANTS)
         placed = positions(run)
@@ -138,21 +110,8 @@ def draw_views(
 ) -> list[Any]:
     """Draw the robot at some instants, one view for each, with the paths up to then.
 
-    Parameters
-    ----------
-    figure : matplotlib.figure.Figure
-        Figure to draw into; its layout is frozen.
-    run : RunLike
-        A finished run.
-    chosen : ndarray of int
-        Samples of the run.
-    cells : list of tuple of float
-        Left, bottom, width and height of each view, as fractions of the figure; of one size.
-
-    Returns
-    -------
-    list
-        Entries of a legend, to be drawn with `handler_map=TRIAD`.
+    Cells are left, bottom, width and height of each view as fractions of the figure, whose layout
+    is frozen. Return the entries of a legend.
     """
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     seen = np.stack([outline.at(run.q[index]).points() for index in _few(run, 40)])

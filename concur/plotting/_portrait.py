@@ -16,7 +16,7 @@ from mpl_toolkits.mplot3d.axes3d import Axes3D  # type: ignore[import-untyped]
 from mpl_toolkits.mplot3d.proj3d import proj_transform  # type: ignore[import-untyped]
 
 from concur.errors import DescriptionError
-from concur.plotting.joint_symbols import Symbol, symbol
+from concur.plotting._joint_symbols import Symbol, symbol
 from concur.plotting.robot import (
     TRIAD,
     RobotArtists,

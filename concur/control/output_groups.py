@@ -52,30 +52,113 @@ class OutputGroup(ABC):
 
     @abstractmethod
     def coordinates(self, pose: Placed) -> Array:
-        """Flat coordinates (pose_size,) of a pose in the inertial frame."""
+        """Flat coordinates of a pose.
+
+        Parameters
+        ----------
+        pose : Placed
+            Rotation and position of the output's frame in the inertial frame.
+
+        Returns
+        -------
+        Array
+            Shape (pose_size,).
+        """
 
     @abstractmethod
     def velocity(self, pose: Placed, twist: Twist) -> Array:
-        """Left-trivialised output velocity (dim,) of a body twist; linear in the twist."""
+        """Left-trivialised output velocity of a body twist; linear in the twist.
+
+        Parameters
+        ----------
+        pose : Placed
+            Rotation and position of the output's frame in the inertial frame.
+        twist : Twist
+            Its body twist.
+
+        Returns
+        -------
+        Array
+            Shape (dim,).
+        """
 
     @abstractmethod
     def acceleration(self, pose: Placed, twist: Twist, rate: Twist) -> Array:
-        """Time derivative (dim,) of `velocity` for the twist's rate."""
+        """Time derivative of `velocity`.
+
+        Parameters
+        ----------
+        pose : Placed
+            Rotation and position of the output's frame in the inertial frame.
+        twist : Twist
+            Its body twist.
+        rate : Twist
+            Rate of the twist.
+
+        Returns
+        -------
+        Array
+            Shape (dim,).
+        """
 
     @abstractmethod
     def error(self, actual: Array, desired: Array) -> Array:
-        """Error x = log(r^-1 gamma), (dim,), from flat coordinates."""
+        """Error x = log(r^-1 gamma).
+
+        Parameters
+        ----------
+        actual, desired : Array
+            Flat coordinates of r and gamma, shape (pose_size,).
+
+        Returns
+        -------
+        Array
+            Shape (dim,).
+        """
 
     def transport(self, x: Array) -> Array:
-        """Ad of r^-1 gamma = exp(x), (dim, dim); the identity for abelian groups."""
+        """Ad of r^-1 gamma = exp(x); the identity for abelian groups.
+
+        Parameters
+        ----------
+        x : Array
+            Error, shape (dim,).
+
+        Returns
+        -------
+        Array
+            Shape (dim, dim).
+        """
         return ca.SX.eye(self.dim)
 
     def ad(self, velocity: Array) -> Array:
-        """Matrix (dim, dim) of the bracket with a velocity; zero for abelian groups."""
+        """Matrix of the bracket with a velocity; zero for abelian groups.
+
+        Parameters
+        ----------
+        velocity : Array
+            Shape (dim,).
+
+        Returns
+        -------
+        Array
+            Shape (dim, dim).
+        """
         return ca.SX(self.dim, self.dim)
 
     def error_map(self, x: Array) -> Array:
-        """B(x) of the error dynamics xdot = -B(x) ve, (dim, dim); abelian: the identity."""
+        """B(x) of the error dynamics xdot = -B(x) ve; the identity for abelian groups.
+
+        Parameters
+        ----------
+        x : Array
+            Error, shape (dim,).
+
+        Returns
+        -------
+        Array
+            Shape (dim, dim).
+        """
         return ca.SX.eye(self.dim)
 
     def closure_residual(self) -> float:
@@ -95,7 +178,13 @@ class OutputGroup(ABC):
 
 
 class Vector(OutputGroup):
-    """R^n: components of a point's position along inertial axes."""
+    """R^n: components of a point's position along inertial axes.
+
+    Parameters
+    ----------
+    axes : sequence of str
+        Those of "x", "y" and "z" that count.
+    """
 
     def __init__(self, axes: Sequence[str]) -> None:
         self.axes = tuple(axes)
@@ -148,7 +237,13 @@ class _Planar(OutputGroup):
 
 
 class Angle(_Planar):
-    """SO(2): heading of the output's frame in a plane, about its normal."""
+    """SO(2): heading of the output's frame in a plane, about its normal.
+
+    Parameters
+    ----------
+    normal : sequence of float
+        Unit normal of the plane.
+    """
 
     dim = pose_size = 1
     coordinate_names = error_names = ("heading",)
@@ -172,7 +267,13 @@ class Angle(_Planar):
 
 
 class PlanarPose(_Planar):
-    """SE(2): position in a plane, along its axes, and heading."""
+    """SE(2): position in a plane, along its axes, and heading.
+
+    Parameters
+    ----------
+    normal : sequence of float
+        Unit normal of the plane.
+    """
 
     dim = pose_size = 3
     coordinate_names = ("x", "y", "heading")
@@ -291,7 +392,13 @@ class Pose(OutputGroup):
 
 
 class Product(OutputGroup):
-    """Direct product of groups: each keeps its own error dynamics."""
+    """Direct product of groups: each keeps its own error dynamics.
+
+    Parameters
+    ----------
+    factors : sequence of OutputGroup
+        The groups, in order.
+    """
 
     def __init__(self, factors: Sequence[OutputGroup]) -> None:
         self.factors = tuple(factors)

@@ -1,20 +1,19 @@
 """Motions of the error dynamics under disturbances, to hold against a tube.
 
 They prove nothing: the tube does. They show how much of it is used: half of the disturbances push
-along the growth of |z|_P, as hard as they may; the others keep a random direction and switch it at
-random.
+along the growth of |z|_P, as hard as the bound allows; the others keep a random direction and
+switch it at random.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.certify._decay import error_parts, scales
-from concur.certify._robust import Tube
 from concur.codegen import as_floats, shape_error
 from concur.errors import OutputError
 
@@ -28,8 +27,21 @@ _SWITCHES = 6
 """How often a disturbance of random direction switches, on the average."""
 
 
+class DisturbedTube(Protocol):
+    """What is read of a tube: its channel, its decay with P and a rate, its start and radius."""
+
+    @property
+    def channel(self) -> Any: ...
+    @property
+    def decay(self) -> Any: ...
+    @property
+    def start(self) -> float: ...
+    @property
+    def radius(self) -> float: ...
+
+
 @dataclass(frozen=True, eq=False)
-class PushedMotions:
+class DisturbedMotions:
     """Errors of a channel along disturbed motions.
 
     Parameters
@@ -50,18 +62,18 @@ class PushedMotions:
     distances: np.ndarray | None
 
 
-def pushed_motions(
-    tube: Tube,
+def disturbed_motions(
+    tube: DisturbedTube,
     disturbance: float | ArrayLike,
     duration: float | None = None,
     count: int = 16,
     seed: int = 0,
-) -> PushedMotions:
+) -> DisturbedMotions:
     """Move the error dynamics of a channel under disturbances within a bound.
 
     Parameters
     ----------
-    tube : Tube
+    tube : concur.certify.Tube
         Tube of the channel, of finite radius; motions begin with |z|_P at its `start`.
     disturbance : float or array_like
         The bound that the tube is for: a number for the length, metres divided by the
@@ -75,7 +87,7 @@ def pushed_motions(
 
     Returns
     -------
-    PushedMotions
+    DisturbedMotions
         The errors.
 
     Raises
@@ -100,7 +112,7 @@ def pushed_motions(
             cure="Bound the disturbance further, or leave the duration out.",
         )
     rng = np.random.default_rng(seed)
-    P, scale = tube.decay.P, scales(channel)
+    P, scale = tube.decay.P, channel.scales
     z = rng.normal(size=(count, 2 * n))
     z *= tube.start / np.sqrt(np.einsum("ki,ij,kj->k", z, P, z))[:, None]
     nudge = rng.normal(size=(count, n))
@@ -140,10 +152,10 @@ def pushed_motions(
         states.append(z)
     path = np.array(states).swapaxes(0, 1)
     lengths: dict[str, np.ndarray] = {}
-    for _, places, unit in error_parts(channel):
+    for _, places, unit in channel.error_parts:
         own = np.linalg.norm(path[:, :, places], axis=2)
         lengths[unit] = np.maximum(own, lengths.get(unit, 0.0))
-    return PushedMotions(
+    return DisturbedMotions(
         np.linspace(0.0, span, _STEPS + 1),
         np.sqrt(np.einsum("kti,ij,ktj->kt", path, P, path)),
         lengths.get("rad"),

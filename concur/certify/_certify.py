@@ -1,0 +1,349 @@
+"""Certification of a loop, channel by channel: by search and proof, or by Theorem 5.4.2."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from concur._progress import track
+from concur.certify._bounds import (
+    definite,
+    float_above,
+    float_below,
+    largest_eigenvalue,
+    rational,
+    smallest_eigenvalue,
+    solve,
+)
+from concur.certify._certificate import Certificate, Method
+from concur.certify._channel_certificate import ChannelCertificate
+from concur.certify._channels import Channel, split
+from concur.certify._checks import (
+    check,
+    check_angle,
+    check_budget,
+    check_distance,
+    check_fraction,
+)
+from concur.certify._inequality import Claim, inequality, turned_components
+from concur.certify._prove import Proof, prove, stored_boxes
+from concur.certify._reduction import positions_and_rotations
+from concur.certify._region import region_level
+from concur.certify._search import search
+from concur.certify._status import Status
+from concur.certify._structure import check_structure
+from concur.certify._suprema import CLOSED
+from concur.certify._thesis import thesis_constants
+from concur.control import ErrorDynamics, Servo
+from concur.errors import OutputError
+from concur.mechanism import scalar
+
+_RATES = (1.0, 0.97, 0.9, 0.75, 0.5, 0.25)
+"""Parts of the rate that the search gives, tried until one is proved."""
+
+_CALM = 0.9
+"""Part of the rate at which a form of smaller overshoot is proved besides."""
+
+_LARGE_OVERSHOOT = 50.0
+"""Overshoot of a channel beyond which that is done."""
+
+_POSE_COST = 20
+"""Boxes of rotations that take as long as one of poses without isotropic gains."""
+
+
+def certify(
+    law: Servo | ErrorDynamics,
+    angle: float | None = None,
+    distance: float | None = None,
+    method: Method = "tight",
+    progress: bool | Callable[[float], Any] = False,
+    budget: int = 20_000,
+    share: float = 1.0,
+) -> Certificate:
+    """Certify a rate at which the tracking error of a law decays.
+
+    Parameters
+    ----------
+    law : Servo or ErrorDynamics
+        The law, or its error dynamics.
+    angle : float
+        Rotation error that must stay in reach, above 0 and at most pi, rad. May be left out only
+        for outputs without rotations, for which it has no meaning.
+    distance : float, optional
+        Position error that must stay in reach where rotations act on it, as for poses, m.
+        Default: as far as V_L lets the position go where it lets the rotation reach `angle`.
+    method : str
+        "tight" searches for the fastest form that can be proved; "thesis" takes Theorem 5.4.2
+        with its own constants.
+    progress : bool or callable
+        Show a progress bar, or call with the fraction done.
+    budget : int
+        Boxes that may be looked at for each channel. Those of poses whose gains depend on the
+        direction count twenty times: they take that much longer.
+    share : float
+        Part of the fastest rate found that is asked for, above 0 and at most 1. The form of
+        least overshoot is taken: near a critically damped loop's own rate it is large. With the
+        default a `calmer` certificate is made besides where the overshoot of a channel is
+        beyond 50. Has no meaning for the method "thesis".
+
+    Returns
+    -------
+    Certificate
+        REFUTED when a gain is not symmetric positive definite; else what was proved.
+
+    Raises
+    ------
+    OutputError
+        If the law is none, an option is out of its range, or no angle is given and an output
+        rotates.
+    ConcurError
+        If the extra `certify` is not installed and the method is "tight".
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> from concur.certify._certificate import certify
+    >>> model = cc.reduce(cc.robots.rover_arm())
+    >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
+    >>> servo = cc.Servo(model, [base], stiffness=4, damping=4)
+    >>> certify(servo, method="thesis").status.name
+    'PROVED'
+    """
+    dynamics = _dynamics(law)
+    angle, distance = _domain(dynamics, angle, distance)
+    known = isinstance(method, str) and method in ("tight", "thesis")
+    cure = "Leave it out for the tighter one."
+    check(known, "certificate, `method`", '"tight" or "thesis"', repr(method)[:40], cure)
+    share = scalar(share, "certificate, `share`")
+    check_fraction("certificate", "share", share)
+    budget = check_budget("certificate", budget)
+    structure = check_structure(dynamics)
+    if structure.status is Status.REFUTED:
+        return Certificate(dynamics, Status.REFUTED, method, angle, distance, (), structure)
+    parts = []
+    channels = split(dynamics)
+    with track(progress, "certifying", 1.0) as report:
+        most = 0.0
+        for k, channel in enumerate(channels):
+
+            def done(fraction: float, k: int = k) -> None:
+                # A second attempt at a channel begins anew; the bar does not.
+                nonlocal most
+                most = max(most, (k + fraction) / len(channels))
+                report(most)
+
+            began = time.perf_counter()
+            if method == "thesis":
+                part = _by_theorem(channel, angle, distance)
+            else:
+                part = _by_search(channel, angle, distance, budget, done, share)
+            parts.append(replace(part, seconds=time.perf_counter() - began))
+            done(1.0)
+    proved = all(part.status is Status.PROVED for part in parts)
+    status = Status.PROVED if proved else Status.UNDECIDED
+    found = Certificate(dynamics, status, method, angle, distance, tuple(parts))
+    calm = method == "tight" and share == 1.0 and proved
+    return replace(found, calmer=_calmer(found, budget)) if calm else found
+
+
+def _calmer(found: Certificate, budget: int) -> Certificate | None:
+    """Certificate with less overshoot, proved; None where that of every channel is small."""
+    parts = []
+    for part in found.parts:
+        other = part
+        # Where several parameters vary a second proof takes long: the user may ask for it.
+        if part.overshoot > _LARGE_OVERSHOOT and part.boxes.shape[1] <= 1:
+            given = (part.angle if part.angle is not None else found.angle, part.distance)
+            again = _by_search(part.channel, *given, budget, lambda fraction: None, _CALM)
+            if again.status is Status.PROVED and again.overshoot < part.overshoot:
+                other = again
+        parts.append(other)
+    calmer = replace(found, parts=tuple(parts))
+    return calmer if calmer.overshoot < found.overshoot else None
+
+
+def _dynamics(law: object) -> ErrorDynamics:
+    if isinstance(law, Servo):
+        return law.error_dynamics
+    if isinstance(law, ErrorDynamics):
+        return law
+    raise OutputError(
+        "certificate, `law`",
+        expected="a Servo or its error dynamics",
+        came=type(law).__name__,
+        cure="Certify the servo that drives the robot.",
+    )
+
+
+def _domain(
+    dynamics: ErrorDynamics, angle: float | None, distance: float | None
+) -> tuple[float, float | None]:
+    if angle is None:
+        check(
+            "rad" not in dynamics.group.error_units,
+            "certificate, `angle`",
+            "the largest rotation error covered, rad, as an output rotates",
+            "no value",
+            "State it, such as angle=1.0.",
+        )
+        angle = math.pi
+    angle = scalar(angle, "certificate, `angle`")
+    check_angle("certificate", angle)
+    if distance is not None:
+        distance = scalar(distance, "certificate, `distance`")
+        check_distance("certificate", distance)
+    return angle, distance
+
+
+def _by_search(
+    channel: Channel,
+    angle: float,
+    distance: float | None,
+    budget: int,
+    report: Callable[[float], None],
+    share: float,
+) -> ChannelCertificate:
+    reach = _reach(channel, angle, distance)
+    facts: dict[str, Any] = {
+        "level": region_level(channel, angle, reach),
+        "angle": angle if "rad" in channel.units else None,
+        "distance": reach,
+    }
+    found = search(channel, angle, reach, share=share)
+    if found is None:
+        reason = "No quadratic form was found that decays in all of the domain."
+        return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+    proofs: list[Proof] = []
+    left = budget if channel.kind != "SE3" else max(budget // _POSE_COST, 1)
+    for part in _RATES:
+        # What fails at a rate may pass at a lower one, for which some budget is kept.
+        own = left if part == _RATES[-1] else max(left // 2, 1)
+        rate = float(found.alpha * part)
+        proofs.append(prove(channel, found.P, rate, angle, reach, own, report, found.multipliers))
+        left -= proofs[-1].tested
+        if proofs[-1].status is Status.PROVED or left < 1:
+            break
+    return _with_bounds(channel, proofs, facts)
+
+
+def _with_bounds(
+    channel: Channel, proofs: list[Proof], facts: dict[str, Any]
+) -> ChannelCertificate:
+    # A form found by the search that fails somewhere says nothing against the law.
+    proof = proofs[-1]
+    proved = proof.status is Status.PROVED
+    if not definite(rational(proof.claim.P)):
+        status = Status.UNDECIDED
+        return ChannelCertificate(channel, status, "P is not positive definite.", 0.0, **facts)
+    lower, upper = _extent(channel, proof.claim.P)
+    return ChannelCertificate(
+        channel,
+        Status.PROVED if proved else Status.UNDECIDED,
+        _story(proofs),
+        proof.claim.alpha if proved else 0.0,
+        P=proof.claim.P,
+        weight=float_above(1 / Fraction(lower)),
+        lower=lower,
+        upper=upper,
+        reduction=proof.reduction,
+        boxes=stored_boxes(proof),
+        tested=sum(one.tested for one in proofs),
+        multipliers=(proof.claim.L, proof.claim.M),
+        **facts,
+    )
+
+
+def _story(proofs: list[Proof]) -> str:
+    """What the last proof rests on, and what every attempt before it ended with."""
+    proved = proofs[-1].status is Status.PROVED
+    failed = proofs[:-1] if proved else proofs
+    ends = [f"{one.claim.alpha:.4g} 1/s: {one.reason}" for one in failed]
+    if not proved:
+        return " ".join(["Not proved:", *ends])
+    return " ".join([proofs[-1].reason, *(["Not proved:", *ends] if ends else [])])
+
+
+def _by_theorem(channel: Channel, angle: float, distance: float | None) -> ChannelCertificate:
+    reach = distance if positions_and_rotations(channel)[0] else None
+    facts: dict[str, Any] = {
+        "level": region_level(channel, angle, reach),
+        "angle": angle if "rad" in channel.units else None,
+        "distance": reach,
+    }
+    if channel.kind not in CLOSED:
+        reason = "The constants of Theorem 5.4.2 have no closed form for these outputs and gains."
+        return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+    facts["constants"] = constants = thesis_constants(channel, angle, reach)
+    # There V_d = V_L - delta x KP B ve has a constant matrix, as x KP B = x KP.
+    cross = -constants.delta * channel.stiffness
+    P = np.block([[channel.stiffness, cross], [cross, channel.inertia]])
+    rate = constants.rate
+    if not (definite(rational(P)) and rate > 0.0 and _decays(channel, P, rate)):
+        reason = "The rate of Theorem 5.4.2 vanishes."
+        return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
+    lower, upper = _extent(channel, P)
+    return ChannelCertificate(
+        channel,
+        constants.status,
+        f"Theorem 5.4.2 with delta = {constants.delta:.4g} s.",
+        rate,
+        P=P,
+        weight=float_above(1 / Fraction(lower)),
+        lower=lower,
+        upper=upper,
+        reduction="linear" if channel.kind == "linear" else "scalar",
+        multipliers=(np.zeros((2 * channel.size, channel.size)),) * 2,
+        **facts,
+    )
+
+
+def _decays(channel: Channel, P: np.ndarray, rate: float) -> bool:
+    """Whether the form decays at zero error, in rational numbers.
+
+    For abelian groups that is everywhere. For isotropic gains on SO(3) and P22 >= 0, P12 <= 0 as
+    here it is too: B^T x = x, and with ve the form falls more slowly the larger sym(B) <= 1 is.
+    """
+    size = channel.size
+    none = np.full((2 * size, size), Fraction(0))
+    claim = Claim(rational(P), rate, none, none)
+    one = rational(np.eye(size))
+    inverse = solve(rational(channel.inertia), one)
+    gains = (rational(channel.stiffness), inverse, inverse @ rational(channel.damping))
+    return definite(inequality(gains, turned_components(channel), one, claim, Fraction(rate)))
+
+
+def _reach(channel: Channel, angle: float, distance: float | None) -> float | None:
+    """Bound of the positions: the one asked for, or what V_L allows when it allows the angle."""
+    if not positions_and_rotations(channel)[0]:
+        return None
+    if distance is not None:
+        return distance
+    level = region_level(channel, angle)
+    compliance = np.linalg.inv(channel.stiffness)
+    ends = np.cumsum([factor.dim for factor in channel.factors])
+    longest = 0.0
+    for factor, end in zip(channel.factors, ends, strict=True):
+        units = np.array(factor.error_units)
+        places = end - factor.dim + np.flatnonzero(units == "m")
+        if places.size:
+            own = compliance[np.ix_(places, places)]
+            longest = max(longest, float(np.linalg.eigvalsh(own)[-1]))
+    # A little more, so that rounding takes nothing of the angle.
+    return float(np.sqrt(2.0 * level * longest) * (1.0 + 1e-9))
+
+
+def _extent(channel: Channel, P: np.ndarray) -> tuple[float, float]:
+    """Numbers with lower D <= P <= upper D, rounded to the safe side."""
+    n, exact = channel.size, rational(P)
+    metric = np.full(P.shape, Fraction(0))
+    metric[:n, :n] = metric[n:, n:] = channel.length_metric
+    return (
+        float_below(smallest_eigenvalue(exact, metric)),
+        float_above(largest_eigenvalue(exact, metric)),
+    )

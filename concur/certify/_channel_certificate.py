@@ -1,0 +1,113 @@
+"""What is certified of one channel."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from concur.certify._bounds import root_above
+from concur.certify._channels import Channel
+from concur.certify._status import Status
+from concur.certify._thesis_constants import ThesisConstants
+
+
+@dataclass(frozen=True, eq=False)
+class ChannelCertificate:
+    """What is certified of one channel: outputs that influence one another and nothing else.
+
+    Parameters
+    ----------
+    channel : Channel
+        The outputs with their gains.
+    status : Status
+        Whether the decay is proved.
+    reason : str
+        What the status rests on.
+    rate : float
+        Rate of decay that is claimed, 1/s; zero when there is no claim.
+    level : float
+        Bound of V_L = (x KP x + ve I ve) / 2; infinite when any start will do.
+    angle : float or None
+        Bound of the rotation errors, rad; None without rotations.
+    distance : float or None
+        Bound of the position errors that rotations act on, m; None without them.
+    P : numpy.ndarray or None
+        Symmetric matrix of the form z^T P z that decays, z = (x, ve), shape (2 n, 2 n), in m,
+        rad and s; None when there is none.
+    weight, lower, upper : float
+        Factor of the form in the norm of the whole loop, and numbers with
+        lower D <= P <= upper D, D = diag(1 / length^2 for metres, 1 for radians).
+    reduction : str
+        The argument by which `boxes` stand for all errors.
+    boxes : numpy.ndarray
+        Boxes of rotation vectors on which the decay was proved, lower and upper ends, shape
+        (b, k, 2), rad.
+    tested : int
+        Boxes looked at, in all attempts.
+    multipliers : tuple of numpy.ndarray
+        L and M of the matrix inequality, each of shape (2 n, n).
+    constants : ThesisConstants or None
+        Of the method "thesis".
+    seconds : float
+        Time that search and proof took.
+    """
+
+    channel: Channel
+    status: Status
+    reason: str
+    rate: float
+    level: float
+    angle: float | None
+    distance: float | None
+    P: np.ndarray | None = None
+    weight: float = 1.0
+    lower: float = 0.0
+    upper: float = math.inf
+    reduction: str = "none"
+    boxes: np.ndarray = field(default_factory=lambda: np.zeros((0, 0, 2)))
+    tested: int = 0
+    multipliers: tuple[np.ndarray, np.ndarray] | None = None
+    constants: ThesisConstants | None = None
+    seconds: float = 0.0
+
+    @property
+    def true_rate(self) -> float:
+        """Rate at which small errors decay, 1/s."""
+        return self.channel.true_rate
+
+    @property
+    def overshoot(self) -> float:
+        """Factor c of |z(t)| <= c exp(-rate t) |z(0)|; NaN without a form of constant matrix."""
+        if self.P is None:
+            return math.nan
+        return root_above(Fraction(self.upper) / Fraction(self.lower))
+
+    def form(self, x: np.ndarray, ve: np.ndarray) -> float:
+        """Form that decays, with its weight.
+
+        Parameters
+        ----------
+        x, ve : numpy.ndarray
+            Pose and velocity error of the channel, shape (n,).
+
+        Returns
+        -------
+        float
+            weight z^T P z; NaN without a constant P.
+        """
+        if self.P is None:
+            return math.nan
+        z = np.concatenate([x, ve])
+        return float(self.weight * (z @ self.P @ z))
+
+    def __str__(self) -> str:
+        room = [] if self.angle is None else [f"angle {np.degrees(self.angle):.4g} deg"]
+        room += [] if self.distance is None else [f"distance {self.distance:.4g} m"]
+        where = ", ".join(room) if self.level < math.inf else "from any start"
+        return (
+            f"{self.channel.name}: {self.status.name}, rate {self.rate:.4g} 1/s of "
+            f"{self.true_rate:.4g} 1/s, {where}. {self.reason}"
+        )

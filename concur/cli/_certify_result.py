@@ -1,0 +1,176 @@
+"""A certificate of a task's servo, and what was made of it, in numbers for machines."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from concur.certify import (
+    Certificate,
+    ChannelCertificate,
+    OperatingCertificate,
+    SampleLimits,
+    Status,
+    Tube,
+)
+from concur.cli._decay import Decay
+from concur.formats import Task
+
+
+@dataclass(frozen=True, eq=False)
+class CertifyResult:
+    """A certificate of a task's servo, and what was made of it."""
+
+    task: Task
+    certificate: Certificate
+    rechecked: Status  # of the stored proof, by the independent verification
+    start: tuple[np.ndarray, np.ndarray]  # pose and velocity error
+    seconds: float
+    decay: Decay | None  # None unless proved
+    notes: tuple[str, ...]  # differences between the task's loop and the certified one
+    files: tuple[Path, ...]
+    operating: OperatingCertificate | None = None
+    held: tuple[SampleLimits | None, ...] = ()  # None for a channel without common modes
+    disturbance: float | None = None
+    tubes: tuple[Tube, ...] = ()  # empty unless asked for and proved
+    tubes_rechecked: tuple[Status, ...] = ()
+
+    @property
+    def decays(self) -> bool:
+        """Whether the decay is proved, and its file was confirmed."""
+        return self.certificate.status is Status.PROVED and self.rechecked is Status.PROVED
+
+    @property
+    def proved(self) -> bool:
+        """Whether all that was asked for is proved."""
+        asked = [] if self.operating is None else [self.operating.status]
+        asked += [one.status for one in self.tubes]
+        asked += self.tubes_rechecked
+        return self.decays and all(status is Status.PROVED for status in asked)
+
+    @property
+    def covered(self) -> bool:
+        """Whether the certificate covers the task's start."""
+        return self.certificate.contains(*self.start)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON, in SI units; what does not exist is null."""
+        found = self.certificate
+        x, ve = self.start
+        return {
+            "task": self.task.name,
+            "status": found.status.name,
+            "proved": self.proved,
+            "recheck": self.rechecked.name,
+            "method": found.method,
+            "angle": found.angle,
+            "distance": found.distance,
+            "rate": found.rate if found.status is Status.PROVED else None,
+            "true_rate": _finite(found.true_rate),
+            "overshoot": _finite(found.overshoot),
+            "boxes": found.boxes,
+            "seconds": self.seconds,
+            "channels": [_channel_dict(part, component_names(self.task)) for part in found.parts],
+            "against": None if found.counterexample is None else str(found.counterexample),
+            "start": {
+                "x": x.tolist(),
+                "ve": ve.tolist(),
+                "covered": self.covered,
+                "norm": _finite(found.norm(x, ve)),
+            },
+            "calmer": _calmer_dict(found),
+            "held": [None if one is None else _held_dict(one) for one in self.held],
+            "disturbance": self.disturbance,
+            "tubes": [
+                _tube_dict(one) | {"recheck": again.name}
+                for one, again in zip(self.tubes, self.tubes_rechecked, strict=True)
+            ],
+            "operating": None if self.operating is None else _operating_dict(self.operating),
+            "estimates_not_proved": {
+                "largest_share_of_bound": self.decay and self.decay.share(found.rate)
+            },
+            "notes": list(self.notes),
+            "files": [str(path) for path in self.files],
+        }
+
+
+def largest_disturbance(found: Tube) -> float:
+    """Largest disturbance whose tube, without a start, stays in the domain, m/s^2; rounded."""
+    return found.limit * found.decay.rate / found.decay.push * found.channel.length
+
+
+def _tube_dict(found: Tube) -> dict[str, Any]:
+    return {
+        "components": found.channel.index.tolist(),
+        "status": found.status.name,
+        "reason": found.reason,
+        "rate": found.rate,
+        "angle": None if found.angle is None else _finite(found.angle),
+        "distance": None if found.distance is None else _finite(found.distance),
+        "bounds": [_finite(value) for value in found.components],
+        "largest_disturbance": _finite(largest_disturbance(found)),
+    }
+
+
+def _held_dict(found: SampleLimits) -> dict[str, Any]:
+    return {"period": found.period, "delay": found.delay, "advised": found.advised}
+
+
+def _calmer_dict(found: Certificate) -> dict[str, Any] | None:
+    if found.calmer is None:
+        return None
+    return {"rate": found.calmer.rate, "overshoot": found.calmer.overshoot}
+
+
+def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:
+    return {
+        "status": found.status.name,
+        "reason": found.reason,
+        "margin": found.margin,
+        "least": found.least,
+        "controls": list(found.names),
+        "lower": [_finite(value) for value in found.lower],
+        "upper": [_finite(value) for value in found.upper],
+        "boxes": len(found.boxes),
+        "left": len(found.left),
+        "estimates_not_proved": {"margin_found": _finite(found.margin_found)},
+    }
+
+
+def component_names(task: Task) -> list[str]:
+    """Names of the components of the error, with their outputs."""
+    return [f"{output.name}.{name}" for output in task.outputs for name in output.coordinate_names]
+
+
+def channel_overshoot(part: ChannelCertificate) -> float:
+    return math.nan if part.P is None else math.sqrt(part.upper / part.lower)
+
+
+def _channel_dict(part: ChannelCertificate, names: list[str]) -> dict[str, Any]:
+    return {
+        "components": part.channel.index.tolist(),
+        "names": [names[i] for i in part.channel.index],
+        "kind": part.channel.kind,
+        "status": part.status.name,
+        "reason": part.reason,
+        "rate": part.rate if part.status is Status.PROVED else None,
+        "true_rate": _finite(part.true_rate),
+        "overshoot": _finite(channel_overshoot(part)),
+        "angle": part.angle,
+        "distance": part.distance,
+        "level": _finite(part.level),
+        "boxes": len(part.boxes),
+        "seconds": part.seconds,
+        "estimates_not_proved": {
+            "rate": part.rate if part.status is not Status.PROVED and part.rate > 0.0 else None
+        },
+    }
+
+
+def _finite(value: float) -> float | None:
+    """Value for JSON, which knows neither NaN nor infinity."""
+    return value if math.isfinite(value) else None
