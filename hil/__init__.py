@@ -17,7 +17,7 @@ Examples
 >>> rig = hil.load_rig("examples/rover_rig/rig.toml")
 >>> rig.loop.rate
 250.0
->>> result = hil.run_session(rig, hil.Wishes(hil.Mode.MOCK, duration=1.0))
+>>> result = hil.run_session(rig, hil.SessionOptions(hil.Mode.MOCK, duration=1.0))
 >>> result.outcome.reason.name
 'END'
 """
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from hil.reasons import Reason, State
     from hil.record import Record
     from hil.rig import Rig, load_rig
-    from hil.session import Result, Wishes, run_session
+    from hil.session import Result, SessionOptions, run_session
     from hil.state.estimator import Estimator
     from hil.state.pose_source import PoseSender
     from hil.views.report import write_report
@@ -63,7 +63,7 @@ _PLACES = {
     "Rig": "rig",
     "State": "reasons",
     "Verdict": "guard",
-    "Wishes": "session",
+    "SessionOptions": "session",
     "World": "emulator",
     "judge": "guard",
     "load_rig": "rig",
@@ -90,9 +90,9 @@ __all__ = [
     "Record",
     "Result",
     "Rig",
+    "SessionOptions",
     "State",
     "Verdict",
-    "Wishes",
     "World",
     "errors",
     "judge",
@@ -107,6 +107,11 @@ def __getattr__(name: str) -> object:
     """Import a name when it is asked for: the recorder's process needs none, and starts soon."""
     if name == "errors":
         return import_module("hil.errors")
+    if name == "Wishes":
+        from hil._renamed import warn
+
+        warn("hil.Wishes", "hil.SessionOptions")
+        name = "SessionOptions"
     if name not in _PLACES:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     from hil._extras import require_extra

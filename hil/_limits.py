@@ -213,8 +213,8 @@ class Limits:
         -------
         Limits
             Bounds of every axis; the largest age is that of the latency, of the cycles that
-            `patience` allows to fail, and of two more.
+            `max_consecutive_faults` allows to fail, and of two more.
         """
         period = rig.loop.period
-        age = (rig.policies.patience + 2) * period + rig.estimator.latency
+        age = (rig.policies.max_consecutive_faults + 2) * period + rig.estimator.latency
         return cls.from_axes(rig.axes, period, age)

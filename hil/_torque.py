@@ -32,7 +32,7 @@ class CycleTorque:
     )
 
     def __init__(self, limits: Limits, policies: Policies, period: float) -> None:
-        self.limits, self._period, self._patience = limits, period, policies.patience
+        self.limits, self._period, self._patience = limits, period, policies.max_consecutive_faults
         self.sent, self.passed = np.zeros(limits.size), np.zeros(limits.size)
         self._held, self._anchor = np.zeros(limits.size), np.zeros(limits.size)
         self.carried = np.zeros(limits.size)  # the law's last torque, where a stop holds at once

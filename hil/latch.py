@@ -174,7 +174,7 @@ class Latch:
         self.present: frozenset[Reason] = frozenset()
         self.action = Action.OFF
         self.cycles = 0
-        self._prelude = max(1, policies.prelude)  # nothing is known before the first cycle
+        self._prelude = max(1, policies.startup_cycles)  # nothing is known before the first cycle
         self._braking_cycles = max(1, math.ceil(policies.stop_time / period - 1e-9))
         self._given: set[Reason] = set()  # since the last step
         self._now: float | None = None
@@ -208,7 +208,7 @@ class Latch:
     def may_leave(self) -> bool:
         """Whether the postlude, cycles of no torque before the loop is left, is over."""
         off = self.state is State.DISARMED or self.phase is Phase.OFF
-        return off and self.cycles >= self.policies.postlude
+        return off and self.cycles >= self.policies.shutdown_cycles
 
     def arm(self) -> None:
         """Put the drives under power, with zero torque.

@@ -1,4 +1,4 @@
-"""Quality of service of a run: what came late, was lost, was stale, was clipped."""
+"""Loop statistics: late cycles, missing and repeated reports, limited torques."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hil._renamed import renamed_fields
 
 LATE = 0.5
 """Part of the period after which a cycle is late."""
@@ -71,6 +73,7 @@ class Histogram:
         return min((place + 1) * 1e-6, self.largest)
 
 
+@renamed_fields(stale="repeated")
 @dataclass
 class Quality:
     """Counters of a run.
@@ -86,8 +89,8 @@ class Quality:
         period: they had no cycle at all.
     lost : int
         Reports that did not come, summed over axes.
-    stale : int
-        Reports that came and said nothing new while the axis must have moved.
+    repeated : int
+        Reports with unchanged values although the axis must have moved; `stale` in recordings.
     clipped : int
         Cycles in which the guard bounded the torque.
     invalid : int
@@ -108,7 +111,7 @@ class Quality:
     late: int = 0
     skipped: int = 0
     lost: int = 0
-    stale: int = 0
+    repeated: int = 0
     clipped: int = 0
     invalid: int = 0
     refused: int = 0
@@ -132,9 +135,8 @@ class Quality:
                 *(part * 1e6 for part in parts)
             )
 
-        counters = ("cycles", "late", "skipped", "lost", "stale", "clipped", "invalid", "refused")
         return [
-            *((name, str(getattr(self, name))) for name in (*counters, "unrecorded")),
+            *((name, str(value)) for name, value in vars(self).items() if isinstance(value, int)),
             ("lateness", durations(self.lateness)),
             ("compute", durations(self.compute)),
             ("transfer", durations(self.transfer)),
@@ -142,9 +144,8 @@ class Quality:
 
     def to_dict(self) -> dict[str, float]:
         """Counters, and durations in s, for machines."""
-        counts = {
-            name: float(value) for name, value in vars(self).items() if isinstance(value, int)
-        }
+        counts = {k: float(value) for k, value in vars(self).items() if isinstance(value, int)}
+        counts["stale"] = counts.pop("repeated")  # recordings have had this name
         for name, histogram in (
             ("lateness", self.lateness),
             ("compute", self.compute),

@@ -352,7 +352,7 @@ class _Guard:
         self._absent = np.zeros(limits.size)  # cycles in a row without a report, by axis
         self._delayed: int | None = 0  # cycles late or left out since the loop kept up
         self._losing: int | None = 0  # cycles in a row without a report of some axis
-        fresh = limits.largest_age - rig.loop.window - 2.0 * self._period
+        fresh = limits.largest_age - rig.loop.receive_window - 2.0 * self._period
         # A cycle that was held up ended as late as the next one began.
         held = np.fmax(np.diff(record["time"], append=np.nan) - self._period, record["compute"])
         held = np.fmax(held, 0.0)[:, None]
@@ -378,7 +378,8 @@ class _Guard:
         follows = self.follows(k)
         ran = follows and self._state[k - 1] == State.RUN
         begins = k == 0 or (follows and not ran)
-        delayed, losing, patience = self._delayed, self._losing, self._policies.patience
+        delayed, losing = self._delayed, self._losing
+        patience = self._policies.max_consecutive_faults
         failed = int(self._late[k])
         # After a gap it is not known for how long something has failed.
         if begins or (self._prompt[k] and not failed):
@@ -413,9 +414,9 @@ class _Guard:
         lost, late = self._failing[Reason.LOST], self._failing[Reason.LATE]
         failing: Failing | None = None
         if lost:
-            failing = self._policies.lost, Reason.LOST, lost
+            failing = self._policies.on_missing, Reason.LOST, lost
         elif late:
-            failing = self._policies.late, Reason.LATE, late
+            failing = self._policies.on_late, Reason.LATE, late
         return torque.judge(
             self._demand[k], failing, self._position[k], self._velocity[k], self._ages[k]
         )

@@ -14,6 +14,7 @@ import msgpack
 
 from concur.control import Law, Tick, TrackingLaw, tracking_law
 from hil._plan import sample_plan
+from hil._renamed import renamed_arguments, warn
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
@@ -35,8 +36,8 @@ SHARE = 0.5
 
 
 @dataclass(frozen=True)
-class Wishes:
-    """How a session is to be run.
+class SessionOptions:
+    """Settings of one session.
 
     Parameters
     ----------
@@ -100,9 +101,10 @@ class Result:
     note: str = ""
 
 
+@renamed_arguments(wishes="options")
 def run_session(
     rig: Rig,
-    wishes: Wishes,
+    options: SessionOptions,
     servo: Law | None = None,
     progress: Callable[[str, float], Any] | None = None,
     controller: type[Controller] = Controller,
@@ -114,7 +116,7 @@ def run_session(
     ----------
     rig : Rig
         The rig.
-    wishes : Wishes
+    options : SessionOptions
         How.
     servo : Law, optional
         Another law than the servo of the rig's task, or that servo, if it has been built already.
@@ -136,8 +138,8 @@ def run_session(
     RigError
         If the rig may not be run so; no torque has left then.
     """
-    emulated = wishes.emulated and not may_have_drives(rig.bus)
-    if wishes.heartbeat == "auto" and not (emulated or wishes.mode is Mode.MOCK):
+    emulated = options.emulated and not may_have_drives(rig.bus)
+    if options.heartbeat == "auto" and not (emulated or options.mode is Mode.MOCK):
         raise ArmError(
             f"rig `{rig.name}`, operator",
             expected="a person who keeps the rig running",
@@ -146,16 +148,16 @@ def run_session(
             "are emulated.",
         )
     say = progress or (lambda _, __: None)
-    mock = wishes.mode is Mode.MOCK
+    mock = options.mode is Mode.MOCK
     if mock:
         rig = mocked(rig)
-        scheduled_faults(rig, wishes.faults)  # a wrong axis is told before the law is compiled
+        scheduled_faults(rig, options.faults)  # a wrong axis is told before the law is compiled
     law = tracking_law(rig.task.servo() if servo is None else servo, f"rig `{rig.name}`, law")
     drives = make_drives(rig)
     refuse_overload(rig, drives)
     say("reference", 0.0)
     plan = sample_plan(
-        rig.task, law, rig.loop.period, wishes.duration, lambda share: say("reference", share)
+        rig.task, law, rig.loop.period, options.duration, lambda share: say("reference", share)
     )
     say("law", 0.0)
     tick = Tick(law)
@@ -171,25 +173,25 @@ def run_session(
         if rig.pose is not None:
             pose = stack.enter_context(PoseReceiver(rig.pose, law.model.robot.base.name))
         if mock:
-            _emulate(stack, rig, clock, pose, wishes.faults)
+            _emulate(stack, rig, clock, pose, options.faults)
         bus = stack.enter_context(open_bus(rig.bus, clock))
         operator = None
         if not mock:
             operator = stack.enter_context(
-                OperatorChannel(rig.operator, clock, rig.loop.period, wishes.token or None)
+                OperatorChannel(rig.operator, clock, rig.loop.period, options.token or None)
             )
         recorder = stack.enter_context(
             Recorder(
                 rig,
                 layout,
-                wishes.folder,
+                options.folder,
                 servo=law,
                 clock=clock,
-                mode=wishes.mode.name.lower(),
+                mode=options.mode.name.lower(),
                 facts={"compiled": tick.compiled},
             )
         )
-        _show(stack, rig, wishes, law, recorder, operator, plan.duration)
+        _show(stack, rig, options, law, recorder, operator, plan.duration)
         loop = controller(
             rig,
             law,
@@ -198,12 +200,12 @@ def run_session(
             drives,
             bus,
             recorder.ring,
-            mode=wishes.mode,
+            mode=options.mode,
             operator=operator,
             pose=pose,
             recording=_keeping(recorder, mock),
-            resets=wishes.resets,
-            attended=wishes.heartbeat != "auto",
+            resets=options.resets,
+            attended=options.heartbeat != "auto",
         )
         outcome = loop.run()
         outcome.quality.unrecorded = recorder.lost
@@ -255,7 +257,7 @@ def _emulate(
 def _show(
     stack: ExitStack,
     rig: Rig,
-    wishes: Wishes,
+    options: SessionOptions,
     servo: TrackingLaw,
     recorder: Recorder,
     operator: OperatorChannel | None,
@@ -263,17 +265,17 @@ def _show(
 ) -> None:
     """Start the terminal view and the dashboard."""
     token, port = ("", 0) if operator is None else (operator.token, operator.port)
-    beats = operator is not None and wishes.mode is Mode.DRIVE
-    by = wishes.heartbeat if beats else "none"
-    if wishes.live or by in ("keys", "auto"):
+    beats = operator is not None and options.mode is Mode.DRIVE
+    by = options.heartbeat if beats else "none"
+    if options.live or by in ("keys", "auto"):
         outputs = tuple((output.name, output.dim) for output in servo.outputs)
-        facts = facts_of(rig, outputs, wishes.mode.name, duration)
+        facts = facts_of(rig, outputs, options.mode.name, duration)
         heartbeat = Heartbeat(rig.operator.host, port, token, by)
-        console = start_console(facts, recorder.ring.name, heartbeat, wishes.live)
+        console = start_console(facts, recorder.ring.name, heartbeat, options.live)
         stack.callback(_end, console)
-    if wishes.dashboard is not None:
+    if options.dashboard is not None:
         page = start_dashboard(
-            rig.path, recorder.ring.name, port, port=wishes.dashboard, duration=duration
+            rig.path, recorder.ring.name, port, port=options.dashboard, duration=duration
         )
         stack.callback(_end, page)
 
@@ -297,3 +299,10 @@ def _keeping(recorder: Recorder, mock: bool) -> Callable[[], bool]:
         return not (recorder.lost or (waits and recorder.failed))
 
     return keeping
+
+
+def __getattr__(name: str) -> object:
+    if name == "Wishes":
+        warn("hil.session.Wishes", "hil.SessionOptions")
+        return SessionOptions
+    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")

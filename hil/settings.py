@@ -8,10 +8,20 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from hil._renamed import renamed_fields
 from hil.errors import ArmError
 
 if TYPE_CHECKING:
     from concur.formats import Task
+
+RENAMED = {
+    "late": "on_late",
+    "lost": "on_missing",
+    "patience": "max_consecutive_faults",
+    "prelude": "startup_cycles",
+    "postlude": "shutdown_cycles",
+}
+"""Old names of the fields of `Policies`, in files too."""
 
 
 class Policy(Enum):
@@ -132,6 +142,7 @@ class BusSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+@renamed_fields(window="receive_window")
 @dataclass(frozen=True)
 class LoopSettings:
     """How the loop runs.
@@ -146,7 +157,7 @@ class LoopSettings:
         Whether to ask for memory that is never swapped out.
     spin : float
         Last part of each wait spent in asking the clock, s.
-    window : float
+    receive_window : float
         Time after the start of a cycle that reports are waited for, s.
     """
 
@@ -154,7 +165,7 @@ class LoopSettings:
     priority: int = 50
     lock_memory: bool = True
     spin: float = 200e-6
-    window: float = 1.5e-3
+    receive_window: float = 1.5e-3
 
     @property
     def period(self) -> float:
@@ -162,18 +173,19 @@ class LoopSettings:
         return 1.0 / self.rate
 
 
+@renamed_fields(**RENAMED)
 @dataclass(frozen=True)
 class Policies:
     """What is done when something fails, and how long it is put up with.
 
     Parameters
     ----------
-    late : Policy
+    on_late : Policy
         A cycle that starts more than half a period after its deadline, or after deadlines that
         were left out. They are counted until a cycle starts within a quarter of the period.
-    lost : Policy
+    on_missing : Policy
         A cycle without a valid report of some axis.
-    patience : int
+    max_consecutive_faults : int
         Failing cycles in a row that hold and damp last; then the rig stops.
     stop_category : {1, 2}
         IEC 60204-1: 1, brake and remove power; 2, brake and hold under power.
@@ -182,7 +194,7 @@ class Policies:
     end : {"stop", "hold"}
         At the end of the task: a stop of its category, or hold the joints at once under power,
         until the operator ends it; for one second where no person is the operator.
-    prelude, postlude : int
+    startup_cycles, shutdown_cycles : int
         Cycles without torque after arming and before leaving.
     start_error : float
         Largest tracking error, per output coordinate in its unit, at which a run may start.
@@ -191,14 +203,14 @@ class Policies:
         twice the `start_error`.
     """
 
-    late: Policy = Policy.HOLD
-    lost: Policy = Policy.HOLD
-    patience: int = 5
+    on_late: Policy = Policy.HOLD
+    on_missing: Policy = Policy.HOLD
+    max_consecutive_faults: int = 5
     stop_category: Literal[1, 2] = 1
     stop_time: float = 0.5
     end: Literal["stop", "hold"] = "stop"
-    prelude: int = 10
-    postlude: int = 10
+    startup_cycles: int = 10
+    shutdown_cycles: int = 10
     start_error: float = 0.5
     largest_error: float = 1.0
 

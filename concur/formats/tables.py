@@ -6,13 +6,21 @@ import difflib
 import re
 import tomllib
 import typing
+import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, NoReturn, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
@@ -38,7 +46,24 @@ class Table(BaseModel):
 
     # What to do instead of a field that some may expect, by its name.
     cures: ClassVar[Mapping[str, str]] = {}
+    # Old names of fields, which are read with a warning.
+    renamed: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _with_new_names(cls, data: Any) -> Any:
+        old = [name for name in cls.renamed if isinstance(data, Mapping) and name in data]
+        if not old:
+            return data
+        data = dict(data)
+        for name in old:
+            if cls.renamed[name] in data:
+                continue  # both: the old one is unknown
+            message = f"field `{name}` is deprecated: write `{cls.renamed[name]}`"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            data[cls.renamed[name]] = data.pop(name)
+        return data
 
     def given(self, only: set[str] | None = None) -> dict[str, Any]:
         """Fields that the file has, as arguments: constructors' defaults hold for the rest.

@@ -93,7 +93,7 @@ def dashboard() -> None:
     rig = hil.load_rig(EXAMPLES / "rover_rig" / "rig.toml")
     servo = rig.task.servo()
     with tempfile.TemporaryDirectory() as parent:
-        wishes = hil.Wishes(hil.Mode.MOCK, duration=15.0, folder=Path(parent) / "record")
+        wishes = hil.SessionOptions(hil.Mode.MOCK, duration=15.0, folder=Path(parent) / "record")
         record = hil.Record.load(hil.run_session(rig, wishes, servo).folder)
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))

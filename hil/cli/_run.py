@@ -25,7 +25,7 @@ from hil.errors import ArmError
 from hil.reasons import Reason
 from hil.record import Record
 from hil.rig import load_rig
-from hil.session import Result, Wishes, run_session
+from hil.session import Result, SessionOptions, run_session
 from hil.settings import Rig
 from hil.views.report import write_report
 
@@ -160,7 +160,7 @@ def run_rig(
             clock = stack.enter_context(EmulatorProcesses(rig, wrongs)).clock
         say = stack.enter_context(_progress(console))
         live = console.is_terminal and not as_json and kind is not Mode.MOCK
-        wishes = Wishes(
+        options = SessionOptions(
             kind,
             duration,
             out,
@@ -172,7 +172,7 @@ def run_rig(
             emulate,
             wrongs if mock else (),
         )
-        result = run_session(rig, wishes, progress=say, clock=clock)
+        result = run_session(rig, options, progress=say, clock=clock)
     try:
         files = (write_report(Record.load(result.folder), result.folder),)
     except Exception as error:  # how the run ended matters more

@@ -377,7 +377,8 @@ class Controller:
             return Reason.FOREIGN
         if self._talks and self._exchange.delayed:
             return Reason.STALE
-        if self._talks and (self.bus.is_off or self._exchange.refused > self.rig.policies.patience):
+        patience = self.rig.policies.max_consecutive_faults
+        if self._talks and (self.bus.is_off or self._exchange.refused > patience):
             return Reason.BUS_OFF
         if self._talks and self._asks_for_torque:
             feedback = self.feedback
@@ -413,7 +414,7 @@ class Controller:
                     estimator.adopt(measurement)
         if not running:
             return Reason.NONE
-        self.quality.stale += sum(estimator.stuck.tolist())
+        self.quality.repeated += sum(estimator.stuck.tolist())
         return self._reason_of_estimator()
 
     def _reason_of_estimator(self) -> Reason:
@@ -449,7 +450,7 @@ class Controller:
         ready = wrong is Reason.NONE and not missing
         arming.heard = arming.heard + 1 if ready else 0
         if not self._talks:  # one report of each may be the answer to somebody who asks around
-            ready = arming.heard >= policies.prelude
+            ready = arming.heard >= policies.startup_cycles
         else:
             ready = ready and bool(self.feedback.enabled.all())
             grace = RESET_CYCLES * self.plan.period if self.resets else 0.0
@@ -543,7 +544,7 @@ class Controller:
         row["flags"][0] = self._torque.flags
         row["late"][0] = quality.late
         row["lost"][0] = quality.lost
-        row["stale"][0] = quality.stale
+        row["stale"][0] = quality.repeated
         row["clipped"][0] = quality.clipped
         row["pose_age"][0] = estimator.pose_age
         row["q"][:] = estimator.q

@@ -61,7 +61,7 @@ class Exchange:
         self._intruders = Intruders(self.drives, bus)
         self._cycle = 0
         self._first = 0  # axis whose command the bus refused
-        self._punctual = Punctuality(n, rig.policies.patience)
+        self._punctual = Punctuality(n, rig.policies.max_consecutive_faults)
         self.paused = False  # whether no report was asked for since the cycle before
 
     @property
@@ -148,7 +148,7 @@ class Exchange:
     def take(self, start: float) -> None:
         """Open a cycle and take frames, until every axis has reported or the window is over."""
         bus, latency = self.bus, self.rig.estimator.latency
-        window, clocked = self.rig.loop.window, time.perf_counter
+        window, clocked = self.rig.loop.receive_window, time.perf_counter
         self._missing = len(self.drives)
         self._fresh = [False] * self._missing
         before = clocked()
@@ -178,7 +178,7 @@ class Exchange:
     def _listen(self, until: float, answered: float) -> None:
         """Take frames until every axis has reported or an instant is reached."""
         bus, clock, clocked = self.bus, self.bus.clock, time.perf_counter
-        end = until + self.rig.loop.window  # for a node that babbles without end
+        end = until + self.rig.loop.receive_window  # for a node that babbles without end
         while True:
             before = clocked()
             received = bus.receive()

@@ -36,7 +36,7 @@ class Failures:
             # Consecutive missing reports of one axis are a fault; single ones of different axes in
             # turn are not. Then the last torque is not held: the law is evaluated.
             self.losing = self.losing + 1 if missing else 0
-            patience = self.policies.patience
+            patience = self.policies.max_consecutive_faults
             self.lost = absent if self.losing <= patience or absent > patience else 0
         failed = late + self.skipped  # the last torque was kept for as long
         # Only a cycle that is prompt and follows no skipped one shows that the loop keeps up.
@@ -49,7 +49,7 @@ class Failures:
     def failing(self) -> Failing | None:
         """Policy, reason and count of the failing cycles; None if this cycle does not fail."""
         if self.lost:
-            return self.policies.lost, Reason.LOST, self.lost
+            return self.policies.on_missing, Reason.LOST, self.lost
         if self.late:
-            return self.policies.late, Reason.LATE, self.late
+            return self.policies.on_late, Reason.LATE, self.late
         return None

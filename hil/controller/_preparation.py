@@ -76,7 +76,7 @@ def check_round_trips(rig: Rig, exchange: Exchange) -> list[AxisCheck]:
     for drive, trip in zip(exchange.drives, exchange.round_trips(), strict=True):
         # Drives that answer commands have until the next cycle.
         axis, opened = drive.axis, type(drive).opening_frames(rig)
-        window = loop.window if opened else loop.period
+        window = loop.receive_window if opened else loop.period
         if trip > window:
             raise ArmError(
                 f"axis `{axis.name}`, round trip of a report",
@@ -84,7 +84,7 @@ def check_round_trips(rig: Rig, exchange: Exchange) -> list[AxisCheck]:
                 + ("receive window" if opened else "period of the loop"),
                 came=f"{1e3 * trip:.3g} ms",
                 cure="Find what delays frames: a gateway, an adapter's queue, the priority of "
-                "the loop. If the delay is right, increase `window` of `[loop]` (and "
+                "the loop. If the delay is right, increase `receive_window` of `[loop]` (and "
                 "`latency` of `[estimator]`), or reduce `rate`.",
             )
         finding = Finding.UNKNOWN if math.isnan(trip) else Finding.FOUND
@@ -100,7 +100,7 @@ def release_drives(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[str]:
     Returns a sentence for each drive that is not known to be without power.
     """
     clock, left = bus.clock, []
-    for _ in range(rig.policies.postlude):
+    for _ in range(rig.policies.shutdown_cycles):
         for drive in drives:  # one that fails does not keep the others from their frames
             with suppress(Exception):
                 bus.send(drive.command(Wanted.OFF, 0.0))

@@ -113,7 +113,7 @@ def _check_times(rig: Rig) -> None:
     loop = _refusal(rig, "[loop]")
     if rig.loop.rate > 10_000.0:
         loop("rate", "a rate in Hz, at most 10000", f"{rig.loop.rate:g}", "Is it a period?")
-    for field in ("window", "spin"):
+    for field in ("receive_window", "spin"):
         value = getattr(rig.loop, field)
         if not value < period:
             loop(
@@ -122,12 +122,12 @@ def _check_times(rig: Rig) -> None:
                 f"{value:g} s",
                 f"Shorten it, to {0.375 * period:.3g} for example, or lower the rate.",
             )
-    if rig.policies.patience * period > LONGEST_PATIENCE:
+    if rig.policies.max_consecutive_faults * period > LONGEST_PATIENCE:
         _refusal(rig, "[policies]")(
-            "patience",
+            "max_consecutive_faults",
             f"at most {LONGEST_PATIENCE:g} s of failing cycles, which are "
             f"{math.floor(LONGEST_PATIENCE / period + 1e-9)} at {rig.loop.rate:g} Hz",
-            rig.policies.patience,
+            rig.policies.max_consecutive_faults,
             "Lower it: what holds or damps through a long fault is a rig without control.",
         )
     if not 2.0 * period < rig.operator.timeout <= 2.0:

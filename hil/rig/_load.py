@@ -172,7 +172,7 @@ def _parts(table: RigTable) -> dict[str, Any]:
         if part is None:
             continue
         values = part.given()
-        for field_name in ("late", "lost"):
+        for field_name in ("on_late", "on_missing"):
             if field_name in values:
                 values[field_name] = Policy[values[field_name].upper()]
         if "start_error" in values:

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import AfterValidator, Field
 
 from concur.formats.tables import LARGEST, FileName, Positive, Table, Text
+from hil.settings import RENAMED
 
 
 def _one_of(*known: int) -> AfterValidator:
@@ -147,6 +148,7 @@ class BusTable(Table):
 class LoopTable(Table):
     """How the loop runs."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"window": "receive_window"}
     cures: ClassVar[Mapping[str, str]] = {"period": "Give its inverse, `rate`, in Hz."}
 
     rate: Positive | None = None
@@ -155,15 +157,17 @@ class LoopTable(Table):
     ) = None
     lock_memory: Truth | None = None
     spin: NotNegative | None = None
-    window: Seconds | None = None
+    receive_window: Seconds | None = None
 
 
 class PoliciesTable(Table):
     """What is done when something fails."""
 
-    late: PolicyName | None = None
-    lost: PolicyName | None = None
-    patience: Natural | None = None
+    renamed: ClassVar[Mapping[str, str]] = RENAMED
+
+    on_late: PolicyName | None = None
+    on_missing: PolicyName | None = None
+    max_consecutive_faults: Natural | None = None
     stop_category: (
         Annotated[
             int,
@@ -174,8 +178,8 @@ class PoliciesTable(Table):
     ) = None
     stop_time: StopTime | None = None
     end: Annotated[Literal["stop", "hold"], Field(description='"stop" or "hold"')] | None = None
-    prelude: Cycles | None = None
-    postlude: Cycles | None = None
+    startup_cycles: Cycles | None = None
+    shutdown_cycles: Cycles | None = None
     start_error: Deviation | None = None
     largest_error: Deviation | None = None
 

@@ -18,7 +18,7 @@ from hil.controller._law import LoopLaw
 from hil.emulator import EmulatorProcesses
 from hil.quality import Histogram
 from hil.rig import Rig, load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 from tests.benchmarks._timing import progress
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
@@ -103,7 +103,7 @@ def run_rig(path: Path, length: float = LENGTH, emulated: bool = True) -> RigRow
     free = dataclasses.replace(rig.operator, port=0)
     rig = dataclasses.replace(rig, bus=_own_port(rig), operator=free)
     with tempfile.TemporaryDirectory() as folder, _stages() as stages:
-        wishes = Wishes(
+        wishes = SessionOptions(
             Mode.DRIVE if emulated else Mode.MOCK,
             duration=length,
             folder=Path(folder) / "record",

@@ -62,15 +62,15 @@ def plan_of(file, duration):
 
 
 USUAL = {
-    "policies": {"patience": 5, "stop_time": 0.1, "end": "stop"},
-    "loop": {"window": 2.5e-3},
+    "policies": {"max_consecutive_faults": 5, "stop_time": 0.1, "end": "stop"},
+    "loop": {"receive_window": 2.5e-3},
     "operator": {"port": 0},
 }
 """What tests rely on, whatever the examples put up with on machines that are busy."""
 
 
 def rig_of(file=ROVER, **parts):
-    """An example on a virtual bus of its own; `policies={"patience": 2}` changes a part of it."""
+    """An example on a virtual bus of its own; `policies={"end": "hold"}` changes a part of it."""
     rig = mocked(load_rig(EXAMPLES / file))
     names = {*USUAL, *parts}
     changes = {name: {**USUAL.get(name, {}), **parts.get(name, {})} for name in names}

@@ -266,7 +266,7 @@ class NaiveController:
     def read(self):
         begin = self.clock.now()
         self.fresh = [False] * len(self.axes)
-        while (frame := self.bus.receive(begin + self.rig.loop.window)) is not None:
+        while (frame := self.bus.receive(begin + self.rig.loop.receive_window)) is not None:
             self.hear(frame)
             for drive in self.drives:
                 if frame.arbitration_id in drive.identifiers:

@@ -69,7 +69,7 @@ class Loop:
     ):
         servo, tick, plan = law
         rig = mocked(load_rig(FOLDER / file))
-        policies = dataclasses.replace(rig.policies, stop_time=0.1, patience=5)
+        policies = dataclasses.replace(rig.policies, stop_time=0.1, max_consecutive_faults=5)
         operator = dataclasses.replace(rig.operator, port=0, timeout=0.2)
         self.rig = dataclasses.replace(rig, policies=policies, operator=operator)
         self.clock = rest.pop("clock", None) or SteppedClock()
@@ -388,7 +388,7 @@ def test_14_no_torque_outlives_its_set_point(law, way):
         assert loop.world.torque_free_after("upper_arm") <= 0.1 + 0.01
         if way != "to_drive":
             held = (loop["flags"].astype(int) & Flag.HELD) != 0
-            assert held.sum() == loop.rig.policies.patience
+            assert held.sum() == loop.rig.policies.max_consecutive_faults
 
 
 @pytest.mark.parametrize("file", [pytest.param("rig.toml", marks=slow), "rig_mit.toml"])

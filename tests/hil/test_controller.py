@@ -70,7 +70,7 @@ def test_arming(file):
         bench.check()
         state, begun = bench["state"], bench.begun
         assert (state[:begun] == State.ARMED).all()
-        assert begun >= bench.rig.policies.prelude
+        assert begun >= bench.rig.policies.startup_cycles
         # The law is evaluated from the first reports on; none of it leaves before RUN.
         assert np.abs(bench["demand"][begun - 1]).max() > 0.1
         first = bench["time"][begun]
@@ -185,7 +185,7 @@ def braked_in_time(bench):
     assert time[braking[-1]] - time[stopped] <= stop_time + 1e-9
     assert not torque[braking[-1] + 1 :].any()
     # The frames that follow take the power away, and do so for the whole postlude.
-    assert len(bench) - braking[-1] - 1 >= bench.rig.policies.postlude
+    assert len(bench) - braking[-1] - 1 >= bench.rig.policies.shutdown_cycles
     return braking
 
 
@@ -369,7 +369,7 @@ def test_what_fails_while_holding_ends_the_power(kind):
         bench.controller._cycle = cycle
         outcome = bench.run()
         assert outcome.reason is Reason.END  # the first reason stays
-        patience = bench.rig.policies.patience
+        patience = bench.rig.policies.max_consecutive_faults
         assert len(struck) <= (3 if kind == "drive_fault" else patience + 5)
         bench.check()
 
@@ -489,7 +489,7 @@ def leaves_in_order(bench, broken=None):
     since = bench.clock.now()
     latch = bench.controller.latch
     assert (latch.state, latch.reason) == (State.STOP, Reason.ERROR)
-    postlude = bench.rig.policies.postlude
+    postlude = bench.rig.policies.shutdown_cycles
     for drive in bench.controller.drives:
         if drive.index == broken:
             continue
@@ -646,7 +646,7 @@ def test_a_cycle_that_takes_too_long():
 @pytest.mark.parametrize(("policy", "cycles"), [("HOLD", 5), slow("DAMP", 5), slow("STOP", 0)])
 def test_cycles_that_are_late_again_and_again(policy, cycles):
     late = Policy[policy]
-    with Bench(rig=rig_of(policies={"late": late, "stop_time": 0.1})) as bench:
+    with Bench(rig=rig_of(policies={"on_late": late, "stop_time": 0.1})) as bench:
         inner = bench.law.run
 
         def slow():
@@ -704,7 +704,7 @@ def drop(bench, axis, cycles, way="to_host"):
 )
 def test_lost_reports(axis, cycles):
     with Bench() as bench:
-        patience = bench.rig.policies.patience
+        patience = bench.rig.policies.max_consecutive_faults
         assert patience == 5
         bench.at(20, drop, bench, axis, cycles)
         outcome = bench.run()
@@ -727,7 +727,7 @@ def test_lost_reports(axis, cycles):
 @pytest.mark.parametrize(("policy", "cycles"), [slow("DAMP", 5), ("STOP", 0)])
 def test_lost_reports_of_other_policies(policy, cycles):
     lost = Policy[policy]
-    with Bench(rig=rig_of(policies={"lost": lost, "stop_time": 0.1})) as bench:
+    with Bench(rig=rig_of(policies={"on_missing": lost, "stop_time": 0.1})) as bench:
         bench.at(20, drop, bench, "turret", 6)
         outcome = bench.run()
         assert outcome.reason is Reason.LOST

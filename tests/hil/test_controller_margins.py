@@ -50,7 +50,9 @@ def controller(**others):
     made.plan = SimpleNamespace(period=PERIOD, duration=10.0)
     made.rig = SimpleNamespace(
         loop=SimpleNamespace(period=PERIOD),
-        policies=SimpleNamespace(patience=3, prelude=4, start_error=1.0, largest_error=1.0),
+        policies=SimpleNamespace(
+            max_consecutive_faults=3, startup_cycles=4, start_error=1.0, largest_error=1.0
+        ),
         pose=None,
     )
     made.latch = SimpleNamespace(
@@ -110,7 +112,7 @@ def test_errors_at_their_bound_are_within_it(values, within):
     ],
 )
 def test_axes_that_hesitate_in_turn_are_no_failure(losing, absent, counted):
-    made = Failures(SimpleNamespace(patience=3), losing=losing)
+    made = Failures(SimpleNamespace(max_consecutive_faults=3), losing=losing)
     made.count(True, False, True, 1, absent, False)
     assert made.lost == counted
     assert made.losing == losing + 1
@@ -127,27 +129,27 @@ def test_axes_that_hesitate_in_turn_are_no_failure(losing, absent, counted):
     ],
 )
 def test_cycles_that_are_late_or_left_out_are_counted(late, missed, prompt, delayed, cycles):
-    made = Failures(SimpleNamespace(patience=3), delayed=2, skipped=missed)
+    made = Failures(SimpleNamespace(max_consecutive_faults=3), delayed=2, skipped=missed)
     made.count(True, late, prompt, 0, 0, False)
     assert (made.delayed, made.late, made.skipped) == (delayed, cycles, 0)
     assert made.losing == 0
 
 
 def test_only_a_run_has_failing_cycles():
-    made = Failures(SimpleNamespace(patience=3), delayed=2, losing=2, skipped=1)
+    made = Failures(SimpleNamespace(max_consecutive_faults=3), delayed=2, losing=2, skipped=1)
     made.count(False, True, False, 2, 5, False)
     assert (made.delayed, made.late, made.lost, made.losing) == (0, 0, 0, 0)
     assert made.failing is None
 
 
 def test_a_cycle_that_asks_for_no_report_misses_none():
-    made = Failures(SimpleNamespace(patience=3), losing=2, lost=2)
+    made = Failures(SimpleNamespace(max_consecutive_faults=3), losing=2, lost=2)
     made.count(True, False, True, 2, 3, True)
     assert (made.lost, made.losing) == (0, 2)
 
 
 def test_the_policy_of_missing_reports_goes_before_that_of_late_cycles():
-    policies = SimpleNamespace(lost="damp", late="hold")
+    policies = SimpleNamespace(on_missing="damp", on_late="hold")
     assert Failures(policies, late=2, lost=3).failing == ("damp", Reason.LOST, 3)
     assert Failures(policies, late=2).failing == ("hold", Reason.LATE, 2)
 
@@ -326,7 +328,7 @@ def test_cycles_without_torque_at_the_end_are_a_period_apart():
     sent, clock = [], Clock()
     drives = [SimpleNamespace(command=lambda *_: "off", release=yes)]
     bus = SimpleNamespace(send=lambda _: sent.append(clock.time), refused=0, clock=clock)
-    policies = SimpleNamespace(postlude=3)
+    policies = SimpleNamespace(shutdown_cycles=3)
     rig = SimpleNamespace(policies=policies, loop=SimpleNamespace(period=PERIOD))
     assert release_drives(rig, drives, bus) == []
     assert sent == [100.0, 100.25, 100.5]

@@ -65,9 +65,9 @@ class Asked(Drive):
 
 def exchange(bus, drive, talks=True):
     rig = SimpleNamespace(
-        loop=SimpleNamespace(window=WINDOW),
+        loop=SimpleNamespace(receive_window=WINDOW),
         estimator=SimpleNamespace(latency=LATENCY),
-        policies=SimpleNamespace(patience=3),
+        policies=SimpleNamespace(max_consecutive_faults=3),
     )
     return Exchange(rig, [drive], bus, talks)
 
@@ -200,7 +200,7 @@ class Babble(Frames):
 def test_a_node_that_babbles_is_listened_to_for_two_windows():
     bus = Babble()
     made = exchange(bus, Drive(), talks=False)
-    made.rig.loop.window = 2.0**-9
+    made.rig.loop.receive_window = 2.0**-9
     made.take(10.0)
     assert made.feedback.count[0] == 9  # the first beyond two windows of four frames
     assert bus.clock.time == 10.0 + 9 * 2.0**-11
@@ -225,9 +225,9 @@ def test_time_of_the_bus_and_time_that_was_waited_are_counted_apart(monkeypatch)
 def two(bus, drive=Drive, talks=True):
     """An exchange with two drives."""
     rig = SimpleNamespace(
-        loop=SimpleNamespace(window=WINDOW),
+        loop=SimpleNamespace(receive_window=WINDOW),
         estimator=SimpleNamespace(latency=LATENCY),
-        policies=SimpleNamespace(patience=3),
+        policies=SimpleNamespace(max_consecutive_faults=3),
     )
     drives = [drive(), drive()]
     for index, made in enumerate(drives):

@@ -16,7 +16,7 @@ from hil.emulator import Fault, World
 from hil.errors import RigError
 from hil.guard import Reason, State
 from hil.record import Record
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 from tests.hil.bench import (
     EXAMPLES,
     FLOATER,
@@ -351,7 +351,7 @@ def test_a_full_disk_stops_the_rig(full_disk, monkeypatch, tmp_path):
     monkeypatch.setattr(hil.session, "World", Seen)
     rig = rig_of(recorder={"seconds": 2.0, "directory": tmp_path})
     servo, _ = law_of(ROVER)
-    result = run_session(rig, Wishes(Mode.MOCK, duration=2.0), servo)
+    result = run_session(rig, SessionOptions(Mode.MOCK, duration=2.0), servo)
     assert result.outcome.reason is Reason.RECORDER
     assert not result.complete
     (world,) = worlds
@@ -369,7 +369,7 @@ def test_a_disk_that_is_full_at_the_end_is_the_recorders(full_disk, tmp_path):
     """The ring takes the whole run, so the loop comes to its end; the record does not."""
     rig = rig_of(recorder={"seconds": 20.0, "directory": tmp_path})
     servo, _ = law_of(ROVER)
-    result = run_session(rig, Wishes(Mode.MOCK, duration=1.0), servo)
+    result = run_session(rig, SessionOptions(Mode.MOCK, duration=1.0), servo)
     record = Record.load(result.folder)
     assert 1 <= len(record) < result.outcome.quality.cycles
     assert result.outcome.reason is Reason.RECORDER
@@ -498,7 +498,7 @@ def test_many_faults_one_after_the_other(seed):
 
 
 def test_an_unknown_axis_is_refused_before_the_law_is_built():
-    wishes = Wishes(Mode.MOCK, faults=(Fault("drop", "tail"),))
+    wishes = SessionOptions(Mode.MOCK, faults=(Fault("drop", "tail"),))
     with pytest.raises(RigError, match=r"left_wheel.*got tail"):
         run_session(rig_of(), wishes, servo=object())
 

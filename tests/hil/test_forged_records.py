@@ -23,7 +23,7 @@ from hil.record._drain import ROWS_FILE, write_json
 from hil.record.copies import FOLDER, recorded_rig
 from hil.replay import replay
 from hil.rig import load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 from tests.hil._acme import ACME, forgotten
 from tests.hil._records import ROOT
 
@@ -45,7 +45,7 @@ def servo(rig):
 def made(rig, servo, tmp_path_factory):
     """Folder of a run of 0.4 s; never to be changed."""
     folder = tmp_path_factory.mktemp("forged") / "run"
-    wishes = Wishes(Mode.MOCK, duration=0.4, folder=folder)
+    wishes = SessionOptions(Mode.MOCK, duration=0.4, folder=folder)
     assert run_session(rig, wishes, servo).outcome.done
     return folder
 

@@ -245,7 +245,7 @@ def test_the_longest_period_is_a_second(period, stops):
 def test_a_report_of_a_rig_is_too_old_after_its_latency_patience_and_two_cycles(patience, latency):
     rig = SimpleNamespace(
         loop=SimpleNamespace(period=PERIOD),
-        policies=SimpleNamespace(patience=patience),
+        policies=SimpleNamespace(max_consecutive_faults=patience),
         estimator=SimpleNamespace(latency=latency),
         axes=[axis(f"j{i}") for i in range(N)],
     )
@@ -780,7 +780,7 @@ def test_policies_with_vectors_of_wrong_shape_stop():
 
 
 def test_reports_may_be_as_old_as_patience_allows():
-    patience = Policies().patience
+    patience = Policies().max_consecutive_faults
     age = (patience + 2) * PERIOD + 0.001
     bounds = limits(largest_age=age)
     verdict, _ = verdict_of(bounds, ages=np.full(N, (patience + 1) * PERIOD + 0.001))

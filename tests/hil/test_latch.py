@@ -22,7 +22,7 @@ from hil.latch import (
 from hil.rig import Policies
 
 PERIOD = 0.004
-POLICIES = Policies(stop_time=0.02, prelude=3, postlude=4)
+POLICIES = Policies(stop_time=0.02, startup_cycles=3, shutdown_cycles=4)
 REASONS = [r for r in Reason if r]
 ALLOWED = {
     ("DISARMED", "ARM"): "ARMED",
@@ -51,7 +51,7 @@ class Cycles:
     def running(self):
         self.step()
         self.latch.arm()
-        self.step(times=self.latch.policies.prelude)
+        self.step(times=self.latch.policies.startup_cycles)
         self.latch.run()
         return self
 
@@ -108,7 +108,7 @@ def test_the_whole_way():
 
 
 def test_even_without_a_prelude_one_cycle_passes_before_the_run():
-    cycles = Cycles(Policies(prelude=0))
+    cycles = Cycles(Policies(startup_cycles=0))
     cycles.latch.arm()
     with pytest.raises(ArmError, match="1 cycles of zero torque"):
         cycles.latch.run()
@@ -318,7 +318,7 @@ def test_a_clock_that_stands_still_ends_braking_and_forbids_arming(move):
 
 # -- category 2 --------------------------------------------------------------------------------
 
-HOLDING = Policies(stop_category=2, stop_time=0.02, prelude=3, postlude=4)
+HOLDING = Policies(stop_category=2, stop_time=0.02, startup_cycles=3, shutdown_cycles=4)
 
 
 @pytest.mark.parametrize("reason", REASONS)

@@ -26,7 +26,7 @@ from hil.guard import Reason, State
 from hil.operator import OperatorSender
 from hil.record import Record
 from hil.rig import load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 
 FOLDER = Path(__file__).parents[2] / "examples" / "rover_rig"
 WATCHDOG = 0.2
@@ -59,8 +59,8 @@ def file(request, tmp_path):
             line = f"port = {free_port()}"
         elif word == "timeout":
             line = "timeout = 1.0"
-        elif word == "patience":
-            line = "patience = 50"
+        elif word == "max_consecutive_faults":
+            line = "max_consecutive_faults = 50"
         elif word == "stop_time":
             line = "stop_time = 0.2"
         elif word == "watchdog":
@@ -70,7 +70,7 @@ def file(request, tmp_path):
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     rig = load_rig(path)
     assert {axis.watchdog for axis in rig.axes} == {WATCHDOG}
-    assert (rig.policies.patience, rig.operator.timeout) == (50, 1.0)
+    assert (rig.policies.max_consecutive_faults, rig.operator.timeout) == (50, 1.0)
     return path
 
 
@@ -79,9 +79,9 @@ import sys
 from pathlib import Path
 from hil.controller import Mode
 from hil.rig import load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 if __name__ == "__main__":
-    wishes = Wishes(Mode.DRIVE, 30.0, Path(sys.argv[2]), "port", sys.argv[3])
+    wishes = SessionOptions(Mode.DRIVE, 30.0, Path(sys.argv[2]), "port", sys.argv[3])
     print(run_session(load_rig(sys.argv[1]), wishes).outcome.reason.name)
 """
 
@@ -194,7 +194,7 @@ def test_a_controller_that_is_killed(file, tmp_path):
 
 
 def drive(rig, folder, **others):
-    wishes = Wishes(Mode.DRIVE, 30.0, folder, "port", TOKEN, **others)
+    wishes = SessionOptions(Mode.DRIVE, 30.0, folder, "port", TOKEN, **others)
     return run_session(rig, wishes)
 
 
@@ -225,7 +225,7 @@ def test_an_emulator_that_dies(file, tmp_path):
         assert not math.isnan(killer.at)
         assert not emulator.alive
     record = stopped_in_order(result, Reason.LOST, Reason.STALE)
-    patience = rig.policies.patience * rig.loop.period
+    patience = rig.policies.max_consecutive_faults * rig.loop.period
     stop = np.ravel(record["time"])[np.flatnonzero(np.ravel(record["state"]) == State.STOP)[0]]
     assert 0.5 * patience < stop - killer.at
 

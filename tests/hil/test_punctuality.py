@@ -108,7 +108,7 @@ def test_reports_that_are_late_from_the_first_on_are_refused(file, delay):
 @pytest.mark.parametrize("beyond", [-0.3e-3, 0.3e-3])
 def test_the_window_is_the_limit(beyond):
     rig = rig_of(ROVER)
-    delay = rig.loop.window - 2.0 * rig.emulator.latency + beyond
+    delay = rig.loop.receive_window - 2.0 * rig.emulator.latency + beyond
     faults = [Fault("delay", "forearm", value=delay, way="to_host")]
     with Bench(rig=rig, faults=faults, duration=0.1) as bench:
         if beyond > 0.0:
@@ -126,7 +126,7 @@ def test_reports_that_become_late_stop_the_run(file, delay):
         bench.at(AT, bench.world.fault, fault)
         outcome = bench.run()
     assert outcome.reason is Reason.STALE
-    patience = bench.rig.policies.patience
+    patience = bench.rig.policies.max_consecutive_faults
     stopped = bench.stopped - bench.row(AT)
     assert 3 < stopped < 2 * patience + sum(SEQUENCE) + 8
     assert (bench["state"][bench.stopped :] == State.STOP).all()

@@ -19,7 +19,7 @@ from hil.record._chunks import ChunkFile
 from hil.record._drain import ROWS_FILE, write_json
 from hil.replay import replay
 from hil.rig import Policies, Policy, load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 from tests.hil._records import ROOT
 
 RIG = ROOT / "examples" / "rover_rig" / "rig.toml"
@@ -37,7 +37,7 @@ def servo(rig):
 
 
 def run(rig, servo, folder, *faults, duration=DURATION):
-    wishes = Wishes(Mode.MOCK, duration=duration, folder=folder, faults=faults)
+    wishes = SessionOptions(Mode.MOCK, duration=duration, folder=folder, faults=faults)
     return run_session(rig, wishes, servo)
 
 
@@ -274,7 +274,8 @@ def test_a_record_of_nothing_has_not_passed(folder, rig, servo):
 
 @pytest.mark.parametrize("policy", [Policy.HOLD, Policy.DAMP, Policy.STOP])
 def test_lost_reports_come_out_again(rig, servo, tmp_path, policy):
-    failing = dataclasses.replace(rig, policies=dataclasses.replace(rig.policies, lost=policy))
+    policies = dataclasses.replace(rig.policies, on_missing=policy)
+    failing = dataclasses.replace(rig, policies=policies)
     fault = Fault("drop", axis="turret", at=1.3, lasting=5.0, probability=0.4)
     result = run(failing, servo, tmp_path / "run", fault)
     record = Record.load(tmp_path / "run")
@@ -286,7 +287,7 @@ def test_lost_reports_come_out_again(rig, servo, tmp_path, policy):
     assert Flag(int(flags)) & (Flag.HELD | Flag.DAMPED) == marks[policy]
     # Another patience is another rig: its verdicts differ.
     if policy is not Policy.STOP:
-        strict = dataclasses.replace(failing.policies, lost=Policy.STOP)
+        strict = dataclasses.replace(failing.policies, on_missing=Policy.STOP)
         other = dataclasses.replace(failing, policies=strict)
         report = replay(record, other, servo=servo)
         assert "guard: verdict" in {d.what for d in report.differences}
@@ -326,8 +327,8 @@ class Slow(Controller):
 
 @pytest.mark.parametrize("policy", Policy)
 def test_a_loop_that_never_keeps_up_comes_out_again(policy, rig, servo, tmp_path):
-    tight = dataclasses.replace(rig, policies=Policies(late=policy, patience=5))
-    wishes = Wishes(Mode.MOCK, duration=DURATION, folder=tmp_path / "run")
+    tight = dataclasses.replace(rig, policies=Policies(on_late=policy, max_consecutive_faults=5))
+    wishes = SessionOptions(Mode.MOCK, duration=DURATION, folder=tmp_path / "run")
     result = run_session(tight, wishes, servo, controller=Slow)
     assert result.outcome.reason is Reason.LATE
     record = Record.load(tmp_path / "run")

@@ -20,7 +20,7 @@ from hil.guard import Flag, Phase, Reason, State
 from hil.operator import CHALLENGES, OperatorChannel, OperatorSender
 from hil.replay import replay
 from hil.rig import BusSettings, OperatorSettings, Policy, load_rig
-from hil.session import Wishes
+from hil.session import SessionOptions
 from tests.hil.bench import EXAMPLES, FLOATER, ROVER, ROVER_MIT, Bench, law_of, rig_of
 
 PERIOD = 0.004
@@ -244,7 +244,7 @@ def stall(bench, at, periods):
 
 def test_a_cycle_that_takes_many_periods_is_late_whatever_the_instant_it_ends():
     """Just before a deadline, as here, all deadlines but that one were missed."""
-    rig = rig_of(policies={"late": Policy.STOP, "stop_time": 0.1})
+    rig = rig_of(policies={"on_late": Policy.STOP, "stop_time": 0.1})
     with Bench(rig=rig) as bench:
         stall(bench, 20, 4.1)
         outcome = bench.run()
@@ -254,7 +254,7 @@ def test_a_cycle_that_takes_many_periods_is_late_whatever_the_instant_it_ends():
 
 
 def test_patience_with_late_cycles_counts_the_deadlines_that_had_no_cycle():
-    rig = rig_of(policies={"patience": 5, "stop_time": 0.1})
+    rig = rig_of(policies={"max_consecutive_faults": 5, "stop_time": 0.1})
     with Bench(rig=rig) as bench:
         stall(bench, 20, 12.05)
         outcome = bench.run()
@@ -288,7 +288,7 @@ def test_one_hiccup_within_patience_is_put_up_with():
 def test_every_deadline_has_a_cycle_or_is_counted_as_skipped(seed):
     """Cycles and skipped deadlines together are the deadlines that passed, whatever happens."""
     random = np.random.default_rng(seed)
-    with Bench(rig=rig_of(policies={"patience": 200, "stop_time": 0.1})) as bench:
+    with Bench(rig=rig_of(policies={"max_consecutive_faults": 200, "stop_time": 0.1})) as bench:
         inner, cycle = bench.law.run, bench.controller._cycle
         starts = []
 
@@ -353,7 +353,7 @@ def test_lost_reports_count_each_axis():
 
 def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_for_good():
     """No axis is away for longer than a cycle, and yet one is missing in each."""
-    with Bench(rig=rig_of(policies={"patience": 5, "stop_time": 0.1})) as bench:
+    with Bench(rig=rig_of(policies={"max_consecutive_faults": 5, "stop_time": 0.1})) as bench:
         for cycle in range(20, 80):
             name = bench.names[cycle % 5]
             fault = Fault("drop", name, lasting=PERIOD - 1e-4, way="to_host")
@@ -373,10 +373,11 @@ def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_for_good():
 class Slow(Controller):
     """Held up in the middle of some cycles."""
 
-    def _law(self):
+    def _estimate(self, now):
+        reason = super()._estimate(now)
         if self.quality.cycles in (60, 90, 91, 150):
             hang(self, 3.2 * PERIOD)
-        super()._law()
+        return reason
 
 
 @slow
@@ -388,7 +389,7 @@ def test_replay_counts_late_cycles_and_lost_reports_as_the_loop_does(tmp_path):
         for k, axis in enumerate(rig.axes)
         for at in (2.0, 2.02, 2.1)
     )
-    wishes = Wishes(Mode.MOCK, duration=3.0, folder=tmp_path / "run", faults=drops)
+    wishes = SessionOptions(Mode.MOCK, duration=3.0, folder=tmp_path / "run", faults=drops)
     result = session.run_session(rig, wishes, servo, controller=Slow)
     quality = result.outcome.quality
     assert result.outcome.done
@@ -414,7 +415,7 @@ def test_nothing_is_emulated_on_a_bus_that_may_have_drives(interface, channel):
         EmulatorProcesses(rig)
     for mode in (Mode.DRIVE, Mode.SHADOW):
         with pytest.raises(ArmError, match="person"):
-            session.run_session(rig, Wishes(mode, heartbeat="auto", emulated=True))
+            session.run_session(rig, SessionOptions(mode, heartbeat="auto", emulated=True))
 
 
 def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
@@ -436,7 +437,7 @@ def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
         bench.at(20, setattr, bench.bus.bus, "send", full)
         outcome = bench.run()
         assert outcome.reason is Reason.BUS_OFF
-        assert bench.stopped - bench.begun - 20 <= bench.rig.policies.patience + 2
+        assert bench.stopped - bench.begun - 20 <= bench.rig.policies.max_consecutive_faults + 2
         # Whose frame was refused comes first next time: each drive heard of the stop.
         after = bench["time"][bench.stopped] + 0.02
         assert not bench.torque_since(after).any()
@@ -534,7 +535,7 @@ def test_a_babbling_node_cannot_hold_the_loop():
 
 def test_a_report_that_comes_after_the_window_is_as_old_as_it_is():
     """It was sampled at the SYNC of the cycle before: it is not taken for one of this cycle."""
-    with Bench(rig=rig_of(loop={"window": 2.5e-3})) as bench:
+    with Bench(rig=rig_of(loop={"receive_window": 2.5e-3})) as bench:
         delay = 1.2e-3  # after the window, before the next cycle
         bench.at(20, bench.world.fault, Fault("delay", "turret", value=delay, way="to_host"))
         outcome = bench.run()

@@ -16,7 +16,7 @@ from hil.emulator import EmulatorProcesses
 from hil.latch import Reason, State
 from hil.record import Record
 from hil.rig import load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 
 RIG = Path(__file__).parents[2] / "examples" / "rover_rig"
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -27,8 +27,8 @@ class _Weighed(Controller):
 
     weights: list[int] = []  # noqa: RUF012 - one run at a time
 
-    def _fill_row(self, now: float) -> None:
-        super()._fill_row(now)
+    def _fill_row(self) -> None:
+        super()._fill_row()
         if self.quality.cycles % 250 == 0:
             with open("/proc/self/statm", encoding="ascii") as file:
                 self.weights.append(int(file.read().split()[1]) * PAGE)
@@ -59,7 +59,7 @@ def long_rig(folder: Path, seconds: float):
     patience = int(min(axis.watchdog for axis in made.axes) * made.loop.rate) - 1
     return dataclasses.replace(
         made,
-        policies=dataclasses.replace(made.policies, patience=patience),
+        policies=dataclasses.replace(made.policies, max_consecutive_faults=patience),
         bus=dataclasses.replace(made.bus, options=options),
         operator=dataclasses.replace(made.operator, port=0),
     )
@@ -68,7 +68,7 @@ def long_rig(folder: Path, seconds: float):
 def soak(folder: Path, seconds: float):
     rig = long_rig(folder, seconds)
     _Weighed.weights = []
-    wishes = Wishes(Mode.DRIVE, folder=folder / "record", heartbeat="auto", emulated=True)
+    wishes = SessionOptions(Mode.DRIVE, folder=folder / "record", heartbeat="auto", emulated=True)
     with EmulatorProcesses(rig) as emulator:
         result = run_session(rig, wishes, controller=_Weighed, clock=emulator.clock)
     return rig, result, Record.load(folder / "record"), _Weighed.weights

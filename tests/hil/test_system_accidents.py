@@ -220,8 +220,8 @@ def test_5_invalid_packets_are_no_sign_of_life():
         stammer(bench)
         outcome = bench.run()
         stops(bench, outcome, Reason.LOST)
-        assert bench.stopped == bench.row(CYCLE) + bench.rig.policies.patience
-        assert bench["invalid"][bench.stopped, TURRET] >= bench.rig.policies.patience
+        assert bench.stopped == bench.row(CYCLE) + bench.rig.policies.max_consecutive_faults
+        assert bench["invalid"][bench.stopped, TURRET] >= bench.rig.policies.max_consecutive_faults
 
 
 class Unlatched(naive.NaiveController):
@@ -287,7 +287,7 @@ def test_7_a_watchdog_does_not_hang_on_one_clock():
         bench.at(CYCLE, stop_clock)
         outcome = bench.run()
         stops(bench, outcome, Reason.LOST)
-        assert bench.stopped == bench.row(CYCLE) + bench.rig.policies.patience
+        assert bench.stopped == bench.row(CYCLE) + bench.rig.policies.max_consecutive_faults
 
 
 class OnChange(naive.NaiveController):
@@ -569,7 +569,7 @@ def test_14_the_last_torque_is_not_held():
         outcome = bench.run()
         stops(bench, outcome, Reason.LOST)
         gone = bench["time"][bench.row(CYCLE)]
-        patience = bench.rig.policies.patience
+        patience = bench.rig.policies.max_consecutive_faults
         after = loads_after(bench, gone + (patience + 3) * PERIOD + bench.rig.policies.stop_time)
         assert not after.any()
 

@@ -144,7 +144,7 @@ def test_fields_arrive_where_they_belong() -> None:
     assert rig.name == "rover on CiA 402 drives"
     assert rig.path == EXAMPLES / "rover_rig" / "rig.toml"
     assert rig.bus.options == {"port": 43113}
-    assert rig.policies.late is Policy.HOLD
+    assert rig.policies.on_late is Policy.HOLD
     assert rig.recorder.directory == Path("rig-records")
     assert rig.pose is None
     right = rig.axes[1]
@@ -236,6 +236,43 @@ def test_a_registered_kind_of_drive_is_accepted(
         load_rig(saved(table, tmp_path))
     monkeypatch.setattr("hil.rig._load.drive_kinds", lambda: ("cia402", "mit", "acme"))
     assert load_rig(saved(table, tmp_path)).axes[0].drive == "acme"
+
+
+# --- old names --------------------------------------------------------------------------------
+
+OLD = {
+    "loop.window": (0.001, "receive_window"),
+    "policies.late": ("damp", "on_late"),
+    "policies.lost": ("stop", "on_missing"),
+    "policies.patience": (7, "max_consecutive_faults"),
+    "policies.prelude": (3, "startup_cycles"),
+    "policies.postlude": (4, "shutdown_cycles"),
+}
+
+
+@pytest.mark.parametrize("place", OLD)
+def test_files_with_old_names_are_read_with_a_warning(tmp_path: Path, place: str) -> None:
+    value, new = OLD[place]
+    part, _, old = place.partition(".")
+    table = whole()
+    table[part].pop(new, None)
+    table[part][old] = value
+    with pytest.warns(DeprecationWarning, match=f"`{old}` is deprecated: write `{new}`"):
+        rig = load_rig(saved(table, tmp_path))
+    expected = Policy[value.upper()] if isinstance(value, str) else value
+    settings = getattr(rig, part)
+    assert getattr(settings, new) == expected
+    with pytest.warns(DeprecationWarning, match=f"`{old}` is deprecated: use `{new}`"):
+        assert getattr(settings, old) == expected
+    with pytest.warns(DeprecationWarning, match=f"`{old}` is deprecated: use `{new}`"):
+        assert replace(settings, **{old: getattr(type(settings)(), new)}) != settings
+
+
+def test_an_old_name_beside_the_new_one_is_unknown(tmp_path: Path) -> None:
+    table = whole()
+    table["policies"] |= {"patience": 7, "max_consecutive_faults": 7}
+    with pytest.raises(RigFileError, match="unknown field `patience`"):
+        load_rig(saved(table, tmp_path))
 
 
 # --- files that register kinds of drives ------------------------------------------------------
@@ -339,7 +376,7 @@ def test_a_rig_that_nobody_watches_is_not_for_driving(tmp_path: Path) -> None:
 
 AXIS = ("torque_limit", "torque_rate_limit", "speed_limit", "gear", "rated_torque", "power_limit")
 POSITIVE = [f"axes.2.{name}" for name in (*AXIS, "damping", "stiffness", "watchdog")]
-POSITIVE += ["loop.rate", "loop.window", "policies.stop_time", "policies.start_error"]
+POSITIVE += ["loop.rate", "loop.receive_window", "policies.stop_time", "policies.start_error"]
 POSITIVE += ["operator.timeout", "estimator.bandwidth", "recorder.seconds", "emulator.dt"]
 POSITIVE += ["axes.2.torque_constant", "pose.timeout", "pose.largest_jump"]
 NOT_NEGATIVE = ["loop.spin", "estimator.latency", "estimator.pose_gain", "emulator.latency"]
@@ -383,13 +420,13 @@ def test_a_number_has_the_right_sign(place: str, tmp_path: Path) -> None:
         ("loop.priority", 100, "a whole number from 0 to 99"),
         ("loop.priority", True, "a whole number from 0 to 99"),
         ("loop.lock_memory", 1, "true or false"),
-        ("policies.late", "brake", '"hold", "damp" or "stop"'),
-        ("policies.lost", 1, '"hold", "damp" or "stop"'),
+        ("policies.on_late", "brake", '"hold", "damp" or "stop"'),
+        ("policies.on_missing", 1, '"hold", "damp" or "stop"'),
         ("policies.stop_category", 0, "1 or 2 (category 0"),
         ("policies.stop_category", True, "1 or 2"),
-        ("policies.prelude", 0, "a whole number above zero"),
-        ("policies.postlude", -1, "a whole number above zero"),
-        ("policies.patience", 1.5, "a whole number not below zero"),
+        ("policies.startup_cycles", 0, "a whole number above zero"),
+        ("policies.shutdown_cycles", -1, "a whole number above zero"),
+        ("policies.max_consecutive_faults", 1.5, "a whole number not below zero"),
         ("operator.port", 0, "a port from 1 to 65535"),
         ("operator.port", 70000, "a port from 1 to 65535"),
         ("operator.required", "yes", "true or false"),
@@ -447,7 +484,7 @@ def test_a_field_has_its_type_and_range(
         ("bus.bit_rate", 500_000, "Did you mean `bitrate`?"),
         ("loop.rat", 3.0, "Did you mean `rate`?"),
         ("loop.period", 0.004, "`rate`, in Hz"),
-        ("policies.latte", "hold", "Did you mean `late`?"),
+        ("policies.on_latte", "hold", "Did you mean `on_late`?"),
         ("operator.time_out", 1.0, "Did you mean `timeout`?"),
         ("pose.quaternion", 1, "Remove it."),
         ("estimator.band_width", 3.0, "Did you mean `bandwidth`?"),
@@ -497,9 +534,9 @@ def drop(axis: int) -> Edit:
             r"simulated with, 250 Hz .*got 500 Hz. Write rate = 250, or hold",
         ),
         (put("loop.rate", 20000.0), r"at most 10000"),
-        (put("loop.window", 0.004), r"shorter than the period of 0.004 s"),
+        (put("loop.receive_window", 0.004), r"shorter than the period of 0.004 s"),
         (put("loop.spin", 0.005), r"shorter than the period of 0.004 s"),
-        (put("policies.patience", 51), r"which are 50 at 250 Hz, got 51"),
+        (put("policies.max_consecutive_faults", 51), r"which are 50 at 250 Hz, got 51"),
         (put("operator.timeout", 0.008), r"more than two periods \(0.008 s\), at most 2 s"),
         (put("operator.timeout", 2.5), r"at most 2 s, got 2.5 s"),
         (put("estimator.bandwidth", 125.0), r"less than half the loop's rate, 125 Hz"),
@@ -592,8 +629,8 @@ def test_ranges_that_no_drive_has_are_refused(
 def test_a_watchdog_bridges_more_than_two_periods(tmp_path: Path) -> None:
     table = whole()
     task = (EXAMPLES / "rover_rig" / "task.toml").read_text(encoding="utf-8")
-    table["loop"] |= {"rate": 20.0, "window": 1.5e-3}
-    table["policies"]["patience"] = 1
+    table["loop"] |= {"rate": 20.0, "receive_window": 1.5e-3}
+    table["policies"]["max_consecutive_faults"] = 1
     table["estimator"]["bandwidth"] = 5.0
     path = saved(table, tmp_path)
     (tmp_path / "task.toml").write_text(task.replace("hold = 0.004", "hold = 0.05"))
