@@ -21,7 +21,7 @@ from hil.controller import Mode
 from hil.reasons import Reason, State
 from hil.record import Record
 from hil.rig import load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused
 from tests.oracles import Pinocchio
 
@@ -102,7 +102,7 @@ def test_own_law_drives_the_mock_rig(tmp_path: Path) -> None:
     rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
     model = reduce(rig.task.robot)
     law = JointPD(model, rig.task.q0[-5:], 6.0, 1.0, 0.1)
-    wishes = Wishes(Mode.MOCK, 0.6, tmp_path / "run", heartbeat="auto", emulated=True)
+    wishes = SessionOptions(Mode.MOCK, 0.6, tmp_path / "run", heartbeat="auto", emulated=True)
     result = run_session(rig, wishes, law)
     assert result.outcome.reason is Reason.END
     assert result.complete
