@@ -246,13 +246,14 @@ def _nothing_to_compile(owner: EvaluatedMethods) -> UnknownNameError:
     )
 
 
-def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+def evaluated(
+    signature: str, symbols: str | None = None
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function over SX expressions callable with NumPy arrays too.
 
     The decorated function receives and returns SX only. Its graph is built at the first
     call and kept: called with SX it is expanded into the caller's expression, called with
-    numbers it is evaluated through buffers. It may return a `casadi.Function` of its arguments
-    instead, when SX cannot hold what it computes: that one is called with numbers or MX.
+    numbers it is evaluated through buffers.
 
     Parameters
     ----------
@@ -263,6 +264,9 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
         arguments of the function are the arrays; what follows them must be hashable and
         selects another function. Sections of the docstring that follow from the signature
         are added to it: usual arguments, and a single result.
+    symbols : str, optional
+        Attribute of the object that says over which symbols its graph is built, `casadi.SX` or,
+        where SX cannot hold what it computes, `casadi.MX`; default SX.
 
     Returns
     -------
@@ -339,8 +343,11 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return direct(call, last - first, found)
 
         def _where(args: Any) -> str:
-            owner = getattr(args[0], "name", None) if first else None
-            return function.__qualname__ + (f" of `{owner}`" if isinstance(owner, str) else "")
+            if not first:
+                return function.__qualname__
+            owner = getattr(args[0], "name", None)
+            named = f" of `{owner}`" if isinstance(owner, str) else ""
+            return f"{type(args[0]).__name__}.{function.__name__}{named}"
 
         def _expressions(args: Any, arrays: Any, kind: Any) -> list[Any]:
             expressions = []
@@ -360,21 +367,20 @@ def evaluated(signature: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             return expressions
 
         def _build(args: Any, static: Any) -> ca.Function:
-            symbols = [
-                ca.SX.sym(name, *_casadi_shape(_resolve(shape, args)))
+            kind = ca.SX if symbols is None else getattr(args[0], symbols)
+            inputs = [
+                kind.sym(name, *_casadi_shape(_resolve(shape, args)))
                 for shape, name in zip(shapes_in, names[first:last], strict=True)
             ]
-            results: Any = function(*args[:first], *symbols, *static)  # type: ignore[call-arg]
-            if isinstance(results, ca.Function):
-                return results
+            results: Any = function(*args[:first], *inputs, *static)  # type: ignore[call-arg]
             results = results if isinstance(results, tuple) else (results,)
             return ca.Function(
                 re.sub(r"\W", "_", function.__name__.strip("_")),
-                symbols,
-                [ca.SX(r) for r in results],
+                inputs,
+                [kind(r) for r in results],
                 names[first:last],
                 [f"result{i}" for i in range(len(results))],
-                {"cse": True},
+                {"cse": kind is ca.SX},
             )
 
         def _shapes(args: Any) -> list[tuple[int, ...]]:

@@ -18,6 +18,7 @@ from concur.control._loop import (
     loop_margins,
     loop_response,
 )
+from concur.control._margins import decoupling_margins
 from concur.control._mismatch import MomentumMismatch
 from concur.control._output import Output
 from concur.control._redundancy import Redundancy
@@ -28,8 +29,9 @@ from concur.control._singularities import (
     SingularityReport,
     singularities,
 )
-from concur.control._singularity import decoupling_margins, lost_direction, singular_error
+from concur.control._singularity import lost_direction, singular_error
 from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
+from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 
 __all__ = [
@@ -51,6 +53,7 @@ __all__ = [
     "Tick",
     "TickBuffers",
     "TickStatus",
+    "TrackingLaw",
     "decoupling_margins",
     "design_gains",
     "inverse_kinematics",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
@@ -13,10 +12,7 @@ from concur.control._output import Output
 from concur.control._output_kinematics import output_jacobian
 from concur.mechanism._size import robot_size
 from concur.multibody import Mechanism
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
-    from concur.reduction import ReducedModel
+from concur.reduction import ReducedModel
 
 PART = 0.05
 """Share of the largest part of a motion from which on a joint takes part in it."""
@@ -35,25 +31,10 @@ def aligned_joints(
     motions: Sequence[str],
     parts: np.ndarray,
 ) -> str:
-    """Name the joints whose motions cancel at the outputs, and how their axes lie.
+    """Name the joints whose motions cancel at the outputs at q (nq,), and how their axes lie.
 
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        Its outputs.
-    q : numpy.ndarray
-        Configuration, shape (nq,).
-    motions : sequence of str
-        Freedoms of joints, n of them.
-    parts : numpy.ndarray
-        Size of each in a motion that leaves the outputs at rest, in comparable units, shape (n,).
-
-    Returns
-    -------
-    str
-        A clause.
+    `parts` are the sizes of the freedoms `motions` in a motion that leaves the outputs at rest, in
+    comparable units.
     """
     sizes = np.abs(parts)
     taking = [name for name, size in zip(motions, sizes, strict=True) if size > PART * sizes.max()]
@@ -66,24 +47,16 @@ def aligned_joints(
     return f"joints {named} align: {_pattern(robot, outputs, q, taking)}"
 
 
-def immobile_body(servo: Servo, samples: Sequence[np.ndarray]) -> str:
-    """Say why no point of a body works, where the body has fewer freedoms than its outputs.
+def immobile_body(
+    model: ReducedModel, tracked: Sequence[Output], samples: Sequence[np.ndarray]
+) -> str:
+    """Say why no point of a body works, where it has fewer freedoms than its outputs, and a cure.
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    samples : sequence of numpy.ndarray
-        Configurations, each (nq,).
-
-    Returns
-    -------
-    str
-        The reason and the body to track instead; empty if each body has enough freedoms.
+    Empty if each body has enough freedoms in some of the sampled configurations (nq,).
     """
-    model, robot = servo.model, servo.model.robot
-    for name in dict.fromkeys(output.body for output in servo.outputs):
-        wanted = sum(output.dim for output in servo.outputs if output.body == name)
+    robot = model.robot
+    for name in dict.fromkeys(output.body for output in tracked):
+        wanted = sum(output.dim for output in tracked if output.body == name)
         freedoms = max(_freedoms(model, q, name) for q in samples)
         if freedoms < wanted:
             break
@@ -101,7 +74,7 @@ def immobile_body(servo: Servo, samples: Sequence[np.ndarray]) -> str:
             f"way, not the velocity itself. {why}"
         )
     others = [body.name for body in robot.bodies if body.name not in (name, *steering)]
-    for outputs, moved in _alternatives(servo, name, [*steering, *others]):
+    for outputs, moved in _alternatives(robot, tracked, name, [*steering, *others]):
         if _regular(model, outputs, samples):
             point = ", ".join(f"{x:.2g}" for x in moved.point)
             return (
@@ -137,17 +110,17 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _alternatives(
-    servo: Servo, immobile: str, bodies: Sequence[str]
+    robot: Mechanism, tracked: Sequence[Output], immobile: str, bodies: Sequence[str]
 ) -> Iterator[tuple[tuple[Output, ...], Output]]:
     """Outputs with a position on one body put on another body."""
-    reach = float(f"{0.25 * robot_size(servo.model.robot):.1g}")
-    for place, output in enumerate(servo.outputs):
+    reach = float(f"{0.25 * robot_size(robot):.1g}")
+    for place, output in enumerate(tracked):
         for body in bodies:
             for point in ((reach, 0.0, 0.0), (0.0, reach, 0.0), (0.0, 0.0, reach)):
                 if output.axes is None or output.body != immobile:
                     continue
                 moved = replace(output, body=body, point=point)
-                outputs = list(servo.outputs)
+                outputs = list(tracked)
                 outputs[place] = moved
                 yield tuple(outputs), moved
 

@@ -2,36 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 from numpy.typing import ArrayLike
 
+from concur.control._feasibility import Feasibility, feasibility
+from concur.control._fitting import fitting
+from concur.control._joint_limits import within_limits
 from concur.control._singularity import lost_direction
-from concur.reduction import AuditRow, AuditStatus, ReducedModel
+from concur.control._tracking_law import TrackingLaw
+from concur.control.references import Reference
+from concur.errors import InfeasibleReferenceError
+from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
 
-if TYPE_CHECKING:
-    from concur.control._feasibility import Feasibility
-    from concur.control._servo import Servo
+
+def audit(
+    servo: TrackingLaw,
+    reference: Reference | None,
+    duration: float | None,
+    q0: ArrayLike | None,
+) -> Audit:
+    """Check the assumptions on robot, outputs and, if there is one, reference."""
+    rows, robot = [], servo.model.robot
+    path = None
+    if reference is not None:
+        if duration is None:
+            raise InfeasibleReferenceError(
+                f"servo of `{servo.name}`, `duration`",
+                expected="how long the reference is to be followed, s",
+                came="none",
+                cure="Write audit(reference, duration, q0).",
+            )
+        reference = fitting(reference, servo.outputs, f"servo of `{servo.name}`")
+        path = feasibility(servo, reference, duration, q0)
+        status = AuditStatus.HOLDS if path.feasible else AuditStatus.FAILS
+        values = {"margin": path.margin, "reached": path.reached}
+        rows.append(AuditRow("CON4", CON4, status, path.why, values))
+    start = None if q0 is None else robot.check_configuration(q0)
+    if start is not None:
+        rows.append(consistency(servo.model, start))
+    if servo.redundancy is not None:
+        rows.append(matching_counts(servo))
+    rows.append(invertibility(servo, path, q0))
+    within = within_limits(servo, path, reference)
+    if within is not None:
+        rows.append(within)
+    configurations = start
+    if path is not None and len(path.configurations):
+        configurations = path.configurations
+    return servo.model.audit(servo.outputs, configurations).replace(*rows)
 
 
-def invertibility(servo: Servo, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:
-    """DYN: the law itself exists.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    path : Feasibility or None
-        The exact motion along the reference, if there is one.
-    q0 : array_like or None
-        Configuration at the start, shape (nq,).
-
-    Returns
-    -------
-    AuditRow
-        The row.
-    """
+def invertibility(servo: TrackingLaw, path: Feasibility | None, q0: ArrayLike | None) -> AuditRow:
+    """DYN: the law itself exists along the exact motion and at the start, where they are given."""
     statement = "the decoupling matrix is invertible"
     if servo.redundancy is not None:
         statement = "the decoupling matrix has full rank"
@@ -57,20 +79,7 @@ def invertibility(servo: Servo, path: Feasibility | None, q0: ArrayLike | None) 
 
 
 def consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
-    """CON7: velocities come from the lift, so wheels and momentum are kept by them.
-
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced robot.
-    q0 : numpy.ndarray
-        Configuration at the start, shape (nq,).
-
-    Returns
-    -------
-    AuditRow
-        The row.
-    """
+    """CON7: velocities come from the lift, so wheels and momentum are kept by them."""
     if model.takes_momentum:
         statement = "the initial state has the momentum"
         v = model.velocity(q0, np.ones(model.ns))
@@ -94,19 +103,8 @@ def consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
     )
 
 
-def matching_counts(servo: Servo) -> AuditRow:
-    """CON9 for a redundant robot: what the outputs leave over follows a rule.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo, with more controls than output coordinates.
-
-    Returns
-    -------
-    AuditRow
-        The row.
-    """
+def matching_counts(servo: TrackingLaw) -> AuditRow:
+    """CON9 for a redundant robot: what the outputs leave over follows a rule."""
     left = servo.nu - servo.size
     return AuditRow(
         "CON9",

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from enum import IntEnum
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -22,11 +22,9 @@ from concur.control._allocation import HOLE
 from concur.control._fmu import export_fmu
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
 from concur.control._tick import KEPT, Tick, TickStatus, tick_function
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, UnknownNameError
 from concur.files import folder_named
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
 
 TARGETS = ("c", "fmu")
 """What a servo can be exported to."""
@@ -56,7 +54,7 @@ class ExportStatus(IntEnum):
 
 
 def export_servo(
-    servo: Servo,
+    servo: TrackingLaw,
     directory: str | PathLike[str],
     target: str = "c",
     name: str | None = None,
@@ -64,38 +62,7 @@ def export_servo(
     speed_limit: ArrayLike = SPEED_LIMIT,
     fmi: str = "3.0",
 ) -> CFolder | Path:
-    """Write a servo for a controller or another tool.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    directory : path
-        Folder of the files; made if it is missing.
-    target : str
-        "c" for C99, "fmu" for a unit for co-simulation.
-    name : str, optional
-        With what all names in the code begin; default the robot's name.
-    precision : str
-        "double", or "single" for controllers without double precision.
-    speed_limit : float or array_like
-        Velocity above which a state is refused, m/s or rad/s; a number, or one for each velocity
-        that the law takes.
-    fmi : str
-        Version of FMI of a unit, "3.0" or "2.0".
-
-    Returns
-    -------
-    CFolder or pathlib.Path
-        What was written; of a unit, the archive.
-
-    Raises
-    ------
-    UnknownNameError
-        If there is no such target.
-    ConcurError
-        If an option is out of range, or the files cannot be written.
-    """
+    """Write a law for a controller or another tool, as `Servo.export` says."""
     if target not in TARGETS:
         raise UnknownNameError(
             f"export of `{servo.name}`, `target`",
@@ -128,34 +95,12 @@ def _check_unused(where: str, name: str, given: ArrayLike, only: ArrayLike, targ
 
 
 def exported(
-    servo: Servo,
+    servo: TrackingLaw,
     name: str | None = None,
     precision: str = "double",
     speed_limit: ArrayLike = SPEED_LIMIT,
 ) -> Exported:
-    """Describe a servo's tick: signals, codes, and states to try it with.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    name : str, optional
-        Its name in C; default the robot's.
-    precision : str
-        Precision of the numbers that come in.
-    speed_limit : float or array_like
-        Velocity above which a state is refused, m/s or rad/s.
-
-    Returns
-    -------
-    Exported
-        The function with all that is known about it.
-
-    Raises
-    ------
-    ConcurError
-        If an option is out of range.
-    """
+    """Describe a law's tick: signals, codes, and states to try it with."""
     where = f"export of `{servo.name}`"
     real_type(precision)
     inputs = placed(input_signals(servo, _speeds(servo, speed_limit, where)))
@@ -176,7 +121,7 @@ def exported(
     )
 
 
-def _facts(servo: Servo, function: ca.Function) -> dict[str, Any]:
+def _facts(servo: TrackingLaw, function: ca.Function) -> dict[str, Any]:
     limits = servo.torque_limits
     return {
         "concur": __version__,
@@ -201,7 +146,7 @@ def _facts(servo: Servo, function: ca.Function) -> dict[str, Any]:
     }
 
 
-def _vectors(servo: Servo, inputs: Sequence[Signal], single: bool) -> Iterator[Vector]:
+def _vectors(servo: TrackingLaw, inputs: Sequence[Signal], single: bool) -> Iterator[Vector]:
     """States near and far, and bad ones of all kinds, with what the law makes of them."""
     tick, rng = Tick(servo, interpreted=True), np.random.default_rng(0)
     robot, neutral = servo.model.robot, servo.model.robot.neutral()
@@ -286,7 +231,7 @@ def _judge(
     return status, np.concatenate([np.atleast_1d(part) for part in shape])
 
 
-def _singular(servo: Servo, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def _singular(servo: TrackingLaw, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Configurations in which laws are often singular: stretched, folded, at right angles."""
     robot = servo.model.robot
     for _ in range(40):
@@ -295,7 +240,7 @@ def _singular(servo: Servo, rng: np.random.Generator) -> Iterator[np.ndarray]:
         yield robot.integrate(robot.neutral(), tangent)
 
 
-def _speeds(servo: Servo, value: ArrayLike, where: str) -> tuple[float, ...]:
+def _speeds(servo: TrackingLaw, value: ArrayLike, where: str) -> tuple[float, ...]:
     array = as_floats(value, f"{where}, `speed_limit`")
     if array.shape not in ((), (servo.nw,)) or not (array > 0.0).all():
         raise ConcurError(
@@ -307,7 +252,7 @@ def _speeds(servo: Servo, value: ArrayLike, where: str) -> tuple[float, ...]:
     return tuple(float(x) for x in np.broadcast_to(array, (servo.nw,)))
 
 
-def _identifier(servo: Servo, name: str | None, where: str) -> str:
+def _identifier(servo: TrackingLaw, name: str | None, where: str) -> str:
     if name is None:
         name = re.sub(r"[^a-z0-9]+", "_", plain(servo.name).lower())[: _LONGEST - 6].strip("_")
         # A file of this name is there already, and names in C begin with a letter.

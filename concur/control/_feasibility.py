@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
+from numpy.typing import ArrayLike
 
+from concur.control._fitting import fitting
+from concur.control._sample import ReferenceSample
 from concur.control._singularity import lost_direction
+from concur.control._tracking_law import TrackingLaw
+from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
+from concur.mechanism import scalar
 from concur.mechanism._size import robot_size
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
-    from concur.control.references import Reference
 
 STEP = 0.02
 """Longest way of the reference in a step of the exact motion, rad and parts of the robot's size."""
@@ -77,24 +79,33 @@ class Feasibility:
             )
 
 
-def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) -> Feasibility:
+def feasibility(
+    servo: TrackingLaw,
+    reference: Reference | Callable[[float], ReferenceSample],
+    duration: float,
+    q0: ArrayLike | None,
+) -> Feasibility:
+    """Check what a user asks for, and follow it from the robot's neutral configuration or q0."""
+    robot, where = servo.model.robot, f"servo of `{servo.name}`"
+    demand = fitting(reference, servo.outputs, where)
+    length = scalar(duration, f"{where}, `duration`")
+    if length <= 0.0:
+        raise InfeasibleReferenceError(
+            f"{where}, `duration`",
+            expected="a time above zero, s",
+            came=str(duration),
+            cure="Say how long the reference is to be followed.",
+        )
+    start = robot.check_configuration(robot.neutral() if q0 is None else q0)
+    return follow(servo, demand, length, start)
+
+
+def follow(
+    servo: TrackingLaw, reference: Reference, duration: float, q0: np.ndarray
+) -> Feasibility:
     """Move along a reference with zero error: s = (J H)^+ (gamma^-1 gammadot - J h).
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    reference : Reference
-        Reference of all outputs.
-    duration : float
-        How long, s.
-    q0 : numpy.ndarray
-        Configuration from which the exact start is sought, shape (nq,).
-
-    Returns
-    -------
-    Feasibility
-        The motion and whether it reached the end.
+    The exact start is sought from the configuration q0 (nq,).
     """
     robot = servo.model.robot
     size = robot_size(robot)
@@ -102,9 +113,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
     lengths = np.array([size if unit == "m" else 1.0 for unit in units])
     times = _instants(reference, duration, lengths)
     poses, twists, _ = reference.sample(times)
-    lifted = servo.unmeasured
     still = np.zeros(servo.ns)
-
     cruise = _cruise(servo)
 
     def solve(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
@@ -117,7 +126,7 @@ def follow(servo: Servo, reference: Reference, duration: float, q0: np.ndarray) 
 
     def speed(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
         # What momentum alone makes the outputs do is not up to the shape.
-        asked = rate - lifted.output_motion(q, still)[0]
+        asked = rate - servo.motion(q, servo.model.velocity(q, still))[0]
         if cruise is None:
             return solve(q, asked)
         # Internal motion as the servo's rule lets it settle.
@@ -213,7 +222,7 @@ def _instants(reference: Reference, duration: float, lengths: np.ndarray) -> np.
     return np.linspace(0.0, duration, count)
 
 
-def _cruise(servo: Servo) -> ca.Function | None:
+def _cruise(servo: TrackingLaw) -> ca.Function | None:
     """Metric and pull of the servo's rule for internal motion, if there is any."""
     if servo.redundancy is None:
         return None
@@ -222,7 +231,7 @@ def _cruise(servo: Servo) -> ca.Function | None:
     return ca.Function("cruise", [q], [ca.densify(part) for part in parts], {"cse": True})
 
 
-def _worst(servo: Servo, error: np.ndarray) -> str:
+def _worst(servo: TrackingLaw, error: np.ndarray) -> str:
     """Name the output that is furthest off: its position and rotation apart."""
     size, found, start = robot_size(servo.model.robot), [], 0
     for output in servo.outputs:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import casadi as ca
 
@@ -14,52 +13,22 @@ from concur.codegen._finite import zero_unless_finite
 from concur.control._allocation import HOLE
 from concur.control._signals import MEANINGS, input_signals, output_signals, plain
 from concur.control._tick import KEPT, TickStatus, tick_function
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
+from concur.control._tracking_law import TrackingLaw
 
 
 def export_fmu(
-    servo: Servo, directory: str | PathLike[str], name: str | None = None, fmi: str = "3.0"
+    servo: TrackingLaw, directory: str | PathLike[str], name: str | None = None, fmi: str = "3.0"
 ) -> Path:
-    """Write a servo as a unit for co-simulation.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    directory : path
-        Where the archive goes; made if it is missing.
-    name : str, optional
-        Its name; default the robot's, with "_servo" behind it.
-    fmi : str
-        Version of FMI, "3.0" or "2.0".
-
-    Returns
-    -------
-    pathlib.Path
-        The archive.
-    """
+    """Write a law as a unit for co-simulation, named after the robot; the path of the archive."""
     return write_fmu(servo_fmu(servo, name), directory, fmi)
 
 
-def servo_fmu(servo: Servo, name: str | None = None) -> FmuModel:
-    """Describe a servo as a unit for co-simulation.
+def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
+    """Describe a law as a unit for co-simulation.
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    name : str, optional
-        Its name; default the robot's, with "_servo" behind it.
-
-    Returns
-    -------
-    FmuModel
-        Without a state: the outputs follow from the inputs at once, but for the status, which also
-        compares a step with the one before. Inputs are q, s, pose, twist,
-        acceleration and, where the model rests on one, momentum; outputs u, pivot, missed, scale
-        and status, a `TickStatus`.
+    It has no state: the outputs follow from the inputs at once, but for the status, which also
+    compares a step with the one before. Inputs are q, s, pose, twist, acceleration and, where the
+    model rests on one, momentum; outputs u, pivot, missed, scale and status, a `TickStatus`.
     """
     said = "; ".join(f"{int(code)}: {MEANINGS[code.name]}" for code in TickStatus)
     status = FmuVariable(
@@ -81,22 +50,7 @@ def servo_fmu(servo: Servo, name: str | None = None) -> FmuModel:
 
 
 def variable_of(signal: Signal, causality: str, name: str | None = None) -> FmuVariable:
-    """Turn a signal into a variable.
-
-    Parameters
-    ----------
-    signal : Signal
-        Names, units and presets; zeros where nothing is preset.
-    causality : str
-        "input", "parameter" or "output".
-    name : str, optional
-        Another name than the signal's.
-
-    Returns
-    -------
-    FmuVariable
-        The variable.
-    """
+    """Turn a signal into an "input", "parameter" or "output"; its start is zero if not preset."""
     units = (entry.unit.replace(" ", ".").replace("^", "") for entry in signal.entries)
     start = () if causality == "output" else signal.preset or (0.0,) * signal.size
     return FmuVariable(
@@ -113,7 +67,7 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _function(servo: Servo) -> ca.Function:
+def _function(servo: TrackingLaw) -> ca.Function:
     """The tick, with zeros in place of what is not finite, at which other tools may stop."""
     tick = tick_function(servo, HOLE, watched=True)
     kind = ca.SX if tick.is_a("SXFunction") else ca.MX

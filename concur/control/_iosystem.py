@@ -9,17 +9,16 @@ import numpy as np
 
 from concur.codegen import Evaluator, attitude_error
 from concur.control._attitudes import attitudes
-from concur.control._law import law_function, law_sizes
+from concur.control._law import law_sizes
 from concur.control._loop import labels, loop_of
 from concur.control._singularity import refusal
+from concur.control._tracking_law import TrackingLaw
 
 if TYPE_CHECKING:
     import control
 
-    from concur.control._servo import Servo
 
-
-def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOSystem:
+def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.NonlinearIOSystem:
     """Wrap the law, or the reduced closed loop, as a system of python-control.
 
     Signals carry the names of the model, with "_" for ".". Inputs of the law, in order:
@@ -36,8 +35,8 @@ def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOS
 
     Parameters
     ----------
-    servo : Servo
-        The servo.
+    servo : TrackingLaw
+        The law.
     closed_loop : bool
         Whether the model comes with the law.
 
@@ -113,18 +112,18 @@ def to_iosystem(servo: Servo, closed_loop: bool = False) -> control.NonlinearIOS
     )
 
 
-def _sound(servo: Servo, u: np.ndarray, pivot: float) -> bool:
+def _sound(servo: TrackingLaw, u: np.ndarray, pivot: float) -> bool:
     return bool(np.isfinite(u).all() and pivot >= servo.singular_margin)
 
 
-def _checked(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
+def _checked(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
     """Controls, if the law vouches for them."""
     if not _sound(servo, u, pivot):
         raise refusal(servo, q, u, pivot)
     return u
 
 
-def _closed_loop(servo: Servo) -> Evaluator:
+def _closed_loop(servo: TrackingLaw) -> Evaluator:
     """Rates of the state, outputs, controls and pivot from state and reference."""
     model, sizes = servo.model, {**law_sizes(servo), "s": servo.ns, "u": servo.nu}
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
@@ -141,7 +140,7 @@ def _closed_loop(servo: Servo) -> Evaluator:
     inputs = [ca.MX.sym(name, sizes[name]) for name in names]
     unit, wanted, _ = attitudes(servo)(inputs[0], inputs[2])
     taken, shown = seen(unit, inputs[1], wanted, inputs[3])
-    torque, pivot, *_ = law_function(servo)(unit, taken, wanted, *inputs[3:])
+    torque, pivot, *_ = servo.graph()(unit, taken, wanted, *inputs[3:])
     results = [motion(unit, inputs[1], torque), shown, torque, pivot]
     graph = ca.Function(
         "closed_loop",
@@ -154,7 +153,7 @@ def _closed_loop(servo: Servo) -> Evaluator:
     return Evaluator(graph, [*shapes, ()], f"closed loop of `{servo.name}`")
 
 
-def _signals(servo: Servo) -> dict[str, list[str]]:
+def _signals(servo: TrackingLaw) -> dict[str, list[str]]:
     """Names of all signals, in the order of the arrays they stand for."""
     bodies = servo.model.robot.bodies
     coordinates = [

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
+import casadi as ca
 import numpy as np
 
+from concur.control._feasibility import Feasibility
+from concur.control._law import law_function
+from concur.control._tracking_law import TrackingLaw
+from concur.control.references import Reference
 from concur.multibody import Mechanism
 from concur.reduction import AuditRow, AuditStatus
-
-if TYPE_CHECKING:
-    from concur.control._feasibility import Feasibility
-    from concur.control._servo import Servo
-    from concur.control.references import Reference
 
 SLACK = 1e-9
 """Share of its limit by which a value may lie beyond it: rounding of a joint held at the limit."""
@@ -180,24 +178,9 @@ def peak_label(name: str, unit: str) -> str:
 
 
 def within_limits(
-    servo: Servo, path: Feasibility | None, reference: Reference | None
+    servo: TrackingLaw, path: Feasibility | None, reference: Reference | None
 ) -> AuditRow | None:
-    """LIM: the exact motion along the reference keeps the limits of the joints.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    path : Feasibility or None
-        The exact motion along the reference, if there is one.
-    reference : Reference or None
-        The reference.
-
-    Returns
-    -------
-    AuditRow or None
-        The row; none if the robot has no limits.
-    """
+    """LIM: the exact motion along the reference keeps the joints' limits, if there are any."""
     limits = JointLimits.of(servo.model.robot)
     if not limits.any:
         return None
@@ -224,17 +207,18 @@ def within_limits(
     return AuditRow("LIM", LIM, AuditStatus.HOLDS, why, values)
 
 
-def _motion(servo: Servo, path: Feasibility, reference: Reference, torques: bool) -> np.ndarray:
+def _motion(
+    servo: TrackingLaw, path: Feasibility, reference: Reference, torques: bool
+) -> np.ndarray:
     """All (q, v, u) of the exact motion, shape (k, nq + nv + nu); u without limits of the law."""
     model = servo.model
     pairs = list(zip(path.configurations, path.speeds, strict=True))
     v = np.array([model.velocity(q, s) for q, s in pairs])
     u = np.zeros((len(pairs), servo.nu))
     if torques:
-        law = replace(servo, torque_limits=None).law
-        samples: Sequence[np.ndarray] = reference.sample(path.times)
-        for k, row in enumerate(zip(path.configurations, servo.taken(v), *samples, strict=True)):
-            u[k] = law(*row)[0]
+        rows = (path.configurations, servo.taken(v), *reference.sample(path.times))
+        law = law_function(servo, limited=False)
+        u = np.array(law.call([ca.DM(row.T) for row in rows])[0]).T
     return np.hstack([path.configurations, v, u])
 
 

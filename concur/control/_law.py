@@ -12,10 +12,10 @@ singular configurations; and within torque limits.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import reduce
 from operator import mul
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -24,11 +24,9 @@ from concur.codegen import Array
 from concur.control._allocation import SOLVER, allocation
 from concur.control._steering import steering
 from concur.control._tracking import command
+from concur.control._tracking_law import TrackingLaw
 from concur.dynamics import articulated, side_of_factor, solve_positive_definite
 from concur.kinematics import constant
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
 
 OUTPUTS = ("u", "pivot", "missed", "scale", "side")
 """Results of the law: torques; smallest pivot met; output acceleration given up; size to which
@@ -71,27 +69,11 @@ class Demand(NamedTuple):
 
 
 def demand(
-    servo: Servo, q: Array, w: Array, pose: Array, twist: Array, acceleration: Array
+    servo: TrackingLaw, q: Array, v: Array, pose: Array, twist: Array, acceleration: Array
 ) -> Demand:
-    """Linearize: the shape acceleration for a state and a reference.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    q, w : casadi.SX
-        Configuration and velocities that the servo takes, shapes (nq,) and (nw,).
-    pose, twist, acceleration : casadi.SX
-        Flat reference.
-
-    Returns
-    -------
-    Demand
-        Shape acceleration and what it was computed from.
-    """
+    """Linearize: the shape acceleration for all velocities v (nv,) and a flat reference."""
     model = servo.model
-    v = servo.velocity(q, w)
-    seen = steering(servo, q, v)
+    seen = steering(model.robot, servo.outputs, q, v)
     groups = [output.lie for output in servo.outputs]
     wanted = command(
         servo.error_dynamics,
@@ -140,54 +122,68 @@ def demand(
 
 
 def law(
-    servo: Servo, q: Array, w: Array, pose: Array, twist: Array, acceleration: Array
+    servo: TrackingLaw, q: Array, v: Array, pose: Array, twist: Array, acceleration: Array
 ) -> tuple[Array, ...]:
-    """Torques for a state and a reference, without torque limits.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    q, w : casadi.SX
-        Configuration and velocities that the servo takes, shapes (nq,) and (nw,).
-    pose, twist, acceleration : casadi.SX
-        Flat reference.
-
-    Returns
-    -------
-    tuple of casadi.SX
-        As named in `OUTPUTS`.
-    """
-    found = demand(servo, q, w, pose, twist, acceleration)
-    v = servo.velocity(q, w)
+    """Torques for all velocities v (nv,) and a flat reference, as named in `OUTPUTS`; no limits."""
+    found = demand(servo, q, v, pose, twist, acceleration)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
     torque, pivot, side = _torques(servo, q, force)
     least = ca.fmin(found.pivot, pivot)
     return torque, least, found.missed, ca.SX(1), found.side * side
 
 
-def limited_law(servo: Servo, solver: str = SOLVER, sided: bool = False) -> ca.Function:
-    """Torques within the servo's limits: the law with a small quadratic programme behind it.
+def law_function(
+    servo: TrackingLaw,
+    solver: str = SOLVER,
+    sided: bool = False,
+    measured: bool | None = None,
+    limited: bool = True,
+) -> ca.Function:
+    """The law that linearizes, as a function of flat arrays, with torque limits if there are any.
 
     Parameters
     ----------
-    servo : Servo
-        The servo, with `torque_limits`.
+    servo : TrackingLaw
+        Model, outputs, gains and options.
     solver : str
-        As for `allocation`.
+        As for `allocation`, which torque limits need.
     sided : bool
         Whether to give `side` too.
+    measured : bool, optional
+        Whether it takes all velocities, default as the servo says: the same law, whatever their
+        origin.
+    limited : bool
+        Whether it keeps torque limits.
 
     Returns
     -------
     casadi.Function
-        Over MX: (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`.
+        (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`. Over MX with torque
+        limits: a small quadratic programme stands behind the law.
     """
-    sizes = law_sizes(servo)
+    sizes = law_sizes(servo, measured)
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-    q, w = symbols[:2]
-    found = demand(servo, *symbols)
-    v = servo.velocity(q, w)
+    given = symbols.copy()
+    if not (servo.measured if measured is None else measured):
+        given[1] = servo.model.velocity(*symbols[:2])
+    names = OUTPUTS if sided else OUTPUTS[:-1]
+    if limited and servo.torque_limits is not None:
+        return _limited(servo, solver, sizes, symbols, given, names)
+    results = [ca.densify(result) for result in law(servo, *given)[: len(names)]]
+    return ca.Function("law", symbols, results, list(sizes), list(names), {"cse": True})
+
+
+def _limited(
+    servo: TrackingLaw,
+    solver: str,
+    sizes: dict[str, int],
+    symbols: list[Array],
+    given: list[Array],
+    names: Sequence[str],
+) -> ca.Function:
+    """The law with a quadratic programme behind it, from symbols and what they give the law."""
+    q, v = given[:2]
+    found = demand(servo, *given)
     still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
     both, pivot, side = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
     # What damping has given up is none of the programme's business.
@@ -219,51 +215,14 @@ def limited_law(servo: Servo, solver: str = SOLVER, sided: bool = False) -> ca.F
     scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
     # A failed programme counts as singular: no torque leaves.
     results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale, turned]
-    names = OUTPUTS if sided else OUTPUTS[:-1]
     return ca.Function("limited_law", inputs, results[: len(names)], list(sizes), list(names))
 
 
-def law_function(servo: Servo, solver: str = SOLVER, sided: bool = False) -> ca.Function:
-    """The law as a function of flat arrays, with torque limits if the servo has any.
+def side(servo: TrackingLaw, q: Array) -> Array:
+    """Side of singular configurations on which a configuration is: 1 or -1, as of the law.
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    solver : str
-        As for `allocation`, which torque limits need.
-    sided : bool
-        Whether to give `side` too.
-
-    Returns
-    -------
-    casadi.Function
-        (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`.
-    """
-    if servo.torque_limits is not None:
-        return limited_law(servo, solver, sided)
-    sizes = law_sizes(servo)
-    symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
-    names = OUTPUTS if sided else OUTPUTS[:-1]
-    results = [ca.densify(result) for result in law(servo, *symbols)[: len(names)]]
-    return ca.Function("law", symbols, results, list(sizes), list(names), {"cse": True})
-
-
-def side(servo: Servo, q: Array) -> Array:
-    """On which side of singular configurations a configuration is.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        1 or -1, as of the law: where it differs between two configurations on a path, a singular
-        one lies in between. A damped law may pass those of its outputs, so they do not count.
+    Where it differs between two configurations on a path, a singular one lies in between. A damped
+    law may pass those of its outputs, so they do not count.
     """
     own = servo.model.side(q)
     if servo.redundancy is None and servo.damped_below is None:
@@ -271,22 +230,11 @@ def side(servo: Servo, q: Array) -> Array:
     return own * _torques(servo, q, ca.SX(servo.ns, 1))[2]
 
 
-def law_sizes(servo: Servo) -> dict[str, int]:
-    """Inputs of the law and their lengths.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Returns
-    -------
-    dict of str to int
-        Length by name, in order.
-    """
+def law_sizes(servo: TrackingLaw, measured: bool | None = None) -> dict[str, int]:
+    """Inputs of the law and their lengths, in order."""
     return {
         "q": servo.nq,
-        "w": servo.nw,
+        "w": servo.nw if measured is None else servo.nv if measured else servo.ns,
         "pose": servo.pose_size,
         "twist": servo.size,
         "acceleration": servo.size,
@@ -296,25 +244,10 @@ def law_sizes(servo: Servo) -> dict[str, int]:
 def solve_scaled(
     matrix: Array, right: Array, rows: np.ndarray, columns: np.ndarray
 ) -> tuple[Array, Array, Array]:
-    """Solve a square equation, and tell how near to singular its scaled matrix is.
+    """Solve a square equation; `least` and `side` as from `solve_square`, of the scaled matrix.
 
-    Parameters
-    ----------
-    matrix : casadi.SX
-        Shape (n, n).
-    right : casadi.SX
-        Shape (n,).
-    rows, columns : numpy.ndarray
-        Rows are multiplied by these and columns divided, shape (n,).
-
-    Returns
-    -------
-    solution : casadi.SX
-        Of the equation as given, shape (n,).
-    least : casadi.SX
-        Of the scaled matrix, as from `solve_square`.
-    side : casadi.SX
-        Sign of the determinant, up to one that is the same for all matrices of its sparsity.
+    Rows are multiplied by `rows` and columns divided by `columns`, shape (n,); the solution is that
+    of the equation as given.
     """
     if not matrix.is_dense():
         scaled = ca.diag(constant(rows)) @ matrix @ ca.diag(constant(1 / columns))
@@ -356,26 +289,12 @@ def _triangle(matrix: Array, right: Array) -> tuple[Array, Array]:
 
 
 def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Array]:
-    """Solve by Householder QR, and tell how near to singular the matrix is.
+    """Solve by Householder QR: solution, least, largest, side.
 
-    Parameters
-    ----------
-    matrix : casadi.SX
-        Shape (n, n).
-    right : casadi.SX
-        Shape (n, k).
-
-    Returns
-    -------
-    solution : casadi.SX
-        Shape (n, k).
-    least : casadi.SX
-        Lower bound of the smallest singular value, at worst sqrt(n) too small: one over the
-        Frobenius norm of the inverse. The smallest pivot can be a hundred times too large.
-    largest : casadi.SX
-        Upper bound of the largest singular value: the Frobenius norm.
-    side : casadi.SX
-        Sign of the determinant, up to one that is the same for all matrices of its sparsity.
+    `least` is a lower bound of the smallest singular value, at worst sqrt(n) too small: one over
+    the Frobenius norm of the inverse. The smallest pivot can be a hundred times too large.
+    `largest` bounds the largest singular value: the Frobenius norm. `side` is the sign of the
+    determinant, up to one that is the same for all matrices of its sparsity.
     """
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
@@ -400,7 +319,7 @@ def _minus_inverse(upper: Array) -> Array:
     return minus
 
 
-def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array, Array]:
+def _torques(servo: TrackingLaw, q: Array, forces: Array) -> tuple[Array, Array, Array]:
     """Controls that make forces on the shape, the pivot of H^T B, and its side."""
     actuation = servo.model.input_matrix(q)
     if actuation.is_constant() and ca.DM(actuation).is_eye():
@@ -410,7 +329,7 @@ def _torques(servo: Servo, q: Array, forces: Array) -> tuple[Array, Array, Array
 
 
 def _yielding(
-    servo: Servo, q: Array, mass: Array, rows: Array
+    servo: TrackingLaw, q: Array, mass: Array, rows: Array
 ) -> tuple[Array, Callable[[Array], Array]]:
     """How the outputs yield to forces along them, and how the shape does.
 
@@ -430,7 +349,7 @@ def _yielding(
     return rows @ spread, spread.__matmul__
 
 
-def _by_energy(servo: Servo) -> bool:
+def _by_energy(servo: TrackingLaw) -> bool:
     """Whether shape accelerations are chosen in the metric of the kinetic energy."""
     rule = servo.redundancy
     if rule is None:

@@ -17,13 +17,12 @@ from scipy.optimize import brentq, minimize_scalar
 
 from concur.control._design import BAND, time_to_settle
 from concur.control._error_dynamics import ErrorDynamics
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import OutputError
 from concur.mechanism import scalar
 
 if TYPE_CHECKING:
     import control
-
-    from concur.control._servo import Servo
 
 _PER_DECADE = 100
 """Frequencies in which crossings are looked for, before they are made exact."""
@@ -32,7 +31,7 @@ Loops = Callable[[Any], np.ndarray]
 """Scalar loops at frequencies (m,): complex, shape (m, k)."""
 
 
-def linear_loop(servo: Servo | ErrorDynamics, broken: bool = False) -> control.StateSpace:
+def linear_loop(servo: TrackingLaw | ErrorDynamics, broken: bool = False) -> control.StateSpace:
     """Linearise the error dynamics at zero error; exact where all outputs are vectors.
 
     Closed: inputs ``disturbance[...]``, an output acceleration beside the commanded one
@@ -162,7 +161,7 @@ class LoopMargins:
         )
 
 
-def loop_margins(servo: Servo | ErrorDynamics) -> LoopMargins:
+def loop_margins(servo: TrackingLaw | ErrorDynamics) -> LoopMargins:
     """Margins of the linearised loop, cut at the output acceleration that the law commands.
 
     Parameters
@@ -241,7 +240,9 @@ class LoopResponse:
     margins: LoopMargins
 
 
-def loop_response(servo: Servo | ErrorDynamics, duration: float | None = None) -> LoopResponse:
+def loop_response(
+    servo: TrackingLaw | ErrorDynamics, duration: float | None = None
+) -> LoopResponse:
     """Step and frequency response of every coordinate of the linearised loop.
 
     Parameters
@@ -288,29 +289,10 @@ def loop_response(servo: Servo | ErrorDynamics, duration: float | None = None) -
 
 
 def loop_of(servo: Any) -> tuple[tuple[str, ...], ErrorDynamics]:
-    """Find the error dynamics of what a user hands in.
-
-    Parameters
-    ----------
-    servo : Servo or ErrorDynamics
-        Either.
-
-    Returns
-    -------
-    names : tuple of str
-        Names of the coordinates.
-    dynamics : ErrorDynamics
-        The error dynamics.
-
-    Raises
-    ------
-    OutputError
-        If it is neither.
-    """
+    """Names of the coordinates, and error dynamics, of a law or of error dynamics themselves."""
     if isinstance(servo, ErrorDynamics):
         return tuple(f"{i}: {name}" for i, name in enumerate(servo.group.error_names)), servo
-    dynamics = getattr(servo, "error_dynamics", None)
-    if not isinstance(dynamics, ErrorDynamics):
+    if not isinstance(servo, TrackingLaw):
         raise OutputError(
             "linear loop",
             expected="a Servo or its error dynamics",
@@ -320,7 +302,7 @@ def loop_of(servo: Any) -> tuple[tuple[str, ...], ErrorDynamics]:
     names = tuple(
         f"{output.name}[{name}]" for output in servo.outputs for name in output.coordinate_names
     )
-    return names, dynamics
+    return names, servo.error_dynamics
 
 
 def _feedback(dynamics: ErrorDynamics) -> tuple[np.ndarray, np.ndarray]:
@@ -489,18 +471,5 @@ def _error_matrix(stiffness: np.ndarray, damping: np.ndarray) -> np.ndarray:
 
 
 def labels(kind: str, names: Sequence[str]) -> list[str]:
-    """Name signals for python-control, which keeps the point for a system and its signal.
-
-    Parameters
-    ----------
-    kind : str
-        What they are, such as "error".
-    names : sequence of str
-        Their own names.
-
-    Returns
-    -------
-    list of str
-        One name each.
-    """
+    """Name signals for python-control, which keeps the point for a system and its signal."""
     return [f"{kind}[{name}]".replace(".", "_") for name in names]

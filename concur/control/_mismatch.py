@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import ReductionError
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
 
 ROUNDING = 1e-12
 """Share of the momenta of single freedoms up to which a momentum is rounding."""
@@ -112,26 +109,8 @@ class MomentumMismatch:
         return "\n".join(lines)
 
 
-def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
-    """Compare the momentum of a measured state with the model's.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo of a floating robot.
-    q, v : array_like
-        Measured configuration and velocity, shapes (nq,) and (nv,).
-
-    Returns
-    -------
-    MomentumMismatch
-        The comparison.
-
-    Raises
-    ------
-    ReductionError
-        If the robot's reduction does not rest on a momentum.
-    """
+def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
+    """Compare the momentum of a measured state q (nq,), v (nv,) with the model's."""
     model, robot = servo.model, servo.model.robot
     if not model.takes_momentum:
         raise ReductionError(
@@ -150,9 +129,8 @@ def momentum_mismatch(servo: Servo, q: ArrayLike, v: ArrayLike) -> MomentumMisma
     lifted = model.velocity(q, v[list(model.shape)])
     # What the law sees is the lifted velocity; what happens follows the measured one.
     wrong = lifted - v
-    pair = servo.unmeasured.output_motion(q, v[list(model.shape)])
-    true = servo.as_measured.output_motion(q, v)
-    rate, drift = (np.asarray(a - b) for a, b in zip(pair, true, strict=True))
+    pairs = zip(servo.motion(q, lifted), servo.motion(q, v), strict=True)
+    rate, drift = (np.asarray(seen - true) for seen, true in pairs)
     # Torques for the bias at the lifted velocity move the shape when the bias is another.
     still = np.zeros(model.ns)
     force = model.shape_forces(q, lifted, still) - model.shape_forces(q, v, still)

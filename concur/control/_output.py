@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -262,3 +262,9 @@ def _numbers(value: Sequence[float], size: int, where: str) -> np.ndarray:
     if not np.isfinite(array).all():
         raise nonfinite_error(where, array)
     return array
+
+
+def pose_quaternions(outputs: Sequence[Output]) -> Mapping[int, str]:
+    """Names of the outputs whose quaternions start at places in the flat pose (pose_size,)."""
+    names = [(name, output.name) for output in outputs for name in output.lie.coordinate_names]
+    return {place: whose for place, (name, whose) in enumerate(names) if name == "qx"}

@@ -5,57 +5,36 @@ What it computes is in `_law.py`; here is what a user holds in hand.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import LARGEST, Array, EvaluatedMethods, as_floats, evaluated, shape_error
-from concur.control._allocation import read_limits
-from concur.control._attitudes import demanded_quaternions
-from concur.control._conditions import consistency, invertibility, matching_counts
-from concur.control._error_dynamics import ErrorDynamics
+from concur.codegen import Array
+from concur.control._allocation import SOLVER, read_limits
+from concur.control._conditions import audit
 from concur.control._export import SPEED_LIMIT, export_servo
-from concur.control._feasibility import Feasibility, follow
-from concur.control._fitting import fitting
+from concur.control._feasibility import Feasibility, feasibility
 from concur.control._gains import read_gain
 from concur.control._iosystem import to_iosystem
-from concur.control._joint_limits import within_limits
-from concur.control._law import law, limited_law
+from concur.control._law import law_function
 from concur.control._loop import loop_response
 from concur.control._matching import matching_outputs
 from concur.control._mismatch import MomentumMismatch, momentum_mismatch
-from concur.control._output import Output
-from concur.control._output_groups import Product
-from concur.control._output_kinematics import (
-    output_coordinates,
-    output_jacobian,
-    output_poses,
-)
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
-from concur.control._singularity import (
-    SINGULAR,
-    check_decoupling,
-    decoupling_margins,
-    decoupling_scale,
-    lacks_leverage,
-    refusal,
-    singular_error,
-)
+from concur.control._singularity import check_decoupling, vouched
 from concur.control._tick import Tick
+from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
-from concur.errors import InfeasibleReferenceError, OutputError, ShapeError
-from concur.kinematics import body_accelerations, body_twists, joint_poses
+from concur.errors import OutputError
 from concur.mechanism import scalar
-from concur.reduction import CON4, Audit, AuditRow, AuditStatus, ReducedModel
+from concur.reduction import Audit
 
 if TYPE_CHECKING:
     import control
@@ -65,7 +44,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Servo(EvaluatedMethods):
+class Servo(TrackingLaw):
     """Tracker of outputs on Lie groups for a reduced robot.
 
     Parameters
@@ -116,19 +95,7 @@ class Servo(EvaluatedMethods):
     5
     """
 
-    COMPILED = ("law", "output", "errors", "decoupling")
-
-    model: ReducedModel
-    outputs: Sequence[Output]
-    stiffness: Any
-    damping: Any
     inertia: Any = None
-    singular_margin: float = SINGULAR
-    redundancy: Redundancy | None = None
-    damped_below: float | None = None
-    torque_limits: Any = None
-    measured: bool = False
-    error_dynamics: ErrorDynamics = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         outputs = matching_outputs(self.model, self.outputs)
@@ -136,15 +103,10 @@ class Servo(EvaluatedMethods):
         where = f"servo of `{self.name}`"
         if self.inertia is None:
             object.__setattr__(self, "inertia", 1.0)
-        gains = {
-            name: read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
-            for name in ("stiffness", "damping", "inertia")
-        }
-        for name, matrix in gains.items():
+        for name in ("stiffness", "damping", "inertia"):
+            matrix = read_gain(f"{where}, `{name}`", getattr(self, name), outputs)
             object.__setattr__(self, name, matrix)
         self._check_options(where)
-        dynamics = ErrorDynamics(Product([output.lie for output in outputs]), **gains)
-        object.__setattr__(self, "error_dynamics", dynamics)
         check_decoupling(self)
 
     def _check_options(self, where: str) -> None:
@@ -218,230 +180,10 @@ class Servo(EvaluatedMethods):
             lines.append("takes measured velocities")
         return "\n".join(lines)
 
-    @property
-    def name(self) -> str:
-        """Name of the robot."""
-        return self.model.name
-
-    @property
-    def quaternions(self) -> Mapping[int, str]:
-        """Where the quaternions start in q, and the bodies whose joints they turn."""
-        return self.model.quaternions
-
-    @property
-    def attitudes(self) -> Mapping[str, Mapping[int, str]]:
-        """Where quaternions start in q and in a demanded pose, and what they belong to."""
-        return {**super().attitudes, "pose": demanded_quaternions(self)}
-
-    @property
-    def nq(self) -> int:
-        """Number of configuration coordinates."""
-        return self.model.nq
-
-    @property
-    def nv(self) -> int:
-        """Number of velocities of the robot."""
-        return self.model.nv
-
-    @property
-    def ns(self) -> int:
-        """Number of shape velocities."""
-        return self.model.ns
-
-    @property
-    def nu(self) -> int:
-        """Number of controls."""
-        return self.model.nu
-
-    @property
-    def takes_matrix(self) -> bool:
-        """Whether a demanded pose may be a matrix (4, 4): of one output that is a full pose."""
-        return [output.group in ("SE3", "R3xSO3") for output in self.outputs] == [True]
-
-    @property
-    def nw(self) -> int:
-        """Number of velocities that the law takes: ns, or nv when they are measured."""
-        return self.model.nv if self.measured else self.model.ns
-
-    @property
-    def velocity_names(self) -> tuple[str, ...]:
-        """Name of each velocity that the law takes."""
-        names = self.model.robot.freedom_names
-        return names if self.measured else self.model.shape_names
-
-    def taken(self, v: Array) -> Array:
-        """Pick from all velocities of the robot those that the law takes.
-
-        Parameters
-        ----------
-        v : numpy.ndarray or casadi.SX
-            Velocities of the robot, shape (nv,) or (k, nv).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v itself when they are measured, else the shape velocities.
-        """
-        if self.measured:
-            return v
-        shape = list(self.model.shape)
-        return v[..., shape] if isinstance(v, np.ndarray) else v[shape]
-
-    @property
-    def size(self) -> int:
-        """Dimension of all outputs together."""
-        return self.error_dynamics.size
-
-    @property
-    def pose_size(self) -> int:
-        """Length of the flat output coordinates."""
-        return self.error_dynamics.group.pose_size
-
-    @evaluated("(nq)->(pose_size)")
-    def output(self, q: Array) -> Array:
-        """Flat coordinates of the outputs.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (pose_size,), in output order; the layout is that of `ReferenceSample.pose`.
-        """
-        return output_coordinates(self.model.robot, self.outputs, q)
-
-    @evaluated("(nq)->(size,ns)")
-    def decoupling(self, q: Array) -> Array:
-        """Decoupling matrix J H: shape velocities to output velocities.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (size, ns).
-        """
-        return output_jacobian(self.model.robot, self.outputs, q) @ self.model.lift(q)[0]
-
-    @evaluated("(nq),(nw)->(nv)")
-    def velocity(self, q: Array, s: Array) -> Array:
-        """All velocities of the robot, from those that the law takes.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v, shape (nv,).
-        """
-        return s if self.measured else self.model.velocity(q, s)
-
-    @evaluated("(nq),(nw)->(size),(size)")
-    def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
-        """Output velocity and its rate at zero shape acceleration.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-
-        Returns
-        -------
-        velocity : numpy.ndarray or casadi.SX
-            r^-1 rdot, shape (size,).
-        drift : numpy.ndarray or casadi.SX
-            b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
-        """
-        robot = self.model.robot
-        relative = joint_poses(robot, q)
-        v = self.velocity(q, s)
-        twists = body_twists(robot, relative, v)
-        rates = body_accelerations(robot, relative, twists, v, self.model.velocity_drift(q, v))
-        velocities, drifts = [], []
-        placed = output_poses(robot, self.outputs, q)
-        for output, pose in zip(self.outputs, placed, strict=True):
-            i = robot.index(output.body)
-            twist, rate = output.moved(twists[i]), output.moved(rates[i])
-            velocities.append(output.lie.velocity(pose, twist))
-            drifts.append(output.lie.acceleration(pose, twist, rate))
-        return ca.vertcat(*velocities), ca.vertcat(*drifts)
-
-    @evaluated("(nq),(pose_size)->(size)")
-    def pose_error(self, q: Array, pose: Array) -> Array:
-        """Pose error for flat output coordinates.
-
-        Parameters
-        ----------
-        q, pose : array_like
-            Configuration and demanded flat coordinates, shapes (nq,) and (pose_size,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            x = log(r^-1 gamma), shape (size,).
-        """
-        return self.error_dynamics.group.error(self.output(q), pose)
-
-    @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
-    def errors(self, q: Array, s: Array, pose: Array, twist: Array) -> tuple[Array, Array]:
-        """Pose and velocity error for a flat reference.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist : array_like
-            Demanded flat coordinates and velocity, shapes (pose_size,) and (size,).
-
-        Returns
-        -------
-        x, ve : numpy.ndarray or casadi.SX
-            log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,).
-        """
-        x = self.pose_error(q, pose)
-        carried = self.error_dynamics.group.transport(x) @ twist
-        return x, self.output_motion(q, s)[0] - carried
-
-    @evaluated("(nq),(nw),(pose_size),(size),(size)->(nu),(),(size),()")
-    def law(
-        self, q: Array, s: Array, pose: Array, twist: Array, acceleration: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """The whole law on flat arrays: what is compiled, simulated and exported.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist, acceleration : array_like
-            Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,)
-            and (size,).
-
-        Returns
-        -------
-        u : numpy.ndarray or casadi.SX
-            Control forces and torques, shape (nu,), N and N m.
-        pivot : float or casadi.SX
-            Distance of the scaled decoupling matrix, the rolling constraints and H^T B from
-            singular, whichever is nearest, without unit: zero where one of them is singular.
-        missed : numpy.ndarray or casadi.SX
-            Output acceleration given up by damping or to torque limits, shape (size,).
-        scale : float or casadi.SX
-            Size to which torque limits scaled the demand: 1 when they are not active, 0 where
-            they leave no room in its direction, whatever its size.
-        """
-        if self.torque_limits is not None:
-            # The programme inside makes it a function of MX, which is called as it is.
-            return cast("tuple[Array, Array, Array, Array]", limited_law(self))
-        return law(self, q, s, pose, twist, acceleration)[:4]
+    def graph(
+        self, solver: str = SOLVER, sided: bool = False, measured: bool | None = None
+    ) -> ca.Function:
+        return law_function(self, solver, sided, measured)
 
     def torque(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
         """Control forces and torques for a state and a reference.
@@ -466,19 +208,8 @@ class Servo(EvaluatedMethods):
         NonFiniteError
             If the state or the result is not finite.
         """
-        pose, twist, acceleration = self.flat(sample)
-        u, pivot, _, _ = self.law(q, s, pose, twist, acceleration)
-        if isinstance(u, np.ndarray):
-            margin = self.margin(q)
-            if margin < self.refused_below:
-                raise singular_error(self, q, margin)
-            # With limits or damping the pivot tells of wheels, actuation and a failed programme;
-            # otherwise it is a lower bound of the margin too, which is checked itself.
-            guarded = self.torque_limits is not None or self.damped_below is not None
-            low = pivot < self.singular_margin
-            if not np.abs(u).sum() <= LARGEST or (low and (guarded or lacks_leverage(self, q))):
-                raise refusal(self, q, u, pivot)
-        return u
+        u, pivot, _, _ = self.law(q, s, *self.flat(sample))
+        return vouched(self, q, u, pivot) if isinstance(u, np.ndarray) else u
 
     def error(self, q: Array, s: Array, sample: ReferenceSample) -> tuple[Array, Array]:
         """Pose and velocity error.
@@ -496,8 +227,7 @@ class Servo(EvaluatedMethods):
             log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,); for R^n
             x = gamma - r and ve = rdot - gammadot.
         """
-        pose, twist, _ = self.flat(sample)
-        return self.errors(q, s, pose, twist)
+        return self.errors(q, s, *self.flat(sample)[:2])
 
     def lyapunov(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
         """Lyapunov function of the error, (5.4.35).
@@ -515,39 +245,6 @@ class Servo(EvaluatedMethods):
             (x KP x + ve I ve) / 2.
         """
         return self.error_dynamics.lyapunov(*self.error(q, s, sample))
-
-    def margin(self, q: ArrayLike) -> float:
-        """How far the decoupling matrix is from singular.
-
-        Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
-        square root of the mass that can move and angular rows by that and the robot's size: a
-        number without unit, zero where some output direction cannot be commanded. Where the
-        wheels come near to not determining the base, the model's `regularity` if that is less.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        float
-            The margin.
-        """
-        q = as_floats(q, f"servo of `{self.name}`, argument `q`")
-        model = self.model
-        at = (self.decoupling(q), model.mass_matrix(q), np.asarray(model.regularity(q)))
-        return float(decoupling_margins(self, *(values[None] for values in at))[0])
-
-    @cached_property
-    def scales(self) -> tuple[np.ndarray, np.ndarray]:
-        """Factors that take the units from the decoupling matrix: of rows, of columns.
-
-        Rows: square root of the mass that can move, for angular rows times the robot's size.
-        Columns: square root of the reduced mass matrix's diagonal at the neutral configuration.
-        """
-        metric = np.diag(self.model.mass_matrix(self.model.robot.neutral()))
-        return decoupling_scale(self), np.sqrt(metric)
 
     def audit(
         self,
@@ -577,40 +274,7 @@ class Servo(EvaluatedMethods):
         InfeasibleReferenceError
             If a reference comes without a duration.
         """
-        rows = []
-        path = None
-        if reference is not None:
-            if duration is None:
-                raise InfeasibleReferenceError(
-                    f"servo of `{self.name}`, `duration`",
-                    expected="how long the reference is to be followed, s",
-                    came="none",
-                    cure="Write audit(reference, duration, q0).",
-                )
-            path = self.feasibility(reference, duration, q0)
-            rows.append(
-                AuditRow(
-                    "CON4",
-                    CON4,
-                    AuditStatus.HOLDS if path.feasible else AuditStatus.FAILS,
-                    path.why,
-                    {"margin": path.margin, "reached": path.reached},
-                )
-            )
-        if q0 is not None:
-            rows.append(consistency(self.model, self.model.robot.check_configuration(q0)))
-        if self.redundancy is not None:
-            rows.append(matching_counts(self))
-        rows.append(invertibility(self, path, q0))
-        within = within_limits(self, path, reference)
-        if within is not None:
-            rows.append(within)
-        working_set = None
-        if path is not None and len(path.configurations):
-            working_set = path.configurations
-        elif q0 is not None:
-            working_set = self.model.robot.check_configuration(q0)
-        return self.model.audit(self.outputs, working_set).replace(*rows)
+        return audit(self, reference, duration, q0)
 
     def feasibility(
         self, reference: Reference, duration: float, q0: ArrayLike | None = None
@@ -631,43 +295,17 @@ class Servo(EvaluatedMethods):
         Feasibility
             Whether the motion exists, its smallest margin, and the motion.
         """
-        start = self.model.robot.neutral() if q0 is None else q0
-        where = f"servo of `{self.name}`"
-        demand = fitting(reference, self.outputs, where)
-        length = scalar(duration, f"{where}, `duration`")
-        if length <= 0.0:
-            raise InfeasibleReferenceError(
-                f"{where}, `duration`",
-                expected="a time above zero, s",
-                came=str(duration),
-                cure="Say how long the reference is to be followed.",
-            )
-        return follow(self, demand, length, self.model.robot.check_configuration(start))
-
-    @property
-    def refused_below(self) -> float:
-        """Margin below which the law gives out no torque: none when it is damped there."""
-        return self.singular_margin if self.damped_below is None else 0.0
+        return feasibility(self, reference, duration, q0)
 
     @cached_property
     def as_measured(self) -> Servo:
         """The same servo with a law that takes all measured velocities."""
-        return self if self.measured else self._taking(measured=True)
+        return self if self.measured else replace(self, measured=True)
 
     @cached_property
     def unmeasured(self) -> Servo:
         """The same servo with a law that takes shape velocities."""
-        return self._taking(measured=False) if self.measured else self
-
-    def _taking(self, measured: bool) -> Servo:
-        """The same servo for other velocities: checked already, with the same graphs of q."""
-        other = copy(self)
-        object.__setattr__(other, "measured", measured)
-        known = self.__dict__.get("_evaluators", {})
-        shared = ("Servo.decoupling", "Servo.output", "Servo.pose_error")
-        other.__dict__["_evaluators"] = {k: v for k, v in known.items() if k[0] in shared}
-        other.__dict__.pop("_compiled", None)
-        return other
+        return replace(self, measured=False) if self.measured else self
 
     def mismatch(self, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
         """Compare the momentum that the law assumes with that of a measured state.
@@ -801,51 +439,3 @@ class Servo(EvaluatedMethods):
             written.
         """
         return export_servo(self, directory, target, name, precision, speed_limit, fmi)
-
-    def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
-        """Check a sample against the outputs and flatten it.
-
-        Parameters
-        ----------
-        sample : ReferenceSample
-            Demanded pose, twist and acceleration of all outputs.
-
-        Returns
-        -------
-        pose, twist, acceleration : numpy.ndarray or casadi.SX
-            Shapes (pose_size,), (size,) and (size,).
-
-        Raises
-        ------
-        ShapeError
-            If it does not fit the outputs.
-        """
-        if (
-            isinstance(sample, ReferenceSample)
-            and sample.pose.shape in ((self.pose_size,), (self.pose_size, 1))
-            and sample.twist.shape[0] == self.size
-        ):
-            return sample.pose, sample.twist, sample.acceleration
-        where = f"servo of `{self.name}`, reference"
-        if not isinstance(sample, ReferenceSample):
-            raise ShapeError(
-                where,
-                expected="a ReferenceSample(pose, twist, acceleration)",
-                came=f"{type(sample).__name__} {sample!r:.60}",
-                cure="Call the reference with a time to get one.",
-            )
-        if sample.is_matrix and not self.takes_matrix:
-            raise ShapeError(
-                f"{where}, `pose`",
-                expected=f"{self.pose_size} numbers in output order",
-                came="a (4, 4) matrix",
-                cure="A matrix is for a servo with one output that is a full pose.",
-            )
-        pose = sample.flat_pose
-        for part, size, values in (
-            ("pose", self.pose_size, pose),
-            ("twist", self.size, sample.twist),
-        ):
-            if values.shape[0] != size:
-                raise shape_error(f"{where}, `{part}`", (size,), values.shape)
-        return pose, sample.twist, sample.acceleration

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from concur.codegen._exported import Entry, Signal
-from concur.control._attitudes import demanded_quaternions
+from concur.control._output import pose_quaternions
 from concur.control._tick import takes_momentum
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
+from concur.control._tracking_law import TrackingLaw
 
 MEANINGS = {
     "OK": "the controls may be used",
@@ -28,21 +25,8 @@ MEANINGS = {
 """What each status says, by its name."""
 
 
-def input_signals(servo: Servo, largest: tuple[float, ...] = ()) -> Iterator[Signal]:
-    """What a servo's tick takes.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    largest : tuple of float
-        Bounds of the velocities, m/s or rad/s; empty for none.
-
-    Yields
-    ------
-    Signal
-        Configuration, velocities, pose, twist, acceleration, and momentum where it takes one.
-    """
+def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterator[Signal]:
+    """What a tick takes, with bounds of its velocities, m/s or rad/s; empty for none."""
     robot = servo.model.robot
     neutral = robot.neutral()
     coordinates = [
@@ -84,7 +68,7 @@ def input_signals(servo: Servo, largest: tuple[float, ...] = ()) -> Iterator[Sig
         )
 
 
-def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
+def _demand(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
     pose, rates = list[Entry](), list[tuple[str, str]]()
     for output in servo.outputs:
         lie = output.lie
@@ -102,7 +86,7 @@ def _demand(servo: Servo, neutral: np.ndarray) -> Iterator[Signal]:
         f"demanded pose in inertial axes ({groups})",
         tuple(pose),
         preset=tuple(np.atleast_1d(servo.output(neutral))),
-        quaternions=tuple(demanded_quaternions(servo)),
+        quaternions=tuple(pose_quaternions(servo.outputs)),
     )
     frames = "; ".join(plain(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
     yield Signal(
@@ -125,19 +109,8 @@ def _frame(group: str) -> str:
     return "inertial axes" if group != "SO2" else "about the output's normal"
 
 
-def output_signals(servo: Servo) -> Iterator[Signal]:
-    """What a servo's tick gives, but for its status.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Yields
-    ------
-    Signal
-        Controls, pivot, what is missed, and scale.
-    """
+def output_signals(servo: TrackingLaw) -> Iterator[Signal]:
+    """What a tick gives, but for its status."""
     robot = servo.model.robot
     units = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
     yield Signal(
@@ -168,17 +141,6 @@ def output_signals(servo: Servo) -> Iterator[Signal]:
 
 
 def plain(text: str) -> str:
-    """Text that can stand in a comment of C and in a table.
-
-    Parameters
-    ----------
-    text : str
-        Any text.
-
-    Returns
-    -------
-    str
-        Without what would end either.
-    """
+    """Text that can stand in a comment of C and in a table: without what would end either."""
     ascii_only = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
     return re.sub(r"[\s|\\`]+", " ", ascii_only)

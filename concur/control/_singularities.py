@@ -13,6 +13,7 @@ from scipy.linalg import qr
 
 from concur.codegen import Evaluator, as_floats, shape_error
 from concur.control._alignment import aligned_joints
+from concur.control._margins import SINGULAR
 from concur.control._output import Output
 from concur.control._output_kinematics import (
     checked_outputs,
@@ -22,7 +23,6 @@ from concur.control._output_kinematics import (
     output_poses,
     twist_rows,
 )
-from concur.control._singularity import SINGULAR
 from concur.errors import OutputError, ShapeError
 from concur.mechanism import scalar
 from concur.mechanism._size import robot_size

@@ -2,75 +2,28 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from concur.codegen import LARGEST
 from concur.control._alignment import NEAR, aligned_joints, immobile_body
+from concur.control._margins import natural_units
+from concur.control._output import Output
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError, NonFiniteError, OutputError, SingularConfigurationError
-from concur.mechanism._size import robot_size
-from concur.reduction import UNDETERMINED
-
-if TYPE_CHECKING:
-    from concur.control._output import Output
-    from concur.control._servo import Servo
-
-SINGULAR = 1e-3
-"""Default margin below which a configuration counts as singular."""
 
 SAMPLES = 16
 """Random configurations at which outputs are tried before a servo is made of them."""
 
 
-def decoupling_scale(servo: Servo) -> np.ndarray:
-    """Factors that make the rows of the decoupling matrix comparable.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (size,): square root of the mass that can move for linear rows, times the
-        robot's size for angular ones.
-    """
-    root, reach = _size(servo)
-    units = [unit for output in servo.outputs for unit in output.coordinate_units]
-    return np.array([root if unit == "m" else root * reach for unit in units])
-
-
-def _size(servo: Servo) -> tuple[float, float]:
-    """Square root of the mass that can move, and length of the robot, m."""
-    robot = servo.model.robot
-    moving = [
-        body.inertia.mass
-        for i, body in enumerate(robot.bodies)
-        if any(robot.bodies[j].joint.nv for j in robot.path(i))
-    ]
-    return float(np.sqrt(sum(moving))), robot_size(robot)
-
-
-def answer_scale(servo: Servo) -> np.ndarray:
+def answer_scale(servo: TrackingLaw) -> np.ndarray:
     """Controls that count as one: what the robot needs for an error of its own size.
 
     Each control is measured by the square root of the inertia that it moves, in the neutral
     configuration, as is the acceleration of the outputs that the gains ask for at an error of the
     robot's size (a radian), with its weight. The ratio does not depend on units.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (nu,), N and N m.
     """
-    robot, (root, reach) = servo.model.robot, _size(servo)
+    robot = servo.model.robot
+    root, reach = natural_units(robot)
     rows = servo.scales[0]
     gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None] * (root * reach / rows)
     natural = np.linalg.norm(gains) + root * float(np.linalg.norm(robot.gravity))
@@ -79,66 +32,8 @@ def answer_scale(servo: Servo) -> np.ndarray:
     return np.asarray(natural * np.sqrt(inertias))
 
 
-def decoupling_margins(
-    servo: Servo, decoupling: np.ndarray, mass_matrix: np.ndarray, regularity: np.ndarray
-) -> np.ndarray:
-    """Margins of the decoupling matrix at many configurations, as `Servo.margin` has them.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    decoupling : numpy.ndarray
-        J H, shape (k, size, ns).
-    mass_matrix : numpy.ndarray
-        Reduced mass matrices, shape (k, ns, ns).
-    regularity : numpy.ndarray
-        Regularities of the model, shape (k,).
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (k,). Where the wheels do not determine the base it is the regularity; where the
-        lift or the mass matrix is singular or a number is not finite, zero.
-    """
-    scaled = servo.scales[0][:, None] * decoupling
-    finite = np.isfinite(scaled).all(axis=(1, 2)) & np.isfinite(mass_matrix).all(axis=(1, 2))
-    determined = regularity >= UNDETERMINED
-    sound = determined & finite
-    least = np.where(np.isnan(regularity) | (determined & ~finite), 0.0, regularity)
-    values = _least_values(scaled[sound], mass_matrix[sound])
-    least[sound] = np.where(least[sound] == 1.0, values, np.minimum(values, least[sound]))
-    return least
-
-
-def _least_values(rows: np.ndarray, metric: np.ndarray) -> np.ndarray:
-    """Smallest singular values of rows metric^(-1/2); zero where the metric is not positive."""
-    try:
-        factor = np.linalg.cholesky(metric)
-    except np.linalg.LinAlgError:
-        # One bad matrix spoils the whole stack: it is found by halving.
-        half = len(rows) // 2
-        if not half:
-            return np.zeros(1)
-        parts = (slice(None, half), slice(half, None))
-        return np.concatenate([_least_values(rows[part], metric[part]) for part in parts])
-    solved = np.linalg.solve(factor, rows.transpose(0, 2, 1))
-    return np.asarray(np.linalg.svd(solved, compute_uv=False)[:, -1])
-
-
-def check_decoupling(servo: Servo) -> None:
-    """Refuse outputs that cannot be decoupled in any configuration.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Raises
-    ------
-    OutputError
-        If the decoupling matrix is singular at all sampled configurations.
-    """
+def check_decoupling(servo: TrackingLaw) -> None:
+    """Refuse outputs whose decoupling matrix is singular at all sampled configurations."""
     rng = np.random.default_rng(5)
     robot = servo.model.robot
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
@@ -157,13 +52,13 @@ def check_decoupling(servo: Servo) -> None:
     )
 
 
-def singular_error(servo: Servo, q: np.ndarray, margin: float) -> ConcurError:
+def singular_error(servo: TrackingLaw, q: np.ndarray, margin: float) -> ConcurError:
     """Build the error for a singular configuration.
 
     Parameters
     ----------
-    servo : Servo
-        The servo.
+    servo : TrackingLaw
+        The law.
     q : numpy.ndarray
         Configuration, shape (nq,).
     margin : float
@@ -185,24 +80,11 @@ def singular_error(servo: Servo, q: np.ndarray, margin: float) -> ConcurError:
     )
 
 
-def refusal(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurError:
-    """Build the error for a result of the law that must not be used.
+def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurError:
+    """Build the error for controls u (nu,) of the law that must not be used.
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    q : numpy.ndarray
-        Configuration, shape (nq,).
-    u : numpy.ndarray
-        Controls that the law gave, shape (nu,).
-    pivot : float
-        Smallest pivot that it met; zero too if no torques within limits were found.
-
-    Returns
-    -------
-    SingularConfigurationError or NonFiniteError
-        The error, to be raised: the second where the configuration is not to blame.
+    A `NonFiniteError` where the configuration is not to blame. The pivot is zero too if no torques
+    within limits were found.
     """
     margin = servo.margin(q)
     if margin >= servo.refused_below and lacks_leverage(servo, q):
@@ -218,21 +100,22 @@ def refusal(servo: Servo, q: np.ndarray, u: np.ndarray, pivot: float) -> ConcurE
     return singular_error(servo, q, min(margin, pivot))
 
 
-def passed_error(servo: Servo, q: np.ndarray) -> ConcurError:
-    """Build the error for a singular configuration between a tick and the one before.
+def vouched(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
+    """Controls u that the law gave at q, or the error that says why they must not be used."""
+    margin = servo.margin(q)
+    if margin < servo.refused_below:
+        raise singular_error(servo, q, margin)
+    # With limits or damping the pivot tells of wheels, actuation and a failed programme;
+    # otherwise it is a lower bound of the margin too, which is checked itself.
+    guarded = servo.torque_limits is not None or servo.damped_below is not None
+    low = pivot < servo.singular_margin
+    if not np.abs(u).sum() <= LARGEST or (low and (guarded or lacks_leverage(servo, q))):
+        raise refusal(servo, q, u, pivot)
+    return u
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    q : numpy.ndarray
-        Configuration behind it, shape (nq,).
 
-    Returns
-    -------
-    SingularConfigurationError
-        The error, to be raised.
-    """
+def passed_error(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
+    """Build the error for a singular configuration between the tick at q and the one before."""
     margin = servo.margin(q)
     return SingularConfigurationError(
         f"servo of `{servo.name}`",
@@ -246,20 +129,10 @@ def passed_error(servo: Servo, q: np.ndarray) -> ConcurError:
     )
 
 
-def lacks_leverage(servo: Servo, q: np.ndarray) -> bool:
+def lacks_leverage(servo: TrackingLaw, q: np.ndarray) -> bool:
     """Whether the controls do not push the shape in some direction, where wheels determine it.
 
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    q : numpy.ndarray
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    bool
-        Whether the least singular value of H^T B is below `singular_margin` times the largest.
+    That is where the least singular value of H^T B is below `singular_margin` times the largest.
     """
     inputs = servo.model.input_matrix(q)
     if not np.isfinite(inputs).all():
@@ -268,7 +141,7 @@ def lacks_leverage(servo: Servo, q: np.ndarray) -> bool:
     return bool(sizes[-1] < servo.singular_margin * sizes[0])
 
 
-def _unactuated(servo: Servo, q: np.ndarray) -> ConcurError:
+def _unactuated(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
     """Build the error for controls that do not push the shape in some direction."""
     directions, sizes, _ = np.linalg.svd(servo.model.input_matrix(q))
     direction, margin = directions[:, -1], float(sizes[-1] / sizes[0])
@@ -286,13 +159,13 @@ def _unactuated(servo: Servo, q: np.ndarray) -> ConcurError:
     )
 
 
-def lost_direction(servo: Servo, q: np.ndarray) -> str:
+def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
     """Describe the output motion that no shape velocity makes.
 
     Parameters
     ----------
-    servo : Servo
-        The servo.
+    servo : TrackingLaw
+        The law.
     q : numpy.ndarray
         Configuration, shape (nq,).
 
@@ -318,7 +191,7 @@ def lost_direction(servo: Servo, q: np.ndarray) -> str:
     return f"outputs {' and '.join(clauses)} cannot be moved independently{joints}"
 
 
-def _alignment(servo: Servo, q: np.ndarray, scaled: np.ndarray) -> str:
+def _alignment(servo: TrackingLaw, q: np.ndarray, scaled: np.ndarray) -> str:
     """Name the joints that align; left over freedoms hide them, and then nothing is said."""
     if servo.size != servo.ns or not np.isfinite(scaled).all():
         return ""
@@ -331,7 +204,7 @@ def _alignment(servo: Servo, q: np.ndarray, scaled: np.ndarray) -> str:
     return f"; {aligned_joints(servo.model.robot, servo.outputs, q, names, rows[-1])}"
 
 
-def _clause(servo: Servo, output: Output, part: np.ndarray, q: np.ndarray) -> str:
+def _clause(servo: TrackingLaw, output: Output, part: np.ndarray, q: np.ndarray) -> str:
     if output.axes is not None:
         spatial = np.zeros(3)
         spatial[["xyz".index(axis) for axis in output.axes]] = part
@@ -344,7 +217,7 @@ def _clause(servo: Servo, output: Output, part: np.ndarray, q: np.ndarray) -> st
     return f"`{output.name}` along {shown}"
 
 
-def _cure(servo: Servo, samples: list[np.ndarray]) -> str:
+def _cure(servo: TrackingLaw, samples: list[np.ndarray]) -> str:
     """Point at an output that lies on the wheel axle, the commonest cause."""
     robot = servo.model.robot
     for output in servo.outputs:
@@ -366,6 +239,6 @@ def _cure(servo: Servo, samples: list[np.ndarray]) -> str:
                     f"where the wheels forbid any motion along {axis}: move it off the axle, "
                     "forwards or backwards."
                 )
-    return immobile_body(servo, samples) or (
+    return immobile_body(servo.model, servo.outputs, samples) or (
         "Choose outputs that different joints move, or another point."
     )

@@ -7,13 +7,14 @@ right side is turned instead of the matrix. Scales and margins are the same alon
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import casadi as ca
 import numpy as np
 
 from concur.codegen import Array
+from concur.control._output import Output
 from concur.control._output_groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
 from concur.kinematics import (
     Placed,
@@ -27,9 +28,7 @@ from concur.kinematics import (
     link_steps,
     root_axes,
 )
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
+from concur.multibody import Mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,29 +105,15 @@ class Steering:
         return ca.vertcat(*moved)
 
 
-def steering(servo: Servo, q: Array, v: Array) -> Steering:
-    """Follow the outputs of a servo.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-    q, v : casadi.SX
-        Configuration and velocity, shapes (nq,) and (nv,).
-
-    Returns
-    -------
-    Steering
-        Poses, velocities, accelerations and Jacobian.
-    """
-    robot = servo.model.robot
+def steering(robot: Mechanism, outputs: Sequence[Output], q: Array, v: Array) -> Steering:
+    """Motion of the outputs at a configuration (nq,) and velocity (nv,)."""
     links, seats = link_frames(robot)
     steps = link_steps(robot, links, q)
     frames, bases = root_axes(links, steps), link_bases(links)
     motions = link_motions(links, steps, v, ca.SX(robot.nv, 1), robot.gravity)
     root = steps[0].extended(ca.SX.eye(3)), steps[0].offset
     poses, parts = [], []
-    for output in servo.outputs:
+    for output in outputs:
         seat = seats[robot.index(output.body)]
         frame = constant(seat.rotation @ output.frame.rotation_matrix)
         way = constant(seat.rotation @ np.array(output.point) + seat.translation)

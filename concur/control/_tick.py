@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import casadi as ca
 import numpy as np
@@ -25,13 +25,10 @@ from concur.codegen import (
 )
 from concur.control._allocation import SOLVER
 from concur.control._attitudes import attitudes
-from concur.control._law import law_function
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
+from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError
-
-if TYPE_CHECKING:
-    from concur.control._servo import Servo
 
 RESULTS = ("u", "pivot", "missed", "scale", "status")
 """Results of a tick's graph, in order."""
@@ -112,8 +109,8 @@ class Tick:
 
     Parameters
     ----------
-    servo : Servo
-        The servo.
+    servo : TrackingLaw
+        The law, such as a `Servo`.
     interpreted : bool
         Whether to leave the graph to CasADi's interpreter: ready at once, and slower.
 
@@ -130,7 +127,7 @@ class Tick:
         in the cache.
     """
 
-    def __init__(self, servo: Servo, interpreted: bool = False) -> None:
+    def __init__(self, servo: TrackingLaw, interpreted: bool = False) -> None:
         start = time.perf_counter()
         if not isinstance(interpreted, (bool, np.bool_)):
             raise ConcurError(
@@ -181,7 +178,7 @@ class Tick:
         matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
         self._careful = self._can_fail or matrix_fits
 
-    def __reduce__(self) -> tuple[type[Tick], tuple[Servo, bool]]:
+    def __reduce__(self) -> tuple[type[Tick], tuple[TrackingLaw, bool]]:
         return Tick, (self.servo, self._interpreted)
 
     def __repr__(self) -> str:
@@ -316,23 +313,12 @@ class Tick:
         raise refusal(servo, q, u, float(buffers.pivot[0]))
 
 
-def takes_momentum(servo: Servo) -> bool:
-    """Whether the momentum is an input of a servo's tick.
-
-    Parameters
-    ----------
-    servo : Servo
-        The servo.
-
-    Returns
-    -------
-    bool
-        Whether its model rests on a momentum, which the servo does not measure.
-    """
+def takes_momentum(servo: TrackingLaw) -> bool:
+    """Whether a tick takes the momentum: its model rests on one, which the law does not measure."""
     return servo.model.takes_momentum and not servo.measured
 
 
-def tick_function(servo: Servo, solver: str = SOLVER, watched: bool = False) -> ca.Function:
+def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = False) -> ca.Function:
     """The whole law with its checks: what is compiled and exported.
 
     The momentum is an input where the model rests on one, so that it may be estimated while the
@@ -340,8 +326,8 @@ def tick_function(servo: Servo, solver: str = SOLVER, watched: bool = False) -> 
 
     Parameters
     ----------
-    servo : Servo
-        The servo.
+    servo : TrackingLaw
+        The law.
     solver : str
         As for `allocation`, which torque limits need.
     watched : bool
@@ -357,7 +343,7 @@ def tick_function(servo: Servo, solver: str = SOLVER, watched: bool = False) -> 
         limits, which have a programme inside.
     """
     given = takes_momentum(servo)
-    law = law_function(servo.as_measured if given else servo, solver, sided=watched)
+    law = servo.graph(solver, sided=watched, measured=given or servo.measured)
     kind = ca.SX if law.is_a("SXFunction") else ca.MX
     sizes = {
         "q": servo.nq,
@@ -384,14 +370,14 @@ def tick_function(servo: Servo, solver: str = SOLVER, watched: bool = False) -> 
     return ca.Function("tick", inputs, checked, names_in, names_out, options)
 
 
-def _velocity(servo: Servo) -> ca.Function:
+def _velocity(servo: TrackingLaw) -> ca.Function:
     """All velocities, from those of the shape and the momentum."""
     inputs = [ca.SX.sym("q", servo.nq), ca.SX.sym("s", servo.ns), ca.SX.sym("momentum", 6)]
     v = ca.densify(servo.model.velocity_at(*inputs))
     return ca.Function("velocity", inputs, [v], {"cse": True})
 
 
-def _checks(servo: Servo, watched: bool) -> ca.Function:
+def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
     """Results of the law, torques zero unless everything is as it must be, with a status."""
     total, valid = ca.SX.sym("total"), ca.SX.sym("valid")
     u, missed = ca.SX.sym("u", servo.nu), ca.SX.sym("missed", servo.size)

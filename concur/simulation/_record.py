@@ -101,7 +101,7 @@ class Recorder:
         # Columns of a matrix lie one behind the other.
         rows = decoupling.reshape(k, ns, size).transpose(0, 2, 1)
         metric = mass.reshape(k, ns, ns)
-        margins = decoupling_margins(self._servo, rows, metric, regularity[:, 0])
+        margins = decoupling_margins(self._servo.scales[0], rows, metric, regularity[:, 0])
         return margins, np.where(np.isfinite(rows).all(axis=(1, 2)), sides[:, 0], 0.0)
 
     def _evaluated(self, index: int, *tables: np.ndarray) -> list[np.ndarray]:

@@ -8,8 +8,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from concur import robots
 from concur.control import Output, ReferenceSample, Servo
-from concur.control._attitudes import demanded_quaternions
 from concur.control._export import ExportStatus
+from concur.control._output import pose_quaternions
 from concur.reduction import reduce
 from tests.codegen._export import servo as exported
 from tests.codegen._fmu_cases import FLYER, drawn, flyer, parts
@@ -102,4 +102,4 @@ def test_quaternions_are_found_in_poses_of_several_outputs():
         ([both], (3,)),
         ([place], ()),
     ):
-        assert tuple(demanded_quaternions(Servo(model, outputs, 4.0, 2.8))) == starts
+        assert tuple(pose_quaternions(Servo(model, outputs, 4.0, 2.8).outputs)) == starts

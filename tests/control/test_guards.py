@@ -272,7 +272,7 @@ def test_margins_of_many_configurations_survive_the_bad_ones() -> None:
     regularity[4] = 0.25
     rows[5], regularity[5] = np.nan, 1e-12
     rows[6], regularity[6] = np.nan, np.nan
-    margins = decoupling_margins(law, rows, mass, regularity)
+    margins = decoupling_margins(law.scales[0], rows, mass, regularity)
     np.testing.assert_allclose(margins, [1.5, 0, 0, 0, 0.25, 1e-12, 0], rtol=1e-14)
 
 

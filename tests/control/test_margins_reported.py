@@ -106,7 +106,7 @@ def test_wheels_below_the_threshold_no_longer_determine_the_base(
     # Above it a singular decoupling matrix, or one that is no number, counts too.
     servo = arm(damped_below=None)
     for rows in (np.zeros((1, 2, 3)), np.full((1, 2, 3), np.nan)):
-        found = decoupling_margins(servo, rows, np.eye(3)[None], np.array([regularity]))
+        found = decoupling_margins(servo.scales[0], rows, np.eye(3)[None], np.array([regularity]))
         assert found[0] == (0.0 if usable else regularity)
 
 

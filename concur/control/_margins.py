@@ -1,0 +1,82 @@
+"""Margins of the decoupling matrix, and the scales that take the units from its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from concur.control._output import Output
+from concur.mechanism._size import robot_size
+from concur.multibody import Mechanism
+from concur.reduction import UNDETERMINED
+
+SINGULAR = 1e-3
+"""Default margin below which a configuration counts as singular."""
+
+
+def decoupling_margins(
+    scales: np.ndarray, decoupling: np.ndarray, mass_matrix: np.ndarray, regularity: np.ndarray
+) -> np.ndarray:
+    """Margins of the decoupling matrix at many configurations, as `Servo.margin` has them.
+
+    Parameters
+    ----------
+    scales : numpy.ndarray
+        Factors of the rows, shape (size,): the first of `Servo.scales`.
+    decoupling : numpy.ndarray
+        J H, shape (k, size, ns).
+    mass_matrix : numpy.ndarray
+        Reduced mass matrices, shape (k, ns, ns).
+    regularity : numpy.ndarray
+        Regularities of the model, shape (k,).
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (k,). Where the wheels do not determine the base it is the regularity; where the
+        lift or the mass matrix is singular or a number is not finite, zero.
+    """
+    scaled = scales[:, None] * decoupling
+    finite = np.isfinite(scaled).all(axis=(1, 2)) & np.isfinite(mass_matrix).all(axis=(1, 2))
+    determined = regularity >= UNDETERMINED
+    sound = determined & finite
+    least = np.where(np.isnan(regularity) | (determined & ~finite), 0.0, regularity)
+    values = _least_values(scaled[sound], mass_matrix[sound])
+    least[sound] = np.where(least[sound] == 1.0, values, np.minimum(values, least[sound]))
+    return least
+
+
+def _least_values(rows: np.ndarray, metric: np.ndarray) -> np.ndarray:
+    """Smallest singular values of rows metric^(-1/2); zero where the metric is not positive."""
+    try:
+        factor = np.linalg.cholesky(metric)
+    except np.linalg.LinAlgError:
+        # One bad matrix spoils the whole stack: it is found by halving.
+        half = len(rows) // 2
+        if not half:
+            return np.zeros(1)
+        parts = (slice(None, half), slice(half, None))
+        return np.concatenate([_least_values(rows[part], metric[part]) for part in parts])
+    solved = np.linalg.solve(factor, rows.transpose(0, 2, 1))
+    return np.asarray(np.linalg.svd(solved, compute_uv=False)[:, -1])
+
+
+def natural_units(robot: Mechanism) -> tuple[float, float]:
+    """Square root of the mass that can move, and length of the robot, m."""
+    moving = [
+        body.inertia.mass
+        for i, body in enumerate(robot.bodies)
+        if any(robot.bodies[j].joint.nv for j in robot.path(i))
+    ]
+    return float(np.sqrt(sum(moving))), robot_size(robot)
+
+
+def row_scales(robot: Mechanism, outputs: Sequence[Output]) -> np.ndarray:
+    """Factors that make the rows of the decoupling matrix comparable, shape (size,).
+
+    Square root of the mass that can move for linear rows, times the robot's size for angular ones.
+    """
+    root, reach = natural_units(robot)
+    units = [unit for output in outputs for unit in output.coordinate_units]
+    return np.array([root if unit == "m" else root * reach for unit in units])

@@ -1,0 +1,429 @@
+"""The frozen core of a tracker: model, outputs, gains and options, and what follows from them.
+
+The functions of this package are written over it: they build the law's graph, follow references,
+explain refusals. `Servo` reads what a user writes, and stands on top of them.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
+
+from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.control._allocation import SOLVER
+from concur.control._error_dynamics import ErrorDynamics
+from concur.control._margins import SINGULAR, decoupling_margins, row_scales
+from concur.control._output import Output, pose_quaternions
+from concur.control._output_groups import Product
+from concur.control._output_kinematics import output_coordinates, output_jacobian, output_poses
+from concur.control._redundancy import Redundancy
+from concur.control._sample import ReferenceSample
+from concur.errors import ShapeError
+from concur.kinematics import body_accelerations, body_twists, joint_poses
+from concur.reduction import ReducedModel
+
+
+@dataclass(frozen=True, eq=False)
+class TrackingLaw(EvaluatedMethods, ABC):
+    """Outputs of a reduced robot that are to follow a reference, with the gains of their errors.
+
+    A subclass gives the law itself, `graph`. `Servo` is the one that linearizes.
+
+    Parameters
+    ----------
+    model : ReducedModel
+        The reduced robot.
+    outputs : sequence of Output
+        Outputs that follow the reference, `size` coordinates together.
+    stiffness, damping, inertia : numpy.ndarray
+        KP, KD and I on the outputs' algebra, shape (size, size).
+    singular_margin : float
+        Margin of the decoupling matrix below which no torque is given out.
+    redundancy : Redundancy, optional
+        Rule for the internal motion where there are more controls than output coordinates.
+    damped_below : float, optional
+        Margin below which the equation is solved with damping.
+    torque_limits : numpy.ndarray, optional
+        Lower and upper limit of each control, shape (nu, 2), N and N m.
+    measured : bool
+        Whether the law takes all measured velocities v in place of the shape velocities s.
+    """
+
+    COMPILED = ("law", "output", "errors", "decoupling")
+
+    model: ReducedModel
+    outputs: Sequence[Output]
+    stiffness: Any
+    damping: Any
+    inertia: Any
+    singular_margin: float = SINGULAR
+    redundancy: Redundancy | None = None
+    damped_below: float | None = None
+    torque_limits: Any = None
+    measured: bool = False
+
+    @abstractmethod
+    def graph(
+        self, solver: str = SOLVER, sided: bool = False, measured: bool | None = None
+    ) -> ca.Function:
+        """The whole law as one function.
+
+        Parameters
+        ----------
+        solver : str
+            Solver of the quadratic program that torque limits need; "hole" leaves a place for it.
+        sided : bool
+            Whether it also returns `side`.
+        measured : bool, optional
+            Whether it takes all velocities; default as the law does.
+
+        Returns
+        -------
+        casadi.Function
+            (q, w, pose, twist, acceleration) to (u, pivot, missed, scale) and, if asked for, side:
+            1 or -1, which differ on both sides of a singular configuration. Over MX with torque
+            limits.
+        """
+
+    @cached_property
+    def error_dynamics(self) -> ErrorDynamics:
+        """Error dynamics of the closed loop."""
+        group = Product([output.lie for output in self.outputs])
+        return ErrorDynamics(group, self.stiffness, self.damping, self.inertia)
+
+    @property
+    def name(self) -> str:
+        """Name of the robot."""
+        return self.model.name
+
+    @property
+    def quaternions(self) -> Mapping[int, str]:
+        """Where the quaternions start in q, and the bodies whose joints they turn."""
+        return self.model.quaternions
+
+    @property
+    def attitudes(self) -> Mapping[str, Mapping[int, str]]:
+        """Where quaternions start in q and in a demanded pose, and what they belong to."""
+        return {**super().attitudes, "pose": pose_quaternions(self.outputs)}
+
+    @property
+    def nq(self) -> int:
+        """Number of configuration coordinates."""
+        return self.model.nq
+
+    @property
+    def nv(self) -> int:
+        """Number of velocities of the robot."""
+        return self.model.nv
+
+    @property
+    def ns(self) -> int:
+        """Number of shape velocities."""
+        return self.model.ns
+
+    @property
+    def nu(self) -> int:
+        """Number of controls."""
+        return self.model.nu
+
+    @property
+    def nw(self) -> int:
+        """Number of velocities that the law takes: ns, or nv when they are measured."""
+        return self.model.nv if self.measured else self.model.ns
+
+    @property
+    def size(self) -> int:
+        """Dimension of all outputs together."""
+        return self.error_dynamics.size
+
+    @property
+    def pose_size(self) -> int:
+        """Length of the flat output coordinates."""
+        return self.error_dynamics.group.pose_size
+
+    @property
+    def takes_matrix(self) -> bool:
+        """Whether a demanded pose may be a matrix (4, 4): of one output that is a full pose."""
+        return [output.group in ("SE3", "R3xSO3") for output in self.outputs] == [True]
+
+    @property
+    def velocity_names(self) -> tuple[str, ...]:
+        """Name of each velocity that the law takes."""
+        names = self.model.robot.freedom_names
+        return names if self.measured else self.model.shape_names
+
+    @property
+    def refused_below(self) -> float:
+        """Margin below which the law gives out no torque: none when it is damped there."""
+        return self.singular_margin if self.damped_below is None else 0.0
+
+    @cached_property
+    def scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors that take the units from the decoupling matrix: of rows, of columns.
+
+        Rows: square root of the mass that can move, for angular rows times the robot's size.
+        Columns: square root of the reduced mass matrix's diagonal at the neutral configuration.
+        """
+        robot = self.model.robot
+        metric = np.diag(self.model.mass_matrix(robot.neutral()))
+        return row_scales(robot, self.outputs), np.sqrt(metric)
+
+    def taken(self, v: Array) -> Array:
+        """Pick from all velocities of the robot those that the law takes.
+
+        Parameters
+        ----------
+        v : numpy.ndarray or casadi.SX
+            Velocities of the robot, shape (nv,) or (k, nv).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v itself when they are measured, else the shape velocities.
+        """
+        if self.measured:
+            return v
+        shape = list(self.model.shape)
+        return v[..., shape] if isinstance(v, np.ndarray) else v[shape]
+
+    @evaluated("(nq)->(pose_size)")
+    def output(self, q: Array) -> Array:
+        """Flat coordinates of the outputs.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (pose_size,), in output order; the layout is that of `ReferenceSample.pose`.
+        """
+        return output_coordinates(self.model.robot, self.outputs, q)
+
+    @evaluated("(nq)->(size,ns)")
+    def decoupling(self, q: Array) -> Array:
+        """Decoupling matrix J H: shape velocities to output velocities.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            Shape (size, ns).
+        """
+        return output_jacobian(self.model.robot, self.outputs, q) @ self.model.lift(q)[0]
+
+    @evaluated("(nq),(nw)->(nv)")
+    def velocity(self, q: Array, s: Array) -> Array:
+        """All velocities of the robot, from those that the law takes.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            v, shape (nv,).
+        """
+        return s if self.measured else self.model.velocity(q, s)
+
+    @evaluated("(nq),(nw)->(size),(size)")
+    def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
+        """Output velocity and its rate at zero shape acceleration.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+
+        Returns
+        -------
+        velocity : numpy.ndarray or casadi.SX
+            r^-1 rdot, shape (size,).
+        drift : numpy.ndarray or casadi.SX
+            b in d/dt(r^-1 rdot) = J H sdot + b, shape (size,).
+        """
+        return self.motion(q, self.velocity(q, s))
+
+    @evaluated("(nq),(nv)->(size),(size)")
+    def motion(self, q: Array, v: Array) -> tuple[Array, Array]:
+        """Output velocity and its rate at zero shape acceleration, from all velocities.
+
+        Parameters
+        ----------
+        q, v : array_like
+            Configuration and velocities of the robot, shapes (nq,) and (nv,).
+
+        Returns
+        -------
+        velocity, drift : numpy.ndarray or casadi.SX
+            As of `output_motion`.
+        """
+        robot = self.model.robot
+        relative = joint_poses(robot, q)
+        twists = body_twists(robot, relative, v)
+        rates = body_accelerations(robot, relative, twists, v, self.model.velocity_drift(q, v))
+        velocities, drifts = [], []
+        placed = output_poses(robot, self.outputs, q)
+        for output, pose in zip(self.outputs, placed, strict=True):
+            i = robot.index(output.body)
+            twist, rate = output.moved(twists[i]), output.moved(rates[i])
+            velocities.append(output.lie.velocity(pose, twist))
+            drifts.append(output.lie.acceleration(pose, twist, rate))
+        return ca.vertcat(*velocities), ca.vertcat(*drifts)
+
+    @evaluated("(nq),(pose_size)->(size)")
+    def pose_error(self, q: Array, pose: Array) -> Array:
+        """Pose error for flat output coordinates.
+
+        Parameters
+        ----------
+        q, pose : array_like
+            Configuration and demanded flat coordinates, shapes (nq,) and (pose_size,).
+
+        Returns
+        -------
+        numpy.ndarray or casadi.SX
+            x = log(r^-1 gamma), shape (size,).
+        """
+        return self.error_dynamics.group.error(self.output(q), pose)
+
+    @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
+    def errors(self, q: Array, s: Array, pose: Array, twist: Array) -> tuple[Array, Array]:
+        """Pose and velocity error for a flat reference.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        pose, twist : array_like
+            Demanded flat coordinates and velocity, shapes (pose_size,) and (size,).
+
+        Returns
+        -------
+        x, ve : numpy.ndarray or casadi.SX
+            log(r^-1 gamma) and r^-1 rdot - Ad gamma^-1 gammadot, shape (size,).
+        """
+        x = self.pose_error(q, pose)
+        carried = self.error_dynamics.group.transport(x) @ twist
+        return x, self.output_motion(q, s)[0] - carried
+
+    @evaluated("(nq),(nw),(pose_size),(size),(size)->(nu),(),(size),()", symbols="symbols")
+    def law(
+        self, q: Array, s: Array, pose: Array, twist: Array, acceleration: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """The whole law on flat arrays.
+
+        Parameters
+        ----------
+        q, s : array_like
+            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
+        pose, twist, acceleration : array_like
+            Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,)
+            and (size,).
+
+        Returns
+        -------
+        u : numpy.ndarray or casadi.SX
+            Control forces and torques, shape (nu,), N and N m.
+        pivot : float or casadi.SX
+            Distance of the scaled decoupling matrix, the rolling constraints and H^T B from
+            singular, whichever is nearest, without unit: zero where one of them is singular.
+        missed : numpy.ndarray or casadi.SX
+            Output acceleration given up by damping or to torque limits, shape (size,).
+        scale : float or casadi.SX
+            Size to which torque limits scaled the demand: 1 when they are not active, 0 where
+            they leave no room in its direction, whatever its size.
+        """
+        u, pivot, missed, scale = self.graph().call([q, s, pose, twist, acceleration])
+        return u, pivot, missed, scale
+
+    @property
+    def symbols(self) -> Any:
+        """Type of the symbols over which the law can be written: with torque limits, CasADi MX."""
+        return ca.SX if self.torque_limits is None else ca.MX
+
+    def margin(self, q: ArrayLike) -> float:
+        """How far the decoupling matrix is from singular.
+
+        Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
+        square root of the mass that can move and angular rows by that and the robot's size: a
+        number without unit, zero where some output direction cannot be commanded. Where the
+        wheels come near to not determining the base, the model's `regularity` if that is less.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        float
+            The margin.
+        """
+        q = as_floats(q, f"servo of `{self.name}`, argument `q`")
+        model = self.model
+        at = (self.decoupling(q), model.mass_matrix(q), np.asarray(model.regularity(q)))
+        return float(decoupling_margins(self.scales[0], *(values[None] for values in at))[0])
+
+    def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
+        """Check a sample against the outputs and flatten it.
+
+        Parameters
+        ----------
+        sample : ReferenceSample
+            Demanded pose, twist and acceleration of all outputs.
+
+        Returns
+        -------
+        pose, twist, acceleration : numpy.ndarray or casadi.SX
+            Shapes (pose_size,), (size,) and (size,).
+
+        Raises
+        ------
+        ShapeError
+            If it does not fit the outputs.
+        """
+        if (
+            isinstance(sample, ReferenceSample)
+            and sample.pose.shape in ((self.pose_size,), (self.pose_size, 1))
+            and sample.twist.shape[0] == self.size
+        ):
+            return sample.pose, sample.twist, sample.acceleration
+        where = f"servo of `{self.name}`, reference"
+        if not isinstance(sample, ReferenceSample):
+            raise ShapeError(
+                where,
+                expected="a ReferenceSample(pose, twist, acceleration)",
+                came=f"{type(sample).__name__} {sample!r:.60}",
+                cure="Call the reference with a time to get one.",
+            )
+        if sample.is_matrix and not self.takes_matrix:
+            raise ShapeError(
+                f"{where}, `pose`",
+                expected=f"{self.pose_size} numbers in output order",
+                came="a (4, 4) matrix",
+                cure="A matrix is for a servo with one output that is a full pose.",
+            )
+        pose = sample.flat_pose
+        for part, size, values in (
+            ("pose", self.pose_size, pose),
+            ("twist", self.size, sample.twist),
+        ):
+            if values.shape[0] != size:
+                raise shape_error(f"{where}, `{part}`", (size,), values.shape)
+        return pose, sample.twist, sample.acceleration
