@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.control._output import Output
-from concur.control._output_kinematics import output_jacobian
+from concur.control._output_motion import output_motion
 from concur.mechanism._size import robot_size
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
@@ -130,7 +130,7 @@ def _regular(
 ) -> bool:
     """Whether outputs can be commanded in most sampled configurations."""
     q = ca.SX.sym("q", model.nq)
-    jacobian = ca.Function("jacobian", [q], [output_jacobian(model.robot, outputs, q)])
+    jacobian = ca.Function("jacobian", [q], [output_motion(model.robot, outputs, q).jacobian])
     good = 0
     for sample in samples:
         matrix = np.array(jacobian(sample)) @ model.lift(sample)[0]

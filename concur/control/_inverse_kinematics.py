@@ -27,9 +27,8 @@ from concur.control._output_kinematics import (
     checked_outputs,
     free_bodies,
     freedoms,
-    output_coordinates,
-    output_jacobian,
 )
+from concur.control._output_motion import output_motion
 from concur.control._sample import ReferenceSample, pose_numbers
 from concur.dynamics import solve_positive_definite
 from concur.errors import ShapeError
@@ -463,8 +462,9 @@ def _build(
     damping = ca.SX.sym("damping")
     bodies = [robot.bodies[robot.index(name)] for name in moving]
 
-    x = group.error(output_coordinates(robot, outputs, q), goal)
-    columns = output_jacobian(robot, outputs, q)[:, freedoms(robot, moving)]
+    placed = output_motion(robot, outputs, q)
+    x = group.error(placed.coordinates, goal)
+    columns = placed.jacobian[:, freedoms(robot, moving)]
     slope = group.error_map(x) @ columns @ _freedoms_per_coordinate(robot, bodies, q)
     bounds = _bounds(robot, bodies, limits)
     here = _coordinates(robot, bodies, q)

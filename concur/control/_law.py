@@ -22,7 +22,7 @@ import numpy as np
 
 from concur.codegen import Array
 from concur.control._allocation import SOLVER, allocation
-from concur.control._steering import steering
+from concur.control._output_motion import output_motion
 from concur.control._tracking import command
 from concur.control._tracking_law import TrackingLaw
 from concur.dynamics import articulated, side_of_factor, solve_positive_definite
@@ -73,7 +73,7 @@ def demand(
 ) -> Demand:
     """Linearize: the shape acceleration for all velocities v (nv,) and a flat reference."""
     model = servo.model
-    seen = steering(model.robot, servo.outputs, q, v)
+    seen = output_motion(model.robot, servo.outputs, q, v, base_axes=True)
     groups = [output.lie for output in servo.outputs]
     wanted = command(
         servo.error_dynamics,

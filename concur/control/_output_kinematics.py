@@ -1,17 +1,14 @@
-"""Several outputs of a robot as one map: flat coordinates, Jacobian, and what may move them."""
+"""Outputs against their robot: whether they fit it, and which joints may move them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
 from concur.control._output import Output
 from concur.errors import OutputError, entries, shown
-from concur.kinematics import Placed, body_poses, jacobian
 from concur.multibody import Mechanism
 
 SAMPLES = 4
@@ -19,29 +16,7 @@ SAMPLES = 4
 
 
 def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
-    """Refuse what is no robot or no list of its outputs.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        The outputs.
-    task : str
-        What is to be done with them, named in errors.
-
-    Returns
-    -------
-    tuple of Output
-        The outputs.
-
-    Raises
-    ------
-    OutputError
-        If the robot or an output is of another kind, there is none, or a name repeats.
-    UnknownNameError
-        If an output's body does not exist.
-    """
+    """Outputs of a robot, once both are what they should be; errors name the task."""
     if not isinstance(robot, Mechanism):
         raise OutputError(
             f"{task}, `robot`",
@@ -83,31 +58,9 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
 def free_bodies(
     robot: Mechanism, outputs: Sequence[Output], fixed: Any, task: str
 ) -> tuple[str, ...]:
-    """Bodies whose joints may move.
+    """Names of the bodies whose joints may move, in the robot's order; errors name the task.
 
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        Its outputs.
-    fixed : sequence of str
-        Bodies that must not move: the joints between them and the inertial frame are locked.
-    task : str
-        What is to be done, named in errors.
-
-    Returns
-    -------
-    tuple of str
-        Names of the bodies, in the robot's order.
-
-    Raises
-    ------
-    UnknownNameError
-        If a body does not exist.
-    OutputError
-        If `fixed` is no list of names, no joint that moves an output is left, or an output of
-        the plane belongs to a body that can tilt.
+    Bodies in `fixed` must not move: joints between them and the inertial frame are locked.
     """
     where = f"{task} of `{robot.name}`"
     if isinstance(fixed, str) or not isinstance(fixed, Iterable):
@@ -135,125 +88,14 @@ def free_bodies(
 
 
 def carriers(robot: Mechanism, outputs: Sequence[Output]) -> tuple[str, ...]:
-    """Bodies on the way from the base to an output: their joints move it.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        Its outputs.
-
-    Returns
-    -------
-    tuple of str
-        Names of the bodies, in the robot's order.
-    """
+    """Names of the bodies on the way from the base to an output: their joints move it."""
     used = {i for output in outputs for i in robot.path(robot.index(output.body))}
     return tuple(robot.bodies[i].name for i in sorted(used))
 
 
 def freedoms(robot: Mechanism, bodies: Sequence[str]) -> list[int]:
-    """Indices in v of the freedoms of some bodies' joints.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    bodies : sequence of str
-        Names of bodies.
-
-    Returns
-    -------
-    list of int
-        Indices, in the order of the bodies.
-    """
+    """Indices in v of the freedoms of some bodies' joints, in the order of the bodies."""
     return [i for name in bodies for i in range(*robot.v_slice(name).indices(robot.nv))]
-
-
-def output_poses(robot: Mechanism, outputs: Sequence[Output], q: Array) -> list[Placed]:
-    """Pose of each output's frame in the inertial frame.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        Its outputs.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    list of tuple
-        Rotation (3, 3) and translation (3,), m, for each output.
-    """
-    poses = body_poses(robot, q)
-    return [output.placed(poses[robot.index(output.body)]) for output in outputs]
-
-
-def output_coordinates(robot: Mechanism, outputs: Sequence[Output], q: Array) -> Array:
-    """Flat coordinates of all outputs.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        Its outputs.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (pose_size,), in output order.
-    """
-    placed = output_poses(robot, outputs, q)
-    return ca.vertcat(*[o.lie.coordinates(p) for o, p in zip(outputs, placed, strict=True)])
-
-
-def output_jacobian(robot: Mechanism, outputs: Sequence[Output], q: Array) -> Array:
-    """Map from joint velocities to the left-trivialised velocities of all outputs.
-
-    Parameters
-    ----------
-    robot : Mechanism
-        The robot.
-    outputs : sequence of Output
-        Its outputs.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (size, nv), in output order.
-    """
-    rows = []
-    for output, pose in zip(outputs, output_poses(robot, outputs, q), strict=True):
-        columns = jacobian(robot, q, output.body)
-        rows.append(twist_rows(output, pose) @ ca.vertcat(*output.moved(ca.vertsplit(columns, 3))))
-    return ca.vertcat(*rows)
-
-
-def twist_rows(output: Output, pose: Placed) -> Array:
-    """Map from the twist of an output's frame to the output velocity; its rows are orthonormal.
-
-    Parameters
-    ----------
-    output : Output
-        The output.
-    pose : tuple of casadi.SX
-        Rotation and translation of its frame, m.
-
-    Returns
-    -------
-    casadi.SX
-        Shape (dim, 6).
-    """
-    unit = ca.SX.eye(6)
-    return ca.horzcat(*[output.lie.velocity(pose, (unit[:3, k], unit[3:, k])) for k in range(6)])
 
 
 def check_planar(
@@ -262,23 +104,7 @@ def check_planar(
     """Refuse an output of a plane on a body that can tilt or has no heading.
 
     The body may be mounted at any constant attitude, a right translate of the plane's group.
-
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    robot : Mechanism
-        The robot.
-    output : Output
-        The output; one that is not of a plane passes.
-    motions : callable
-        From a configuration (nq,) to the velocities that can occur there, (nv, k).
-
-    Raises
-    ------
-    OutputError
-        If the body turns about another axis than the normal of the plane, or the x axis of the
-        output's frame is along the normal.
+    `motions` gives the velocities (nv, k) that can occur in a configuration.
     """
     if not output.lie.planar:
         return

@@ -19,10 +19,8 @@ from concur.control._output_kinematics import (
     checked_outputs,
     free_bodies,
     freedoms,
-    output_jacobian,
-    output_poses,
-    twist_rows,
 )
+from concur.control._output_motion import output_motion, twist_rows
 from concur.errors import OutputError, ShapeError
 from concur.mechanism import scalar
 from concur.mechanism._size import robot_size
@@ -408,12 +406,12 @@ def _evaluator(robot: Mechanism, outputs: tuple[Output, ...]) -> Evaluator:
     key = (TASK, outputs)
     if key not in kept:
         q = ca.SX.sym("q", robot.nq)
-        placed = output_poses(robot, outputs, q)
-        twist_maps = [twist_rows(o, p) for o, p in zip(outputs, placed, strict=True)]
+        moved = output_motion(robot, outputs, q)
+        twist_maps = [twist_rows(o, p) for o, p in zip(outputs, moved.poses, strict=True)]
         function = ca.Function(
             "outputs",
             [q],
-            [output_jacobian(robot, outputs, q), ca.vertcat(*twist_maps)],
+            [moved.jacobian, ca.vertcat(*twist_maps)],
             ["q"],
             ["jacobian", "twist_maps"],
             {"cse": True},

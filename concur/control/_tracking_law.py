@@ -22,11 +22,10 @@ from concur.control._error_dynamics import ErrorDynamics
 from concur.control._margins import SINGULAR, decoupling_margins, row_scales
 from concur.control._output import Output, pose_quaternions
 from concur.control._output_groups import Product
-from concur.control._output_kinematics import output_coordinates, output_jacobian, output_poses
+from concur.control._output_motion import output_motion
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.errors import ShapeError
-from concur.kinematics import body_accelerations, body_twists, joint_poses
 from concur.reduction import ReducedModel
 
 
@@ -207,7 +206,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         numpy.ndarray or casadi.SX
             Shape (pose_size,), in output order; the layout is that of `ReferenceSample.pose`.
         """
-        return output_coordinates(self.model.robot, self.outputs, q)
+        return output_motion(self.model.robot, self.outputs, q).coordinates
 
     @evaluated("(nq)->(size,ns)")
     def decoupling(self, q: Array) -> Array:
@@ -223,7 +222,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
         numpy.ndarray or casadi.SX
             Shape (size, ns).
         """
-        return output_jacobian(self.model.robot, self.outputs, q) @ self.model.lift(q)[0]
+        jacobian = output_motion(self.model.robot, self.outputs, q).jacobian
+        return jacobian @ self.model.lift(q)[0]
 
     @evaluated("(nq),(nw)->(nv)")
     def velocity(self, q: Array, s: Array) -> Array:
@@ -273,18 +273,9 @@ class TrackingLaw(EvaluatedMethods, ABC):
         velocity, drift : numpy.ndarray or casadi.SX
             As of `output_motion`.
         """
-        robot = self.model.robot
-        relative = joint_poses(robot, q)
-        twists = body_twists(robot, relative, v)
-        rates = body_accelerations(robot, relative, twists, v, self.model.velocity_drift(q, v))
-        velocities, drifts = [], []
-        placed = output_poses(robot, self.outputs, q)
-        for output, pose in zip(self.outputs, placed, strict=True):
-            i = robot.index(output.body)
-            twist, rate = output.moved(twists[i]), output.moved(rates[i])
-            velocities.append(output.lie.velocity(pose, twist))
-            drifts.append(output.lie.acceleration(pose, twist, rate))
-        return ca.vertcat(*velocities), ca.vertcat(*drifts)
+        drift = self.model.velocity_drift(q, v)
+        moved = output_motion(self.model.robot, self.outputs, q, v, drift)
+        return moved.velocity, moved.acceleration
 
     @evaluated("(nq),(pose_size)->(size)")
     def pose_error(self, q: Array, pose: Array) -> Array:

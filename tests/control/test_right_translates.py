@@ -12,7 +12,8 @@ from scipy.linalg import block_diag, expm, logm
 from scipy.spatial.transform import Rotation
 
 from concur.control import Output
-from concur.control._output_kinematics import check_planar, output_coordinates, output_jacobian
+from concur.control._output_kinematics import check_planar
+from concur.control._output_motion import output_motion
 from concur.errors import NonFiniteError, OutputError, ShapeError
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
@@ -129,10 +130,8 @@ def test_jacobian_is_that_of_a_body_fixed_in_the_tools_frame(group: str) -> None
     )
     q, rng = ca.SX.sym("q", robot.nq), np.random.default_rng(2)
     tip = Output("tip", "tip", group)
-    graphs = [
-        ca.Function("f", [q], [output_coordinates(r, [o], q), output_jacobian(r, [o], q)])
-        for r, o in ((robot, tool(group)), (extended, tip))
-    ]
+    moved = [output_motion(r, [o], q) for r, o in ((robot, tool(group)), (extended, tip))]
+    graphs = [ca.Function("f", [q], [motion.coordinates, motion.jacobian]) for motion in moved]
     for _ in range(3):
         state = robot.random(rng)
         found, wanted = ([np.array(x) for x in graph(state)] for graph in graphs)

@@ -1,0 +1,302 @@
+"""How outputs move: the one place in this package that knows the kinematics of bodies.
+
+A law asks for poses, velocity, Jacobian and drift of its outputs, all behind `output_motion`. What
+answers is an `OutputMotion`. Robots made of bodies have two: along the outputs' own axes, and, for
+the law, along the base's, where that costs least.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import casadi as ca
+import numpy as np
+
+from concur.codegen import Array
+from concur.control._output import Output
+from concur.control._output_groups import AXES, OutputGroup, Pose, Product, Rotation, Vector
+from concur.kinematics import (
+    Placed,
+    Twist,
+    body_accelerations,
+    body_poses,
+    body_twists,
+    compose,
+    constant,
+    cross,
+    jacobian,
+    joint_poses,
+    link_bases,
+    link_frames,
+    link_motions,
+    link_steps,
+    root_axes,
+)
+from concur.multibody import Mechanism
+
+
+class OutputMotion(Protocol):
+    """Motion of the outputs at one configuration, velocity and acceleration of the joints."""
+
+    @property
+    def poses(self) -> list[Placed]:
+        """Pose of each output's frame in the inertial frame."""
+
+    @property
+    def coordinates(self) -> Array:
+        """Flat coordinates of the outputs, shape (pose_size,)."""
+
+    @property
+    def velocity(self) -> Array:
+        """Output velocity r^-1 rdot, shape (size,)."""
+
+    @property
+    def acceleration(self) -> Array:
+        """Its rate; the drift where the joint accelerations are zero, shape (size,)."""
+
+    @property
+    def jacobian(self) -> Array:
+        """Joint velocities to output velocities, along axes of its own, shape (size, nv)."""
+
+    def turned(self, values: Array) -> Array:
+        """Components (size, k) along the outputs' axes, along those of the Jacobian."""
+
+    def unturned(self, values: Array) -> Array:
+        """Components (size, k) along the Jacobian's axes, along the outputs'."""
+
+
+def output_motion(
+    robot: Mechanism,
+    outputs: Sequence[Output],
+    q: Array,
+    v: Array | None = None,
+    vdot: Array | None = None,
+    base_axes: bool = False,
+) -> OutputMotion:
+    """Motion of outputs at q (nq,), joint velocities v (nv,) and their rates vdot; default zero.
+
+    With `base_axes` the Jacobian is along the axes of the base where an output takes all three
+    components of a velocity. To an equation ``J H sdot = nu - b`` axes do not matter: its right
+    side is turned instead of the matrix, and scales and margins stay the same.
+    """
+    still = ca.SX(robot.nv, 1)
+    moving = still if v is None else v
+    kind = _InBaseAxes if base_axes else _InOutputAxes
+    return kind(robot, tuple(outputs), q, moving, still if vdot is None else vdot)
+
+
+def twist_rows(output: Output, pose: Placed) -> Array:
+    """Map (dim, 6) from the twist of an output's frame to its velocity; rows are orthonormal."""
+    unit = ca.SX.eye(6)
+    return ca.horzcat(*[output.lie.velocity(pose, (unit[:3, k], unit[3:, k])) for k in range(6)])
+
+
+@dataclass(frozen=True, eq=False)
+class _OfBodies(ABC):
+    """Motion of outputs that are frames on bodies."""
+
+    robot: Mechanism
+    outputs: tuple[Output, ...]
+    q: Array
+    v: Array
+    vdot: Array
+
+    @property
+    @abstractmethod
+    def poses(self) -> list[Placed]: ...
+
+    @property
+    def coordinates(self) -> Array:
+        placed = zip(self.outputs, self.poses, strict=True)
+        return ca.vertcat(*[output.lie.coordinates(pose) for output, pose in placed])
+
+
+class _InOutputAxes(_OfBodies):
+    """Recursions from body to body, in the frames of the description."""
+
+    @cached_property
+    def poses(self) -> list[Placed]:
+        poses = body_poses(self.robot, self.q)
+        return [output.placed(poses[self.robot.index(output.body)]) for output in self.outputs]
+
+    @cached_property
+    def _moved(self) -> list[tuple[Twist, Twist]]:
+        """Twist of each output's frame, and its rate."""
+        robot, relative = self.robot, joint_poses(self.robot, self.q)
+        twists = body_twists(robot, relative, self.v)
+        rates = body_accelerations(robot, relative, twists, self.v, self.vdot)
+        at = [robot.index(output.body) for output in self.outputs]
+        return [
+            (output.moved(twists[i]), output.moved(rates[i]))
+            for output, i in zip(self.outputs, at, strict=True)
+        ]
+
+    @property
+    def velocity(self) -> Array:
+        parts = zip(self.outputs, self.poses, self._moved, strict=True)
+        return ca.vertcat(*[o.lie.velocity(pose, twist) for o, pose, (twist, _) in parts])
+
+    @property
+    def acceleration(self) -> Array:
+        parts = zip(self.outputs, self.poses, self._moved, strict=True)
+        return ca.vertcat(*[o.lie.acceleration(pose, *moved) for o, pose, moved in parts])
+
+    @property
+    def jacobian(self) -> Array:
+        rows = []
+        for output, pose in zip(self.outputs, self.poses, strict=True):
+            columns = ca.vertsplit(jacobian(self.robot, self.q, output.body), 3)
+            rows.append(twist_rows(output, pose) @ ca.vertcat(*output.moved(columns)))
+        return ca.vertcat(*rows)
+
+    def turned(self, values: Array) -> Array:
+        return values
+
+    unturned = turned
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Motion of a part of the outputs: velocity, acceleration (k,) and Jacobian (k, nv).
+
+    The turn is the rotation (3, 3) from the Jacobian's axes to the output's, which acts on each
+    three rows; none where they are the same.
+    """
+
+    velocity: Array
+    acceleration: Array
+    jacobian: Array
+    turn: Array | None
+
+
+@dataclass(frozen=True, eq=False)
+class _Sight:
+    """What is known of one output's frame.
+
+    Its pose and attitude in the base, Jacobian along the base's axes, angular velocity with rate
+    and acceleration of its origin along its own.
+    """
+
+    root: Array
+    pose: Placed
+    attitude: Array
+    columns: Twist
+    v: Array
+    turning: Twist
+    pulled: Array
+
+    def parts(self, lie: OutputGroup) -> list[_Part]:
+        if isinstance(lie, Product):
+            return [part for factor in lie.factors for part in self.parts(factor)]
+        spin, spun = self.turning
+        linear, angular = self.columns
+        if isinstance(lie, Rotation):
+            return [_Part(spin, spun, angular, self.attitude.T)]
+        moving = linear @ self.v
+        if isinstance(lie, Vector):
+            rows = constant([AXES[axis] for axis in lie.axes])
+            velocity = rows @ (self.root @ moving)
+            acceleration = rows @ (self.pose[0] @ self.pulled)
+            if lie.axes == ("x", "y", "z"):
+                return [_Part(velocity, acceleration, linear, self.root)]
+            return [_Part(velocity, acceleration, rows @ self.root @ linear, None)]
+        twist = self.attitude.T @ moving, spin
+        rate = self.pulled - cross(spin, twist[0]), spun
+        if isinstance(lie, Pose):
+            jacobian = ca.vertcat(linear, angular)
+            return [
+                _Part(ca.vertcat(*twist), ca.vertcat(*rate), jacobian, self.attitude.T),
+            ]
+        turned = self.attitude.T @ linear, self.attitude.T @ angular
+        jacobian = [
+            lie.velocity(self.pose, (turned[0][:, k], turned[1][:, k]))
+            for k in range(linear.shape[1])
+        ]
+        return [
+            _Part(
+                lie.velocity(self.pose, twist),
+                lie.acceleration(self.pose, twist, rate),
+                ca.horzcat(*jacobian),
+                None,
+            )
+        ]
+
+
+class _InBaseAxes(_OfBodies):
+    """Recursions from link to link, in frames that suit them."""
+
+    @cached_property
+    def _sights(self) -> list[_Sight]:
+        robot, v = self.robot, self.v
+        links, seats = link_frames(robot)
+        steps = link_steps(robot, links, self.q)
+        frames, bases = root_axes(links, steps), link_bases(links)
+        motions = link_motions(links, steps, v, self.vdot, robot.gravity)
+        root = steps[0].extended(ca.SX.eye(3)), steps[0].offset
+        sights = []
+        for output in self.outputs:
+            seat = seats[robot.index(output.body)]
+            frame = constant(seat.rotation @ output.frame.rotation_matrix)
+            way = constant(seat.rotation @ np.array(output.point) + seat.translation)
+            attitude, origin = compose(frames[seat.link], (frame, way))
+            columns = ca.SX(3, robot.nv), ca.SX(3, robot.nv)
+            at: int | None = seat.link
+            while at is not None:
+                rotation, place = frames[at]
+                angular = rotation @ bases[at][1]
+                columns[0][:, links[at].span] = rotation @ bases[at][0] - cross(
+                    origin - place, angular
+                )
+                columns[1][:, links[at].span] = angular
+                at = links[at].parent
+            motion = motions[seat.link]
+            spin, spun = frame.T @ motion.angular, frame.T @ motion.rate
+            pulled = frame.T @ (motion.linear + motion.changed(way))
+            pose = compose(root, (attitude, origin))
+            # The motions count gravity as an acceleration of the ground against it.
+            pulled += pose[0].T @ constant(robot.gravity)
+            sights.append(_Sight(root[0], pose, attitude, columns, v, (spin, spun), pulled))
+        return sights
+
+    @property
+    def poses(self) -> list[Placed]:
+        return [sight.pose for sight in self._sights]
+
+    @cached_property
+    def _parts(self) -> list[_Part]:
+        seen = zip(self.outputs, self._sights, strict=True)
+        return [part for output, sight in seen for part in sight.parts(output.lie)]
+
+    @property
+    def velocity(self) -> Array:
+        return ca.vertcat(*[part.velocity for part in self._parts])
+
+    @property
+    def acceleration(self) -> Array:
+        return ca.vertcat(*[part.acceleration for part in self._parts])
+
+    @property
+    def jacobian(self) -> Array:
+        return ca.vertcat(*[part.jacobian for part in self._parts])
+
+    def turned(self, values: Array) -> Array:
+        return self._turned(values, inwards=True)
+
+    def unturned(self, values: Array) -> Array:
+        return self._turned(values, inwards=False)
+
+    def _turned(self, values: Array, inwards: bool) -> Array:
+        moved, start = [], 0
+        for part in self._parts:
+            for _ in range(1 if part.turn is None else part.velocity.numel() // 3):
+                size = part.velocity.numel() if part.turn is None else 3
+                own = values[start : start + size, :]
+                if part.turn is not None:
+                    own = (part.turn.T if inwards else part.turn) @ own
+                moved.append(own)
+                start += size
+        return ca.vertcat(*moved)
