@@ -1,6 +1,7 @@
 """Outputs that follow references: linearization, servo, error dynamics, audit."""
 
 from concur.control import references
+from concur.control._control_law import Law
 from concur.control._design import Gains, design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility
@@ -40,6 +41,7 @@ __all__ = [
     "Gains",
     "InverseKinematics",
     "InverseKinematicsSolver",
+    "Law",
     "LoopMargins",
     "LoopResponse",
     "MomentumMismatch",

@@ -158,13 +158,13 @@ def law_function(
     Returns
     -------
     casadi.Function
-        (q, w, pose, twist, acceleration) to the results named in `OUTPUTS`. Over MX with torque
-        limits: a small quadratic programme stands behind the law.
+        From the servo's `sizes` to the results named in `OUTPUTS`. Over MX with torque limits: a
+        small quadratic programme stands behind the law.
     """
-    sizes = law_sizes(servo, measured)
+    sizes = servo.sizes(measured)
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
     given = symbols.copy()
-    if not (servo.measured if measured is None else measured):
+    if "s" in sizes:
         given[1] = servo.model.velocity(*symbols[:2])
     names = OUTPUTS if sided else OUTPUTS[:-1]
     if limited and servo.torque_limits is not None:
@@ -228,17 +228,6 @@ def side(servo: TrackingLaw, q: Array) -> Array:
     if servo.redundancy is None and servo.damped_below is None:
         own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.scales)[2]
     return own * _torques(servo, q, ca.SX(servo.ns, 1))[2]
-
-
-def law_sizes(servo: TrackingLaw, measured: bool | None = None) -> dict[str, int]:
-    """Inputs of the law and their lengths, in order."""
-    return {
-        "q": servo.nq,
-        "w": servo.nw if measured is None else servo.nv if measured else servo.ns,
-        "pose": servo.pose_size,
-        "twist": servo.size,
-        "acceleration": servo.size,
-    }
 
 
 def solve_scaled(

@@ -48,7 +48,12 @@ def decoupling_margins(
 
 
 def _least_values(rows: np.ndarray, metric: np.ndarray) -> np.ndarray:
-    """Smallest singular values of rows metric^(-1/2); zero where the metric is not positive."""
+    """Smallest singular values of rows metric^(-1/2); zero where the metric is not positive.
+
+    One where there are no rows.
+    """
+    if not rows.shape[1]:
+        return np.ones(len(rows))
     try:
         factor = np.linalg.cholesky(metric)
     except np.linalg.LinAlgError:

@@ -151,7 +151,7 @@ class _InOutputAxes(_OfBodies):
         for output, pose in zip(self.outputs, self.poses, strict=True):
             columns = ca.vertsplit(jacobian(self.robot, self.q, output.body), 3)
             rows.append(twist_rows(output, pose) @ ca.vertcat(*output.moved(columns)))
-        return ca.vertcat(*rows)
+        return ca.vertcat(ca.SX(0, self.robot.nv), *rows)
 
     def turned(self, values: Array) -> Array:
         return values

@@ -9,7 +9,6 @@ import numpy as np
 
 from concur.codegen._exported import Entry, Signal
 from concur.control._output import pose_quaternions
-from concur.control._tick import takes_momentum
 from concur.control._tracking_law import TrackingLaw
 
 MEANINGS = {
@@ -56,7 +55,7 @@ def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterat
         largest=largest,
     )
     yield from _demand(servo, neutral)
-    if takes_momentum(servo):
+    if servo.takes_momentum:
         axes = [f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"]
         units = ["kg m/s"] * 3 + ["kg m^2/s"] * 3
         yield Signal(

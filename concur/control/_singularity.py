@@ -26,7 +26,7 @@ def answer_scale(servo: TrackingLaw) -> np.ndarray:
     root, reach = natural_units(robot)
     rows = servo.scales[0]
     gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None] * (root * reach / rows)
-    natural = np.linalg.norm(gains) + root * float(np.linalg.norm(robot.gravity))
+    natural = np.linalg.norm(gains) + root * float(np.linalg.norm(robot.gravity)) or 1.0
     driven = list(robot.actuated_freedoms)
     inertias = np.diag(robot.mass_matrix(robot.neutral()))[driven]
     return np.asarray(natural * np.sqrt(inertias))
@@ -86,6 +86,15 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
     A `NonFiniteError` where the configuration is not to blame. The pivot is zero too if no torques
     within limits were found.
     """
+    if not servo.size:
+        return SingularConfigurationError(
+            f"law of `{servo.name}`",
+            expected=f"a `margin_bound` of {servo.singular_margin:.3g} or more, and finite torques",
+            came=f"{pivot:.3g} and {u}",
+            cure="No torque is given out. Start elsewhere, or see to the law's own graph.",
+            margin=pivot,
+            q=q,
+        )
     margin = servo.margin(q)
     if margin >= servo.refused_below and lacks_leverage(servo, q):
         return _unactuated(servo, q)

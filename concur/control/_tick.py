@@ -25,10 +25,15 @@ from concur.codegen import (
 )
 from concur.control._allocation import SOLVER
 from concur.control._attitudes import attitudes
+from concur.control._control_law import Law
+from concur.control._own_law import tracking_law
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
 from concur.control._tracking_law import TrackingLaw
 from concur.errors import ConcurError
+
+INPUTS = ("q", "s", "pose", "twist", "acceleration", "t", "momentum")
+"""Inputs of a tick's graph, as far as the law takes them."""
 
 RESULTS = ("u", "pivot", "missed", "scale", "status")
 """Results of a tick's graph, in order."""
@@ -73,6 +78,8 @@ class TickBuffers:
     q, s, pose, twist, acceleration : numpy.ndarray
         Inputs: state and flat reference, to be filled before a call; s holds all velocities
         when the servo measures them.
+    t : numpy.ndarray
+        Input: time, s, shape (1,); shape (0,) where the law takes none.
     momentum : numpy.ndarray
         Input: spatial momentum about the inertial origin, [linear; angular], kg m/s and
         kg m^2/s, shape (6,), preset to the model's; shape (0,) where the law takes none.
@@ -94,6 +101,7 @@ class TickBuffers:
     pose: np.ndarray
     twist: np.ndarray
     acceleration: np.ndarray
+    t: np.ndarray
     momentum: np.ndarray
     u: np.ndarray
     pivot: np.ndarray
@@ -105,11 +113,11 @@ class TickBuffers:
 class Tick:
     """The whole law, called through buffers that are allocated once.
 
-    Made by `Servo.compile`. One tick serves one thread at a time.
+    Made by `Servo.compile`, or from any other `Law`. One tick serves one thread at a time.
 
     Parameters
     ----------
-    servo : TrackingLaw
+    law : Law
         The law, such as a `Servo`.
     interpreted : bool
         Whether to leave the graph to CasADi's interpreter: ready at once, and slower.
@@ -127,8 +135,9 @@ class Tick:
         in the cache.
     """
 
-    def __init__(self, servo: TrackingLaw, interpreted: bool = False) -> None:
+    def __init__(self, law: Law, interpreted: bool = False) -> None:
         start = time.perf_counter()
+        servo = tracking_law(law, "tick, `law`")
         if not isinstance(interpreted, (bool, np.bool_)):
             raise ConcurError(
                 f"tick of `{servo.name}`, `interpreted`",
@@ -158,25 +167,24 @@ class Tick:
         else:
             self.instructions = made.instructions[0]
             self.build_times |= {"written": made.written, "built": made.built}
-        *inputs, self._kept = [view[:, 0] for view in self._evaluator.inputs]
-        if takes_momentum(servo):
-            inputs[-1][:] = servo.model.momentum
-        else:
-            inputs.append(np.empty(0))
-        outputs = self._evaluator.outputs[: len(RESULTS)]
-        self.buffers = TickBuffers(*inputs, *(view[:, 0] for view in outputs))
-        names = ("q", "s", "pose", "twist", "acceleration")
+        evaluator = self._evaluator
+        parts = dict.fromkeys(INPUTS, np.empty(0))
+        for name, view in zip(evaluator.function.name_in(), evaluator.inputs, strict=True):
+            parts[name] = view[:, 0]
+        self._kept = parts.pop("before")
+        if servo.takes_momentum:
+            parts["momentum"][:] = servo.model.momentum
+        outputs = (view[:, 0] for view in evaluator.outputs[: len(RESULTS)])
+        self.buffers = TickBuffers(**parts, **dict(zip(RESULTS, outputs, strict=True)))
         # Memories take vectors faster than arrays do, and take nothing else.
-        self._memories: tuple[Any, ...] = tuple(
-            memoryview(getattr(self.buffers, name).data) for name in names
-        )
+        self._memories: tuple[Any, ...] = tuple(memoryview(parts[name].data) for name in INPUTS[:5])
         self._u = self.buffers.u
         self._status = memoryview(self.buffers.status.data)
         self._trigger = self._evaluator.trigger
         self._can_fail = self._evaluator.can_fail
         # A matrix is for one output that is a full pose; here its seven numbers would fit as well.
         matrix_fits = servo.pose_size == 7 and not servo.takes_matrix
-        self._careful = self._can_fail or matrix_fits
+        self._careful = self._can_fail or matrix_fits or not servo.size
 
     def __reduce__(self) -> tuple[type[Tick], tuple[TrackingLaw, bool]]:
         return Tick, (self.servo, self._interpreted)
@@ -229,15 +237,19 @@ class Tick:
         """
         return self.run() == 0
 
-    def __call__(self, q: Array, s: Array, sample: ReferenceSample) -> np.ndarray:
+    def __call__(
+        self, q: Array, s: Array, sample: ReferenceSample | None = None, t: float = 0.0
+    ) -> np.ndarray:
         """Control forces and torques for a state and a reference.
 
         Parameters
         ----------
         q, s : array_like
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        sample : ReferenceSample
-            Demanded pose, twist and acceleration of all outputs.
+        sample : ReferenceSample, optional
+            Demanded pose, twist and acceleration of all outputs, where there are any.
+        t : float
+            Time, s, for a law that takes it.
 
         Returns
         -------
@@ -254,14 +266,15 @@ class Tick:
         memories = self._memories
         try:
             memories[0][:], memories[1][:] = q, s
-            memories[2][:] = sample.flat_pose
-            memories[3][:] = sample.twist
-            memories[4][:] = sample.acceleration
+            memories[2][:] = sample.flat_pose  # type: ignore[union-attr]
+            memories[3][:] = sample.twist  # type: ignore[union-attr]
+            memories[4][:] = sample.acceleration  # type: ignore[union-attr]
         except (TypeError, ValueError, NotImplementedError, BufferError, AttributeError):
             self._fill(q, s, sample)
         if self._careful:
-            if sample.is_matrix:
+            if sample is not None and sample.is_matrix:
                 self.servo.flat(sample)
+            self.buffers.t[:] = t
             self.run()
         else:
             self._trigger()
@@ -269,7 +282,7 @@ class Tick:
             self._refuse(TickStatus(int(self._status[0])))
         return self._u
 
-    def _fill(self, q: Array, s: Array, sample: ReferenceSample) -> None:
+    def _fill(self, q: Array, s: Array, sample: ReferenceSample | None) -> None:
         """Take what is not of the buffers' kind, or say what is wrong with it."""
         buffers = self.buffers
         for name, values in (("q", q), ("s", s)):
@@ -290,11 +303,11 @@ class Tick:
                 came="a failure of the programme inside",
                 cure="No torque is given out; check the state, the reference and the limits.",
             )
-        for name in ("q", "s", "pose", "twist", "acceleration", "momentum"):
+        for name in INPUTS:
             values = getattr(buffers, name)
             if not np.isfinite(values).all():
                 raise nonfinite_error(f"{where}, argument `{name}`", values)
-        for name in ("q", "s", "pose", "twist", "acceleration", "momentum"):
+        for name in INPUTS:
             values = getattr(buffers, name)
             if status is TickStatus.BAD_INPUT and np.abs(values).max(initial=0.0) > LARGEST:
                 raise oversized_error(f"{where}, argument `{name}`", values)
@@ -311,11 +324,6 @@ class Tick:
         if status is TickStatus.SINGULAR and buffers.pivot[0] >= servo.singular_margin:
             raise passed_error(servo, q)
         raise refusal(servo, q, u, float(buffers.pivot[0]))
-
-
-def takes_momentum(servo: TrackingLaw) -> bool:
-    """Whether a tick takes the momentum: its model rests on one, which the law does not measure."""
-    return servo.model.takes_momentum and not servo.measured
 
 
 def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = False) -> ca.Function:
@@ -337,26 +345,22 @@ def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = Fals
     Returns
     -------
     casadi.Function
-        Inputs q (nq,), s (nw,), pose (pose_size,), twist (size,), acceleration (size,), and
-        momentum (6,) where `takes_momentum`. Outputs u (nu,), zero unless the status is; pivot,
+        Inputs q (nq,), s (nw,), those in `sampled`, and momentum (6,) where the law
+        `takes_momentum`. Outputs u (nu,), zero unless the status is; pivot,
         missed (size,), scale, and status, a `TickStatus` as a number. Over SX; over MX with torque
         limits, which have a programme inside.
     """
-    given = takes_momentum(servo)
+    given = servo.takes_momentum
     law = servo.graph(solver, sided=watched, measured=given or servo.measured)
     kind = ca.SX if law.is_a("SXFunction") else ca.MX
-    sizes = {
-        "q": servo.nq,
-        "s": servo.nw,
-        "pose": servo.pose_size,
-        "twist": servo.size,
-        "acceleration": servo.size,
-    } | ({"momentum": 6} if given else {})
+    sizes = {"q": servo.nq, "s": servo.nw, **servo.sampled}
     inputs = [kind.sym(name, size) for name, size in sizes.items()]
-    taken = inputs[:5]
+    taken = inputs.copy()
     taken[0], taken[2], valid = attitudes(servo).call([inputs[0], inputs[2]])
     if given:
-        taken[1] = _velocity(servo).call([taken[0], inputs[1], inputs[5]])[0]
+        sizes["momentum"] = 6
+        inputs.append(kind.sym("momentum", 6))
+        taken[1] = _velocity(servo).call([taken[0], inputs[1], inputs[-1]])[0]
     results = law.call(taken)
     total = ca.sumsqr(ca.vertcat(*inputs))
     names_in, names_out = list(sizes), list(RESULTS)
@@ -401,7 +405,7 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
         inputs += [side, before]
         # Zero is kept where there is no tick before.
         leapt = ca.logic_and(before[1] > 0.0, size > LEAP**2 * before[1])
-        away = ca.logic_and(leapt, size * pivot**2 > RUNAWAY**2)
+        away = ca.logic_and(leapt, size * pivot**2 > (RUNAWAY if servo.size else np.inf) ** 2)
         passed = ca.logic_or(side * before[0] < 0.0, away)
         tests.append((ca.logic_not(passed), TickStatus.SINGULAR))
     status = ca.SX(0)

@@ -86,9 +86,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Returns
         -------
         casadi.Function
-            (q, w, pose, twist, acceleration) to (u, pivot, missed, scale) and, if asked for, side:
-            1 or -1, which differ on both sides of a singular configuration. Over MX with torque
-            limits.
+            From the inputs in `sizes` to (u, pivot, missed, scale) and, if asked for, side: 1 or
+            -1, which differ on both sides of a singular configuration. Over MX with torque limits.
         """
 
     @cached_property
@@ -344,6 +343,32 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return u, pivot, missed, scale
 
     @property
+    def takes_momentum(self) -> bool:
+        """Whether a tick takes the momentum: the model rests on one, which is not measured."""
+        return self.model.takes_momentum and not self.measured
+
+    @property
+    def sampled(self) -> dict[str, int]:
+        """Lengths of the inputs that are known ahead of a run: the flat reference."""
+        return {"pose": self.pose_size, "twist": self.size, "acceleration": self.size}
+
+    def sizes(self, measured: bool | None = None) -> dict[str, int]:
+        """Inputs of the law's graph.
+
+        Parameters
+        ----------
+        measured : bool, optional
+            Whether it takes all velocities; default as the law does.
+
+        Returns
+        -------
+        dict of str to int
+            Length by name, in order.
+        """
+        whole = self.measured if measured is None else measured
+        return {"q": self.nq, **({"v": self.nv} if whole else {"s": self.ns}), **self.sampled}
+
+    @property
     def symbols(self) -> Any:
         """Type of the symbols over which the law can be written: with torque limits, CasADi MX."""
         return ca.SX if self.torque_limits is None else ca.MX
@@ -371,7 +396,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         at = (self.decoupling(q), model.mass_matrix(q), np.asarray(model.regularity(q)))
         return float(decoupling_margins(self.scales[0], *(values[None] for values in at))[0])
 
-    def flat(self, sample: ReferenceSample) -> tuple[Array, Array, Array]:
+    def flat(self, sample: ReferenceSample | None) -> tuple[Array, Array, Array]:
         """Check a sample against the outputs and flatten it.
 
         Parameters

@@ -10,8 +10,7 @@ import math
 
 import casadi as ca
 
-from concur.control import Servo
-from concur.control._tick import takes_momentum, tick_function
+from concur.control import Servo, tick_function
 from concur.simulation._plant import Plant
 from concur.simulation._step import step_graph
 
@@ -77,7 +76,7 @@ def held_chunk(servo: Servo, plant: Plant, method: str, per_hold: int, periods: 
         ca.MX.sym(name, size)
         for name, size in zip(("pose", "twist", "acceleration"), sizes, strict=True)
     ]
-    momentum = [ca.DM(servo.model.momentum)] if takes_momentum(servo) else []
+    momentum = [ca.DM(servo.model.momentum)] if servo.takes_momentum else []
     u, _, missed, scale, status = tick.call([q, servo.taken(v), *demand, *momentum])
     moved = inner.call([q, v, work, h, u])
     period = ca.Function(

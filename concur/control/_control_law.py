@@ -1,0 +1,67 @@
+"""What simulation, compilation and the rig need of a controller."""
+
+from __future__ import annotations
+
+from typing import Protocol, runtime_checkable
+
+import casadi as ca
+import numpy as np
+
+from concur.reduction import ReducedModel
+
+
+@runtime_checkable
+class Law(Protocol):
+    """A controller: forces and torques of the controls from time, configuration and velocities.
+
+    `simulate`, `Tick` and the rig take any object with these members. A `Servo` has them: its graph
+    also takes a reference. A law without outputs to follow has its reference inside.
+
+    Attributes
+    ----------
+    model : ReducedModel
+        The reduced robot: names and numbers of q, s, v and u.
+    torque_limits : numpy.ndarray or None
+        Lower and upper limits of u that the law itself keeps, shape (nu, 2), N and N m; None if it
+        keeps none.
+
+    Examples
+    --------
+    A brake, with the weight of the arm held:
+
+    >>> import casadi as ca, concur as cc
+    >>> class Brake:
+    ...     torque_limits = None
+    ...
+    ...     def __init__(self, model):
+    ...         self.model = model
+    ...
+    ...     def graph(self):
+    ...         q, s = ca.SX.sym("q", self.model.nq), ca.SX.sym("s", self.model.ns)
+    ...         u = self.model.bias(q, s) - 5.0 * s
+    ...         return ca.Function("brake", [q, s], [u], ["q", "s"], ["u"])
+    >>> robot = cc.robots.rover_arm()
+    >>> tick = cc.control.Tick(Brake(cc.reduce(robot)), interpreted=True)
+    >>> tick(robot.neutral(), [1.0, 1.0, 0.0, 0.0, 0.0])[:2]
+    array([-5., -5.])
+    """
+
+    @property
+    def model(self) -> ReducedModel:
+        """The reduced robot."""
+
+    @property
+    def torque_limits(self) -> np.ndarray | None:
+        """Limits that the law itself keeps, shape (nu, 2)."""
+
+    def graph(self) -> ca.Function:
+        """The whole law as one function of named inputs.
+
+        Returns
+        -------
+        casadi.Function
+            Inputs, any of them in any order: time `t`, s; configuration `q`, shape (nq,); and
+            either shape velocities `s`, shape (ns,), or all measured velocities `v`, shape (nv,).
+            Outputs: `u`, shape (nu,), N and N m; and, if the law is not defined everywhere,
+            `margin_bound`, its distance from there without unit: below 1e-3 no torque is given out.
+        """
