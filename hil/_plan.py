@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import Servo
+from concur.control import TrackingLaw
 from concur.formats import Task
 from hil.errors import RigError
 
@@ -34,7 +34,7 @@ class Plan:
 
 def sample_plan(
     task: Task,
-    servo: Servo,
+    servo: TrackingLaw,
     period: float,
     duration: float | None = None,
     progress: Callable[[float], Any] | None = None,
@@ -53,7 +53,7 @@ def sample_plan(
     twist = np.empty((count, servo.size))
     acceleration = np.empty((count, servo.size))
     for k in range(count):
-        sample = task.reference(k * period)
+        sample = task.reference(k * period) if servo.size else None
         pose[k], twist[k], acceleration[k] = (
             np.asarray(part, dtype=float).reshape(-1) for part in servo.flat(sample)
         )

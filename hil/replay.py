@@ -27,7 +27,7 @@ from hil.record import Record
 from hil.record.manifest import fingerprints, machine
 
 if TYPE_CHECKING:
-    from concur.control import Servo
+    from concur.control import TrackingLaw
     from hil.settings import Rig
 
 TOLERANCE = 1e-9
@@ -187,7 +187,7 @@ def replay(
     rig: Rig,
     force: bool = False,
     *,
-    servo: Servo | None = None,
+    servo: TrackingLaw | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> ReplayReport:
     """Compute every cycle of a record again.
@@ -201,7 +201,7 @@ def replay(
     force : bool
         Whether to go on where rig, task, robot or law are not those of the record; such a replay
         does not pass.
-    servo : Servo, optional
+    servo : TrackingLaw, optional
         Servo of the rig's task, if it has been built already.
     progress : callable, optional
         Called with the share that is done.
@@ -221,7 +221,7 @@ def replay(
     servo = rig.task.servo() if servo is None else servo
     _check_layout(record, rig, servo)
     forced = _check_fingerprints(record, rig, servo, force)
-    tick = servo.compile()
+    tick = Tick(servo)
     servo.compile_functions("errors")  # as in the session: other code rounds otherwise
     found = _Comparison(record)
     exact = not forced and _same_machine(record, tick)
@@ -288,7 +288,7 @@ class _Comparison:
 
 def _replay_law(
     record: Record,
-    servo: Servo,
+    servo: TrackingLaw,
     tick: Tick,
     exact: bool,
     found: _Comparison,
@@ -495,7 +495,7 @@ def _joints(record: Record) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.ascontiguousarray(record["q"][:, q]), np.ascontiguousarray(record["s"][:, s])
 
 
-def _check_layout(record: Record, rig: Rig, servo: Servo) -> None:
+def _check_layout(record: Record, rig: Rig, servo: TrackingLaw) -> None:
     names = tuple(axis.name for axis in rig.axes)
     layout = record.layout
     own = (layout.axes, layout.nq, layout.ns, layout.pose_size, layout.size)
@@ -509,7 +509,9 @@ def _check_layout(record: Record, rig: Rig, servo: Servo) -> None:
         )
 
 
-def _check_fingerprints(record: Record, rig: Rig, servo: Servo, force: bool) -> tuple[str, ...]:
+def _check_fingerprints(
+    record: Record, rig: Rig, servo: TrackingLaw, force: bool
+) -> tuple[str, ...]:
     recorded, now = dict(record.manifest.get("fingerprints", {})), fingerprints(rig, servo)
     names = [name for name in JUDGED if recorded.get(name) != now[name]]
     if not names or force:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgpack
 
-from concur.control import Servo
+from concur.control import Law, Tick, TrackingLaw, tracking_law
 from hil._plan import sample_plan
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
@@ -103,7 +103,7 @@ class Result:
 def run_session(
     rig: Rig,
     wishes: Wishes,
-    servo: Servo | None = None,
+    servo: Law | None = None,
     progress: Callable[[str, float], Any] | None = None,
     controller: type[Controller] = Controller,
     clock: Clock | None = None,
@@ -116,8 +116,8 @@ def run_session(
         The rig.
     wishes : Wishes
         How.
-    servo : Servo, optional
-        Servo of the rig's task, if it has been built already.
+    servo : Law, optional
+        Another law than the servo of the rig's task, or that servo, if it has been built already.
     progress : callable, optional
         Called with what is being done before the run, and the share of it that is done.
     controller : type
@@ -150,28 +150,26 @@ def run_session(
     if mock:
         rig = mocked(rig)
         scheduled_faults(rig, wishes.faults)  # a wrong axis is told before the law is compiled
-    servo = rig.task.servo() if servo is None else servo
+    law = tracking_law(rig.task.servo() if servo is None else servo, f"rig `{rig.name}`, law")
     drives = make_drives(rig)
     refuse_overload(rig, drives)
     say("reference", 0.0)
     plan = sample_plan(
-        rig.task, servo, rig.loop.period, wishes.duration, lambda share: say("reference", share)
+        rig.task, law, rig.loop.period, wishes.duration, lambda share: say("reference", share)
     )
     say("law", 0.0)
-    tick = servo.compile()
-    servo.compile_functions("errors")
+    tick = Tick(law)
+    law.compile_functions("errors")
     say("law", 1.0)
     if mock:
         clock = SteppedClock()
     elif clock is None:
         clock = MonotonicClock(rig.loop.spin)
-    layout = Layout(
-        tuple(a.name for a in rig.axes), servo.nq, servo.nw, servo.pose_size, servo.size
-    )
+    layout = Layout(tuple(a.name for a in rig.axes), law.nq, law.nw, law.pose_size, law.size)
     with ExitStack() as stack:
         pose = None
         if rig.pose is not None:
-            pose = stack.enter_context(PoseReceiver(rig.pose, servo.model.robot.base.name))
+            pose = stack.enter_context(PoseReceiver(rig.pose, law.model.robot.base.name))
         if mock:
             _emulate(stack, rig, clock, pose, wishes.faults)
         bus = stack.enter_context(open_bus(rig.bus, clock))
@@ -185,16 +183,16 @@ def run_session(
                 rig,
                 layout,
                 wishes.folder,
-                servo=servo,
+                servo=law,
                 clock=clock,
                 mode=wishes.mode.name.lower(),
                 facts={"compiled": tick.compiled},
             )
         )
-        _show(stack, rig, wishes, servo, recorder, operator, plan.duration)
+        _show(stack, rig, wishes, law, recorder, operator, plan.duration)
         loop = controller(
             rig,
-            servo,
+            law,
             tick,
             plan,
             drives,
@@ -258,7 +256,7 @@ def _show(
     stack: ExitStack,
     rig: Rig,
     wishes: Wishes,
-    servo: Servo,
+    servo: TrackingLaw,
     recorder: Recorder,
     operator: OperatorChannel | None,
     duration: float,

@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from concur.control import Servo
+from concur.control import TrackingLaw
 from concur.control._joint_limits import JointLimits
 from concur.formats import Task
 
 
-def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
+def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
     """Settings of a run that its numbers depend on.
 
     Parameters
     ----------
     task : Task
         The task.
-    servo : Servo
+    servo : TrackingLaw
         Its servo.
 
     Returns
@@ -53,7 +53,7 @@ def task_facts(task: Task, servo: Servo) -> list[tuple[str, str]]:
     return [*facts, ("Plant", plant)]
 
 
-def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
+def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, str]]:
     """What the law does beyond following its outputs; the plant may start with a momentum."""
     facts, model = [], servo.model
     first = model.first
@@ -91,7 +91,7 @@ def _options(servo: Servo, started: np.ndarray | None) -> list[tuple[str, str]]:
     return facts
 
 
-def _limits(servo: Servo) -> list[tuple[str, np.ndarray, str]]:
+def _limits(servo: TrackingLaw) -> list[tuple[str, np.ndarray, str]]:
     """Name, pair of limits and unit of each control."""
     model = servo.model
     return list(zip(model.control_names, servo.torque_limits, model.control_units, strict=True))
@@ -102,14 +102,14 @@ def _momentum(values: Sequence[float] | np.ndarray) -> str:
     return f"({linear}) kg m/s, ({angular}) kg m^2/s"
 
 
-def task_settings(task: Task, servo: Servo) -> dict[str, Any]:
+def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
     """Settings of a run for JSON.
 
     Parameters
     ----------
     task : Task
         The task.
-    servo : Servo
+    servo : TrackingLaw
         Its servo.
 
     Returns
@@ -166,7 +166,7 @@ def _finite_pairs(limits: Any) -> list[list[float | None]] | None:
     return [[float(x) if np.isfinite(x) else None for x in pair] for pair in limits]
 
 
-def _gains(task: Task, servo: Servo) -> dict[str, dict[str, list[float]]]:
+def _gains(task: Task, servo: TrackingLaw) -> dict[str, dict[str, list[float]]]:
     gains, start = {}, 0
     for output in servo.outputs:
         part = slice(start, start + output.dim)

@@ -20,8 +20,9 @@ from concur.control._loop import (
     loop_response,
 )
 from concur.control._margins import decoupling_margins
-from concur.control._mismatch import MomentumMismatch
+from concur.control._mismatch import MomentumMismatch, momentum_mismatch
 from concur.control._output import Output
+from concur.control._own_law import tracking_law
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control._servo import Servo
@@ -64,9 +65,11 @@ __all__ = [
     "loop_margins",
     "loop_response",
     "lost_direction",
+    "momentum_mismatch",
     "references",
     "singular_error",
     "singularities",
     "tick_function",
     "to_iosystem",
+    "tracking_law",
 ]

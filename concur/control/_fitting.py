@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from concur.control import references
 from concur.control._output import Output
 from concur.control._sample import ReferenceSample
@@ -11,32 +13,24 @@ from concur.control.references import Reference
 
 
 def fitting(
-    reference: Reference | Callable[[float], ReferenceSample],
+    reference: Reference | Callable[[float], ReferenceSample] | None,
     outputs: Sequence[Output],
     where: str,
 ) -> Reference:
-    """Take a reference for some outputs.
-
-    Parameters
-    ----------
-    reference : Reference or callable
-        A reference, or a function of time that returns samples.
-    outputs : sequence of Output
-        The outputs it is for.
-    where : str
-        Place named in errors.
-
-    Returns
-    -------
-    Reference
-        The reference.
-
-    Raises
-    ------
-    ConcurError
-        If it is neither, or does not fit the outputs.
-    """
+    """Take a reference for some outputs: a `Reference` or a function of time; none for none."""
+    if reference is None and not outputs:
+        return _Nothing()
     sizes = sum(output.pose_size for output in outputs), sum(output.dim for output in outputs)
     demand = references.as_reference(reference, *sizes)
     references.check(demand, outputs, where)
     return demand
+
+
+class _Nothing(Reference):
+    """Reference of no outputs."""
+
+    pose_size = size = 0
+
+    def _evaluate(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        nothing = np.empty((times.size, 0))
+        return nothing, nothing, nothing

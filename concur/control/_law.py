@@ -225,6 +225,8 @@ def side(servo: TrackingLaw, q: Array) -> Array:
     law may pass those of its outputs, so they do not count.
     """
     own = servo.model.side(q)
+    if not servo.size:
+        return own
     if servo.redundancy is None and servo.damped_below is None:
         own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.scales)[2]
     return own * _torques(servo, q, ca.SX(servo.ns, 1))[2]

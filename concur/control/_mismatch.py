@@ -110,7 +110,25 @@ class MomentumMismatch:
 
 
 def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
-    """Compare the momentum of a measured state q (nq,), v (nv,) with the model's."""
+    """Compare the momentum that a law assumes with that of a measured state.
+
+    Parameters
+    ----------
+    servo : TrackingLaw
+        The law, such as a `Servo`.
+    q, v : array_like
+        Measured configuration and velocity, shapes (nq,) and (nv,).
+
+    Returns
+    -------
+    MomentumMismatch
+        The comparison.
+
+    Raises
+    ------
+    ReductionError
+        If the robot's reduction does not rest on a momentum.
+    """
     model, robot = servo.model, servo.model.robot
     if not model.takes_momentum:
         raise ReductionError(

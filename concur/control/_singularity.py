@@ -86,17 +86,8 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
     A `NonFiniteError` where the configuration is not to blame. The pivot is zero too if no torques
     within limits were found.
     """
-    if not servo.size:
-        return SingularConfigurationError(
-            f"law of `{servo.name}`",
-            expected=f"a `margin_bound` of {servo.singular_margin:.3g} or more, and finite torques",
-            came=f"{pivot:.3g} and {u}",
-            cure="No torque is given out. Start elsewhere, or see to the law's own graph.",
-            margin=pivot,
-            q=q,
-        )
     margin = servo.margin(q)
-    if margin >= servo.refused_below and lacks_leverage(servo, q):
+    if servo.size and margin >= servo.refused_below and lacks_leverage(servo, q):
         return _unactuated(servo, q)
     limited = servo.torque_limits is not None and pivot == 0.0
     if margin >= servo.refused_below and (limited or not np.abs(u).sum() <= LARGEST):
@@ -105,6 +96,15 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
             expected="torques that are finite and below 1e18",
             came="none within the limits that could be vouched for" if limited else str(u),
             cure="The demand is too large for this state; check the reference.",
+        )
+    if not servo.size:
+        return SingularConfigurationError(
+            f"law of `{servo.name}`",
+            expected=f"a `margin_bound` of {servo.singular_margin:.3g} or more",
+            came=f"{pivot:.3g}",
+            cure="No torque is given out. Start elsewhere, or keep the law away from here.",
+            margin=pivot,
+            q=q,
         )
     return singular_error(servo, q, min(margin, pivot))
 
@@ -186,6 +186,8 @@ def lost_direction(servo: TrackingLaw, q: np.ndarray) -> str:
     if servo.model.regularity(q) < servo.singular_margin:
         names = ", ".join(servo.model.robot.freedom_names[i] for i in servo.model.dependent)
         return f"the rolling constraints no longer determine {names}"
+    if not servo.size:
+        return "the law follows no output"
     scaled = servo.scales[0][:, None] * servo.decoupling(q)
     direction = np.linalg.svd(scaled)[0][:, -1]
     joints = _alignment(servo, q, scaled)

@@ -10,7 +10,7 @@ import math
 
 import casadi as ca
 
-from concur.control import Servo, tick_function
+from concur.control import TrackingLaw, tick_function
 from concur.simulation._plant import Plant
 from concur.simulation._step import step_graph
 
@@ -19,12 +19,12 @@ ROWS = ("q_next", "v_next", "work_next", "verdict", "u", "missed", "scale", "low
 """Results of many steps, a column for each step or for each period of a sampled law."""
 
 
-def continuous_chunk(servo: Servo, plant: Plant, method: str, steps: int) -> ca.Function:
+def continuous_chunk(servo: TrackingLaw, plant: Plant, method: str, steps: int) -> ca.Function:
     """Steps of a loop whose law acts continuously.
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -36,8 +36,8 @@ def continuous_chunk(servo: Servo, plant: Plant, method: str, steps: int) -> ca.
     Returns
     -------
     casadi.Function
-        Inputs (q, v, work, h, pose, twist, acceleration), the last three with columns for each
-        half step from the first to the last. Outputs as named in `ROWS`: the states after the
+        Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with columns for
+        each half step from the first to the last. Outputs as named in `ROWS`: the states after the
         steps, the smallest pivots in them, what the law gave at their starts, and the smallest
         and largest (q, v, u) of their stages.
     """
@@ -45,12 +45,14 @@ def continuous_chunk(servo: Servo, plant: Plant, method: str, steps: int) -> ca.
     return _rows(_repeated(step, steps, shared=1, stride=2))
 
 
-def held_chunk(servo: Servo, plant: Plant, method: str, per_hold: int, periods: int) -> ca.Function:
+def held_chunk(
+    servo: TrackingLaw, plant: Plant, method: str, per_hold: int, periods: int
+) -> ca.Function:
     """Periods of a loop whose torque is held.
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -64,18 +66,14 @@ def held_chunk(servo: Servo, plant: Plant, method: str, per_hold: int, periods: 
     Returns
     -------
     casadi.Function
-        Inputs (q, v, work, h, pose, twist, acceleration), the last three with a column for each
-        period. Outputs as named in `ROWS`: the states after the steps with the smallest and
+        Inputs (q, v, work, h, pose, twist, acceleration...), from the pose on with a column for
+        each period. Outputs as named in `ROWS`: the states after the steps with the smallest and
         largest (q, v, u) of their stages, and of the ticks: a `TickStatus` and what the law gave.
     """
     tick = tick_function(servo)
     inner = _repeated(_with_rows(step_graph(servo, plant, method, held=True)), per_hold, shared=2)
     q, v, work, h, _ = inner.mx_in()
-    sizes = (servo.pose_size, servo.size, servo.size)
-    demand = [
-        ca.MX.sym(name, size)
-        for name, size in zip(("pose", "twist", "acceleration"), sizes, strict=True)
-    ]
+    demand = [ca.MX.sym(name, size) for name, size in servo.sampled.items()]
     momentum = [ca.DM(servo.model.momentum)] if servo.takes_momentum else []
     u, _, missed, scale, status = tick.call([q, servo.taken(v), *demand, *momentum])
     moved = inner.call([q, v, work, h, u])
@@ -98,7 +96,7 @@ def _rows(chunk: ca.Function) -> ca.Function:
     """A chunk without the state that it hands on, its results dense."""
     symbols = chunk.mx_in()
     results = [ca.densify(part) for part in chunk.call(symbols)[_STATE:]]
-    names = ["q", "v", "work", "h", "pose", "twist", "acceleration"]
+    names = ["q", "v", "work", "h", "pose", "twist", "acceleration", "t"][: len(symbols)]
     return ca.Function("chunk", symbols, results, names, list(ROWS))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 
 from concur.codegen import Evaluator
-from concur.control import Servo, Tick
+from concur.control import Tick, TrackingLaw
 from concur.control.references import Reference
 from concur.simulation._plant import Plant
 from concur.simulation._record import Recorder
@@ -25,7 +25,7 @@ METHODS = (*FIXED_STEP, *ADAPTIVE)
 CHECK_EVERY = 200
 """Steps between two looks at the margin of the decoupling matrix."""
 
-Samples = tuple[np.ndarray, np.ndarray, np.ndarray]
+Samples = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Setting:
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -50,7 +50,7 @@ class Setting:
         Steps in a period of a sampled law.
     """
 
-    servo: Servo
+    servo: TrackingLaw
     plant: Plant
     reference: Reference
     method: str
@@ -69,9 +69,13 @@ class Setting:
         """Periods of a sampled law, or steps, in a stride."""
         return self.stride // (self.per_hold or 1)
 
+    def sample(self, times: np.ndarray) -> Samples:
+        """What the law takes as `sampled` at some times, one row each."""
+        return (*self.reference.sample(times), times[:, None])[: len(self.servo.sampled)]
+
     def half_steps(self) -> Samples:
-        """Demand at each half step, from the first to the last."""
-        return self.reference.sample(np.arange(2 * self.steps + 1) * (self.dt / 2))
+        """The same at each half step, from the first to the last."""
+        return self.sample(np.arange(2 * self.steps + 1) * (self.dt / 2))
 
 
 class Loop(ABC):
@@ -119,7 +123,7 @@ class Loop(ABC):
         tuple of numpy.ndarray
             Flat poses, twists and accelerations.
         """
-        return self.setting.reference.sample(np.arange(count) * self.setting.dt)
+        return self.setting.sample(np.arange(count) * self.setting.dt)
 
     def law(
         self, states: States, count: int, done: int, recorder: Recorder, demanded: Samples
@@ -220,7 +224,7 @@ class Adaptive(Loop):
         if self._held is not None and not self._held(k, states):
             return False
         nq, nv = states.q.shape[1], states.v.shape[1]
-        robot, reference = self.setting.plant.robot, self.setting.reference
+        robot, sample = self.setting.plant.robot, self.setting.sample
         rates = self._rates
 
         def slope(t: float, z: np.ndarray) -> np.ndarray:
@@ -228,9 +232,7 @@ class Adaptive(Loop):
             if self._held is not None:
                 rates.inputs[2][:, 0] = states.u[k]
             else:
-                for view, part in zip(
-                    rates.inputs[2:], reference.sample(np.array([t])), strict=True
-                ):
+                for view, part in zip(rates.inputs[2:], sample(np.array([t])), strict=True):
                     view[:, 0] = part[0]
             rates.trigger()
             if not rates.succeeded:
@@ -292,7 +294,7 @@ class Machine(Loop):
             self._samples, self._apart = setting.half_steps(), 2
         else:
             ticks = np.arange(0, setting.steps, setting.per_hold)
-            self._samples, self._apart = setting.reference.sample(ticks * setting.dt), 1
+            self._samples, self._apart = setting.sample(ticks * setting.dt), 1
 
     def advance(self, first: int, last: int, states: States) -> tuple[int, bool]:
         sound = self._run(first, states)
@@ -359,7 +361,7 @@ class _Held:
 
     def __init__(self, setting: Setting) -> None:
         # What is called step by step has fewer ticks than would pay for a compiler.
-        self._tick: Tick = setting.servo.compile(interpreted=True)
+        self._tick = Tick(setting.servo, interpreted=True)
         self._setting = setting
 
     def __call__(self, k: int, states: States) -> bool:
@@ -369,8 +371,9 @@ class _Held:
             return True
         buffers = self._tick.buffers
         buffers.q[:], buffers.s[:] = states.q[k], setting.servo.taken(states.v[k])
-        sample = setting.reference.sample(np.array([k * setting.dt]))
-        buffers.pose[:], buffers.twist[:], buffers.acceleration[:] = (part[0] for part in sample)
+        sampled = setting.sample(np.array([k * setting.dt]))
+        for name, part in zip(setting.servo.sampled, sampled, strict=True):
+            getattr(buffers, name)[:] = part[0]
         sound = self._tick.update()
         states.u[k] = buffers.u
         return sound
@@ -382,5 +385,4 @@ def _sound(values: np.ndarray) -> bool:
 
 
 def _picked(samples: Samples, rows: slice | np.ndarray) -> Samples:
-    pose, twist, acceleration = samples
-    return pose[rows], twist[rows], acceleration[rows]
+    return tuple(part[rows] for part in samples)

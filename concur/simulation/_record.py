@@ -8,7 +8,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import Evaluator
-from concur.control import Servo, decoupling_margins, law_function
+from concur.control import TrackingLaw, decoupling_margins
 from concur.control._law import side
 from concur.simulation._plant import Plant
 
@@ -23,7 +23,7 @@ class Recorder:
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -32,7 +32,7 @@ class Recorder:
     """
 
     def __init__(
-        self, servo: Servo, plant: Plant, compiled: Sequence[ca.Function] | None = None
+        self, servo: TrackingLaw, plant: Plant, compiled: Sequence[ca.Function] | None = None
     ) -> None:
         self._servo, self._plant = servo, plant
         self._compiled = [_Together(function) for function in compiled or ()]
@@ -77,7 +77,7 @@ class Recorder:
             Rows of u, missed and scale.
         """
         if len(self._graphs) == 2:
-            self._graphs.append(law_function(self._servo))
+            self._graphs.append(self._servo.graph())
         u, _, missed, scale = self._evaluated(2, q, self._servo.taken(v), *reference)
         return {"u": u, "missed": missed, "scale": scale[:, 0]}
 
@@ -123,12 +123,12 @@ _RECORDED = (
 )
 
 
-def recorded_together(servo: Servo, plant: Plant, law: bool) -> list[ca.Function]:
+def recorded_together(servo: TrackingLaw, plant: Plant, law: bool) -> list[ca.Function]:
     """Functions of a recorder over `TOGETHER` samples, to be compiled.
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -140,11 +140,11 @@ def recorded_together(servo: Servo, plant: Plant, law: bool) -> list[ca.Function
     list of casadi.Function
         What `Recorder` takes.
     """
-    graphs = [_states(servo, plant), _metric(servo), *([law_function(servo)] if law else [])]
+    graphs = [_states(servo, plant), _metric(servo), *([servo.graph()] if law else [])]
     return [graph.map(TOGETHER) for graph in graphs]
 
 
-def _states(servo: Servo, plant: Plant) -> ca.Function:
+def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     robot = plant.tree
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
     pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
@@ -167,7 +167,7 @@ def _states(servo: Servo, plant: Plant) -> ca.Function:
     )
 
 
-def _metric(servo: Servo) -> ca.Function:
+def _metric(servo: TrackingLaw) -> ca.Function:
     """What margins are computed from; matrices as columns."""
     q = ca.SX.sym("q", servo.nq)
     model = servo.model

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from concur._version import __version__
-from concur.control import MomentumMismatch, Servo
+from concur.control import MomentumMismatch, TrackingLaw, momentum_mismatch
 from concur.control._joint_limits import JointLimits
 from concur.mechanism._size import robot_size
 from concur.multibody import Mechanism
@@ -66,7 +66,7 @@ class Run:
     ----------
     robot : Mechanism
         The robot that was simulated.
-    servo : Servo
+    servo : TrackingLaw
         The law that drove it.
     t : numpy.ndarray
         Times, shape (k,), s.
@@ -109,7 +109,7 @@ class Run:
     """
 
     robot: Mechanism
-    servo: Servo
+    servo: TrackingLaw
     t: np.ndarray
     q: np.ndarray
     v: np.ndarray
@@ -219,7 +219,7 @@ class Run:
     @cached_property
     def mismatch(self) -> MomentumMismatch | None:
         """Momentum that the servo assumes against that at the start; none unless it floats."""
-        return self.servo.mismatch(self.q[0], self.v[0]) if self.floats else None
+        return momentum_mismatch(self.servo, self.q[0], self.v[0]) if self.floats else None
 
     @cached_property
     def joint_limits(self) -> JointLimits:

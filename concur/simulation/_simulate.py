@@ -10,7 +10,15 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control import Reference, ReferenceSample, Servo, lost_direction, singular_error
+from concur.control import (
+    Law,
+    Reference,
+    ReferenceSample,
+    TrackingLaw,
+    lost_direction,
+    singular_error,
+    tracking_law,
+)
 from concur.control._fitting import fitting
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
@@ -32,8 +40,8 @@ LEAP = 0.5
 
 def simulate(
     robot: Mechanism,
-    servo: Servo,
-    reference: Reference | Callable[[float], ReferenceSample],
+    servo: Law,
+    reference: Reference | Callable[[float], ReferenceSample] | None,
     duration: float,
     q0: ArrayLike,
     s0: ArrayLike,
@@ -45,16 +53,16 @@ def simulate(
     momentum: ArrayLike | None = None,
     compiled: bool | None = None,
 ) -> Run:
-    """Simulate the servo on the full-order plant.
+    """Simulate a control law on the full-order plant.
 
     Parameters
     ----------
     robot : Mechanism
         The robot.
-    servo : Servo
-        The law.
+    servo : Law
+        The law: a `Servo`, or any other `concur.control.Law`.
     reference : Reference
-        Reference of all outputs, a callable of time.
+        Reference of all outputs, a callable of time; None for a law that follows none.
     duration : float
         How long, s; a whole number of steps.
     q0, s0 : array_like
@@ -97,22 +105,23 @@ def simulate(
         If it is interrupted: once there are steps, the run up to there is the attribute `run`.
     """
     started = time.perf_counter()
-    moving = _plant(robot, servo, plant)
+    law = tracking_law(servo, "simulate, `servo`")
+    moving = _plant(robot, law, plant)
     where = f"simulation of `{moving.name}`"
-    demand = fitting(reference, servo.outputs, where)
+    demand = fitting(reference, law.outputs, where)
     steps, per_hold = grid(where, duration, dt, hold)
     if not isinstance(method, str) or method not in METHODS:
         raise unknown_name(f"{where}, `method`", "method", method, METHODS)
     q = moving.robot.check_configuration(q0, "`q0`")
-    s = shape_start(where, servo.model, s0)
-    v = _start_velocity(where, servo, moving, q, s, momentum)
-    margin = servo.margin(q)
-    if margin < servo.refused_below:
-        raise singular_error(servo, q, margin)
+    s = shape_start(where, law.model, s0)
+    v = _start_velocity(where, law, moving, q, s, momentum)
+    margin = law.margin(q)
+    if margin < law.refused_below:
+        raise singular_error(law, q, margin)
 
-    setting = Setting(servo, moving, demand, method, dt, steps, per_hold)
+    setting = Setting(law, moving, demand, method, dt, steps, per_hold)
     loop, recorder = _prepared(where, setting, progress, compiled)
-    states = States(servo, q, v, steps)
+    states = States(law, q, v, steps)
     _look(recorder, states, 0, 1)
     fault: ConcurError | None = None
     stop: KeyboardInterrupt | None = None
@@ -123,9 +132,9 @@ def simulate(
                 first = done
                 done, sound = loop.advance(first, min(first + setting.stride, steps), states)
                 _look(recorder, states, first + 1, states.finite(done))
-                fault = _singular(where, servo, states, first, done, dt)
+                fault = _singular(where, law, states, first, done, dt)
                 if fault is None and not sound:
-                    fault = _diverged(where, servo, states, done, dt, hold)
+                    fault = _diverged(where, law, states, done, dt, hold)
                 report(done)
     except KeyboardInterrupt as error:
         # The steps since the last look are not known to be sound.
@@ -174,11 +183,10 @@ def _prepared(
     return run_through, Recorder(servo, plant, made[1:])
 
 
-def _plant(robot: Mechanism, servo: Servo, given: Mechanism | Plant | None) -> Plant:
+def _plant(robot: Mechanism, servo: TrackingLaw, given: Mechanism | Plant | None) -> Plant:
     """What moves: it may differ from the servo's robot in parameters only."""
     for name, value, kinds in (
         ("robot", robot, Mechanism),
-        ("servo", servo, Servo),
         ("plant", given, (Mechanism, Plant, type(None))),
     ):
         if not isinstance(value, kinds):
@@ -206,7 +214,7 @@ def _plant(robot: Mechanism, servo: Servo, given: Mechanism | Plant | None) -> P
 
 def _start_velocity(
     where: str,
-    servo: Servo,
+    servo: TrackingLaw,
     plant: Plant,
     q: np.ndarray,
     s: np.ndarray,
@@ -237,7 +245,7 @@ def _start_velocity(
 
 
 def _diverged(
-    where: str, servo: Servo, states: States, done: int, dt: float, hold: float | None
+    where: str, servo: TrackingLaw, states: States, done: int, dt: float, hold: float | None
 ) -> ConcurError:
     last = states.finite(done) - 1
     # What suddenly moves further than a step can resolve is no motion any more.
@@ -255,7 +263,7 @@ def _diverged(
         f"shorter step{held}"
     )
     step = dt if hold is None else hold
-    fastest = float(np.abs(np.linalg.eigvals(servo.error_dynamics.matrix)).max())
+    fastest = float(np.abs(np.linalg.eigvals(servo.error_dynamics.matrix)).max(initial=0.0))
     if margin > 0.1 and fastest * step > 2.0:
         # Nothing is near to lost: explicit steps, and held torques, cannot follow such a law.
         came = (
@@ -264,7 +272,7 @@ def _diverged(
         )
         act = "take a step below" if hold is None else "hold the torque for less than"
         cure = f"Lower the gains, or {act} {1.0 / fastest:.1g} s"
-    else:
+    elif servo.size:
         came += f", nearest to lost: {lost_direction(servo, q)}"
     return SimulationError(
         f"{where}, t = {last * dt:.6g} s",
@@ -283,7 +291,7 @@ def _look(recorder: Recorder, states: States, first: int, last: int) -> None:
 
 
 def _singular(
-    where: str, servo: Servo, states: States, first: int, done: int, dt: float
+    where: str, servo: TrackingLaw, states: States, first: int, done: int, dt: float
 ) -> ConcurError | None:
     rows = slice(first, states.finite(done))
     margins, orientations = states.margin[rows], states.orientation[rows]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from concur.control import Servo
+from concur.control import TrackingLaw
 from concur.simulation._start import FASTEST
 
 
@@ -13,7 +13,7 @@ class States:
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     q, v : numpy.ndarray
         State at the start, shapes (nq,) and (nv,).
@@ -35,7 +35,7 @@ class States:
         (steps + 1, nq + nv + nu).
     """
 
-    def __init__(self, servo: Servo, q: np.ndarray, v: np.ndarray, steps: int) -> None:
+    def __init__(self, servo: TrackingLaw, q: np.ndarray, v: np.ndarray, steps: int) -> None:
         rows = steps + 1
         self.q, self.v = np.full((rows, q.size), np.nan), np.full((rows, v.size), np.nan)
         self.work = np.zeros(rows)

@@ -13,19 +13,19 @@ from functools import reduce
 import casadi as ca
 
 from concur.codegen import Array, Evaluator, normalised
-from concur.control import Servo
+from concur.control import TrackingLaw
 from concur.simulation._plant import Plant
 from concur.simulation._runge_kutta import runge_kutta
 
 FIXED_STEP = ("rk4", "rkmk4")
 
 
-def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
+def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
     """Rates of the closed loop in one graph that shares what law and plant have in common.
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -36,10 +36,9 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
     -------
     casadi.Function
         (q, v, command...) to (vdot, power, pivot, u, missed, scale); the command is u when held,
-        and then nothing is missed, else the flat reference (pose, twist, acceleration).
+        and then nothing is missed, else what the law takes as `sampled`.
     """
-    # A law with torque limits solves a programme, which only MX can hold.
-    kind = ca.SX if held or servo.torque_limits is None else ca.MX
+    kind = ca.SX if held else servo.symbols
     q, v = kind.sym("q", servo.nq), kind.sym("v", plant.nv)
     # Within a step of an integrator quaternions leave the unit sphere.
     unit, _ = normalised(q, plant.quaternions)
@@ -48,15 +47,11 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
         command = [u]
         torque, pivot, missed, scale = u, kind(1), kind(0), kind(1)
     else:
-        command = [
-            kind.sym("pose", servo.pose_size),
-            kind.sym("twist", servo.size),
-            kind.sym("acceleration", servo.size),
-        ]
-        torque, pivot, missed, scale = servo.law(unit, servo.taken(v), *command)
+        command = [kind.sym(name, size) for name, size in servo.sampled.items()]
+        torque, pivot, missed, scale = servo.graph().call([unit, servo.taken(v), *command])
     vdot, _ = plant.acceleration(unit, v, torque)
     power = ca.dot(torque, v[list(plant.robot.actuated_freedoms)])
-    names = ["u"] if held else ["pose", "twist", "acceleration"]
+    names = ["u"] if held else [*servo.sampled]
     return ca.Function(
         "closed_loop",
         [q, v, *command],
@@ -68,13 +63,13 @@ def closed_loop(servo: Servo, plant: Plant, held: bool) -> ca.Function:
 
 
 def step_function(
-    servo: Servo, plant: Plant, method: str, held: bool, stages: bool = False
+    servo: TrackingLaw, plant: Plant, method: str, held: bool, stages: bool = False
 ) -> Evaluator:
     """One step of the closed loop, to be called.
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -106,12 +101,12 @@ def step_function(
     return Evaluator(function, shapes, f"step of `{plant.name}`")
 
 
-def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Function:
+def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.Function:
     """One step of the closed loop.
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         The law.
     plant : Plant
         What it drives.
@@ -123,7 +118,7 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
     Returns
     -------
     casadi.Function
-        Inputs (q, v, work, h, command...): when held, u; else pose, twist and acceleration at
+        Inputs (q, v, work, h, command...): when held, u; else what the law takes as `sampled` at
         the start, the middle and the end of the step, as three columns each. Outputs (q, v,
         work, pivot, torque, missed, scale, low, high): the state after the step, the smallest
         pivot met, what the law gave at the start of the step, and the smallest and the largest
@@ -136,8 +131,7 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
     if held:
         command = [ca.MX.sym("u", servo.nu)]
     else:
-        sizes = (("pose", servo.pose_size), ("twist", servo.size), ("acceleration", servo.size))
-        command = [ca.MX.sym(name, size, 3) for name, size in sizes]
+        command = [ca.MX.sym(name, size, 3) for name, size in servo.sampled.items()]
 
     pivots, given, stages = [ca.MX(1)], list[ca.MX](), list[ca.MX]()
 
@@ -173,7 +167,7 @@ def step_graph(servo: Servo, plant: Plant, method: str, held: bool) -> ca.Functi
             *(q_next, v_next, work_next, reduce(ca.fmin, pivots), *given[:3]),
             *(reduce(least, stages) for least in (ca.fmin, ca.fmax)),
         ],
-        ["q", "v", "work", "h", *(["u"] if held else ["pose", "twist", "acceleration"])],
+        ["q", "v", "work", "h", *(["u"] if held else servo.sampled)],
         ["q_next", "v_next", "work_next", "pivot", "torque", "missed", "scale", "low", "high"],
     )
 

@@ -17,7 +17,7 @@ from types import FrameType
 
 import numpy as np
 
-from concur.control import Servo, Tick, TickStatus
+from concur.control import Tick, TickStatus, TrackingLaw
 from hil._plan import Plan
 from hil._realtime import Granted, realtime
 from hil._torque import CycleTorque
@@ -124,7 +124,7 @@ class Controller:
     ----------
     rig : Rig
         The rig.
-    servo : Servo
+    servo : TrackingLaw
         The law's servo.
     tick : Tick
         The compiled law.
@@ -159,7 +159,7 @@ class Controller:
     def __init__(
         self,
         rig: Rig,
-        servo: Servo,
+        servo: TrackingLaw,
         tick: Tick,
         plan: Plan,
         drives: Sequence[Drive],

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.control import Servo, Tick, TickStatus
+from concur.control import Tick, TickStatus, TrackingLaw
 from hil._plan import Plan
 from hil.state.estimator import Estimator
 
@@ -28,7 +28,7 @@ class LoopLaw:
         "status",
     )
 
-    def __init__(self, servo: Servo, tick: Tick, plan: Plan, axes: int) -> None:
+    def __init__(self, servo: TrackingLaw, tick: Tick, plan: Plan, axes: int) -> None:
         self._tick, self._plan, self.buffers = tick, plan, tick.buffers
         self.errors = servo.buffered("errors")
         self.demand = np.zeros(axes)
@@ -50,6 +50,7 @@ class LoopLaw:
 
     def _aim(self, k: int) -> None:
         buffers, plan = self.buffers, self._plan
+        buffers.t[:] = k * plan.period
         buffers.pose[:] = plan.pose[k]
         buffers.twist[:] = plan.twist[k]
         buffers.acceleration[:] = plan.acceleration[k]

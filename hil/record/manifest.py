@@ -24,7 +24,7 @@ from hil.record.copies import valid_copies
 from hil.record.rows import SCALARS, Layout
 
 if TYPE_CHECKING:
-    from concur.control import Servo
+    from concur.control import TrackingLaw
     from hil.clock import Clock
     from hil.settings import Rig
 
@@ -60,7 +60,7 @@ _POSE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
 def make_manifest(
     rig: Rig,
     layout: Layout,
-    servo: Servo,
+    servo: TrackingLaw,
     *,
     clock: Clock | None = None,
     mode: str = "",
@@ -76,7 +76,7 @@ def make_manifest(
         The rig.
     layout : Layout
         What stands in a row.
-    servo : Servo
+    servo : TrackingLaw
         Servo of the rig's task.
     clock : Clock, optional
         The loop's clock; the machine's monotonic clock if not given.
@@ -121,14 +121,14 @@ def make_manifest(
     }
 
 
-def fingerprints(rig: Rig, servo: Servo) -> dict[str, str | None]:
+def fingerprints(rig: Rig, servo: TrackingLaw) -> dict[str, str | None]:
     """Digests that tell whether a record can be computed again.
 
     Parameters
     ----------
     rig : Rig
         The rig.
-    servo : Servo
+    servo : TrackingLaw
         Servo of its task.
 
     Returns
@@ -148,12 +148,12 @@ def fingerprints(rig: Rig, servo: Servo) -> dict[str, str | None]:
     }
 
 
-def columns(servo: Servo, layout: Layout) -> dict[str, list[list[str]]]:
+def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
     """Name and unit of each number in a row.
 
     Parameters
     ----------
-    servo : Servo
+    servo : TrackingLaw
         Servo of the rig's task.
     layout : Layout
         What stands in a row.

@@ -22,7 +22,7 @@ from hil.record.ring import Ring
 from hil.record.rows import Layout
 
 if TYPE_CHECKING:
-    from concur.control import Servo
+    from concur.control import TrackingLaw
     from hil.clock import Clock
     from hil.settings import Rig
 
@@ -51,7 +51,7 @@ class Recorder:
     folder : str or os.PathLike, optional
         Folder of this record, which must not be there yet; named after the rig and the time in
         `directory` of `[recorder]` if not given.
-    servo : Servo, optional
+    servo : TrackingLaw, optional
         Servo of the rig's task, if it has been built already.
     clock : Clock, optional
         The loop's clock; the machine's monotonic clock if not given.
@@ -83,7 +83,7 @@ class Recorder:
         layout: Layout,
         folder: str | os.PathLike[str] | None = None,
         *,
-        servo: Servo | None = None,
+        servo: TrackingLaw | None = None,
         clock: Clock | None = None,
         mode: str = "",
         facts: Mapping[str, Any] | None = None,

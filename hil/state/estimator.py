@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
 from concur.codegen import Evaluator
-from concur.control import Servo
+from concur.control import TrackingLaw
 from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
 from hil.state._differentiation import Differentiator, velocity_delay
@@ -65,7 +65,7 @@ class Estimator:
     ----------
     rig : Rig
         Axes, loop rate, settings of estimator and pose source.
-    servo : Servo
+    servo : TrackingLaw
         The law; its model gives the lift.
     compiled : bool
         Whether to make machine code where there is a compiler.
@@ -128,7 +128,7 @@ class Estimator:
     """
 
     def __init__(
-        self, rig: Rig, servo: Servo, compiled: bool = True, use_reported: bool = True
+        self, rig: Rig, servo: TrackingLaw, compiled: bool = True, use_reported: bool = True
     ) -> None:
         self.rig, self.servo = rig, servo
         model = servo.model

@@ -11,7 +11,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import DRIFT, LARGEST, normalised
 from concur.control import ReferenceSample, TickStatus, tick_function
-from concur.control._law import law_sizes
 from concur.errors import NonFiniteError, ShapeError, SingularConfigurationError
 from concur.simulation import Plant
 from tests.codegen._fmu_cases import flyer
@@ -139,7 +138,7 @@ def test_a_singular_tick_does_not_blame_a_quaternion() -> None:
 
 def test_each_quaternion_is_normalised_at_one_place() -> None:
     servo = flyer()
-    sizes = law_sizes(servo)
+    sizes = servo.sizes()
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
     within = bounds(ca.Function("law", symbols, [*servo.law(*symbols)], {"cse": True}))
     # One bound for q and one for the demanded pose, whatever lies in between; methods have one of

@@ -1,0 +1,219 @@
+"""A law of one's own runs where a servo runs: simulated, compiled, and on the mock rig."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import casadi as ca
+import numpy as np
+import pytest
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.integrate import solve_ivp
+
+from concur import robots
+from concur.control import Law, Tick, TickStatus, tracking_law
+from concur.errors import NonFiniteError, OutputError, ShapeError, SingularConfigurationError
+from concur.reduction import ReducedModel, reduce
+from concur.simulation import simulate
+from hil.controller import Mode
+from hil.reasons import Reason, State
+from hil.record import Record
+from hil.rig import load_rig
+from hil.session import Wishes, run_session
+from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused
+from tests.oracles import Pinocchio
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@dataclass(frozen=True)
+class JointPD:
+    """Springs and dampers at the driven joints about a goal that swings; the weight is held."""
+
+    model: ReducedModel
+    goal: np.ndarray
+    stiffness: float
+    damping: float
+    swing: float = 0.0
+    torque_limits: None = None
+
+    def graph(self) -> ca.Function:
+        model = self.model
+        t, q, s = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("s", model.ns)
+        away = self.goal + self.swing * ca.sin(t) - q[-model.ns :]
+        u = self.stiffness * away - self.damping * s + model.bias(q, ca.SX(model.ns, 1))
+        return ca.Function("joint_pd", [t, q, s], [u], ["t", "q", "s"], ["u"])
+
+    def torque(self, plant: Pinocchio, t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
+        """The same by Pinocchio's weight."""
+        away = self.goal + self.swing * np.sin(t) - q[-len(s) :]
+        held = plant.bias(q, np.zeros(plant.nv))[-len(s) :]
+        return self.stiffness * away - self.damping * s + held
+
+
+def swinging_arm() -> JointPD:
+    return JointPD(reduce(arm()), ARM_Q0 + 0.1, 10.0, 1.0, 0.2)
+
+
+def test_own_law_moves_the_robot_as_pinocchio_says() -> None:
+    law = swinging_arm()
+    plant = Pinocchio(law.model.robot)
+
+    def rate(t: float, z: np.ndarray) -> np.ndarray:
+        q, v = z[:6], z[6:]
+        return np.concatenate([v, plant.forward_dynamics(q, v, law.torque(plant, t, q, v))])
+
+    run = simulate(law.model.robot, law, None, 1.0, ARM_Q0, ARM_S0)
+    wanted = solve_ivp(rate, (0.0, 1.0), [*ARM_Q0, *ARM_S0], "DOP853", rtol=1e-11, atol=1e-12)
+    assert_allclose([*run.q[-1], *run.v[-1]], wanted.y[:, -1], rtol=0.0, atol=1e-7)
+    assert_allclose(run.u[500], law.torque(plant, 0.5, run.q[500], run.v[500]), atol=1e-10)
+    assert run.error.shape == (1001, 0)
+    assert not run.error_norms
+    # Adaptive steps know the time within a step, held torques that of their tick.
+    other = simulate(law.model.robot, law, None, 1.0, ARM_Q0, ARM_S0, dt=0.1, method="dop853")
+    assert_allclose(other.q[-1], wanted.y[:6, -1], rtol=0.0, atol=1e-8)
+    held = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, hold=0.01)
+    for k in (40, 49):
+        assert_allclose(held.u[k], law.torque(plant, 0.04, held.q[40], held.v[40]), atol=1e-10)
+
+
+def test_own_law_as_machine_code(compiler: None) -> None:
+    law = swinging_arm()
+    plant, rng = Pinocchio(law.model.robot), np.random.default_rng(0)
+    ticks = [Tick(law), Tick(law, interpreted=True)]
+    assert [tick.compiled for tick in ticks] == [True, False]
+    assert "q 6, s 6, pose 0 -> u 6; machine code" in repr(ticks[0])
+    for _ in range(5):
+        t, q, s = rng.normal(), rng.normal(size=6), rng.normal(size=6)
+        for tick in ticks:
+            assert_allclose(tick(q, s, t=t), law.torque(plant, t, q, s), atol=1e-10)
+    for hold in (None, 0.01):
+        runs = [
+            simulate(law.model.robot, law, None, 0.4, ARM_Q0, ARM_S0, hold=hold, compiled=which)
+            for which in (True, False)
+        ]
+        assert_allclose(runs[0].q, runs[1].q, rtol=0.0, atol=1e-11)
+        assert_allclose(runs[0].u, runs[1].u, rtol=0.0, atol=1e-9)
+
+
+def test_own_law_drives_the_mock_rig(tmp_path: Path) -> None:
+    rig = load_rig(EXAMPLES / "rover_rig/rig.toml")
+    model = reduce(rig.task.robot)
+    law = JointPD(model, rig.task.q0[-5:], 6.0, 1.0, 0.1)
+    wishes = Wishes(Mode.MOCK, 0.6, tmp_path / "run", heartbeat="auto", emulated=True)
+    result = run_session(rig, wishes, law)
+    assert result.outcome.reason is Reason.END
+    assert result.complete
+    record = Record.load(result.folder)
+    ran = np.flatnonzero(record["state"] == State.RUN)
+    assert len(ran) == 150  # the first instant is that of the cycle before
+    plant = Pinocchio(model.robot)
+    for k in ran:
+        t, q, s = record["elapsed"][k], record["q"][k], record["s"][k]
+        assert_allclose(record["demand"][k], law.torque(plant, t, q, s), atol=1e-9)
+    # The elbow follows the swing, which is nearly straight so early, as far behind as a spring is.
+    moved = record["q"][ran[-1]][-1] - rig.task.q0[-1]
+    assert 0.2 * 0.1 * np.sin(0.6) < moved < 1.2 * 0.1 * np.sin(0.6)
+
+
+@dataclass(frozen=True)
+class Given:
+    """A law whose graph is given."""
+
+    model: ReducedModel
+    inputs: dict[str, Any]
+    outputs: dict[str, Any]
+    torque_limits: None = None
+
+    def graph(self) -> ca.Function:
+        ins, outs = self.inputs, self.outputs
+        return ca.Function("given", [*ins.values()], [*outs.values()], [*ins], [*outs])
+
+
+def test_own_law_of_measured_velocities_takes_the_true_ones() -> None:
+    model = reduce(robots.free_flyer(), momentum=np.zeros(6))
+    v = ca.SX.sym("v", model.nv)
+    law = Given(model, {"v": v}, {"u": -0.1 * v[6:] + 0.01 * v[3]})
+    q0 = model.robot.neutral()
+    q0[7:] = [0.5, -1.5, 2.1, 0.2, -0.4, 0.8]
+    mu = [0.5, -0.3, 0.2, 2.5, 0.8, 0.8]
+    run = simulate(model.robot, law, None, 0.2, q0, np.zeros(6), dt=0.01, momentum=mu)
+    assert np.abs(run.v[:, 3]).min() > 0.01
+    assert_allclose(run.u, -0.1 * run.v[:, 6:] + 0.01 * run.v[:, [3]], rtol=1e-12)
+    assert run.mismatch is not None
+    assert not run.mismatch.used
+    assert Tick(law).buffers.s.shape == (model.nv,)
+    assert Tick(law).buffers.momentum.shape == (0,)
+
+
+@pytest.mark.parametrize(("part", "usable"), [(0.999, False), (1.001, True)])
+def test_own_law_gives_no_torque_near_where_it_is_undefined(part: float, usable: bool) -> None:
+    model = reduce(arm())
+    q = ca.SX.sym("q", 6)
+    tick = Tick(Given(model, {"q": q}, {"u": q, "margin_bound": 1e-3 * q[0]}))
+    state = np.array([part, 1, 2, 3, 4, 5])
+    if usable:
+        assert_array_equal(tick(state, np.zeros(6)), state)
+        return
+    with pytest.raises(SingularConfigurationError, match="`margin_bound` of 0"):
+        tick(state, np.zeros(6))
+    assert tick.run() == TickStatus.SINGULAR
+    assert not tick.buffers.u.any()
+
+
+def test_torques_of_an_own_law_may_leap() -> None:
+    model = reduce(arm(gravity=(0.0, 0.0, 0.0)))
+    t = ca.SX.sym("t")
+    tick = Tick(Given(model, {"t": t}, {"u": t * ca.SX.ones(6)}))
+    for size in (1e-6, 1e9):
+        assert tick(ARM_Q0, ARM_S0, t=size)[0] == size
+
+
+def test_own_law_without_a_number_gives_no_torque() -> None:
+    model = reduce(robots.free_flyer())
+    q = ca.SX.sym("q", model.nq)
+    tick = Tick(Given(model, {"q": q}, {"u": ca.log(q[0]) * ca.SX.ones(6)}))
+    state, still = model.robot.neutral(), np.zeros(6)
+    state[0] = 1.0
+    assert_array_equal(tick(state, still), still)
+    state[0] = -1.0
+    with pytest.raises(NonFiniteError, match="torques that are finite"):
+        tick(state, still)
+    assert tick.run() == TickStatus.NO_RESULT
+    state[:7] = [1.0, 0, 0, 0, 0, 0, 1.1]
+    with pytest.raises(ShapeError, match="spacecraft"):
+        tick(state, still)
+    with pytest.raises(NonFiniteError, match="argument `t`"):
+        Tick(swinging_arm())(ARM_Q0, ARM_S0, t=np.inf)
+
+
+def test_servo_is_a_law_as_it_is() -> None:
+    servo = case_study()
+    assert isinstance(servo, Law)
+    assert tracking_law(servo, "here") is servo
+
+
+def test_what_is_no_law_is_refused() -> None:
+    model = reduce(arm())
+    q, s, v, t = (ca.SX.sym(name, size) for name, size in (("q", 6), ("s", 6), ("v", 6), ("t", 2)))
+    one = ca.SX.ones(6)
+    good = Given(model, {"q": q, "s": s}, {"u": one})
+    assert isinstance(good, Law)
+    for wrong, kind, words in (
+        (3, OutputError, {"expected": "another Law"}),
+        (Given, OutputError, {"expected": "another Law"}),
+        (replace(good, inputs={"q": q, "pose": s}), OutputError, {"came": "q, pose"}),
+        (replace(good, inputs={"s": s, "v": v}), OutputError, {"expected": "either s or v"}),
+        (replace(good, outputs={"torque": one}), OutputError, {"came": "torque"}),
+        (replace(good, outputs={"u": one, "side": ca.SX(1)}), OutputError, {"came": "u, side"}),
+        (replace(good, outputs={"u": one[:5]}), ShapeError, {"came": "(5, 1)"}),
+        (replace(good, inputs={"q": q, "t": t}), ShapeError, {"where": "`t` of its graph"}),
+    ):
+        refused(kind, lambda law=wrong: Tick(law), **words)
+    refused(
+        OutputError,
+        lambda: simulate(model.robot, 3, None, 1.0, ARM_Q0, ARM_S0),  # type: ignore[arg-type]
+        where="simulate, `servo`",
+    )
