@@ -9,8 +9,8 @@ from . import reduction as reduction
 from . import robots as robots
 from . import simulation as simulation
 from .certify import Status as Status
+from .certify import certified_gains as certified_gains
 from .certify import certify as certify
-from .certify import design_gains as design_gains
 from .certify import operating_bounds as operating_bounds
 from .certify import recheck as recheck
 from .control import Output as Output
@@ -19,6 +19,8 @@ from .control import ReferenceSample as ReferenceSample
 from .control import Servo as Servo
 from .control import inverse_kinematics as inverse_kinematics
 from .control import loop_margins as loop_margins
+from .control import lqr_gains as lqr_gains
+from .control import place_gains as place_gains
 from .control import references as references
 from .control import singularities as singularities
 from .formats import Task as Task

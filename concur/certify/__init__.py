@@ -9,7 +9,8 @@ proofs work without the extra; the search for tighter rates needs ``pip install
 
 from concur.certify._certificate import Certificate, ChannelCertificate, certify
 from concur.certify._channels import Channel, split
-from concur.certify._design import design_gains
+from concur.certify._design import certified_gains
+from concur.certify._design import design_gains as design_gains
 from concur.certify._disturbances import (
     model_disturbance,
     momentum_disturbance,
@@ -65,9 +66,9 @@ __all__ = [
     "Structure",
     "ThesisConstants",
     "Tube",
+    "certified_gains",
     "certify",
     "check_structure",
-    "design_gains",
     "error_bounds",
     "hold_disturbance",
     "largest_factor",

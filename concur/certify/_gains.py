@@ -55,7 +55,7 @@ _SLOWEST = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class CertifiedGains:
-    """Gains whose rate is proved and whose torques were searched, made by `design_gains`.
+    """Gains whose rate is proved and whose torques were searched, made by `certified_gains`.
 
     Unpacks into the arguments of a servo: ``Servo(model, outputs, *gains)``.
 

@@ -2,7 +2,8 @@
 
 from concur.control import references
 from concur.control._control_law import Law
-from concur.control._design import Gains, design_gains
+from concur.control._design import Gains, lqr_gains, place_gains
+from concur.control._design import design_gains as design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._feasibility import Feasibility
 from concur.control._inverse_kinematics import (
@@ -58,14 +59,15 @@ __all__ = [
     "TickStatus",
     "TrackingLaw",
     "decoupling_margins",
-    "design_gains",
     "inverse_kinematics",
     "law_function",
     "linear_loop",
     "loop_margins",
     "loop_response",
     "lost_direction",
+    "lqr_gains",
     "momentum_mismatch",
+    "place_gains",
     "references",
     "singular_error",
     "singularities",

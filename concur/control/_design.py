@@ -7,7 +7,8 @@ robot. With KP = kp I and KD = kd I on every output each coordinate is a channel
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +20,6 @@ from concur.control._output import Output
 from concur.errors import ConcurError, OutputError, ShapeError
 from concur.mechanism import unknown_name
 
-METHODS = ("pole", "lqr")
 BAND = 0.02
 """Half width of the band in which a step response has settled, relative to the step."""
 
@@ -29,7 +29,7 @@ _CHANNEL = np.array([[0.0, -1.0], [0.0, 0.0]]), np.array([[0.0], [1.0]])
 
 @dataclass(frozen=True, eq=False)
 class Gains:
-    """Gains of a servo with what the closed loop does with them, made by `design_gains`.
+    """Gains of a servo, with poles and settling times; made by `place_gains` and `lqr_gains`.
 
     Unpacks into the arguments of a servo: ``Servo(model, outputs, *gains)``.
 
@@ -97,45 +97,31 @@ class Gains:
         return "\n".join(lines)
 
 
-def design_gains(
+def place_gains(
     outputs: Sequence[Output],
     settling_time: Any = None,
     damping_ratio: Any = None,
-    method: str = "pole",
     *,
     poles: Any = None,
-    error_weight: Any = None,
-    rate_weight: Any = None,
-    effort_weight: Any = None,
     length: Any = 1.0,
 ) -> Gains:
-    """Find gains for outputs; every coordinate of an output gets the same channel.
+    """Find gains from a settling time or from poles.
 
-    What is asked for holds for small errors, where the error dynamics are linear, and on
-    vector outputs for errors of any size. `concur.design_gains` knows one more method, which
-    proves a rate for large errors. Each argument is one number for all outputs or a
-    sequence of one per output.
+    Every coordinate of an output gets the same channel. The result holds for small errors, where
+    the error dynamics are linear, and on vector outputs for errors of any size. Each argument is
+    one number for all outputs or a sequence of one per output.
 
     Parameters
     ----------
     outputs : sequence of Output
         The outputs, in the servo's order.
     settling_time : float or sequence of float, optional
-        For "pole": time after which an error, at rest at first, stays below 2 %, s.
+        Time after which an error, at rest at first, stays below 2 %, s.
     damping_ratio : float or sequence of float, optional
-        For "pole", with a settling time: damping ratio zeta above zero, default 0.8.
-    method : str
-        "pole": a settling time and a damping ratio, or `poles`; "lqr": least
-        int(error_weight x^2 + rate_weight ve^2 + effort_weight nu^2) dt, where nu = d/dt ve.
+        With a settling time: damping ratio zeta above zero, default 0.8.
     poles : sequence of complex, optional
-        For "pole", instead of a settling time: two stable poles, real or conjugate, 1/s; or
-        one such pair per output, shape (k, 2).
-    error_weight : float or sequence of float, optional
-        For "lqr", above zero, 1/m^2 or 1/rad^2.
-    rate_weight : float or sequence of float, optional
-        For "lqr", not below zero, default 0, s^2/m^2 or s^2/rad^2.
-    effort_weight : float or sequence of float, optional
-        For "lqr", above zero, default 1, s^4/m^2 or s^4/rad^2.
+        Instead of a settling time: two stable poles, real or conjugate, 1/s; or one such pair per
+        output, shape (k, 2).
     length : float or sequence of float
         Length l that makes an angle comparable with a distance, m: the metric I is l^2 on
         angular coordinates. In SE(3) and SE(2) it also sets how strongly large position errors
@@ -148,79 +134,151 @@ def design_gains(
 
     Raises
     ------
-    UnknownNameError
-        If the method does not exist.
     ShapeError
         If an argument does not fit the outputs.
     NonFiniteError
         If a number is NaN or infinite.
     OutputError
-        If a number is out of its range, poles are unstable or no pair, or an argument belongs
-        to another method.
+        If a number is out of its range, or poles are unstable or no pair.
 
     Examples
     --------
     >>> import concur as cc
     >>> base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
     >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    >>> gains = cc.design_gains([base, hand], settling_time=[3.0, 2.0])
+    >>> gains = cc.place_gains([base, hand], settling_time=[3.0, 2.0])
     >>> gains.settling_time.round(6)
     array([3., 2.])
     >>> servo = cc.Servo(cc.reduce(cc.robots.rover_arm()), [base, hand], *gains)
     """
     checked = read_outputs(outputs)
-    if not isinstance(method, str) or method not in METHODS:
-        raise unknown_name("gains, `method`", "method", method, METHODS)
-    for name, value, only in (
-        ("settling_time", settling_time, "pole"),
-        ("damping_ratio", damping_ratio, "pole"),
-        ("poles", poles, "pole"),
-        ("error_weight", error_weight, "lqr"),
-        ("rate_weight", rate_weight, "lqr"),
-        ("effort_weight", effort_weight, "lqr"),
-    ):
-        if method != only and value is not None:
-            raise misplaced(name, f'method="{method}"', f'It is for method="{only}".')
-    if method == "pole":
-        channels = _place(checked, settling_time, damping_ratio, poles)
-    else:
-        channels = _regulate(checked, error_weight, rate_weight, effort_weight)
+    return _gains(checked, "pole", _place(checked, settling_time, damping_ratio, poles), length)
+
+
+def lqr_gains(
+    outputs: Sequence[Output],
+    error_weight: Any,
+    rate_weight: Any = 0.0,
+    effort_weight: Any = 1.0,
+    *,
+    length: Any = 1.0,
+) -> Gains:
+    """Find the gains that minimize a quadratic cost of small errors.
+
+    The cost is int(error_weight x^2 + rate_weight ve^2 + effort_weight nu^2) dt with nu = d/dt ve.
+    Every coordinate of an output gets the same channel. Each argument is one number for all outputs
+    or a sequence of one per output.
+
+    Parameters
+    ----------
+    outputs : sequence of Output
+        The outputs, in the servo's order.
+    error_weight : float or sequence of float
+        Above zero, 1/m^2 or 1/rad^2.
+    rate_weight : float or sequence of float
+        Not below zero, s^2/m^2 or s^2/rad^2.
+    effort_weight : float or sequence of float
+        Above zero, s^4/m^2 or s^4/rad^2.
+    length : float or sequence of float
+        As of `place_gains`, m.
+
+    Returns
+    -------
+    Gains
+        Matrices for the servo, with the poles and the settling time reached.
+
+    Raises
+    ------
+    ShapeError
+        If an argument does not fit the outputs.
+    NonFiniteError
+        If a number is NaN or infinite.
+    OutputError
+        If a number is out of its range.
+
+    Examples
+    --------
+    >>> import concur as cc
+    >>> hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
+    >>> cc.lqr_gains([hand], error_weight=16.0).natural_frequency
+    array([2.])
+    """
+    checked = read_outputs(outputs)
+    channels = _regulate(checked, error_weight, rate_weight, effort_weight)
+    return _gains(checked, "lqr", channels, length)
+
+
+def _gains(outputs: tuple[Output, ...], method: str, channels: np.ndarray, length: Any) -> Gains:
+    """Gains of outputs from stiffness and damping of their channels, (k, 2)."""
     metric = np.concatenate(
         [
             [each**2 if unit == "rad" else 1.0 for unit in output.coordinate_units]
-            for output, each in zip(checked, read_each("length", length, checked), strict=True)
+            for output, each in zip(outputs, read_each("length", length, outputs), strict=True)
         ]
     )
-    sizes = [output.dim for output in checked]
+    sizes = [output.dim for output in outputs]
     matrices = [
         np.diag(metric * np.repeat(gain, sizes)) for gain in (*channels.T, np.ones(len(sizes)))
     ]
     pairs = np.array([_roots(np.sqrt(kp), kd / (2.0 * np.sqrt(kp))) for kp, kd in channels])
     for array in (*matrices, pairs):
         array.setflags(write=False)
-    names = tuple(output.name for output in checked)
+    names = tuple(output.name for output in outputs)
     return Gains(names, method, matrices[0], matrices[1], matrices[2], pairs)
 
 
-def time_to_settle(natural_frequency: float, damping_ratio: float, band: float = BAND) -> float:
-    """Time after which the step response of a channel stays within a band about its end.
+def gains_by_method(
+    ways: Mapping[str, Callable[..., Any]],
+    outputs: Sequence[Output],
+    method: str,
+    options: Mapping[str, Any],
+) -> Any:
+    """Call what a method of `design_gains` has become, with a warning."""
+    if not isinstance(method, str) or method not in ways:
+        raise unknown_name("gains, `method`", "method", method, tuple(ways))
+    way = ways[method]
+    message = f"`design_gains` is deprecated: use `{way.__name__}`"
+    warnings.warn(message, DeprecationWarning, stacklevel=3)
+    given = {name: value for name, value in options.items() if value is not None}
+    return way(outputs, **given)
 
-    Exact, not by 4 / (zeta wn): the last root of |e(t)| = band is found, where e is the error
-    of ``wn^2 / (s^2 + 2 zeta wn s + wn^2)``.
+
+def design_gains(
+    outputs: Sequence[Output],
+    settling_time: Any = None,
+    damping_ratio: Any = None,
+    method: str = "pole",
+    **options: Any,
+) -> Gains:
+    """Find gains for outputs; deprecated for `place_gains` and `lqr_gains`.
 
     Parameters
     ----------
-    natural_frequency : float
-        wn, rad/s.
-    damping_ratio : float
-        zeta, above zero.
-    band : float
-        Half width of the band, relative to the step, between 0 and 1.
+    outputs : sequence of Output
+        The outputs.
+    settling_time, damping_ratio : float or sequence of float, optional
+        Of `place_gains`.
+    method : str
+        "pole" for `place_gains`, "lqr" for `lqr_gains`.
+    **options : object
+        Further arguments of that function.
 
     Returns
     -------
-    float
-        The time, s.
+    Gains
+        The gains.
+    """
+    ways: dict[str, Callable[..., Any]] = {"pole": place_gains, "lqr": lqr_gains}
+    given = {"settling_time": settling_time, "damping_ratio": damping_ratio, **options}
+    gains: Gains = gains_by_method(ways, outputs, method, given)
+    return gains
+
+
+def time_to_settle(natural_frequency: float, damping_ratio: float, band: float = BAND) -> float:
+    """Time after which the step response of a channel stays within a band about its end, s.
+
+    Exact, not by 4 / (zeta wn): the last root of |e(t)| = band is found, where e is the error
+    of ``wn^2 / (s^2 + 2 zeta wn s + wn^2)``, relative to the step.
     """
     zeta = damping_ratio
 
@@ -275,7 +333,12 @@ def _place(
         )
     if poles is not None:
         if damping_ratio is not None:
-            raise misplaced("damping_ratio", "`poles`", "Poles say how they are damped.")
+            raise OutputError(
+                "gains, `damping_ratio`",
+                expected="no value together with `poles`",
+                came="one",
+                cure="Poles say how they are damped.",
+            )
         pairs = _read_poles(poles, outputs)
     else:
         times = read_each("settling_time", settling_time, outputs)
@@ -294,16 +357,9 @@ def _regulate(
     """Stiffness and damping of each channel, (k, 2), from the weights of a quadratic cost."""
     import control
 
-    if error_weight is None:
-        raise OutputError(
-            "gains, `error_weight`",
-            expected="a weight above zero",
-            came="none",
-            cure='method="lqr" needs error_weight; rate_weight and effort_weight have defaults.',
-        )
     error = read_each("error_weight", error_weight, outputs)
-    rate = read_each("rate_weight", 0.0 if rate_weight is None else rate_weight, outputs, zero=True)
-    effort = read_each("effort_weight", 1.0 if effort_weight is None else effort_weight, outputs)
+    rate = read_each("rate_weight", rate_weight, outputs, zero=True)
+    effort = read_each("effort_weight", effort_weight, outputs)
     # A unit of time in which the three weights are near each other: the Riccati solver loses
     # digits where they are orders of magnitude apart.
     pace = (error / effort) ** 0.25
@@ -322,23 +378,7 @@ def _channel_gains(feedback: np.ndarray) -> tuple[float, float]:
 
 
 def read_outputs(outputs: Any) -> tuple[Output, ...]:
-    """Read the outputs that gains are for.
-
-    Parameters
-    ----------
-    outputs : sequence of Output
-        The outputs.
-
-    Returns
-    -------
-    tuple of Output
-        The outputs.
-
-    Raises
-    ------
-    OutputError
-        If there is none, or something else among them.
-    """
+    """Outputs that gains are for, once they are what they should be."""
     listed = [outputs] if isinstance(outputs, Output) or not np.iterable(outputs) else [*outputs]
     if not listed or not all(isinstance(output, Output) for output in listed):
         raise OutputError(
@@ -353,33 +393,7 @@ def read_outputs(outputs: Any) -> tuple[Output, ...]:
 def read_each(
     name: str, value: Any, outputs: Sequence[Output], *, zero: bool = False
 ) -> np.ndarray:
-    """Read one number for all outputs or one per output.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    value : float or sequence of float
-        The numbers.
-    outputs : sequence of Output
-        The outputs.
-    zero : bool
-        Whether zero will do.
-
-    Returns
-    -------
-    numpy.ndarray
-        One for each output, shape (k,).
-
-    Raises
-    ------
-    ShapeError
-        If they do not fit the outputs.
-    NonFiniteError
-        If one is NaN or infinite.
-    OutputError
-        If one is below its range.
-    """
+    """Read an argument of one number above zero, or `zero`, for all outputs or one per output."""
     where = f"gains, `{name}`"
     numbers = as_floats(value, where)
     if numbers.shape not in ((), (len(outputs),)):
@@ -439,28 +453,6 @@ def _unequal(
         expected=f"one {what}, or one for each of the {len(outputs)} outputs {names}",
         came=error.came,
         cure="Give them in the outputs' order.",
-    )
-
-
-def misplaced(name: str, beside: str, cure: str) -> ConcurError:
-    """Build the error for an argument that belongs to another way of finding gains.
-
-    Parameters
-    ----------
-    name : str
-        Name of the argument.
-    beside : str
-        What it was given together with.
-    cure : str
-        What to know.
-
-    Returns
-    -------
-    OutputError
-        The error, to be raised.
-    """
-    return OutputError(
-        f"gains, `{name}`", expected=f"no value together with {beside}", came="one", cure=cure
     )
 
 

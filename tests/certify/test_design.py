@@ -13,7 +13,6 @@ from concur.certify import split
 from concur.certify._effort import Effort, Region
 from concur.certify._region import region_level
 from concur.errors import (
-    ConcurError,
     OutputError,
     ShapeError,
     SingularConfigurationError,
@@ -39,8 +38,13 @@ class Case:
         self.set = np.array([next(good) for _ in range(count)])
 
     def design(self, **further):
-        options = {"torque_limits": self.limits, "working_set": self.set, **self.errors, **further}
-        return cc.design_gains(self.outputs, method="certified", model=self.model, **options)
+        options = {
+            "torque_limits": self.limits,
+            "configurations": self.set,
+            **self.errors,
+            **further,
+        }
+        return cc.certified_gains(self.outputs, self.model, **options)
 
 
 CASES = {
@@ -175,13 +179,13 @@ def fastest_by_poles(case, length, limits):
     slow, fast = 1e4, 1e-2
     while slow > 1.002 * fast:
         time = np.sqrt(slow * fast)
-        gains = cc.design_gains(case.outputs, settling_time=time, length=length)
+        gains = cc.place_gains(case.outputs, settling_time=time, length=length)
         own = cc.Servo(case.model, case.outputs, *gains)
         if effort.extremes(tube(gains, own, case.errors)).within(limits):
             slow = time
         else:
             fast = time
-    gains = cc.design_gains(case.outputs, settling_time=slow, length=length)
+    gains = cc.place_gains(case.outputs, settling_time=slow, length=length)
     own = cc.Servo(case.model, case.outputs, *gains)
     return cc.certify(own, case.errors.get("angle", 1.0), case.errors.get("distance"))
 
@@ -314,7 +318,7 @@ def test_a_singular_configuration_is_refused(case):
     q = case.set[0].copy()
     q[case.robot.q_slice("forearm")] = 0.0
     with pytest.raises(SingularConfigurationError):
-        case.design(working_set=q)
+        case.design(configurations=q)
 
 
 @pytest.mark.parametrize(
@@ -324,32 +328,28 @@ def test_a_singular_configuration_is_refused(case):
         ({"torque_limits": None}, OutputError, "`torque_limits`"),
         ({"torque_limits": np.inf}, OutputError, "at least one limit"),
         ({"torque_limits": {"elbow": 3}}, UnknownNameError, "elbow"),
-        ({"working_set": None}, OutputError, "`working_set`"),
-        ({"working_set": [1.0, 2.0]}, ShapeError, "working_set"),
+        ({"configurations": None}, ShapeError, "configurations"),
+        ({"configurations": [1.0, 2.0]}, ShapeError, "configurations"),
         ({"distance": None}, OutputError, "`distance`"),
         ({"distance": 0.0}, OutputError, "above 0 m"),
         ({"angle": 4.0}, OutputError, "at most pi"),
         ({"twist": [1.0]}, ShapeError, "twist"),
         ({"damping_ratio": -1.0}, OutputError, "`damping_ratio`"),
-        ({"settling_time": 2.0}, OutputError, "`settling_time`"),
-        ({"poles": (-1, -2)}, OutputError, "`poles`"),
     ],
 )
 def test_wishes_that_do_not_fit_are_refused(case, options, error, text):
-    given = {"model": case.model, "torque_limits": ROVER, "working_set": case.set, "distance": 0.1}
+    given = {"model": case.model, "torque_limits": ROVER, "configurations": case.set}
     with pytest.raises(error, match=text):
-        cc.design_gains(case.outputs, **{"method": "certified", **given, **options})
+        cc.certified_gains(case.outputs, **{**given, "distance": 0.1, **options})
 
 
-def test_other_methods_are_as_before_and_refuse_what_is_not_theirs():
-    have = cc.design_gains([BASE, HAND], settling_time=[3, 2], length=0.5)
-    want = cc.control.design_gains([BASE, HAND], settling_time=[3, 2], length=0.5)
-    for one, other in zip(have, want, strict=True):
-        np.testing.assert_array_equal(one, other)
-    for name in ("torque_limits", "working_set", "angle", "distance", "twist", "acceleration"):
-        with pytest.raises(OutputError, match=f"`{name}`"):
-            cc.design_gains([BASE], settling_time=2.0, **{name: 1.0})
+def test_old_way_to_certified_gains_works_with_a_warning(case, gains):
+    options = {"model": case.model, "torque_limits": case.limits, "working_set": case.set}
+    with pytest.warns(DeprecationWarning, match="use `certified_gains`"):
+        found = cc.design_gains(case.outputs, method="certified", **options, **case.errors)
+    assert all(map(np.array_equal, found, gains))
+    with pytest.warns(DeprecationWarning, match="use `place_gains`"):
+        found = cc.design_gains([BASE, HAND], settling_time=[3, 2], length=0.5)
+    assert all(map(np.array_equal, found, cc.place_gains([BASE, HAND], [3, 2], length=0.5)))
     with pytest.raises(UnknownNameError, match="certified"):
         cc.design_gains([BASE], method="certifid")
-    with pytest.raises(ConcurError, match="pole"):
-        cc.control.design_gains([BASE], method="certified")

@@ -10,7 +10,7 @@ import pytest
 from numpy.testing import assert_allclose
 from scipy import signal
 
-from concur.control import Gains, Output, Servo, design_gains
+from concur.control import Gains, Output, Servo, design_gains, lqr_gains, place_gains
 from concur.control._design import time_to_settle
 from concur.control._loop import _least_delay
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
@@ -89,7 +89,7 @@ def test_settling_within_another_band(band: float) -> None:
     [(2.0, 0.7), ([3.0, 2.0], 0.8), (1.5, [0.5, 1.0]), ([0.2, 40.0], [0.3, 1.7]), (2.0, None)],
 )
 def test_settling_time_and_damping_asked_for_are_reached(times: object, ratios: object) -> None:
-    gains = design_gains(OUTPUTS, times, ratios)
+    gains = place_gains(OUTPUTS, times, ratios)
     kp, kd = per_output(gains)
     expected = np.broadcast_to(times, 2)
     assert_allclose([measured_settling(*pair) for pair in zip(kp, kd, strict=True)], expected, 3e-6)
@@ -101,7 +101,7 @@ def test_settling_time_and_damping_asked_for_are_reached(times: object, ratios: 
 
 
 def test_example_of_two_seconds() -> None:
-    kp, kd = per_output(design_gains(OUTPUTS, 2.0, 0.7))
+    kp, kd = per_output(place_gains(OUTPUTS, 2.0, 0.7))
     assert_allclose(kp, 8.94, atol=5e-3)
     assert_allclose(kd, 4.19, atol=5e-3)
 
@@ -112,9 +112,7 @@ def test_example_of_two_seconds() -> None:
 )
 def test_regulator_of_the_tables(weights: tuple, expected: tuple) -> None:
     error, rate, effort = weights
-    gains = design_gains(
-        OUTPUTS, method="lqr", error_weight=error, rate_weight=rate, effort_weight=effort
-    )
+    gains = lqr_gains(OUTPUTS, error, rate, effort)
     kp, kd = per_output(gains)
     assert_allclose(kp, expected[0], atol=5e-5)
     assert_allclose(kd, expected[1], atol=5e-5)
@@ -125,16 +123,14 @@ def test_regulator_has_the_closed_form_for_weights_of_any_size() -> None:
     rng = np.random.default_rng(3)
     for _ in range(40):
         error, rate, effort = 10.0 ** rng.uniform(-5, 5, (3, 2))
-        gains = design_gains(
-            OUTPUTS, method="lqr", error_weight=error, rate_weight=rate, effort_weight=effort
-        )
+        gains = lqr_gains(OUTPUTS, error, rate, effort)
         kp, kd = per_output(gains)
         assert_allclose(kp, np.sqrt(error / effort), rtol=1e-7)
         assert_allclose(kd, np.sqrt(rate / effort + 2 * np.sqrt(error / effort)), rtol=1e-7)
 
 
 def test_regulator_without_rate_weight_is_a_butterworth_filter() -> None:
-    gains = design_gains(OUTPUTS, method="lqr", error_weight=[16.0, 81.0])
+    gains = lqr_gains(OUTPUTS, [16.0, 81.0])
     kp, _ = per_output(gains)
     assert_allclose(kp, [4.0, 9.0], rtol=1e-10)
     assert_allclose(gains.damping_ratio, 1 / np.sqrt(2), rtol=1e-10)
@@ -142,7 +138,7 @@ def test_regulator_without_rate_weight_is_a_butterworth_filter() -> None:
 
 def test_poles_are_placed() -> None:
     poles = (-1.4 + 1.43j, -1.4 - 1.43j)
-    gains = design_gains(OUTPUTS, poles=poles)
+    gains = place_gains(OUTPUTS, poles=poles)
     kp, kd = per_output(gains)
     assert_allclose(kp, 4.0049, rtol=1e-12)
     assert_allclose(kd, 2.8, rtol=1e-12)
@@ -153,7 +149,7 @@ def test_poles_are_placed() -> None:
 
 
 def test_poles_of_each_output() -> None:
-    gains = design_gains(OUTPUTS, poles=[(-2.0, -2.0), (-1e-3, -50.0)])
+    gains = place_gains(OUTPUTS, poles=[(-2.0, -2.0), (-1e-3, -50.0)])
     kp, kd = per_output(gains)
     assert_allclose(kp, [4.0, 0.05], rtol=1e-12)
     assert_allclose(kd, [4.0, 50.001], rtol=1e-12)
@@ -163,8 +159,8 @@ def test_poles_of_each_output() -> None:
 
 def test_length_sets_the_metric_and_not_the_channels() -> None:
     outputs = [BASE, Output("pose", "fore", "SE3")]
-    plain = design_gains(outputs, 2.0)
-    scaled = design_gains(outputs, 2.0, length=[1.0, 0.3])
+    plain = place_gains(outputs, 2.0)
+    scaled = place_gains(outputs, 2.0, length=[1.0, 0.3])
     assert_allclose(plain.inertia, np.eye(8))
     metric = np.diag([1, 1, 1, 1, 1, 0.09, 0.09, 0.09])
     assert_allclose(scaled.inertia, metric)
@@ -173,7 +169,7 @@ def test_length_sets_the_metric_and_not_the_channels() -> None:
 
 
 def test_gains_unpack_into_a_servo_that_settles_in_time() -> None:
-    gains = design_gains(OUTPUTS, [3.0, 2.0], [0.9, 0.6])
+    gains = place_gains(OUTPUTS, [3.0, 2.0], [0.9, 0.6])
     servo = Servo(case_study().model, OUTPUTS, *gains)
     for name in ("stiffness", "damping", "inertia"):
         assert_allclose(getattr(servo, name), getattr(gains, name), rtol=0, atol=0)
@@ -185,7 +181,7 @@ def test_gains_unpack_into_a_servo_that_settles_in_time() -> None:
 
 
 def test_text_shows_what_was_reached() -> None:
-    text = str(design_gains(OUTPUTS, [3.0, 2.0], [0.7, 1.0]))
+    text = str(place_gains(OUTPUTS, [3.0, 2.0], [0.7, 1.0]))
     head, columns, base, hand = text.splitlines()
     assert "pole placement" in head
     for word in ("1/s^2", "rad/s", "settling", "damping ratio"):
@@ -194,15 +190,15 @@ def test_text_shows_what_was_reached() -> None:
     assert hand.split()[0] == "hand"
     assert hand.endswith("-2.917, -2.917")
     assert "-1.395 +- 1.423j" in base
-    assert "quadratic" in str(design_gains(OUTPUTS, method="lqr", error_weight=1.0))
+    assert "quadratic" in str(lqr_gains(OUTPUTS, 1.0))
 
 
 def test_one_output_needs_no_list() -> None:
-    assert design_gains(HAND, 2.0).stiffness.shape == (3, 3)
+    assert place_gains(HAND, 2.0).stiffness.shape == (3, 3)
 
 
 def test_gains_are_frozen() -> None:
-    gains = design_gains(OUTPUTS, 2.0)
+    gains = place_gains(OUTPUTS, 2.0)
     with pytest.raises(ValueError, match="read-only"):
         gains.stiffness[0, 0] = 1.0
     with pytest.raises(AttributeError):
@@ -217,6 +213,21 @@ def test_unknown_method_names_the_known_ones(method: object) -> None:
         where="method",
     )
     assert "pole, lqr" in error.expected
+
+
+def test_old_way_to_gains_works_with_a_warning() -> None:
+    with pytest.warns(DeprecationWarning, match="use `place_gains`") as caught:
+        found = [design_gains(OUTPUTS, 2.0, 0.7), design_gains(OUTPUTS, poles=(-1.0, -2.0))]
+    assert {warning.filename for warning in caught} == {__file__}
+    with pytest.warns(DeprecationWarning, match="use `lqr_gains`"):
+        found.append(design_gains(OUTPUTS, method="lqr", error_weight=3.0, length=2.0, poles=None))
+    wanted = [
+        place_gains(OUTPUTS, 2.0, 0.7),
+        place_gains(OUTPUTS, poles=(-1.0, -2.0)),
+        lqr_gains(OUTPUTS, 3.0, length=2.0),
+    ]
+    for old, new in zip(found, wanted, strict=True):
+        assert all(map(np.array_equal, old, new))
 
 
 @pytest.mark.parametrize(
@@ -235,17 +246,18 @@ def test_unknown_method_names_the_known_ones(method: object) -> None:
         ({"poles": [(-1.0, -2.0), (1j, -1j)]}, "`poles`, output `hand`"),
         ({"poles": (-1.0 + 1j, -1.0 + 1j)}, "`poles`"),
         ({"poles": (-1.0 + 1j, -2.0 - 1j)}, "`poles`"),
-        ({"method": "lqr"}, "`error_weight`"),
-        ({"method": "lqr", "error_weight": 0.0}, "`error_weight`, output `base`"),
-        ({"method": "lqr", "error_weight": 1.0, "rate_weight": -1.0}, "`rate_weight`"),
-        ({"method": "lqr", "error_weight": 1.0, "effort_weight": 0.0}, "`effort_weight`"),
-        ({"method": "lqr", "error_weight": 1.0, "settling_time": 2.0}, "`settling_time`"),
-        ({"method": "lqr", "error_weight": 1.0, "poles": (-1.0, -2.0)}, "`poles`"),
-        ({"settling_time": 2.0, "rate_weight": 1.0}, "`rate_weight`"),
+        ({"error_weight": 0.0}, "`error_weight`, output `base`"),
+        ({"error_weight": 1.0, "rate_weight": -1.0}, "`rate_weight`"),
+        ({"error_weight": 1.0, "effort_weight": 0.0}, "`effort_weight`"),
     ],
 )
 def test_numbers_out_of_range_are_refused(arguments: dict, where: str) -> None:
-    refused(OutputError, lambda: design_gains(OUTPUTS, **arguments), where=where)
+    refused(OutputError, lambda: found(arguments), where=where)
+
+
+def found(arguments: dict) -> Gains:
+    """Gains by the function that takes these arguments."""
+    return (lqr_gains if "error_weight" in arguments else place_gains)(OUTPUTS, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +271,11 @@ def test_numbers_out_of_range_are_refused(arguments: dict, where: str) -> None:
         ({"poles": "fast"}, "complex"),
         ({"poles": [(-1.0, -2.0), (-1.0,)]}, "complex"),
         ({"settling_time": "soon"}, "numbers"),
-        ({"method": "lqr", "error_weight": [1.0, 2.0, 3.0]}, "base, hand"),
+        ({"error_weight": [1.0, 2.0, 3.0]}, "base, hand"),
     ],
 )
 def test_shapes_that_do_not_fit_are_refused(arguments: dict, expected: str) -> None:
-    refused(ShapeError, lambda: design_gains(OUTPUTS, **arguments), expected=expected)
+    refused(ShapeError, lambda: found(arguments), expected=expected)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
@@ -273,16 +285,16 @@ def test_shapes_that_do_not_fit_are_refused(arguments: dict, expected: str) -> N
         lambda bad: {"settling_time": [2.0, bad]},
         lambda bad: {"settling_time": 2.0, "damping_ratio": bad},
         lambda bad: {"poles": (-1.0, -bad)},
-        lambda bad: {"method": "lqr", "error_weight": bad},
+        lambda bad: {"error_weight": bad},
     ],
 )
 def test_numbers_that_are_not_finite_are_refused(bad: float, arguments) -> None:  # type: ignore[no-untyped-def]
-    refused(NonFiniteError, lambda: design_gains(OUTPUTS, **arguments(bad)), where="gains")
+    refused(NonFiniteError, lambda: found(arguments(bad)), where="gains")
 
 
 @pytest.mark.parametrize("outputs", [[], None, ["hand"], 3])
 def test_what_is_no_output_is_refused(outputs: object) -> None:
-    refused(OutputError, lambda: design_gains(outputs, 2.0), where="outputs")  # type: ignore[arg-type]
+    refused(OutputError, lambda: place_gains(outputs, 2.0), where="outputs")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

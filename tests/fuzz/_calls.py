@@ -143,8 +143,8 @@ def _sound(folder: Path) -> list[Call]:
         ),
         ("reduce", cc.reduce, {"robot": floating, "momentum": np.zeros(6), "stages": None}),
         (
-            "design_gains",
-            cc.control.design_gains if hasattr(cc, "control") else cc.design_gains,
+            "place_gains",
+            cc.place_gains,
             {"outputs": outputs, "settling_time": 1.0},
         ),
         ("loop_margins", cc.loop_margins, {"servo": servo}),
