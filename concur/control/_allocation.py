@@ -151,19 +151,8 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
 def largest_scale(base: Any, slope: Any, lower: Any, upper: Any) -> tuple[Any, Any]:
     """Largest alpha in [0, 1] with lower <= base + alpha slope <= upper.
 
-    Parameters
-    ----------
-    base, slope : casadi.SX
-        Torques at alpha = 0 and their change with alpha, shape (nu,).
-    lower, upper : casadi.SX
-        Limits, shape (nu,), possibly infinite.
-
-    Returns
-    -------
-    scale : casadi.SX
-        The largest alpha in [0, 1] that no row forbids from above.
-    possible : casadi.SX
-        1 if all rows are within limits there, up to rounding; else no alpha will do.
+    All of shape (nu,). Also 1 if all rows are within limits there, up to rounding; else no alpha
+    will do.
     """
     bound = ca.if_else(slope > 0, upper - base, base - lower)
     room = ca.if_else(slope == 0, 1.0, bound / ca.fmax(ca.fabs(slope), _TINY))

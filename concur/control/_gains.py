@@ -14,31 +14,9 @@ from concur.mechanism import scalar
 
 
 def read_gain(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarray:
-    """Read a gain given as a number, per output, or as a matrix.
+    """Read a gain as a symmetric positive definite matrix (size, size) of its own, not writable.
 
-    Parameters
-    ----------
-    where : str
-        Place named in errors.
-    value : float, sequence or array_like
-        A number; one entry per output, each a number or one number per coordinate; or a
-        matrix (size, size).
-    outputs : sequence of Output
-        The outputs.
-
-    Returns
-    -------
-    numpy.ndarray
-        A copy of its own, symmetric positive definite, shape (size, size), not writable.
-
-    Raises
-    ------
-    ShapeError
-        If the entries do not fit the outputs.
-    NonFiniteError
-        If a number is NaN or infinite.
-    OutputError
-        If the matrix is not symmetric and positive definite.
+    A number; one entry per output, each a number or one number per coordinate; or a matrix.
     """
     matrix = _matrix(where, value, outputs)
     if not np.isfinite(matrix).all():

@@ -11,27 +11,9 @@ from concur.reduction import STAGES_HINT, ReducedModel
 
 
 def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
-    """Demand one control per shape velocity, and no more output coordinates than controls.
+    """Outputs that fit a reduced robot: at most as many coordinates as controls.
 
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced robot.
-    outputs : sequence of Output
-        The outputs.
-
-    Returns
-    -------
-    tuple of Output
-        The outputs.
-
-    Raises
-    ------
-    OutputError
-        If the kinds are others, the numbers do not fit, names repeat, or a planar output sits on
-        a body that tilts.
-    UnknownNameError
-        If an output's body does not exist.
+    There must be one control per shape velocity, and no planar output on a body that tilts.
     """
     if not isinstance(model, ReducedModel):
         raise OutputError(

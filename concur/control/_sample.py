@@ -119,41 +119,12 @@ class ReferenceSample:
 
 
 def pose_numbers(matrix: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Turn a homogeneous matrix into px, py, pz, qx, qy, qz, qw.
-
-    Parameters
-    ----------
-    matrix : ndarray, shape (4, 4)
-        Pose, body to world (m).
-
-    Returns
-    -------
-    ndarray, shape (7,)
-        Position (m) and unit quaternion with qw >= 0.
-    """
+    """Turn a homogeneous matrix into px, py, pz, qx, qy, qz, qw with qw >= 0."""
     return np.concatenate([matrix[:3, 3], quaternion.from_matrix(matrix[:3, :3])])
 
 
 def finite(value: ArrayLike, where: str) -> NDArray[np.float64]:
-    """Copy an array of finite numbers.
-
-    Parameters
-    ----------
-    value : array_like
-        What came.
-    where : str
-        Place named in errors.
-
-    Returns
-    -------
-    ndarray
-        The copy.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If it is no array of numbers, or one of them is not finite.
-    """
+    """Copy an array of finite numbers."""
     array = np.array(as_floats(value, where))
     if not np.isfinite(array).all():
         raise nonfinite_error(where, array)

@@ -34,26 +34,11 @@ Pull: TypeAlias = Callable[[Array, bool], Array]
 
 
 class Tracked:
-    """Error of one output, with what follows from it.
+    """Error of one output against its reference pose, with what follows from it.
 
-    Parameters
-    ----------
-    group : OutputGroup
-        Group of the output.
-    pose : tuple of casadi.SX
-        Pose of its frame.
-    desired : casadi.SX
-        Demanded flat coordinates, shape (pose_size,).
-
-    Attributes
-    ----------
-    error : casadi.SX
-        x = log(r^-1 gamma), shape (dim,).
-    transport : callable
-        Ad of r^-1 gamma on a vector (dim,).
-    pull : callable
-        B(x)^T on a vector (dim,); and whether each three components of it are known to be a
-        multiple of those of x, as with one gain for all axes.
+    The `error` is x = log(r^-1 gamma), (dim,); `transport` applies Ad of r^-1 gamma to a vector
+    (dim,); `pull` applies B(x)^T, and is told whether each three components of the vector are known
+    to be a multiple of those of x, as with one gain for all axes.
     """
 
     error: Array
@@ -108,23 +93,9 @@ def command(
     velocity: Array,
     reference: tuple[Array, Array, Array],
 ) -> Array:
-    """Wanted rate nu of the output velocity, (5.4.30)-(5.4.33).
+    """Commanded rate nu (size,) of the output velocity, (5.4.30)-(5.4.33).
 
-    Parameters
-    ----------
-    dynamics : ErrorDynamics
-        Gains and group.
-    poses : list of tuple
-        Group and pose of each output.
-    velocity : casadi.SX
-        Output velocity, shape (size,).
-    reference : tuple of casadi.SX
-        Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,), (size,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (size,).
+    From group and pose of each output, its velocity (size,), and the flat reference.
     """
     desired, twist, acceleration = reference
     tracked = []

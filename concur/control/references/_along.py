@@ -16,17 +16,7 @@ from concur.groups import quaternion, se3, so3
 
 
 class Along(Reference):
-    """start exp(x(t)) on a group of poses.
-
-    Parameters
-    ----------
-    start : ndarray, shape (n,)
-        Coordinates of the pose from which x counts.
-    path : Reference
-        The path x(t) in the logarithms, with its rates as twists.
-    group : str
-        "R3xSO3", "SE3" or "SO3".
-    """
+    """start exp(x(t)) in "R3xSO3", "SE3" or "SO3": x(t) is a path in the logarithms."""
 
     def __init__(self, start: Floats, path: Reference, group: str) -> None:
         self.pose_size, self.size = LIE[group].pose_size, LIE[group].dim
@@ -47,15 +37,7 @@ class Along(Reference):
 
 
 class Straight(Path):
-    """A fixed direction times the time, or times a reference in R.
-
-    Parameters
-    ----------
-    direction : ndarray, shape (n,)
-        The direction.
-    progress : Reference, optional
-        What stands in place of the time.
-    """
+    """A fixed direction (n,) times the time, or times a reference in R."""
 
     def __init__(self, direction: Floats, progress: Reference | None = None) -> None:
         self.pose_size = self.size = direction.size
@@ -73,19 +55,7 @@ class Straight(Path):
 def exponential(starts: Floats, path: Samples, group: str) -> Samples:
     """Poses start exp(x) with twist D(x) xdot (2.1.4) and its time derivative.
 
-    Parameters
-    ----------
-    starts : ndarray, shape (k, n)
-        Coordinates of the poses from which x counts.
-    path : tuple of ndarray, shape (k, dim)
-        x, its rate and its second rate.
-    group : str
-        "R3xSO3", "SE3" or "SO3".
-
-    Returns
-    -------
-    tuple of ndarray
-        Poses, twists and accelerations of the group.
+    Of starting poses (k, n), and x with its first and second rate, each (k, dim).
     """
     poses, twists, changes = _exponential(group)(starts, *path)
     return poses, twists, changes

@@ -20,17 +20,7 @@ LONG, BLOCK = 5_000, 1_000
 
 
 class Columns:
-    """A function over SX columns that takes and gives tables, one row for each time.
-
-    Parameters
-    ----------
-    name : str
-        Name of the graph.
-    function : callable
-        Maps SX columns to a tuple of SX columns.
-    sizes : tuple of int
-        Lengths of its arguments.
-    """
+    """A function over SX columns of some sizes that takes and gives tables, a row for each time."""
 
     def __init__(self, name: str, function: Callable[..., Any], sizes: tuple[int, ...]) -> None:
         symbols = [ca.SX.sym(f"x{i}", size) for i, size in enumerate(sizes)]
@@ -51,18 +41,7 @@ class Columns:
         return evaluator
 
     def __call__(self, *tables: Floats) -> tuple[Floats, ...]:
-        """Evaluate row by row.
-
-        Parameters
-        ----------
-        *tables : ndarray, shape (k, size)
-            One row for each time.
-
-        Returns
-        -------
-        tuple of ndarray, shape (k, width)
-            The results.
-        """
+        """Evaluate row by row: tables of shape (k, size) to tables of shape (k, width)."""
         count = len(tables[0])
         if count == 1:
             return self._evaluated(self._one, tables)

@@ -66,25 +66,7 @@ def composed(base: Reference, *factors: Reference, group: str = "R3xSO3") -> Ref
 
 
 def space_group(reference: Reference, where: str) -> str:
-    """Group of a motion in space.
-
-    Parameters
-    ----------
-    reference : Reference
-        The reference.
-    where : str
-        Constructor, named in errors.
-
-    Returns
-    -------
-    str
-        "SE3", "R3xSO3", "SO3" or "R3".
-
-    Raises
-    ------
-    ConcurError
-        If the reference is of another group, or of several outputs.
-    """
+    """Group of a motion in space: "SE3", "R3xSO3", "SO3" or "R3"; others are refused."""
     group = group_of(reference, where)
     if group not in LIE:
         raise ConcurError(
@@ -97,15 +79,7 @@ def space_group(reference: Reference, where: str) -> str:
 
 
 class Composed(Reference):
-    """The product of motions, in the group "SE3".
-
-    Parameters
-    ----------
-    parts : tuple of Reference
-        The motions, from the first frame on.
-    names : list of str
-        Their groups.
-    """
+    """The product of motions in some groups, from the first frame on, in the group "SE3"."""
 
     pose_size, size = 7, 6
 

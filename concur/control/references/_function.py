@@ -66,35 +66,7 @@ def from_function(
 
 
 def as_reference(value: object, pose_size: int, size: int, where: str = "reference") -> Reference:
-    """Take a reference as it is and wrap a plain function of time.
-
-    Parameters
-    ----------
-    value : Reference or callable
-        A reference, or a function from time (s) to `ReferenceSample`.
-    pose_size : int
-        Number of pose coordinates that samples of a plain function have.
-    size : int
-        Number of twist coordinates that samples of a plain function have.
-    where : str
-        Place named in errors.
-
-    Returns
-    -------
-    Reference
-        `value` itself, or its function as by `from_function`.
-
-    Raises
-    ------
-    ConcurError
-        If `value` is neither.
-
-    Examples
-    --------
-    >>> still = as_reference(lambda t: ReferenceSample([2.0], [0.0], [0.0]), 1, 1)
-    >>> still(3.0).pose
-    array([2.])
-    """
+    """Take a reference as it is and wrap a plain function of time as by `from_function`."""
     if isinstance(value, Reference):
         return value
     if not callable(value) or isinstance(value, type):

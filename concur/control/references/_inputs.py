@@ -16,29 +16,7 @@ SHORTEST = 1e-6
 
 
 def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np.float64]:
-    """Read an array of finite numbers.
-
-    Parameters
-    ----------
-    value : array_like
-        What came.
-    where : str
-        Constructor and argument.
-    ndim : int, optional
-        Number of axes it must have.
-
-    Returns
-    -------
-    ndarray
-        A copy.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If it is ragged, empty, of other axes or not finite.
-    ConcurError
-        If one is beyond `LARGEST`.
-    """
+    """Copy an array of finite numbers within `LARGEST`, of `ndim` axes, not empty."""
     place = f"reference {where}"
     try:
         array = finite(value, place)
@@ -70,25 +48,7 @@ def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np
 
 
 def number(value: ArrayLike, where: str) -> float:
-    """Read one finite number.
-
-    Parameters
-    ----------
-    value : float
-        What came.
-    where : str
-        Constructor and argument.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If it is no single finite number.
-    """
+    """Read one finite number."""
     array = numbers(value, where)
     if array.ndim != 0:
         raise ShapeError(
@@ -101,27 +61,7 @@ def number(value: ArrayLike, where: str) -> float:
 
 
 def positive(value: ArrayLike, where: str, unit: str) -> float:
-    """Read one number above zero.
-
-    Parameters
-    ----------
-    value : float
-        What came.
-    where : str
-        Constructor and argument.
-    unit : str
-        Its unit.
-
-    Returns
-    -------
-    float
-        The number.
-
-    Raises
-    ------
-    ConcurError
-        If it is below `SHORTEST`, or no single finite number.
-    """
+    """Read one number not below `SHORTEST`."""
     single = number(value, where)
     if single < SHORTEST:
         raise ConcurError(
@@ -134,25 +74,7 @@ def positive(value: ArrayLike, where: str, unit: str) -> float:
 
 
 def homogeneous(matrix: NDArray[np.float64], where: str) -> NDArray[np.float64]:
-    """Refuse an array that is no pose.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        Pose, body to world (m).
-    where : str
-        Constructor and argument.
-
-    Returns
-    -------
-    ndarray, shape (4, 4)
-        `matrix` itself.
-
-    Raises
-    ------
-    ShapeError
-        If it is not of shape (4, 4) or has no rotation in it.
-    """
+    """Refuse an array that is no pose, shape (4, 4)."""
     if matrix.shape != (4, 4):
         raise ShapeError(
             f"reference {where}",

@@ -23,21 +23,8 @@ HALF_TURN = np.pi - 1e-6
 class PoseWaypoints(Reference):
     """Quintics in the logarithms from each pose to the next, with two continuous derivatives.
 
-    Parameters
-    ----------
-    times : ndarray, shape (k,)
-        Times (s), increasing.
-    poses : ndarray, shape (k, n)
-        Coordinates of the poses.
-    rates : ndarray, shape (2, dim)
-        Twists at the first and the last time.
-    group : str
-        "R3xSO3", "SE3" or "SO3".
-
-    Raises
-    ------
-    ConcurError
-        If a pose is half a turn from the next.
+    Of poses (k, n) at increasing times (k,), with twists (2, dim) at the first and the last. A pose
+    that is half a turn from the next is refused.
     """
 
     def __init__(self, times: Floats, poses: Floats, rates: Floats, group: str) -> None:

@@ -39,53 +39,16 @@ _COLUMNS = {"R3": slice(0, 3), "SO3": slice(3, 7), "SE3": slice(0, 7), "R3xSO3":
 
 
 def check_group(group: object, where: str, known: tuple[str, ...] = CURVED) -> str:
-    """Refuse the name of a group that does not exist or does not apply.
-
-    Parameters
-    ----------
-    group : str
-        What came.
-    where : str
-        Constructor.
-    known : tuple of str
-        Groups that apply.
-
-    Returns
-    -------
-    str
-        The name.
-
-    Raises
-    ------
-    UnknownNameError
-        If it is none of these.
-    """
+    """Refuse the name of a group that does not exist or does not apply."""
     if not isinstance(group, str) or group not in known:
         raise unknown_name(f"reference {where}, group", "group", str(group), known)
     return group
 
 
 def flat_pose(value: ArrayLike, group: str, where: str) -> Floats:
-    """Read one pose of a group.
+    """Read one pose of a group: coordinates (n,), or a matrix (4, 4); its quaternion becomes unit.
 
-    Parameters
-    ----------
-    value : array_like, shape (n,) or (4, 4)
-        Its coordinates, see `ReferenceSample`, or a homogeneous matrix (m).
-    group : str
-        "SO3", "SE3" or "R3xSO3"; of a matrix "SO3" takes the rotation.
-    where : str
-        Constructor and argument.
-
-    Returns
-    -------
-    ndarray, shape (n,)
-        Coordinates, with a quaternion of unit length.
-
-    Raises
-    ------
-    ShapeError, NonFiniteError
-        If the shape is another one, or there is no rotation in it.
+    Of a matrix "SO3" takes the rotation.
     """
     array = numbers(value, where)
     if array.shape == (4, 4):
@@ -111,25 +74,10 @@ def flat_pose(value: ArrayLike, group: str, where: str) -> Floats:
 
 
 def group_of(reference: Reference, where: str) -> str:
-    """Group of the one output that a reference is made for.
+    """Group of the one output that a reference is made for: "R1", "R2", ... or its name.
 
-    Parameters
-    ----------
-    reference : Reference
-        The reference.
-    where : str
-        Constructor, named in errors.
-
-    Returns
-    -------
-    str
-        "R1", "R2", ... for coordinates in R^n, else the name of the group; a place and an
-        orientation, stacked, are in "R3xSO3".
-
-    Raises
-    ------
-    ConcurError
-        If it is the reference of several outputs, or could be in SE3 as well as in R3xSO3.
+    A place and an orientation, stacked, are in "R3xSO3". References of several outputs are refused,
+    and those that could be in SE3 as well as in R3xSO3.
     """
     parts = reference.groups
     atoms = [atom for part in parts for atom in _line_factors(part)]
@@ -155,38 +103,12 @@ def _line_factors(part: Part) -> list[Part]:
 
 
 def logarithm(poses: Floats, others: Floats, group: str) -> Floats:
-    """log(pose^-1 other), the shorter way round.
-
-    Parameters
-    ----------
-    poses, others : ndarray, shape (k, n)
-        Coordinates of poses.
-    group : str
-        Their group.
-
-    Returns
-    -------
-    ndarray, shape (k, dim)
-        Logarithms (m, rad).
-    """
+    """log(pose^-1 other), the shorter way round, of tables of poses: (k, dim), m and rad."""
     return _logarithm(group)(poses, others)[0]
 
 
 def to_body(samples: Samples, group: str) -> Samples:
-    """Turn samples of a group into poses with body twists.
-
-    Parameters
-    ----------
-    samples : tuple of ndarray
-        Poses, twists and accelerations of the group.
-    group : str
-        "SE3", "R3xSO3", "SO3" (at the origin) or "R3" (unturned).
-
-    Returns
-    -------
-    tuple of ndarray
-        Those of the group "SE3".
-    """
+    """Turn samples of a group into poses with body twists; "SO3" is at the origin."""
     if group == "SE3":
         return samples
     poses, twists, changes = _to_body(group)(*samples)
@@ -194,20 +116,7 @@ def to_body(samples: Samples, group: str) -> Samples:
 
 
 def from_body(samples: Samples, group: str) -> Samples:
-    """Read poses with body twists in a group.
-
-    Parameters
-    ----------
-    samples : tuple of ndarray
-        Poses, twists and accelerations of the group "SE3".
-    group : str
-        "SE3", "R3xSO3", "SO3" or "R3".
-
-    Returns
-    -------
-    tuple of ndarray
-        Poses, twists and accelerations of the group.
-    """
+    """Read poses with body twists in a group."""
     if group == "SE3":
         return samples
     twists, changes = _from_body(group)(*samples)
@@ -215,15 +124,7 @@ def from_body(samples: Samples, group: str) -> Samples:
 
 
 class Read(Reference):
-    """A reference in SE(3), read in another group.
-
-    Parameters
-    ----------
-    reference : Reference
-        Reference in the group "SE3".
-    group : str
-        "SE3", "R3xSO3", "SO3" or "R3".
-    """
+    """A reference in SE(3), read in another group."""
 
     def __init__(self, reference: Reference, group: str) -> None:
         self.pose_size, self.size = LIE[group].pose_size, LIE[group].dim

@@ -125,25 +125,9 @@ def _resized(reference: Reference, outputs: Sequence[Output], pose_size: int) ->
 def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
     """Refuse a reference that does not fit a list of outputs.
 
-    Sizes must agree, and where a part of the reference is made for a certain group, this must
-    be the output's. Products count by their factors: a place in R^3 and a quaternion, stacked,
-    fit an output in "R3xSO3". A part for any group fits one or several whole outputs.
-
-    Parameters
-    ----------
-    reference : Reference
-        Reference of all outputs.
-    outputs : sequence of Output
-        The outputs, in order.
-    where : str
-        Place named in errors.
-
-    Raises
-    ------
-    ShapeError
-        If the numbers of coordinates differ.
-    OutputError
-        If `reference` is no `Reference`, or a part is made for another group.
+    Sizes must agree, and where a part of the reference is made for a certain group, this must be
+    the output's. Products count by their factors: a place in R^3 and a quaternion, stacked, fit an
+    output in "R3xSO3". A part for any group fits one or several whole outputs.
     """
     if not isinstance(reference, Reference):
         raise OutputError(
@@ -198,18 +182,7 @@ def _covered(part: Part, atoms: list[Part]) -> tuple[int, bool]:
 
 
 def factors(part: Part) -> list[Part]:
-    """Split a part into the factors of its group.
-
-    Parameters
-    ----------
-    part : tuple
-        Pose coordinates, twist coordinates, group.
-
-    Returns
-    -------
-    list of tuple
-        Its factors: lines for R^n, lines and "SO3" for "R3xSO3", else the part itself.
-    """
+    """Factors of a part: lines for R^n, lines and "SO3" for "R3xSO3", else the part itself."""
     name = part[2] or ""
     if name.startswith("R") and name[1:].isdigit():
         return [_LINE] * int(name[1:])
@@ -221,20 +194,7 @@ def _shown(part: Part) -> str:
 
 
 def check_reference(value: object, where: str) -> None:
-    """Refuse what is no reference where references are put together.
-
-    Parameters
-    ----------
-    value : object
-        What came.
-    where : str
-        Name of the constructor.
-
-    Raises
-    ------
-    ConcurError
-        If `value` is no `Reference`.
-    """
+    """Refuse what is no reference where references are put together."""
     if not isinstance(value, Reference):
         raise ConcurError(
             f"reference {where}",
