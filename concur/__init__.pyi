@@ -2,7 +2,6 @@
 from . import codegen as codegen
 from . import control as control
 from . import errors as errors
-from . import formulations as formulations
 from . import mechanism as mechanism
 from . import plotting as plotting
 from . import reduction as reduction

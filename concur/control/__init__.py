@@ -49,7 +49,6 @@ from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 
 __all__ = [
-    "GAIN_METHODS",
     "SPEED_LIMIT",
     "ErrorDynamics",
     "Feasibility",

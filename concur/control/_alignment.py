@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.control._output import Output
 from concur.control._output_motion import output_motion
-from concur.mechanism._size import robot_size
+from concur.mechanism import robot_size
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 

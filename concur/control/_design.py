@@ -233,7 +233,29 @@ def gains_by_method(
     method: str,
     options: Mapping[str, Any],
 ) -> Any:
-    """Call what a method of `design_gains` has become, with a warning."""
+    """Call the function that replaces a method of `design_gains`, with a warning.
+
+    Parameters
+    ----------
+    ways : mapping of str to callable
+        The functions by method.
+    outputs : sequence of Output
+        The outputs.
+    method : str
+        The method.
+    options : mapping
+        Arguments of the function, by name.
+
+    Returns
+    -------
+    any
+        The result of the function.
+
+    Raises
+    ------
+    UnknownNameError
+        If there is no such method.
+    """
     if not isinstance(method, str) or method not in ways:
         raise unknown_name("gains, `method`", "method", method, tuple(ways))
     way = ways[method]
@@ -378,7 +400,23 @@ def _channel_gains(feedback: np.ndarray) -> tuple[float, float]:
 
 
 def read_outputs(outputs: Any) -> tuple[Output, ...]:
-    """Outputs that gains are for, once they are what they should be."""
+    """Read the outputs that gains are for.
+
+    Parameters
+    ----------
+    outputs : sequence of Output
+        The outputs, or one output.
+
+    Returns
+    -------
+    tuple of Output
+        The outputs.
+
+    Raises
+    ------
+    OutputError
+        If there is none, or something else among them.
+    """
     listed = [outputs] if isinstance(outputs, Output) or not np.iterable(outputs) else [*outputs]
     if not listed or not all(isinstance(output, Output) for output in listed):
         raise OutputError(
@@ -393,7 +431,33 @@ def read_outputs(outputs: Any) -> tuple[Output, ...]:
 def read_each(
     name: str, value: Any, outputs: Sequence[Output], *, zero: bool = False
 ) -> np.ndarray:
-    """Read an argument of one number above zero, or `zero`, for all outputs or one per output."""
+    """Read one number for all outputs or one per output.
+
+    Parameters
+    ----------
+    name : str
+        Name of the argument.
+    value : float or sequence of float
+        The numbers, above zero.
+    outputs : sequence of Output
+        The outputs.
+    zero : bool
+        Whether zero is allowed.
+
+    Returns
+    -------
+    numpy.ndarray
+        One number for each output, shape (k,).
+
+    Raises
+    ------
+    ShapeError
+        If the numbers do not fit the outputs.
+    NonFiniteError
+        If one is NaN or infinite.
+    OutputError
+        If one is below its range.
+    """
     where = f"gains, `{name}`"
     numbers = as_floats(value, where)
     if numbers.shape not in ((), (len(outputs),)):

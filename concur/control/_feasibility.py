@@ -15,8 +15,7 @@ from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
 from concur.errors import InfeasibleReferenceError
-from concur.mechanism import scalar
-from concur.mechanism._size import robot_size
+from concur.mechanism import robot_size, scalar
 
 STEP = 0.02
 """Longest way of the reference in a step of the exact motion, rad and parts of the robot's size."""

@@ -17,7 +17,27 @@ def fitting(
     outputs: Sequence[Output],
     where: str,
 ) -> Reference:
-    """Take a reference for some outputs: a `Reference` or a function of time; none for none."""
+    """Take a reference for outputs.
+
+    Parameters
+    ----------
+    reference : Reference, callable or None
+        A reference, or a function of time that returns samples; None without outputs.
+    outputs : sequence of Output
+        The outputs.
+    where : str
+        Place named in errors.
+
+    Returns
+    -------
+    Reference
+        The reference.
+
+    Raises
+    ------
+    ConcurError
+        If it is neither, or does not fit the outputs.
+    """
     if reference is None and not outputs:
         return _Nothing()
     sizes = sum(output.pose_size for output in outputs), sum(output.dim for output in outputs)

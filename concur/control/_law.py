@@ -223,6 +223,18 @@ def side(servo: TrackingLaw, q: Array) -> Array:
 
     Where it differs between two configurations on a path, a singular one lies in between. A damped
     law may pass those of its outputs, so they do not count.
+
+    Parameters
+    ----------
+    servo : TrackingLaw
+        The law.
+    q : casadi.SX
+        Configuration, shape (nq,).
+
+    Returns
+    -------
+    casadi.SX
+        1 or -1.
     """
     own = servo.model.side(q)
     if not servo.size:

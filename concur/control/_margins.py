@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from concur.control._output import Output
-from concur.mechanism._size import robot_size
+from concur.mechanism import robot_size
 from concur.multibody import Mechanism
 from concur.reduction import UNDETERMINED
 

@@ -22,8 +22,7 @@ from concur.control._output_kinematics import (
 )
 from concur.control._output_motion import output_motion, twist_rows
 from concur.errors import OutputError, ShapeError
-from concur.mechanism import scalar
-from concur.mechanism._size import robot_size
+from concur.mechanism import robot_size, scalar
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
 

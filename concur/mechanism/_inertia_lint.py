@@ -17,7 +17,18 @@ _MOMENTS = {"kg cm^2": 1e2, "kg mm^2": 1e3, "g mm^2": 1e3 * np.sqrt(1e3)}
 
 
 def suspicious_inertias(tree: Tree) -> tuple[str, ...]:
-    """Sentences on inertias that are physical but three times out of proportion to the robot."""
+    """Find inertias that are physical but three times out of proportion to the robot.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each finding.
+    """
     size = extent(tree)
     if size == 0.0:
         return ()

@@ -26,7 +26,20 @@ def extent(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
 
 
 def robot_size(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
-    """Length, m, with which radians and metres of a robot are compared."""
+    """Length with which radians and metres of a robot are compared.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    points : sequence of numpy.ndarray
+        More points of the robot, shape (3,), m.
+
+    Returns
+    -------
+    float
+        The length, m; above zero.
+    """
     return extent(tree, points) or _radius(tree) or 1.0
 
 

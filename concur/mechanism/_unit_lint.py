@@ -43,7 +43,18 @@ FREE_FALL = 100.0
 
 
 def suspicious_units(tree: Tree) -> tuple[str, ...]:
-    """Sentences on lengths, limits, roller angles and gravity that suggest another unit."""
+    """Find lengths, limits, roller angles and gravity that suggest another unit.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each finding.
+    """
     found = [*_lengths(tree), *_limits(tree), *_speeds(tree)]
     found += [
         f"wheel `{wheel.body}`: roller angle {wheel.roller_angle:.4g} rad: deg instead of rad?"
@@ -57,7 +68,20 @@ def suspicious_units(tree: Tree) -> tuple[str, ...]:
 
 
 def suspicious_start(tree: Tree, q: np.ndarray) -> tuple[str, ...]:
-    """Sentences on angles of a start that suggest degrees; wheels and screws turn often."""
+    """Find angles of a start that suggest degrees; wheels and screws may turn often.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    q : numpy.ndarray
+        Configuration at the start, shape (nq,).
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each finding.
+    """
     wheels = {wheel.body for wheel in tree.wheels}
     found, at = [], 0
     for body in tree.bodies:
@@ -75,7 +99,20 @@ def suspicious_start(tree: Tree, q: np.ndarray) -> tuple[str, ...]:
 
 
 def suspicious_points(tree: Tree, points: Iterable[tuple[str, Iterable[float]]]) -> tuple[str, ...]:
-    """Sentences on points of outputs further from their frame than three sizes of the robot."""
+    """Find points of outputs that are further away than three sizes of the robot.
+
+    Parameters
+    ----------
+    tree : Tree
+        The robot.
+    points : iterable of (str, iterable of float)
+        Name of each output, and its point in the frame of its body, m.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each finding.
+    """
     size = extent(tree)
     away = [(name, float(np.linalg.norm(list(point)))) for name, point in points]
     return tuple(

@@ -16,7 +16,7 @@ from concur import robots
 from concur.control import Law, Tick, TickStatus, tracking_law
 from concur.errors import NonFiniteError, OutputError, ShapeError, SingularConfigurationError
 from concur.reduction import ReducedModel, reduce
-from concur.simulation import simulate
+from concur.simulation import Integrator, simulate
 from hil.controller import Mode
 from hil.reasons import Reason, State
 from hil.record import Record
@@ -25,6 +25,7 @@ from hil.session import SessionOptions, run_session
 from tests.control._cases import ARM_Q0, ARM_S0, arm, case_study, refused
 from tests.oracles import Pinocchio
 
+EXACT = Integrator("dop853", dt=0.1)
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
@@ -72,9 +73,10 @@ def test_own_law_moves_the_robot_as_pinocchio_says() -> None:
     assert run.error.shape == (1001, 0)
     assert not run.error_norms
     # Adaptive steps know the time within a step, held torques that of their tick.
-    other = simulate(law.model.robot, law, None, 1.0, ARM_Q0, ARM_S0, dt=0.1, method="dop853")
+    other = simulate(law.model.robot, law, None, 1.0, ARM_Q0, ARM_S0, integrator=EXACT)
     assert_allclose(other.q[-1], wanted.y[:6, -1], rtol=0.0, atol=1e-8)
-    held = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, hold=0.01)
+    sampled = Integrator(control_period=0.01)
+    held = simulate(law.model.robot, law, None, 0.1, ARM_Q0, ARM_S0, integrator=sampled)
     for k in (40, 49):
         assert_allclose(held.u[k], law.torque(plant, 0.04, held.q[40], held.v[40]), atol=1e-10)
 
@@ -91,8 +93,11 @@ def test_own_law_as_machine_code(compiler: None) -> None:
             assert_allclose(tick(q, s, t=t), law.torque(plant, t, q, s), atol=1e-10)
     for hold in (None, 0.01):
         runs = [
-            simulate(law.model.robot, law, None, 0.4, ARM_Q0, ARM_S0, hold=hold, compiled=which)
-            for which in (True, False)
+            simulate(law.model.robot, law, None, 0.4, ARM_Q0, ARM_S0, integrator=integrator)
+            for integrator in (
+                Integrator(control_period=hold, compiled=True),
+                Integrator(control_period=hold, compiled=False),
+            )
         ]
         assert_allclose(runs[0].q, runs[1].q, rtol=0.0, atol=1e-11)
         assert_allclose(runs[0].u, runs[1].u, rtol=0.0, atol=1e-9)

@@ -38,8 +38,6 @@ PRIVATE_YET = {
     "concur.control -> concur.codegen._finite",
     "concur.control -> concur.groups._along_matrix",
     "concur.control -> concur.groups._stumpff",
-    "concur.control -> concur.mechanism._size",
-    "concur.simulation -> concur.control._tick",
 }
 """Private modules that another package imports still; no more are added."""
 

@@ -40,7 +40,8 @@ ROBOT = MODEL.robot
 
 
 def run(q0: object = Q0, s0: object = S0, duration: float = 0.1, **options: object) -> object:
-    own = {name: options.pop(name) for name in ("method", "control_period") if name in options}
+    names = {"method", "control_period", "compiled"} & options.keys()
+    own = {name: options.pop(name) for name in names}
     if own:
         options["integrator"] = Integrator(**own)  # type: ignore[arg-type]
     return simulate(ROBOT, SERVO, case_study_reference(), duration, q0, s0, **options)  # type: ignore[arg-type]

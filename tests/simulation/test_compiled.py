@@ -47,7 +47,11 @@ def assert_same_run(run: Run, other: Run, tolerance: float = 1e-10) -> None:
 
 
 def both(
-    servo: Servo = SERVO, duration: float = 0.45, plant: Any = None, **options: Any
+    servo: Servo = SERVO,
+    duration: float = 0.45,
+    plant: Any = None,
+    progress: Any = False,
+    **options: Any,
 ) -> tuple[Run, Run]:
     """Run the rover compiled and interpreted."""
 
@@ -55,7 +59,10 @@ def both(
         reference, robot = case_study_reference(), servo.model.robot
         integrator = Integrator(compiled=compiled, **options)
         return simulate(
-            robot, servo, reference, duration, Q0, S0, plant=plant, integrator=integrator
+            *(robot, servo, reference, duration, Q0, S0),
+            plant=plant,
+            progress=progress,
+            integrator=integrator,
         )
 
     return run(True), run(False)
