@@ -59,25 +59,25 @@ def inequality(
     B : numpy.ndarray
         Error map, shape (n, n).
     claim : Claim
-        P, L and M; numbers of the same sort.
+        P, L and M; numbers of the same sort. Those of several claims may be stacked.
     alpha : number
         The rate; it is not read from the claim.
 
     Returns
     -------
     numpy.ndarray
-        Shape (2 n, 2 n).
+        Shape (2 n, 2 n), or one for each claim.
     """
     n = len(turned)
     stiffness, scale, damping = gains
     one = np.eye(n, dtype=int)
-    P1, P2 = claim.P[:, :n], claim.P[:, n:]
+    P1, P2 = claim.P[..., :n], claim.P[..., n:]
     left = P2 @ scale @ (B.T @ stiffness)
     right = -(P1 @ B) - P2 @ damping
     both = np.outer(turned, turned)
     left = left - claim.L @ (one - B) - claim.M @ ((one - B.T) * both)
-    total = np.concatenate([left, right], axis=1)
-    return np.asarray(-(total + total.T) / 2 - alpha * claim.P)
+    total = np.concatenate([left, right], axis=-1)
+    return np.asarray(-(total + total.swapaxes(-1, -2)) / 2 - alpha * claim.P)
 
 
 def turned_components(channel: Channel) -> np.ndarray:
