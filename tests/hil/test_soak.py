@@ -27,8 +27,8 @@ class _Weighed(Controller):
 
     weights: list[int] = []  # noqa: RUF012 - one run at a time
 
-    def _fill_row(self, now: float) -> None:
-        super()._fill_row(now)
+    def _fill_row(self) -> None:
+        super()._fill_row()
         if self.quality.cycles % 250 == 0:
             with open("/proc/self/statm", encoding="ascii") as file:
                 self.weights.append(int(file.read().split()[1]) * PAGE)
