@@ -32,6 +32,7 @@ _MOVED = {
         "SingularityReport",
         "Tick",
         "linear_loop",
+        "loop_margins",
     ),
     "formulations": ("MomentumChart",),
     "mechanism": ("helical_plane",),

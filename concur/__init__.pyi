@@ -17,7 +17,6 @@ from .control import Redundancy as Redundancy
 from .control import ReferenceSample as ReferenceSample
 from .control import Servo as Servo
 from .control import inverse_kinematics as inverse_kinematics
-from .control import loop_margins as loop_margins
 from .control import lqr_gains as lqr_gains
 from .control import place_gains as place_gains
 from .control import references as references

@@ -1,5 +1,6 @@
 """Settings of every test: no screen, one thread per process, and property tests that repeat."""
 
+import functools
 import os
 
 import pytest
@@ -13,6 +14,24 @@ os.environ["MPLBACKEND"] = "Agg"
 # Most tests call a law a few times: the interpreter is ready sooner than a compiler. Those of
 # compiled code ask for it, with the fixture `compiler`.
 os.environ.setdefault("CONCUR_CC", "none")
+
+from concur import robots  # noqa: E402
+
+
+def _shared(build):
+    """Hand out one robot, with the graphs it keeps, unless methods are compiled."""
+    kept = functools.cache(build)
+
+    @functools.wraps(build)
+    def robot():
+        return kept() if os.environ.get("CONCUR_CC") == "none" else build()
+
+    return robot
+
+
+# Robots do not change: all tests of a process share those of the package.
+for _name in robots.__all__:
+    setattr(robots, _name, _shared(getattr(robots, _name)))
 
 
 @pytest.fixture

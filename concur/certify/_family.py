@@ -73,6 +73,9 @@ class Family:
         self.turned = turned_components(channel)
         self.mirrors = Mirrors.of(channel)
         self.members = self._members()
+        parts = ([getattr(member, name) for member in self.members] for name in ("P", "L", "M"))
+        P, L, M = map(np.array, parts)
+        self._stacked = Claim(P, 0.0, L, M)
         x = ca.SX.sym("x", n)
         self.error_map = ca.Function("B", [x], [ca.densify(channel.group.error_map(x))])
 
@@ -94,7 +97,7 @@ class Family:
     def matrices(self, x: np.ndarray) -> np.ndarray:
         """A of every member at a pose error for rate zero, shape (members, 2 n, 2 n)."""
         B = np.asarray(self.error_map(x))
-        return np.array([inequality(self.gains, self.turned, B, m, 0.0) for m in self.members])
+        return inequality(self.gains, self.turned, B, self._stacked, 0.0)
 
     @property
     def _isotropic(self) -> bool:

@@ -51,18 +51,18 @@ def inequality(
     """Return A, (2 n, 2 n), without rounding of its own: of floats, of fractions or of balls.
 
     `gains` are KP, I^-1 and I^-1 KD; `turned` is one for the components of x where T is B^T and
-    zero elsewhere; `alpha` is not read from the claim.
+    zero elsewhere; `alpha` is not read from the claim. P, L and M of several claims may be stacked.
     """
     n = len(turned)
     stiffness, scale, damping = gains
     one = np.eye(n, dtype=int)
-    P1, P2 = claim.P[:, :n], claim.P[:, n:]
+    P1, P2 = claim.P[..., :n], claim.P[..., n:]
     left = P2 @ scale @ (B.T @ stiffness)
     right = -(P1 @ B) - P2 @ damping
     both = np.outer(turned, turned)
     left = left - claim.L @ (one - B) - claim.M @ ((one - B.T) * both)
-    total = np.concatenate([left, right], axis=1)
-    return np.asarray(-(total + total.T) / 2 - alpha * claim.P)
+    total = np.concatenate([left, right], axis=-1)
+    return np.asarray(-(total + total.swapaxes(-1, -2)) / 2 - alpha * claim.P)
 
 
 def turned_components(channel: Channel) -> np.ndarray:

@@ -219,7 +219,7 @@ class Problem:
         return self.cp.reshape(flat @ weights, (size, size), order="C")
 
     def _at(self, x: np.ndarray) -> np.ndarray:
-        return np.array([self.scaled(A) for A in self.family.matrices(x)])
+        return self.scaled(self.family.matrices(x))
 
     def scaled(self, matrix: np.ndarray) -> np.ndarray:
         """Matrix in coordinates in which the domain has size one."""

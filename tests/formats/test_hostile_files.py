@@ -10,7 +10,7 @@ import pytest
 import concur as cc
 from concur.errors import ConcurError, DescriptionError, printable, shown
 from concur.files import confined, read_bytes
-from concur.formats import _toml
+from concur.formats import tables
 from concur.simulation import _start
 
 ROVER = Path(cc.__file__).parent / "robots" / "rover_arm.toml"
@@ -27,7 +27,7 @@ def robot_file(folder: Path, text: str | bytes, name: str = "robot.toml") -> Pat
     ("text", "came"),
     [
         ("a = " + "[" * 3000 + "]" * 3000, "nested too deeply"),
-        ("a = " + "[" * _toml.DEEPEST + "]" * _toml.DEEPEST, "nested more than 20 deep"),
+        ("a = " + "[" * tables.DEEPEST + "]" * tables.DEEPEST, "nested more than 20 deep"),
         ("a = " + "9" * 5000, "beyond 64 bits"),
         ("a = 9223372036854775808", "beyond 64 bits"),
         (b"\xff\xfea\x00=\x001\x00", "text in UTF-16"),
@@ -44,10 +44,10 @@ def test_no_raw_exception(tmp_path: Path, text: str | bytes, came: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["a = 9223372036854775807", "a = " + "[" * (_toml.DEEPEST - 1) + "]" * (_toml.DEEPEST - 1)],
+    ["a = 9223372036854775807", "a = " + "[" * (tables.DEEPEST - 1) + "]" * (tables.DEEPEST - 1)],
 )
 def test_just_within_the_bounds_is_read(tmp_path: Path, text: str) -> None:
-    assert "a" in _toml.read_toml(robot_file(tmp_path, text))
+    assert "a" in tables.read_toml(robot_file(tmp_path, text))
 
 
 def test_a_mark_of_utf_8_and_line_ends_of_windows_are_read(tmp_path: Path) -> None:

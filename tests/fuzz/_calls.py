@@ -147,7 +147,7 @@ def _sound(folder: Path) -> list[Call]:
             cc.place_gains,
             {"outputs": outputs, "settling_time": 1.0},
         ),
-        ("loop_margins", cc.loop_margins, {"servo": servo}),
+        ("loop_margins", cc.control.loop_margins, {"servo": servo}),
         ("conservation", cc.conservation, {"model": drift, "joint": "upper_arm"}),
         (
             "simulate",

@@ -103,7 +103,8 @@ def coarse_vectors(size: int, bound: float) -> st.SearchStrategy[np.ndarray]:
 
 
 def cross_matrix(w: np.ndarray) -> np.ndarray:
-    return np.column_stack([np.cross(w, axis) for axis in np.eye(3)])
+    x, y, z = w
+    return np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
 
 
 def twist_matrix(twist: np.ndarray) -> np.ndarray:
@@ -118,17 +119,20 @@ def twist_of(matrix: np.ndarray) -> np.ndarray:
     return np.array([*matrix[:3, 3], matrix[2, 1], matrix[0, 2], matrix[1, 0]])
 
 
+UNIT_TWISTS = np.array([twist_matrix(e) for e in np.eye(6)])
+"""Matrices (6, 4, 4) of se(3)."""
+
+
 def bracket(twist: np.ndarray) -> np.ndarray:
     """ad from the commutator of 4x4 matrices."""
     a = twist_matrix(twist)
-    columns = [a @ twist_matrix(e) - twist_matrix(e) @ a for e in np.eye(6)]
-    return np.column_stack([twist_of(column) for column in columns])
+    return np.column_stack([twist_of(matrix) for matrix in a @ UNIT_TWISTS - UNIT_TWISTS @ a])
 
 
 def conjugation(pose: np.ndarray) -> np.ndarray:
     """Ad from the conjugation of 4x4 matrices."""
-    back = np.linalg.inv(pose)
-    return np.column_stack([twist_of(pose @ twist_matrix(e) @ back) for e in np.eye(6)])
+    moved = pose @ UNIT_TWISTS @ np.linalg.inv(pose)
+    return np.column_stack([twist_of(matrix) for matrix in moved])
 
 
 def pose_of(twist: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 from concur.groups import quaternion, se2, se3, so3
+from tests.oracles import each
 
 from .oracles import (
     LONG_PLANAR_TWISTS,
@@ -109,14 +110,7 @@ CASES = {
 }
 
 
-def cases(condition: Callable[[Case, str], bool] = lambda case, point: True):
-    pairs = [
-        (name, point)
-        for name, case in CASES.items()
-        for point in case.points
-        if condition(case, point)
-    ]
-    return pytest.mark.parametrize(("name", "point"), pairs)
+every_function = pytest.mark.parametrize("name", CASES)
 
 
 @functools.cache
@@ -159,37 +153,44 @@ def test_every_public_function_is_listed(module):
     assert covered(module) <= set(CASES)
 
 
-@cases()
-def test_value_and_derivatives_are_finite(name, point):
-    for result in derivatives(name)(flat_point(name, point)):
-        assert np.isfinite(np.array(result)).all()
+@every_function
+def test_value_and_derivatives_are_finite(name):
+    def check(point):
+        for result in derivatives(name)(flat_point(name, point)):
+            assert np.isfinite(np.array(result)).all()
+
+    each(CASES[name].points, check)
 
 
-@cases()
-def test_forward_and_reverse_derivatives_agree(name, point):
-    x = flat_point(name, point)
-    value, jacobian, slope, gradient, hessian = map(np.array, derivatives(name)(x))
-    near(jacobian @ np.sin(1 + np.arange(len(x))), slope[:, 0])
-    near(np.cos(1 + np.arange(len(value))) @ jacobian, gradient[:, 0])
-    near(hessian, hessian.T)
+@every_function
+def test_forward_and_reverse_derivatives_agree(name):
+    def check(point):
+        x = flat_point(name, point)
+        value, jacobian, slope, gradient, hessian = map(np.array, derivatives(name)(x))
+        near(jacobian @ np.sin(1 + np.arange(len(x))), slope[:, 0])
+        near(np.cos(1 + np.arange(len(value))) @ jacobian, gradient[:, 0])
+        near(hessian, hessian.T)
+
+    each(CASES[name].points, check)
 
 
-def is_smooth(case: Case, point: str) -> bool:
-    return not (case.jumps and "half turn" in point)
-
-
-@cases(is_smooth)
-def test_derivatives_agree_with_differences(name, point):
-    x, function = flat_point(name, point), derivatives(name)
-    _, jacobian, _, _, hessian = map(np.array, function(x))
+@every_function
+def test_derivatives_agree_with_differences(name):
+    function = derivatives(name)
 
     def value_and_gradient(y):
         value, _, _, gradient, _ = function(y)
         return np.concatenate([np.array(value), np.array(gradient)])[:, 0]
 
-    slopes = differences(value_and_gradient, x)
-    near(slopes[: len(jacobian)], jacobian, 1e-9)
-    near(slopes[len(jacobian) :], hessian, 1e-9)
+    def check(point):
+        x = flat_point(name, point)
+        _, jacobian, _, _, hessian = map(np.array, function(x))
+        slopes = differences(value_and_gradient, x)
+        near(slopes[: len(jacobian)], jacobian, 1e-9)
+        near(slopes[len(jacobian) :], hessian, 1e-9)
+
+    case = CASES[name]
+    each([p for p in case.points if not (case.jumps and "half turn" in p)], check)
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,18 @@ Pinocchio, NumPy, SciPy and formulas written by hand.
 """
 
 from tests.oracles._close import assert_close, difference_quotient
+from tests.oracles._each import each
 from tests.oracles._floating import BASES, Excitation, excitation, full_order, random_floater
 from tests.oracles._kkt import Constrained, crane_rows, rover_rows
 from tests.oracles._mujoco import Mujoco, mjcf
 from tests.oracles._pinocchio import Pinocchio
-from tests.oracles._random import RandomRover, random_rover, random_tree, random_velocity
+from tests.oracles._random import (
+    RandomRover,
+    random_rover,
+    random_tree,
+    random_tree_parts,
+    random_velocity,
+)
 from tests.oracles._robots import (
     CASE_STUDY,
     CraneNumbers,
@@ -35,12 +42,14 @@ __all__ = [
     "crane",
     "crane_rows",
     "difference_quotient",
+    "each",
     "excitation",
     "full_order",
     "mjcf",
     "random_floater",
     "random_rover",
     "random_tree",
+    "random_tree_parts",
     "random_velocity",
     "rover",
     "rover_rows",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from scipy.spatial.transform import Rotation
@@ -43,8 +44,8 @@ def _joint(kind: str, rng: np.random.Generator) -> joints.Joint:
 KINDS = ("Fixed", "Revolute", "Prismatic", "Planar", "Spherical", "Free")
 
 
-def random_tree(seed: int) -> Mechanism:
-    """Build a tree of 7 to 10 joints in which every kind of joint occurs.
+def random_tree_parts(seed: int) -> tuple[str, list[Body], np.ndarray]:
+    """Draw name, bodies and gravity of a tree of 7 to 10 joints of every kind.
 
     The order of the joints, the branching, axes, normals, placements, inertias and gravity are
     random; a welded body has no mass now and then; the bodies are not listed depth first.
@@ -66,7 +67,14 @@ def random_tree(seed: int) -> Mechanism:
                 inertia=Inertia(0.0) if massless else _inertia(rng),
             )
         )
-    return Mechanism(f"tree{seed}", bodies, gravity=rng.uniform(-10.0, 10.0, 3))
+    return f"tree{seed}", bodies, rng.uniform(-10.0, 10.0, 3)
+
+
+@lru_cache(maxsize=16)
+def random_tree(seed: int) -> Mechanism:
+    """Build the robot of `random_tree_parts`; tests share it, and the graphs that it keeps."""
+    name, bodies, gravity = random_tree_parts(seed)
+    return Mechanism(name, bodies, gravity=gravity)
 
 
 def random_velocity(robot: Mechanism, rng: np.random.Generator) -> np.ndarray:
@@ -113,6 +121,7 @@ class RandomRover:
         return rows
 
 
+@lru_cache(maxsize=16)
 def random_rover(seed: int) -> RandomRover:
     """Build a rover on two wheels with an arm of three joints, of generic geometry.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -54,6 +55,7 @@ def _platform(n: RoverNumbers) -> list[Body]:
     ]
 
 
+@lru_cache(maxsize=16)
 def rover(n: RoverNumbers | None = None) -> Mechanism:
     """Build the rover of Example 4.6.1; q = (x, y, theta, psi1, psi2, phi1, phi2, phi3)."""
     n = n or RoverNumbers()
@@ -71,6 +73,7 @@ def rover(n: RoverNumbers | None = None) -> Mechanism:
     return Mechanism("rover", bodies, wheels=wheels, gravity=(0, 0, -n.g))
 
 
+@lru_cache(maxsize=16)
 def rover_without_arm(n: RoverNumbers | None = None) -> Mechanism:
     """Build the platform of Example 4.6.1 alone; q = (x, y, theta, psi1, psi2)."""
     n = n or RoverNumbers()
@@ -138,6 +141,7 @@ class CraneNumbers:
         )
 
 
+@lru_cache(maxsize=16)
 def crane(n: CraneNumbers | None = None, undriven: str | None = None) -> Mechanism:
     """Build the car with a crane; q = (x, y, theta, psi1, phi1, psi2, psi3, phi2).
 

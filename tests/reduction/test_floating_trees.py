@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from concur.reduction import MomentumReduction
-from tests.oracles import assert_close, difference_quotient, random_tree
+from tests.oracles import assert_close, difference_quotient, random_tree, random_tree_parts
 from tests.reduction._floaters import FullOrder, reduced
 
-TREES = [seed for seed in range(40) if random_tree(seed).base.joint.nv]
+TREES = [seed for seed in range(40) if random_tree_parts(seed)[1][0].joint.nv]
 
 
 def _some_slow(quick: int, slow: int) -> list[object]:
