@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.codegen import as_floats, nonfinite_error, shape_error
+from concur.codegen import DRIFT, as_floats, nonfinite_error, shape_error
 from concur.errors import ShapeError
 
 
@@ -129,7 +129,7 @@ class Pose:
         translation = vector(self.translation, 3, "Pose, `translation`")
         rotation = np.array(vector(self.rotation, 4, "Pose, `rotation`"))
         norm = float(np.linalg.norm(rotation))
-        if abs(norm - 1.0) > 1e-3:
+        if abs(norm - 1.0) > DRIFT:
             raise ShapeError(
                 "Pose, `rotation`",
                 expected="a unit quaternion (x, y, z, w)",
