@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from concur._files import confined, read_bytes
 from concur.codegen._folder import folder_named
+from concur.errors import printable
 from concur.simulation._hdf5 import write
 from hil.errors import RecordError
 from hil.reasons import Reason, State
@@ -325,4 +326,4 @@ def _notes(manifest: Mapping[str, Any], faults: tuple[str, ...]) -> tuple[str, .
     if end.get("note"):
         notes.append(f"what kept rows from the file: {end['note']}")
     notes += end.get("left", ())
-    return (*notes, *faults)
+    return tuple(printable(note) for note in (*notes, *faults))
