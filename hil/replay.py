@@ -7,7 +7,7 @@ last bit; elsewhere the law may differ by rounding.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -231,9 +231,21 @@ def replay(
     judged, stopped, left_out = _replay_guard(record, rig, found)
     for name, k, recorded, wanted in contradictions(record, rig.loop.period):
         found.add(f"record: {name}", k, recorded, wanted, name=name if len(wanted) > 1 else "")
+    for name, said, known in _said(record, rig) if len(record) else ():
+        found.add(f"manifest: {name}", 0, np.array([said]), np.array([known]))
     return ReplayReport(
         record, exact, evaluated, judged, stopped, left_out, largest, found.differences(), forced
     )
+
+
+def _said(record: Record, rig: Rig) -> Iterator[tuple[str, float, float]]:
+    """What the manifest says of the rig, by which reports judge the rows, and what the rig says."""
+    yield "rate", float(record.manifest.get("rate", np.nan)), rig.loop.rate
+    limits = record.manifest.get("limits", {})
+    for axis in rig.axes:
+        said = limits.get(axis.name, {})
+        for name, known in (("torque", axis.torque_limit), ("speed", axis.speed_limit)):
+            yield f"{name} limit of {axis.name}", float(said.get(name, np.nan)), known
 
 
 class _Comparison:

@@ -121,6 +121,7 @@ def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Res
             )
         made = tuple(this for this in (folder, *folder.parents) if not this.exists())
         entries = _read(folder) or {}
+        _check_folders(folder, command)
         if not made and not overwrite:
             _check_files(folder, command, entries)
         folder.mkdir(parents=True, exist_ok=True)
@@ -139,6 +140,18 @@ def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Res
         raise
     finally:
         kept.close()
+
+
+def _check_folders(folder: Path, command: str) -> None:
+    """Refuse folders with names of results: no file can replace them, when the run is done."""
+    for path in (folder / name for name in (MANIFEST, *OWN[command])):
+        if path.is_dir() and not path.is_symlink():
+            raise DescriptionError(
+                f"option `--out`, {folder}",
+                expected=f"no folder with the name of a result: {path.name}",
+                came="one",
+                cure="Name another folder, or move that one away.",
+            )
 
 
 def _check_files(folder: Path, command: str, entries: dict[str, Any]) -> None:

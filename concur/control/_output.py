@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from concur.codegen import Array, as_floats, nonfinite_error, shape_error
+from concur.codegen import DRIFT, Array, as_floats, nonfinite_error, shape_error
 from concur.control.output_groups import (
     AXES,
     Angle,
@@ -120,7 +120,7 @@ class Output:
         place = f"{where}, `orientation`"
         quaternion = _numbers(self.orientation, 4, place)
         norm = float(np.linalg.norm(quaternion))
-        if abs(norm - 1.0) > 1e-3:
+        if abs(norm - 1.0) > DRIFT:
             raise ShapeError(
                 place,
                 expected="a unit quaternion (x, y, z, w)",

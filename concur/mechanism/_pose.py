@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from concur.codegen import finite_floats
+from concur.codegen import DRIFT, finite_floats
 from concur.errors import ShapeError
 
 
@@ -79,7 +79,7 @@ class Pose:
         translation = vector(self.translation, 3, "Pose, `translation`")
         rotation = np.array(vector(self.rotation, 4, "Pose, `rotation`"))
         norm = float(np.linalg.norm(rotation))
-        if abs(norm - 1.0) > 1e-3:
+        if abs(norm - 1.0) > DRIFT:
             raise ShapeError(
                 "Pose, `rotation`",
                 expected="a unit quaternion (x, y, z, w)",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from concur.errors import printable
 from concur.files import confined, folder_named, read_bytes
 from concur.simulation import write_arrays
 from hil.errors import RecordError
@@ -325,4 +326,4 @@ def _notes(manifest: Mapping[str, Any], faults: tuple[str, ...]) -> tuple[str, .
     if end.get("note"):
         notes.append(f"what kept rows from the file: {end['note']}")
     notes += end.get("left", ())
-    return (*notes, *faults)
+    return tuple(printable(note) for note in (*notes, *faults))

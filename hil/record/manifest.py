@@ -279,6 +279,11 @@ def is_count(value: object) -> bool:
     return type(value) is int and 0 <= value <= 2**53
 
 
+def _is_number(value: object) -> bool:
+    """Whether an entry of a manifest is a number; JSON knows integers that no float can hold."""
+    return type(value) is float or (type(value) is int and abs(value) <= 2**53)
+
+
 def _is_pairs(found: object) -> bool:
     """Whether names and units of columns are lists of two texts each."""
     return isinstance(found, dict) and all(
@@ -299,6 +304,8 @@ def _is_end(found: object) -> bool:
         isinstance(found, dict)
         and all(is_count(found[name]) for name in ("rows", "lost", "unwritten") if name in found)
         and all(isinstance(found[name], str) for name in _END_TEXTS if name in found)
+        and isinstance(counters := found.get("counters", {}), dict)
+        and all(map(_is_number, counters.values()))
         and isinstance(left := found.get("left", []), list)
         and all(isinstance(sentence, str) for sentence in left)
     )
@@ -308,11 +315,12 @@ _ENTRIES: dict[str, Callable[[Any], bool]] = {
     "name": lambda found: isinstance(found, str),
     "mode": lambda found: isinstance(found, str),
     "wall_minus_clock": lambda found: type(found) in (int, float) and abs(found) < 1e12,
+    "rate": lambda found: _is_number(found) and 0 < found < float("inf"),
     "columns": _is_pairs,
     "limits": lambda found: (
         isinstance(found, dict)
         and all(
-            isinstance(limit, dict) and all(type(x) in (int, float) for x in limit.values())
+            isinstance(limit, dict) and all(map(_is_number, limit.values()))
             for limit in found.values()
         )
     ),

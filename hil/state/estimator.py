@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial.transform import Rotation
 
-from concur.codegen import Evaluator
+from concur.codegen import DRIFT, Evaluator
 from concur.control import TrackingLaw
 from hil.drives.feedback import Feedback
 from hil.settings import PoseSettings, Rig
@@ -45,9 +45,6 @@ FROZEN = 0.02
 
 AHEAD = 5e-3
 """Time by which a pose may seem to come from the future, s: clocks are not quite one."""
-
-UNEVEN = 1e-2
-"""Difference of a quaternion's length from one that still is an attitude."""
 
 _ORIGIN: tuple[float, ...] = (0.0, 0.0, 0.0)
 _UPRIGHT: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
@@ -437,7 +434,7 @@ class Estimator:
         if position is None or attitude is None or (len(position), len(attitude)) != (3, 4):
             return self._refuse("invalid")
         length = math.hypot(*attitude)
-        if not (math.isfinite(sum(position)) and abs(length - 1.0) < UNEVEN):
+        if not (math.isfinite(sum(position)) and abs(length - 1.0) <= DRIFT):
             return self._refuse("invalid")
         newer = place = self._newest
         times, share = self._times, 1.0

@@ -39,6 +39,7 @@ from typing import Any, Protocol
 
 import msgpack
 
+from concur.codegen import DRIFT
 from hil._datagrams import unpack_map
 from hil._extras import INSTALL
 from hil.errors import RigError
@@ -429,7 +430,7 @@ def _unit(values: list[float] | None) -> list[float] | None:
     if values is None:
         return None
     norm = math.hypot(*values)
-    return [x / norm for x in values] if abs(norm - 1.0) < 1e-2 else None
+    return [x / norm for x in values] if abs(norm - 1.0) <= DRIFT else None
 
 
 def _zmq() -> Any:

@@ -130,6 +130,20 @@ def test_folder_of_others_is_left_alone(task: Path, tmp_path: Path) -> None:
     assert files(folder) == {MANIFEST}
 
 
+@pytest.mark.parametrize("name", ["run.h5", MANIFEST])
+@pytest.mark.parametrize("more", [[], ["--overwrite"]])
+def test_folder_where_a_result_goes_is_refused_before_the_run(
+    task: Path, tmp_path: Path, name: str, more: list[str]
+) -> None:
+    folder = tmp_path / "mine"
+    (folder / name).mkdir(parents=True)
+    result = run("track", task, "--out", folder, *more)
+    assert result.exit_code == 2
+    assert f"no folder with the name of a result: {name}" in result.stderr
+    assert "simulating" not in result.output
+    assert files(folder) == {name}
+
+
 def test_file_of_others_beside_results_is_not_replaced(task: Path, green: Path) -> None:
     (green / MANIFEST).write_text(
         json.dumps({"concur": "0", "track": {"files": ["report.html"], "status": "passed"}})

@@ -1180,6 +1180,33 @@ def test_a_polynomial_that_leaves_the_numbers_is_refused_where_it_does() -> None
         path(20.0)  # and no warning of NumPy's
 
 
+LEANING = np.array([0.5, 0.5, 0.5, 0.5])
+WITH_QUATERNIONS: dict[str, Callable[[np.ndarray], references.Reference]] = {
+    "hold": lambda x: references.hold(x, "SO3"),
+    "hold pose": lambda x: references.hold([1.0, 2.0, 3.0, *x], "SE3"),
+    "polynomial": lambda x: references.polynomial([[0.0] * 3], start=x, group="SO3"),
+    "rest to rest": lambda x: references.rest_to_rest(x, [0, 0, 0, 1], 1.0, group="SO3"),
+    "waypoints": lambda x: references.waypoints([0, 1], [x, [0, 0, 0, 1]], group="SO3"),
+    "circle": lambda x: references.circle([0, 0, 0], 1.0, 1.0, attitude=x),
+}
+
+
+@pytest.mark.parametrize("norm", [0.9991, 1.0009])
+@pytest.mark.parametrize("name", WITH_QUATERNIONS)
+def test_quaternions_of_references_are_normalised_by_the_rule_of_all_calls(
+    name: str, norm: float
+) -> None:
+    make = WITH_QUATERNIONS[name]
+    np.testing.assert_allclose(make(norm * LEANING)(0.0).pose, make(LEANING)(0.0).pose, atol=1e-15)
+
+
+@pytest.mark.parametrize("norm", [0.9989, 1.0011, 0.0])
+@pytest.mark.parametrize("name", WITH_QUATERNIONS)
+def test_other_quaternions_of_references_are_refused(name: str, norm: float) -> None:
+    with pytest.raises(ShapeError, match="unit quaternion"):
+        WITH_QUATERNIONS[name](norm * LEANING)
+
+
 @pytest.mark.parametrize("name", BAD)
 def test_bad_references_are_refused(name: str) -> None:
     make, kind, text = BAD[name]

@@ -20,7 +20,7 @@ RATED = 2000
 DISABLED, READY, ON, ENABLED, QUICK, REACTION, FAULT = 0x40, 0x21, 0x23, 0x27, 0x07, 0x0F, 0x08
 
 READ_ONLY, ABSENT, NOT_MAPPABLE = 0x06010002, 0x06020000, 0x06040041
-NO_SUB, TOO_HIGH, STATE = 0x06090011, 0x06090031, 0x08000022
+NO_SUB, RANGE, TOO_HIGH, STATE = 0x06090011, 0x06090030, 0x06090031, 0x08000022
 
 
 def objects(node: int) -> dict[tuple[int, int], list[Any]]:
@@ -86,6 +86,8 @@ class StandardsDrive:
         Abort codes by (index, sub-index), for reading and writing.
     values : dict
         Other values at power-on by (index, sub-index).
+    takes : dict
+        The only values that it can be given, by (index, sub-index).
     ignores_watchdog : bool
         Stores the times of its watchdogs and does nothing when they expire.
     late : float
@@ -106,6 +108,7 @@ class StandardsDrive:
         fixed: Any = (),
         aborts: dict[tuple[int, int], int] | None = None,
         values: dict[tuple[int, int], int] | None = None,
+        takes: dict[tuple[int, int], tuple[int, ...]] | None = None,
         ignores_watchdog: bool = False,
         late: float = 1.0,
         quick_stop_holds: bool = False,
@@ -122,6 +125,7 @@ class StandardsDrive:
         for key, value in (values or {}).items():
             self.table.setdefault(key, ["I", False, value])[2] = value
         self.aborts = aborts or {}
+        self.takes = takes or {}
         self.ignores_watchdog = ignores_watchdog
         self.late = late
         self.quick_stop_holds = quick_stop_holds
@@ -303,6 +307,8 @@ class StandardsDrive:
 
     def _may_write(self, index: int, sub: int, value: int) -> int:
         """CiA 301: a PDO's mapping and times change only while it does not exist."""
+        if value not in self.takes.get((index, sub), (value,)):
+            return RANGE
         if index in (0x1600, 0x1A00, 0x1601, 0x1A01):
             if not self.value(index - 0x200, 1) >> 31:
                 return STATE

@@ -276,6 +276,14 @@ def test_a_controller_that_died_leaves_a_record_that_is_whole_up_to_there(folder
         {"columns": {"q": 3}},
         {"columns": {"q": [["a"]]}},
         {"limits": {"a": 3}},
+        {"limits": {"a": {"torque": 10**400}}},
+        {"rate": 0},
+        {"rate": "250"},
+        {"rate": float("nan")},
+        {"rate": 10**400},
+        {"end": {"counters": []}},
+        {"end": {"counters": {"late": "x"}}},
+        {"end": {"counters": {"late": -(10**400)}}},
         {"machine": []},
         {"fingerprints": 3},
         {"facts": None},
@@ -327,6 +335,34 @@ def test_one_altered_number_of_a_run_does_not_pass(made, rig, servo, name, value
     assert difference.what == f"record: {name}"
     assert difference.cycle in (k, k + 1)
     assert ("verdict", "not as recorded") in report.rows()
+
+
+@pytest.mark.parametrize("limit", ["torque", "speed"])
+def test_a_manifest_with_other_limits_than_the_rig_does_not_pass(folder, rig, servo, limit):
+    """Reports judge the rows by them."""
+    limits = manifest_of(folder)["limits"]
+    limits["turret"][limit] *= 2.0
+    edit(folder, limits=limits)
+    (difference,) = replay(folder, rig, servo=servo).differences
+    assert difference.what == f"manifest: {limit} limit of turret"
+    assert difference.recorded == 2.0 * difference.replayed
+
+
+@pytest.mark.parametrize("rate", [500.0, None])
+def test_a_manifest_with_another_rate_than_the_rig_does_not_pass(folder, rig, servo, rate):
+    manifest = manifest_of(folder)
+    del manifest["rate"]
+    write_json(folder / "manifest.json", manifest | ({"rate": rate} if rate else {}))
+    report = replay(folder, rig, servo=servo)
+    assert not report.passed
+    assert [difference.what for difference in report.differences] == ["manifest: rate"]
+
+
+def test_terminals_obey_nothing_in_a_manifest(folder, rig, servo):
+    end(folder, note="\x1b[2J", left=["\x1b[31ma"], recorder="\x07")
+    notes = Record.load(folder).notes
+    assert len(notes) == 3
+    assert all(note.isprintable() for note in notes)
 
 
 # --- what is outside --------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from concur.control._sample import pose_numbers
 from concur.control.references._inputs import homogeneous, numbers
-from concur.control.references._poses import check_group
+from concur.control.references._poses import check_group, unit_quaternion
 from concur.control.references._reference import Floats, Part, Reference, Samples
 from concur.errors import ShapeError
 
@@ -67,13 +67,8 @@ def hold(point: ArrayLike, group: str | None = None) -> Reference:
             came=f"an array of shape {array.shape}",
             cure="See `ReferenceSample` for the coordinates of each group.",
         )
-    if pose_size > size and abs(np.linalg.norm(array[-4:]) - 1.0) > 1e-6:
-        raise ShapeError(
-            "reference hold, point",
-            expected="a unit quaternion x, y, z, w",
-            came=f"one of length {np.linalg.norm(array[-4:]):.9g}",
-            cure="Divide it by its length; check that the scalar part comes last.",
-        )
+    if pose_size > size:
+        array[-4:] = unit_quaternion(array[-4:], "hold, point")
     return _Hold(array, size, group)
 
 

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array
+from concur.codegen import DRIFT, Array
 from concur.control._sample import pose_numbers
 from concur.control.output_groups import OutputGroup, Pose, Product, Rotation, Vector
 from concur.control.references._columns import Columns
@@ -61,16 +61,39 @@ def flat_pose(value: ArrayLike, group: str, where: str) -> Floats:
             came=f"an array of shape {array.shape}",
             cure="See `ReferenceSample` for the coordinates of each group.",
         )
-    length = np.linalg.norm(array[-4:])
-    if abs(length - 1.0) > 1e-6:
+    array[-4:] = unit_quaternion(array[-4:], where)
+    return array
+
+
+def unit_quaternion(value: Floats, where: str) -> Floats:
+    """Normalise a quaternion, by the rule of all numeric calls.
+
+    Parameters
+    ----------
+    value : ndarray, shape (4,)
+        x, y, z, w.
+    where : str
+        Constructor and argument.
+
+    Returns
+    -------
+    ndarray, shape (4,)
+        The same with unit norm.
+
+    Raises
+    ------
+    ShapeError
+        If its norm differs from one by more than `DRIFT`.
+    """
+    norm = float(np.linalg.norm(value))
+    if abs(norm - 1.0) > DRIFT:
         raise ShapeError(
             f"reference {where}",
-            expected="a unit quaternion x, y, z, w",
-            came=f"one of length {length:.9g}",
-            cure="Divide it by its length; check that the scalar part comes last.",
+            expected=f"a unit quaternion x, y, z, w, its norm within {DRIFT:g} of one",
+            came=f"one of norm {norm:.9g}",
+            cure="Divide it by its norm; check that the scalar part comes last.",
         )
-    array[-4:] /= length
-    return array
+    return value / norm
 
 
 def group_of(reference: Reference, where: str) -> str:

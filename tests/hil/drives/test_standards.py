@@ -277,31 +277,41 @@ def test_a_drive_with_a_fault_is_not_tried_and_not_enabled():
 # -- reactions that remove torque ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("option", "code", "rest"), [(3, 0x605A, DISABLED), (1, 0x605E, DISABLED)])
-def test_the_option_code_of_a_reaction_is_set_to_disable(option, code, rest):
-    drive = StandardsDrive(NODE, values={(0x6007, 0): option}, fixed=[0x6007])
+def reacts(option, fixed, more=(), **quirks):
+    """A drive with one reaction to a lost host: it stands there, or it alone can be written."""
+    return StandardsDrive(
+        NODE,
+        values={(0x6007, 0): option if fixed else 0},
+        takes={(0x6007, 0): (option,)},
+        fixed=[*([0x6007] if fixed else []), *more],
+        **quirks,
+    )
+
+
+@pytest.mark.parametrize("fixed", [True, False])
+@pytest.mark.parametrize(("option", "code"), [(3, 0x605A), (1, 0x605E)])
+def test_the_option_code_of_a_reaction_is_set_to_disable(option, code, fixed):
+    drive = reacts(option, fixed)
     with Setting(drive) as setting:
         setting.arm()
-        assert drive.value(code) == 0
-        assert drive.state == rest
+        assert (drive.value(0x6007), drive.value(code)) == (option, 0)
+        assert drive.state == DISABLED
 
 
+@pytest.mark.parametrize("fixed", [True, False])
 @pytest.mark.parametrize(("option", "code"), [(3, 0x605A), (1, 0x605E)])
 @pytest.mark.parametrize("lacks", ["missing", "fixed"])
-def test_a_reaction_whose_option_code_may_hold_torque_is_refused(option, code, lacks):
-    drive = StandardsDrive(
-        NODE,
-        values={(0x6007, 0): option},
-        fixed=[0x6007, *([code] if lacks == "fixed" else [])],
-        without=[code] if lacks == "missing" else [],
-    )
+def test_a_reaction_whose_option_code_may_hold_torque_is_refused(option, code, lacks, fixed):
+    lacking = {"without": [code]} if lacks == "missing" else {"more": [code]}
+    drive = reacts(option, fixed, **lacking)
     with Setting(drive) as setting, pytest.raises(ArmError, match="removes torque") as caught:
         setting.arm()
     assert "0x6007" in caught.value.where
 
 
-def test_a_quick_stop_that_holds_torque_is_refused_whatever_its_option_code_says():
-    drive = StandardsDrive(NODE, values={(0x6007, 0): 3}, fixed=[0x6007], quick_stop_holds=True)
+@pytest.mark.parametrize("fixed", [True, False])
+def test_a_quick_stop_that_holds_torque_is_refused_whatever_its_option_code_says(fixed):
+    drive = reacts(3, fixed, quick_stop_holds=True)
     with Setting(drive) as setting, pytest.raises(ArmError, match="quick stop active") as caught:
         setting.arm()
     assert "0x605A" in caught.value.cure

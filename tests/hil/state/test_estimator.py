@@ -549,9 +549,9 @@ def test_a_pose_counts_for_the_time_since_the_last_up_to_a_twentieth_of_a_second
 
 
 @pytest.mark.parametrize(
-    ("length", "taken"), [(0.9901, True), (1.0099, True), (0.9899, False), (1.0101, False)]
+    ("length", "taken"), [(0.9991, True), (1.0009, True), (0.9989, False), (1.0011, False)]
 )
-def test_an_attitude_is_of_unit_length_to_a_hundredth(length, taken):
+def test_an_attitude_is_of_unit_length_to_a_thousandth(length, taken):
     estimator, _encoders, now = resting()
     attitude = tuple(length * part for part in LEVEL)
     assert estimator.correct(PoseMeasurement(now, HERE, attitude)) == taken

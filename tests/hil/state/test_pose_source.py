@@ -189,7 +189,7 @@ def test_a_datagram_that_is_too_long_is_refused(receiver, sender):
 
 
 def test_a_quaternion_is_brought_to_unit_length(receiver):
-    data = msgpack.packb(facts(quaternion=[0.0, 0.0, 0.6 * 1.005, 0.8 * 1.005]))
+    data = msgpack.packb(facts(quaternion=[0.0, 0.0, 0.6 * 1.0009, 0.8 * 1.0009]))
     measurement = receiver._read(data, 10.0)
     assert measurement.quaternion == pytest.approx((0.0, 0.0, 0.6, 0.8), abs=1e-15)
 
@@ -316,9 +316,9 @@ def test_coordinates_that_a_base_may_have(receiver, value, valid):
 
 
 @pytest.mark.parametrize(
-    ("length", "valid"), [(0.9901, True), (1.0099, True), (0.9899, False), (1.0101, False)]
+    ("length", "valid"), [(0.9991, True), (1.0009, True), (0.9989, False), (1.0011, False)]
 )
-def test_a_quaternion_is_of_unit_length_to_a_hundredth(receiver, length, valid):
+def test_a_quaternion_is_of_unit_length_to_a_thousandth(receiver, length, valid):
     data = msgpack.packb(facts(quaternion=[length * part for part in TURN]))
     assert (receiver._read(data, 10.0) is not None) == valid
 
