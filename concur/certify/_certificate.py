@@ -510,7 +510,7 @@ def _domain(
             raise OutputError(
                 "certificate, `angle`",
                 expected="the rotation error that must stay in reach, rad, as an output rotates",
-                came="none",
+                came="no value",
                 cure="State it, such as angle=1.0.",
             )
         angle = math.pi

@@ -354,8 +354,8 @@ def operating_bounds(
             if sizes.any():
                 raise OutputError(
                     f"{where}, `{name}`",
-                    expected="speeds beside it, as only then the torque is bounded",
-                    came="none",
+                    expected="`speeds` beside it, as only then the torque is bounded",
+                    came=f"`{name}` alone",
                     cure="State how fast the joints may turn, such as speeds=0.5, or leave it out "
                     "to bound the margin alone.",
                 )
@@ -728,7 +728,7 @@ def _body_momentum(servo: Servo, distance: float | None, where: str) -> np.ndarr
         raise OutputError(
             f"{where}, `distance`",
             expected="how far the base may be from the inertial origin, m",
-            came="none, with linear momentum",
+            came="no value, with linear momentum",
             cure="Its angular momentum about the base grows with it: state distance=2.0.",
         )
     reach = 0.0 if distance is None else scalar(distance, f"{where}, `distance`")

@@ -298,7 +298,7 @@ def _regulate(
         raise OutputError(
             "gains, `error_weight`",
             expected="a weight above zero",
-            came="none",
+            came="no value",
             cure='method="lqr" needs error_weight; rate_weight and effort_weight have defaults.',
         )
     error = read_each("error_weight", error_weight, outputs)

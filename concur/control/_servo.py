@@ -583,9 +583,9 @@ class Servo(EvaluatedMethods):
             if duration is None:
                 raise InfeasibleReferenceError(
                     f"servo of `{self.name}`, `duration`",
-                    expected="how long the reference is to be followed, s",
-                    came="none",
-                    cure="Write audit(reference, duration, q0).",
+                    expected="a duration in s, beside the reference",
+                    came="no value",
+                    cure="Call audit(reference, duration, q0).",
                 )
             path = self.feasibility(reference, duration, q0)
             rows.append(

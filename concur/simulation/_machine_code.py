@@ -10,7 +10,7 @@ import numpy as np
 
 from concur.codegen import compiled as compile_all
 from concur.codegen import fingerprint, recalled
-from concur.codegen._compiler import find_compiler
+from concur.codegen._compiler import find_compiler, interpreted_on_purpose
 from concur.errors import SimulationError
 from concur.simulation._progress import busy
 
@@ -99,9 +99,16 @@ def machine_code(
 
 
 def _no_compiler(where: str) -> SimulationError:
+    """Build the error for machine code that was asked for and cannot be made."""
+    found = find_compiler()
+    came = "no command that answers as one"
+    if found is not None:
+        came = f"`{' '.join(found.command)}`, which does not compile it"
+    elif interpreted_on_purpose():
+        came = "CONCUR_CC=none, which asks for the interpreter"
     return SimulationError(
         f"{where}, `compiled`",
         expected="a C compiler that works",
-        came="none",
+        came=came,
         cure="Install gcc or clang, let CONCUR_CC name one, or leave `compiled` out.",
     )
