@@ -1,4 +1,4 @@
-"""Numbers of a record that follow from its other numbers: cycles, reasons, counters, drives.
+"""Numbers of a record that follow from others: cycles, deadlines, reasons, counters, drives.
 
 The loop counts them while it runs. What a row must say is computed here from the row, from the row
 before, and from the columns that do not count anything. Where a row is missing, counters are
@@ -18,6 +18,9 @@ from hil.reasons import Reason, State
 from hil.record import Record
 
 Numbers = NDArray[np.float64]
+
+REPORTED = "position", "velocity", "measured", "report_time"
+"""Columns that a report changes, and nothing else."""
 
 COUNTERS = "late", "lost", "stale", "clipped", "invalid", "reports"
 """Columns that never decrease."""
@@ -59,6 +62,20 @@ def expected(record: Record, period: float) -> dict[str, Numbers]:
     # After a gap before the run it is not known when the run began.
     instant = np.where(ran | follows, instant, np.rint(record["elapsed"] / period))
     wanted["elapsed"] = np.where(runs, instant * period, np.nan)
+
+    # The loop adds the period, and that of each deadline without a cycle; no cycle begins sooner.
+    last = np.append(np.nan, deadline[:-1])
+    chain = (last + period) + np.fmax(passed - 1.0, 0.0) * period
+    wanted["deadline"] = np.where(follows & ~np.isnan(last), chain, deadline)
+    earlier = np.append(np.nan, record["time"][:-1])
+    wanted["time"] = np.fmax(np.fmax(record["time"], deadline), earlier)
+
+    kept = (np.diff(reports, axis=0, prepend=np.nan) == 0.0) & follows[:, None]
+    for name in REPORTED:
+        wanted[name] = np.where(kept, np.roll(record[name], 1, axis=0), record[name])
+    # No report comes after the cycle has ended.
+    ended = np.append(np.where(follows[1:], record["time"][1:], np.inf), np.inf)[: len(index)]
+    wanted["report_time"] = np.minimum(wanted["report_time"], ended[:, None])
 
     late = record["time"] - deadline > LATE * period
     same = np.sum(np.diff(reports, axis=0, prepend=np.nan) == 0.0, axis=1)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from concur.control import Tick, TickStatus
 from hil._bookkeeping import contradictions
+from hil._recomputed import TIMES, States, pose_ages, references
 from hil._torque import CycleTorque, Failing
 from hil.errors import RecordError
 from hil.guard import Limits, Verdict
@@ -46,8 +47,9 @@ class Difference:
     ----------
     what : str
         What it is: "law: torque", "law: status", "law: error", "guard: torque", "guard: flags",
-        "guard: verdict", "stop: torque", or "record: " and the name of a column, such as `cycle`,
-        `reason` or `late`, that contradicts the others.
+        "guard: verdict", "stop: torque", "reference: pose" (`twist`, `acceleration`),
+        "estimator: q" (`s`), or "record: " and the name of a column, such as `cycle`, `reason` or
+        `late`, that contradicts the others.
     cycle : int
         Number of the cycle, counted from the start of the run.
     time : float
@@ -89,6 +91,8 @@ class ReplayReport:
         with the same packages.
     evaluated : int
         Cycles in which the law was evaluated again.
+    estimated : int
+        Cycles of a run in which the state was estimated again.
     judged : int
         Cycles in which the guard's verdict and the torque that left were computed again.
     stopped : int
@@ -107,6 +111,7 @@ class ReplayReport:
     record: Record
     exact: bool
     evaluated: int
+    estimated: int
     judged: int
     stopped: int
     left_out: int
@@ -140,6 +145,7 @@ class ReplayReport:
         rows = [
             ("cycles recorded", str(len(self.record))),
             ("law evaluated again", f"{self.evaluated} cycles, compared {measure}"),
+            ("state estimated again", f"{self.estimated} cycles, compared within {TOLERANCE:g}"),
             ("largest difference", f"{self.largest:.3g}"),
             ("guard judged again", f"{self.judged} cycles, compared to the last bit"),
             ("torques of stops", f"{self.stopped} cycles"),
@@ -169,6 +175,7 @@ class ReplayReport:
             "exact": self.exact,
             "cycles": len(self.record),
             "evaluated": self.evaluated,
+            "estimated": self.estimated,
             "judged": self.judged,
             "stopped": self.stopped,
             "left_out": self.left_out,
@@ -229,12 +236,23 @@ def replay(
         record, servo, tick, exact, found, progress or (lambda share: None)
     )
     judged, stopped, left_out = _replay_guard(record, rig, found)
+    _replay_reference(record, rig, servo, exact, found)
+    estimated = _replay_state(record, rig, servo, found)
     for name, k, recorded, wanted in contradictions(record, rig.loop.period):
         found.add(f"record: {name}", k, recorded, wanted, name=name if len(wanted) > 1 else "")
     for name, said, known in _said(record, rig) if len(record) else ():
         found.add(f"manifest: {name}", 0, np.array([said]), np.array([known]))
     return ReplayReport(
-        record, exact, evaluated, judged, stopped, left_out, largest, found.differences(), forced
+        record,
+        exact,
+        evaluated,
+        estimated,
+        judged,
+        stopped,
+        left_out,
+        largest,
+        found.differences(),
+        forced,
     )
 
 
@@ -330,6 +348,28 @@ def _replay_law(
         if number % 256 == 0:
             progress(number / len(ran))
     return len(ran), largest
+
+
+def _replay_reference(
+    record: Record, rig: Rig, servo: TrackingLaw, exact: bool, found: _Comparison
+) -> None:
+    """Compare the reference with that of the task, and what is said of external poses."""
+    tolerance = 0.0 if exact else TOLERANCE
+    for name, wanted in references(record, rig, servo).items():
+        for k, (recorded, replayed) in enumerate(zip(record[name], wanted, strict=True)):
+            found.add(f"reference: {name}", k, recorded, replayed, tolerance, name)
+    ages, wanted = np.ascontiguousarray(record["pose_age"]), pose_ages(record, rig)
+    for k in range(len(record)):
+        found.add("record: pose_age", k, ages[k : k + 1], wanted[k : k + 1], TIMES)
+
+
+def _replay_state(record: Record, rig: Rig, servo: TrackingLaw, found: _Comparison) -> int:
+    """Estimate the state of a run again from the reports; returns in how many cycles."""
+    cycles = set()
+    for name, k, recorded, replayed, room in States(record, rig, servo):
+        found.add(f"estimator: {name}", k, recorded, replayed, TOLERANCE + room, name)
+        cycles.add(k)
+    return len(cycles)
 
 
 OWN = (Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.LATE)

@@ -113,7 +113,7 @@ def _wish(
         raise OutputError(
             "gains, `model`",
             expected="the reduced robot",
-            came="none" if model is None else f"{type(model).__name__} {model!r:.40}",
+            came="no value" if model is None else f"{type(model).__name__} {model!r:.40}",
             cure="Pass what `reduce(robot)` returned: torques are those of a robot.",
         )
     units = {unit for output in outputs for unit in output.coordinate_units}
@@ -164,7 +164,7 @@ def _bound(name: str, value: Any, wanted: bool, most: float) -> float | None:
         raise OutputError(
             where,
             expected="the error from which the robot must be brought back",
-            came="none",
+            came="no value",
             cure="Write for example angle=numpy.radians(60)."
             if name == "angle"
             else "Write for example distance=0.2, in m.",

@@ -51,6 +51,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import stat
 from dataclasses import dataclass
 from fractions import Fraction
@@ -71,6 +72,9 @@ FORMAT = "concur certificate"
 OPERATING = "concur operating box"
 TUBE = "concur tube"
 VERSION = 1
+
+LONGEST = 400
+"""Entries of a vector, at most."""
 
 # Dimension and unit of each component of the groups a law may have.
 UNITS = {
@@ -281,10 +285,7 @@ def channel_of(
 ) -> StoredChannel:
     if not isinstance(entry, dict):
         refuse(f"`{where}`", "an object", entry)
-    components = list_of(entry, "components", where)
-    for i in components:
-        if isinstance(i, bool) or not isinstance(i, int) or not 0 <= i < size:
-            refuse(f"`{where}.components`", f"integers from 0 to {size - 1}", i)
+    components = places_of(entry, "components", where, below=size)
     if not components or any(b <= a for a, b in pairwise(components)):
         refuse(f"`{where}.components`", "ascending integers", components)
     spend(0.5 * len(groups) * (1 + len(components)))
@@ -366,16 +367,12 @@ def _counterexample(
         return None
     if not isinstance(entry, dict):
         refuse("`counterexample`", "an object or null", entry)
-    k = entry.get("channel")
-    if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < len(channels):
-        refuse("`counterexample.channel`", "the number of a channel", k)
-    vectors = []
-    for name, size in (("x", channels[k].size), ("direction", 2 * channels[k].size)):
-        values = list_of(entry, name, "counterexample")
-        if len(values) != size:
-            refuse(f"`counterexample.{name}`", f"{size} numbers", values)
-        vectors.append([Fraction(float_of(v, f"`counterexample.{name}`")) for v in values])
-    return k, vectors[0], vectors[1]
+    k = integer_of(entry.get("channel"), "`counterexample.channel`", below=len(channels))
+    x, direction = (
+        vector_of(entry, name, "counterexample", size)
+        for name, size in (("x", channels[k].size), ("direction", 2 * channels[k].size))
+    )
+    return k, x, direction
 
 
 def _kind_of(value: object) -> str:
@@ -395,11 +392,41 @@ def object_of(table: dict[str, Any], name: str, where: str) -> dict[str, Any]:
     return value
 
 
-def list_of(table: dict[str, Any], name: str, where: str) -> list[Any]:
+def list_of(table: dict[str, Any], name: str, where: str, count: int | None = None) -> list[Any]:
     value = table.get(name)
     if not isinstance(value, list):
         refuse(_at(where, name), "a list", value)
+    if count is not None and len(value) != count:
+        refuse(_at(where, name), f"a list of {count}", f"one of {len(value)}")
     return value
+
+
+def rows_of(
+    table: dict[str, Any], name: str, where: str, height: int, width: int
+) -> list[list[Any]]:
+    rows = list_of(table, name, where, height)
+    for row in rows:
+        if not isinstance(row, list) or len(row) != width:
+            refuse(_at(where, name), f"rows of {width}", row)
+    return rows
+
+
+def integer_of(value: Any, where: str, below: float) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < below:
+        most = f", below {below}" if below < math.inf else ""
+        refuse(where, f"an integer, not negative{most}", value)
+    return value
+
+
+def places_of(
+    table: dict[str, Any], name: str, where: str, count: int | None = None, below: float = math.inf
+) -> list[int]:
+    """Read a list of different places."""
+    values = list_of(table, name, where, count)
+    places = [integer_of(value, _at(where, name), below) for value in values]
+    if len(set(places)) < len(places):
+        refuse(_at(where, name), "different places", places)
+    return places
 
 
 def float_of(value: Any, where: str) -> float:
@@ -415,6 +442,17 @@ def number_of(table: dict[str, Any], name: str, where: str) -> Fraction:
     return Fraction(float_of(table.get(name), _at(where, name)))
 
 
+def floats_of(table: dict[str, Any], name: str, where: str, count: int | None = None) -> np.ndarray:
+    values = list_of(table, name, where, count)
+    if len(values) > LONGEST:
+        refuse(_at(where, name), f"at most {LONGEST} numbers", f"{len(values)}")
+    return np.array([float_of(value, _at(where, name)) for value in values], dtype=float)
+
+
+def vector_of(table: dict[str, Any], name: str, where: str, count: int) -> list[Fraction]:
+    return [Fraction(value) for value in floats_of(table, name, where, count).tolist()]
+
+
 def maybe_of(table: dict[str, Any], name: str, where: str) -> Fraction | None:
     if name not in table:
         refuse(_at(where, name), "a number or null", "nothing")
@@ -422,14 +460,8 @@ def maybe_of(table: dict[str, Any], name: str, where: str) -> Fraction | None:
 
 
 def matrix_of(table: dict[str, Any], name: str, where: str, height: int, width: int) -> Matrix:
-    rows = list_of(table, name, where)
-    where = _at(where, name)
-    if len(rows) != height:
-        refuse(where, f"{height} rows", f"{len(rows)}")
-    for row in rows:
-        if not isinstance(row, list) or len(row) != width:
-            refuse(where, f"rows of {width} numbers", row)
-    return [[Fraction(float_of(x, where)) for x in row] for row in rows]
+    rows = rows_of(table, name, where, height, width)
+    return [[Fraction(float_of(x, _at(where, name))) for x in row] for row in rows]
 
 
 def status_of(table: dict[str, Any], where: str) -> Status:

@@ -50,12 +50,24 @@ reference is rounded.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from concur.certify._recheck_document import float_of, list_of, object_of, refuse, status_of
+from concur.certify._recheck_document import (
+    LONGEST,
+    float_of,
+    floats_of,
+    integer_of,
+    list_of,
+    object_of,
+    places_of,
+    refuse,
+    rows_of,
+    status_of,
+)
 from concur.certify._recheck_finding import Rejection, require
 from concur.certify._recheck_outward import Interval, join
 from concur.certify._recheck_program import Pair, Program, cases, inverse, program_of, root, run
@@ -72,9 +84,9 @@ _NEAR = 1e-9
 """Errors of a state, m, rad and per second, that count as none: a reference is rounded."""
 
 _BATCH = 64
-_MOST = 400  # entries of a vector of the law
 _ENTRIES = 4_000_000  # of all matrices and slopes of a batch
 _DEMAND = ("speeds", "acceleration", "pose_error", "velocity_error")
+_SIDES = (("lower", -1), ("upper", 1))
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,32 +146,27 @@ def box_of(document: dict[str, Any]) -> StoredBox:
     law = object_of(document, "law", "")
     names, controls = (_texts(law, name) for name in ("names", "controls"))
     _texts(law, "units", len(controls))
-    size, shape = (_count(law, name) for name in ("size", "shape"))
+    size, shape = (integer_of(law.get(n), f"`law.{n}`", LONGEST + 1) for n in ("size", "shape"))
     if not size or not shape:
         refuse("`law`", "outputs and shape velocities", f"{size} and {shape}")
-    w, neutral = (_floats(law, name, None) for name in ("w", "neutral"))
-    _floats(law, "scales", size)
-    mixing = list_of(law, "mixing", "law")
-    if len(mixing) != size or not all(isinstance(row, list) and len(row) == size for row in mixing):
-        refuse("`law.mixing`", f"{size} rows of {size}", mixing)
+    w, neutral = (floats_of(law, name, "law") for name in ("w", "neutral"))
+    floats_of(law, "scales", "law", size)
+    mixing = rows_of(law, "mixing", "law", size, size)
     if any(mixed not in (0, 1) for row in mixing for mixed in row):
         refuse("`law.mixing`", "0 or 1", mixing)
     float_of(law.get("lowest"), "`law.lowest`")
-    places = list_of(law, "places", "law")
-    fit = [isinstance(p, int) and not isinstance(p, bool) and 0 <= p < len(neutral) for p in places]
-    if len(set(map(str, places))) != len(names) or len(places) != len(names) or not all(fit):
-        refuse("`law.places`", f"{len(names)} different places in q", places)
+    places_of(law, "places", "law", len(names), len(neutral))
     ranges = object_of(document, "ranges", "")
     if list(ranges) != names:
         refuse("`ranges`", ", ".join(names), ", ".join(map(str, ranges)))
-    ends = np.array([_floats(ranges, name, 2) for name in names]).reshape(-1, 2)
+    ends = np.array([floats_of(ranges, name, "ranges", 2) for name in names]).reshape(-1, 2)
     if (ends[:, 0] > ends[:, 1]).any():
         refuse("`ranges`", "lower ends below upper ones", ends.tolist())
     demand = object_of(document, "demand", "")
     sizes = dict(zip(_DEMAND, (shape, size, size, size), strict=True)) if len(w) else {}
     if set(demand) != set(sizes):
         refuse("`demand`", ", ".join(sizes) or "nothing", ", ".join(map(str, demand)))
-    stated = {name: _floats(demand, name, count) for name, count in sizes.items()}
+    stated = {name: floats_of(demand, name, "demand", count) for name, count in sizes.items()}
     if any((part < 0.0).any() for part in (w, *stated.values())) or len(w) < shape * bool(len(w)):
         refuse("`demand`", "sizes, not negative", demand)
     nu = len(controls) if len(w) else 0
@@ -167,16 +174,11 @@ def box_of(document: dict[str, Any]) -> StoredBox:
         refuse(
             "`law`", "as many controls as outputs and shape velocities", f"{nu}, {size}, {shape}"
         )
-    bounds = [_ends(document, name, nu, end) for name, end in (("lower", -1), ("upper", 1))]
-    limits = np.tile([-math.inf, math.inf], (nu, 1))
-    if document.get("limits") is not None:
-        pairs = list_of(document, "limits", "")
-        if len(pairs) != nu or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
-            refuse("`limits`", f"{nu} pairs", pairs)
-        for i, pair in enumerate(pairs):
-            for k, end in enumerate(pair):
-                if end is not None:
-                    limits[i, k] = float_of(end, "`limits`")
+    bounds = [_ends(list_of(document, n, "", nu), f"`{n}`", side) for n, side in _SIDES]
+    given = document.get("limits") is not None
+    pairs = rows_of(document, "limits", "", nu, 2) if given else [[None, None]] * nu
+    columns = zip(*pairs, strict=True) if pairs else ((), ())
+    limits = [_ends(c, "`limits`", side) for c, (_, side) in zip(columns, _SIDES, strict=True)]
     weak = document.get("counterexample")
     if weak is not None:
         weak = object_of(document, "counterexample", "")
@@ -211,42 +213,25 @@ def box_of(document: dict[str, Any]) -> StoredBox:
         margin=None if margin is None else float_of(margin, "`margin`"),
         lower=bounds[0],
         upper=bounds[1],
-        limits=limits,
+        limits=np.array(limits).T,
         demand=stated,
         weak=weak,
     )
 
 
 def _texts(table: dict[str, Any], name: str, count: int | None = None) -> list[str]:
-    values = list_of(table, name, "law")
-    if not all(isinstance(v, str) for v in values) or (count is not None and len(values) != count):
+    values = list_of(table, name, "law", count)
+    if not all(isinstance(value, str) for value in values):
         refuse(f"`law.{name}`", "names", values)
-    if len(values) > _MOST or (count is None and len(set(values)) != len(values)):
-        refuse(f"`law.{name}`", f"at most {_MOST} different names", f"{len(values)}")
+    if len(values) > LONGEST or (count is None and len(set(values)) != len(values)):
+        refuse(f"`law.{name}`", f"at most {LONGEST} different names", f"{len(values)}")
     return values
 
 
-def _count(table: dict[str, Any], name: str) -> int:
-    value = table.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST:
-        refuse(f"`law.{name}`", f"an integer up to {_MOST}", value)
-    return value
-
-
-def _floats(table: dict[str, Any], name: str, count: int | None) -> np.ndarray:
-    values = list_of(table, name, "")
-    if len(values) > _MOST or (count is not None and len(values) != count):
-        refuse(f"`{name}`", f"{count or 'some'} numbers", f"{len(values)}")
-    return np.array([float_of(v, f"`{name}`") for v in values], dtype=float)
-
-
-def _ends(table: dict[str, Any], name: str, count: int, sign: int) -> np.ndarray:
-    values = list_of(table, name, "")
-    if len(values) != count:
-        refuse(f"`{name}`", f"{count} numbers", f"{len(values)}")
-    return np.array(
-        [sign * math.inf if v is None else float_of(v, f"`{name}`") for v in values], dtype=float
-    )
+def _ends(values: Sequence[Any], where: str, side: int) -> np.ndarray:
+    """Bounds from below (side -1) or above (1), infinite where there is none."""
+    ends = [side * math.inf if value is None else float_of(value, where) for value in values]
+    return np.array(ends, dtype=float)
 
 
 def verify_box(box: StoredBox, budget: int) -> None:
@@ -441,7 +426,7 @@ def _refuted(box: StoredBox) -> None:
     assert law is not None
     if weak is None:
         raise Rejection(Status.UNDECIDED, "no counterexample is given")
-    q = _floats(weak, "q", len(law["neutral"]))
+    q = floats_of(weak, "q", "counterexample", len(law["neutral"]))
     x, places = q[law["places"]], law["places"]
     inside = ((box.ranges[:, 0] <= x) & (x <= box.ranges[:, 1])).all()
     elsewhere = np.delete(q - np.array(law["neutral"]), places)
@@ -479,8 +464,10 @@ def _strong(box: StoredBox, weak: dict[str, Any], q: np.ndarray) -> bool:
     if "state" not in box.programs or weak.get("control") not in law["controls"]:
         return False
     i, size = law["controls"].index(weak["control"]), law["size"]
-    s, pose = _floats(weak, "s", law["shape"]), _floats(weak, "pose", None)
-    twist, acceleration = (_floats(weak, name, size) for name in ("twist", "acceleration"))
+    counts = {"s": law["shape"], "pose": None, "twist": size, "acceleration": size}
+    s, pose, twist, acceleration = (
+        floats_of(weak, name, "counterexample", count) for name, count in counts.items()
+    )
     parts = [q, s, pose, twist, acceleration]
     found = cases(box.programs["state"], [[_ball(0.0, v) for v in part] for part in parts])
     names = ("decoupling", "residual", "mass", "forces", "actuation", "x", "ve")

@@ -18,7 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from concur.certify._recheck_document import float_of, list_of, object_of, refuse
+from concur.certify._recheck_document import (
+    float_of,
+    integer_of,
+    list_of,
+    object_of,
+    refuse,
+    rows_of,
+)
 from concur.certify._recheck_finding import Rejection
 from concur.certify._recheck_outward import Interval
 from concur.certify._recheck_work import spend
@@ -71,12 +78,9 @@ def program_of(table: dict[str, Any], where: str, inputs: list[int], shapes: dic
             continue
         refuse(f"`{where}.code`", "an instruction whose operands come before it", step)
     for name, (rows, columns) in shapes.items():
-        found = list_of(results, name, f"{where}.results")
-        sound = len(found) == rows and all(isinstance(r, list) and len(r) == columns for r in found)
-        for p in [p for row in found for p in row] if sound else [None]:
-            if isinstance(p, bool) or not isinstance(p, int) or not 0 <= p < len(code):
-                refuse(f"`{where}.results.{name}`", f"{rows} rows of {columns} places", found)
-            last[p] = len(code)
+        for row in rows_of(results, name, f"{where}.results", rows, columns):
+            for p in row:
+                last[integer_of(p, f"`{where}.results.{name}`", len(code))] = len(code)
     return Program(code, {name: results[name] for name in shapes}, last)
 
 

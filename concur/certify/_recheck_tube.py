@@ -51,8 +51,10 @@ from concur.certify._recheck_document import (
     maybe_of,
     number_of,
     object_of,
+    places_of,
     refuse,
     status_of,
+    vector_of,
 )
 from concur.certify._recheck_finding import Rejection, require
 from concur.certify._recheck_rational import (
@@ -131,8 +133,8 @@ class StoredTube:
 def tube_of(document: dict[str, Any]) -> StoredTube:
     """Read a tube from its document."""
     groups, gains, size = law_of_document(document)
-    places = list_of(document, "components", "")
-    if len(places) != size or places != sorted(set(places)) or not all(map(_whole, places)):
+    places = places_of(document, "components", "", size)
+    if places != sorted(places):
         refuse("`components`", f"{size} ascending places", places)
     entry = document | {
         "components": list(range(size)),
@@ -150,7 +152,7 @@ def tube_of(document: dict[str, Any]) -> StoredTube:
     if "length" in stated:
         length = number_of(given, "length", "disturbance")
     elif "components" in stated:
-        one = matrix_of({"c": [given["components"]]}, "c", "disturbance", 1, size)[0]
+        one = vector_of(given, "components", "disturbance", size)
         spend(2.0**size * size)
         signs = product((1, -1), repeat=size - 1)
         points = [[one[0], *(s * v for s, v in zip(sign, one[1:], strict=True))] for sign in signs]
@@ -158,9 +160,7 @@ def tube_of(document: dict[str, Any]) -> StoredTube:
         rows = list_of(given, "points", "disturbance")
         points = matrix_of(given, "points", "disturbance", len(rows), size)
     bounds = object_of(document, "bounds", "")
-    limits = list_of(bounds, "components", "bounds")
-    if len(limits) != size:
-        refuse("`bounds.components`", f"{size} numbers", limits)
+    limits = list_of(bounds, "components", "bounds", size)
     return StoredTube(
         status=status_of(document, "") if stated else Status.UNDECIDED,
         channel=channel,
@@ -174,10 +174,6 @@ def tube_of(document: dict[str, Any]) -> StoredTube:
         angle=maybe_of(bounds, "angle", "bounds"),
         distance=maybe_of(bounds, "distance", "bounds"),
     )
-
-
-def _whole(place: object) -> bool:
-    return isinstance(place, int) and not isinstance(place, bool) and place >= 0
 
 
 def verify_tube(tube: StoredTube, budget: int) -> None:

@@ -110,7 +110,7 @@ def saturation(
         raise OutputError(
             f"{where}, `limits`",
             expected="limits of the controls",
-            came="none, and none in the servo",
+            came="no value, and a servo without limits",
             cure="Give a number, one per control, or pairs.",
         )
     bounds = np.asarray(read_limits(f"{where}, `limits`", given, servo.model.control_names))

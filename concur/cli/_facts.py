@@ -10,6 +10,7 @@ import numpy as np
 
 from concur.control import JointLimits, TrackingLaw
 from concur.formats import Task
+from concur.reduction import momenta_text
 
 
 def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
@@ -53,9 +54,10 @@ def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, 
         facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
     if model.chain:
         kept = (
-            f"`{stage.joint}` {', '.join(f'{x:.4g}' for x in stage.theta)}" for stage in model.chain
+            f"`{stage.joint}` {momenta_text(stage.theta, stage.momentum_units)}"
+            for stage in model.chain
         )
-        facts.append(("Momenta of further stages", f"{'; '.join(kept)} (N m s or N s)"))
+        facts.append(("Momenta of further stages", "; ".join(kept)))
     if servo.redundancy is not None:
         left = servo.nu - servo.size
         facts.append(("Internal motion", f"{left} freedoms, {servo.redundancy}"))

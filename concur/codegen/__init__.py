@@ -3,7 +3,7 @@
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
 from concur.codegen._batch import Batch
 from concur.codegen._c_export import CFolder
-from concur.codegen._compiler import CompilerWarning, find_compiler
+from concur.codegen._compiler import CompilerWarning, find_compiler, interpreted_on_purpose
 from concur.codegen._constant import constant
 from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
 from concur.codegen._evaluator import (
@@ -51,6 +51,7 @@ __all__ = [
     "fingerprint",
     "finite_floats",
     "instructions",
+    "interpreted_on_purpose",
     "nonfinite_error",
     "normalised",
     "oversized_error",

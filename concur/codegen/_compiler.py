@@ -128,7 +128,13 @@ def find_compiler() -> Compiler | None:
 
 
 def interpreted_on_purpose() -> bool:
-    """Whether the environment asks not to compile, with CONCUR_CC=none."""
+    """Whether the environment asks not to compile, with CONCUR_CC=none.
+
+    Returns
+    -------
+    bool
+        Whether it does.
+    """
     return os.environ.get("CONCUR_CC", "") == "none"
 
 

@@ -241,7 +241,7 @@ def _nothing_to_compile(owner: EvaluatedMethods) -> UnknownNameError:
     return UnknownNameError(
         f"{type(owner).__name__}.compile_functions",
         expected="names of methods that take arrays",
-        came="none, and none was called before",
+        came="no names, and no method was called before",
         cure="Name some.",
     )
 

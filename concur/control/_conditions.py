@@ -29,7 +29,7 @@ def audit(
             raise InfeasibleReferenceError(
                 f"servo of `{servo.name}`, `duration`",
                 expected="how long the reference is to be followed, s",
-                came="none",
+                came="no value",
                 cure="Write audit(reference, duration, q0).",
             )
         reference = fitting(reference, servo.outputs, f"servo of `{servo.name}`")

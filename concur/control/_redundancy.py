@@ -105,7 +105,7 @@ class Redundancy:
             raise OutputError(
                 "redundancy, `posture`",
                 expected='a configuration, for objective "posture"',
-                came="none",
+                came="no value",
                 cure="Give posture=q, shape (nq,).",
             )
 

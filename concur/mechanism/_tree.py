@@ -477,7 +477,7 @@ def unknown_name(
 def _ordered(where: str, bodies: tuple[Body, ...]) -> tuple[Body, ...]:
     if not bodies:
         raise DescriptionError(
-            where, expected="at least one body", came="none", cure="Add the base."
+            where, expected="at least one body", came="no bodies", cure="Add the base."
         )
     names = [body.name for body in bodies]
     for name in names:

@@ -67,7 +67,7 @@ class Wheel:
         if self.radius < 0.0 or (self.radius == 0.0 and self.kind != "slider"):
             raise _refuse(f"{where}, `radius`", "a radius above zero", f"{self.radius} m")
         if self.kind == "mecanum" and self.roller_angle is None:
-            raise _refuse(f"{where}, `roller_angle`", "the roller angle in rad", "none")
+            raise _refuse(f"{where}, `roller_angle`", "the roller angle in rad", "no value")
         if self.kind == "mecanum" and abs(math.sin(self.roller_angle or 0.0)) < 1e-6:
             raise _refuse(
                 f"{where}, `roller_angle`",
@@ -77,7 +77,7 @@ class Wheel:
         if self.kind != "mecanum" and self.roller_angle is not None:
             raise _refuse(f"{where}, `roller_angle`", f"none for kind {self.kind!r}", "a number")
         if self.kind == "slider" and self.axis is None:
-            raise _refuse(f"{where}, `axis`", "the direction that cannot slip", "none")
+            raise _refuse(f"{where}, `axis`", "the direction that cannot slip", "no value")
         if self.kind in BALLS and self.axis is not None:
             raise _refuse(f"{where}, `axis`", f"none for kind {self.kind!r}", f"{self.axis}")
         if self.axis is not None:

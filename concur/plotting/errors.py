@@ -120,7 +120,8 @@ def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     axes.plot(run.t, values, color=PALETTE[6], label=label)
     axes.set_xlabel(TIME)
     units = dict.fromkeys(f"{channel.unit}²/s²" for channel in channels(run))
-    axes.set_ylabel(f"V [{', '.join(units)}]")
+    form = r"$V = (x^T K_P\,x + v_e^T I\,v_e)\,/\,2$"
+    axes.set_ylabel(f"{form}\n[{' + '.join(units)}]")
     # A square of errors: its rounding is the square of theirs.
     logarithmic(axes, FLOOR**2)
     axes.legend()

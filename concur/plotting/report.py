@@ -30,7 +30,9 @@ _CAPTIONS = {
     "errors": "Tracking errors beside the exact error dynamics started from the same error. Drawn "
     "are norms over the coordinates of an output that have the same unit; the summary gives the "
     "largest single coordinate of the deviation.",
-    "lyapunov": "The Lyapunov function along the run.",
+    "lyapunov": "The Lyapunov function V along the run: half the sum of the squares of the pose "
+    "errors, weighted by the stiffness, and of the velocity errors, weighted by the servo's "
+    "inertia. Positions count in metres and rotations in radians.",
     "joints": "Joint coordinates and speeds; dash-dotted lines are limits. The extremes are those "
     "over all stages of the integration, which the curves need not show.",
     "torques": "The controls; circles mark the peaks, dash-dotted lines limits.",

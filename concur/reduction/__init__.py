@@ -11,7 +11,7 @@ from concur.reduction._lift import STAGES_HINT, UNDETERMINED
 from concur.reduction._model import ReducedModel
 from concur.reduction._momentum import MomentumReduction
 from concur.reduction._reduce import reduce
-from concur.reduction._stages import StagedReduction
+from concur.reduction._stages import StagedReduction, momenta_text
 from concur.reduction._symmetry import symmetry
 from concur.reduction._symmetry_report import JointSymmetry, SymmetryGroup, SymmetryReport
 from concur.reduction._wheels import WheelReduction
@@ -38,6 +38,7 @@ __all__ = [
     "conservation",
     "constants_of_motion",
     "gradient",
+    "momenta_text",
     "reduce",
     "symmetry",
 ]

@@ -434,13 +434,14 @@ def _stage(model: ReducedModel, kept: Kept, momentum: Any) -> StagedReduction:
         theta = given.reshape(1) if size == 1 and given.ndim == 0 else given
         if theta.shape != (size,):
             raise shape_error(where, (size,), theta.shape)
+    units = momentum_units(model.robot, kept.joint, kept.generators)
     return StagedReduction(
         model.robot,
         "staged",
         tuple(i for i in model.shape if i not in kept.follows),
         tuple(sorted((*model.dependent, *kept.follows))),
         f"{model.reason}; then by `{kept.joint}`, which {kept.keeps}, "
-        f"{_amount(model, kept, theta)}: {kept.why}",
+        f"{momenta_text(theta, units)}: {kept.why}",
         model,
         kept.joint,
         tuple(float(x) for x in theta),
@@ -459,11 +460,23 @@ def momentum_units(
     return tuple("N m s" if turn else "N s" for turn in turns)
 
 
-def _amount(model: ReducedModel, kept: Kept, theta: np.ndarray) -> str:
-    """Momenta with sign and unit."""
-    if not theta.any():
+def momenta_text(theta: Sequence[float] | np.ndarray, units: Sequence[str]) -> str:
+    """Momenta with sign and unit.
+
+    Parameters
+    ----------
+    theta : sequence of float
+        The momenta.
+    units : sequence of str
+        Unit of each.
+
+    Returns
+    -------
+    str
+        The text.
+    """
+    if not np.any(theta):
         return "zero"
-    units = momentum_units(model.robot, kept.joint, kept.generators)
     numbers = [f"{value:.4g}" for value in theta]
     if len(numbers) == 1:
         return f"{numbers[0]} {units[0]}"

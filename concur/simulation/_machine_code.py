@@ -9,7 +9,7 @@ import casadi as ca
 
 from concur._progress import busy
 from concur.codegen import compiled as compile_all
-from concur.codegen import find_compiler, fingerprint, recalled
+from concur.codegen import find_compiler, fingerprint, interpreted_on_purpose, recalled
 from concur.errors import SimulationError
 from concur.simulation._start import check_compiled
 
@@ -53,9 +53,16 @@ def machine_code(
 
 
 def _no_compiler(where: str) -> SimulationError:
+    """Build the error for machine code that was asked for and cannot be made."""
+    found = find_compiler()
+    came = "no command that answers as one"
+    if found is not None:
+        came = f"`{' '.join(found.command)}`, which does not compile it"
+    elif interpreted_on_purpose():
+        came = "CONCUR_CC=none, which asks for the interpreter"
     return SimulationError(
         f"{where}, `compiled`",
         expected="a C compiler that works",
-        came="none",
+        came=came,
         cure="Install gcc or clang, let CONCUR_CC name one, or leave `compiled` out.",
     )

@@ -73,7 +73,8 @@ class Run(RunData):
     ideal : numpy.ndarray
         The exact error dynamics started from the first error, shape (k, size).
     lyapunov : numpy.ndarray
-        Lyapunov function, shape (k,).
+        Lyapunov function (x KP x + ve I ve) / 2 of pose and velocity error, shape (k,): the sum of
+        its parts in m^2/s^2 and in rad^2/s^2.
     missed : numpy.ndarray
         Output acceleration given up by damping or to torque limits, shape (k, size).
     scale : numpy.ndarray
@@ -185,7 +186,7 @@ class Run(RunData):
             "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
             "ideal": errors,
             "missed": [(name, f"{unit}/s^2") for name, unit in errors],
-            "lyapunov": [("lyapunov", ", ".join(squares))],
+            "lyapunov": [("lyapunov", " + ".join(squares))],
             "momentum": list(MOMENTUM_COLUMNS),
             "inner_momentum": list(MOMENTUM_COLUMNS),
             "pose": pose,

@@ -177,7 +177,7 @@ class Controller:
             raise ArmError(
                 f"rig `{rig.name}`, mode DRIVE",
                 expected="an operator's heartbeat",
-                came="none",
+                came="no operator",
                 cure="Give the controller an OperatorChannel.",
             )
         if abs(plan.period - rig.loop.period) > 1e-12:

@@ -27,13 +27,14 @@ def await_operator(
 ) -> None:
     """Wait for the operator's heartbeat; ArmError if none comes, or a stop is requested."""
     where = f"rig `{rig.name}`, operator"
-    until = clock.now() + OPERATOR_PATIENCE
+    began = clock.now()
+    until = began + OPERATOR_PATIENCE
     while (reason := operator.poll(clock.now())) is Reason.DEADMAN:
         if clock.now() >= until or interrupted():
             raise ArmError(
                 where,
                 expected=f"a heartbeat at {rig.operator.host}:{rig.operator.port}",
-                came="none",
+                came=f"no heartbeat for {clock.now() - began:.1f} s",
                 cure="Hold the deadman: a key in the terminal view, or a pendant. Nothing was "
                 "armed.",
             )

@@ -293,6 +293,7 @@ class Cia402Cycle(Drive):
         axis = self.axis
         where = f"axis `{axis.name}`, node {axis.node}, first report"
         clock, size = bus.clock, self._struct.size
+        others: set[str] = set()
         for _ in range(3):
             node.command(Nmt.START)  # again if it was lost: nobody confirms it
             bus.send(self.opening_frames(self.rig)[0])
@@ -303,10 +304,11 @@ class Cia402Cycle(Drive):
                     self.state = state_of(status)
                     counts = first_turn(axis, self.scale, counts)
                     return self._judge_position(self.scale.position(counts), where)
+                others.add(f"0x{frame.arbitration_id:03X} with {len(frame.data)} bytes")
         raise DriveError(
             where,
             expected=f"an answer to SYNC on identifier 0x{self._report:03X} with {size} bytes",
-            came="none",
+            came=", ".join(sorted(others)) or "no frame",
             cure="Check that the drive went operational and that its SYNC identifier (0x1005) "
             "is 0x80.",
         )

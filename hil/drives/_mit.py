@@ -411,7 +411,7 @@ class MitDrive(Drive):
             raise DriveError(
                 f"axis `{self.axis.name}`",
                 expected="an answer to the command that ends motor mode",
-                came="none",
+                came="no answer, though it was sent twice",
                 cure="Look at the drive and its wiring before anybody reaches into the rig.",
             )
 
@@ -425,10 +425,13 @@ class MitDrive(Drive):
         working = self._exchange(bus, self._torque_free())
         if entered is None or working is None or working.off:
             self._exchange(bus, LEAVE)
+            came = (
+                "no answer" if entered is None or working is None else "a drive that is off again"
+            )
             raise DriveError(
                 where,
                 expected="a drive that enters motor mode",
-                came=f"error {working.error}" if working and working.error else "none",
+                came=f"error {working.error}" if working and working.error else came,
                 cure="Look the error up in the drive's manual and remove its cause.",
             )
         until = clock.now() + SILENCE * axis.watchdog

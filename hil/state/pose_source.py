@@ -440,7 +440,7 @@ def _zmq() -> Any:
         raise RigError(
             'pose source, kind "zmq"',
             expected="the package `pyzmq`",
-            came="none",
+            came=str(error),
             cure=f'Install it with `{INSTALL}`, or use kind = "udp".',
         ) from error
     return zmq

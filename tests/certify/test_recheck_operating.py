@@ -179,13 +179,29 @@ def test_a_law_that_was_changed_is_not_the_servos(tmp_path: Path) -> None:
 )
 def test_what_does_not_fit_is_refused(place: tuple[Any, ...], value: Any, tmp_path: Path) -> None:
     forged = changed(stored("rover", tmp_path), place, value)
-    with pytest.raises(DescriptionError):
+    # Where speeds do not fit the shape, it is the demand that is incomplete.
+    said = "demand" if value == [0.3] * 4 else place[place[0] == "law"]
+    with pytest.raises(DescriptionError, match=rf"`(law\.)?{said}"):
         cc.recheck(write(tmp_path / "forged.json", forged))
     path = tmp_path / "nan.json"
     bounds("rover")[0].save(path)
     path.write_text(path.read_text().replace('"least": ', '"least": NaN, "old": '))
     with pytest.raises(DescriptionError, match="finite"):
         cc.recheck(path)
+
+
+@pytest.mark.parametrize(("count", "said"), [(400, "demand"), (401, "at most 400 numbers")])
+def test_a_vector_has_400_numbers_at_most(count: int, said: str, tmp_path: Path) -> None:
+    forged = changed(stored("rover", tmp_path), ("law", "w"), [-1.0] * count)
+    with pytest.raises(DescriptionError, match=said):
+        cc.recheck(write(tmp_path / "forged.json", forged))
+
+
+@pytest.mark.parametrize(("size", "said"), [(400, "numbers|rows|list of"), (401, "below 401")])
+def test_a_law_has_400_outputs_at_most(size: int, said: str, tmp_path: Path) -> None:
+    forged = changed(stored("rover", tmp_path), ("law", "size"), size)
+    with pytest.raises(DescriptionError, match=said):
+        cc.recheck(write(tmp_path / "forged.json", forged))
 
 
 def test_what_claims_nothing_is_undecided(tmp_path: Path) -> None:

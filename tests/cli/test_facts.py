@@ -40,3 +40,57 @@ def test_measured_momentum_is_the_one_the_plant_starts_with(tmp_path: Path) -> N
     assert assumed.startswith("(1, 0, 0) kg m/s, (0, 0, 2) kg m^2/s about the origin")
     measured = _momentum(tmp_path / "task.toml", True)
     assert measured.startswith("measured; (5, 0, 0) kg m/s, (0, 0, 7) kg m^2/s")
+
+
+BENCH = """
+name = "bench"
+actuated = ["arm"]
+[[bodies]]
+name = "floor"
+joint = { type = "Fixed" }
+[[bodies]]
+name = "arm"
+parent = "floor"
+joint = { type = "Revolute", axis = [0, 0, 1] }
+inertia = { mass = 1.0, com = [0.3, 0, 0], moments = [0.1, 0.1, 0.1] }
+[[bodies]]
+name = "puck"
+parent = "floor"
+joint = { type = "Cylindrical", axis = [0, 0, 1] }
+inertia = { mass = 1.0, moments = [0.1, 0.1, 0.2] }
+[[bodies]]
+name = "disc"
+parent = "floor"
+joint = { type = "Revolute", axis = [0, 0, 1] }
+inertia = { mass = 1.0, moments = [0.1, 0.1, 0.2] }
+[[bodies]]
+name = "cart"
+parent = "floor"
+joint = { type = "Prismatic", axis = [1, 0, 0] }
+inertia = { mass = 1.0, moments = [0.1, 0.1, 0.2] }
+"""
+STAGED = """
+name = "spinning"
+robot = "bench.toml"
+stages = { puck = [0.3, -0.2], disc = 0.5, cart = 0.7 }
+[[outputs]]
+name = "turn"
+body = "arm"
+group = "SO2"
+stiffness = 4.0
+damping = 4.0
+[reference.turn]
+kind = "hold"
+point = [0.0]
+[simulation]
+duration = 1.0
+"""
+
+
+def test_momenta_of_stages_have_the_unit_of_each_component(tmp_path: Path) -> None:
+    (tmp_path / "bench.toml").write_text(BENCH, encoding="utf-8")
+    (tmp_path / "task.toml").write_text(STAGED, encoding="utf-8")
+    task = load_task(tmp_path / "task.toml")
+    shown = dict(task_facts(task, task.servo()))["Momenta of further stages"]
+    # A cylindrical joint slides and turns, in this order.
+    assert shown == "`puck` (0.3 N s, -0.2 N m s); `disc` 0.5 N m s; `cart` 0.7 N s"

@@ -164,7 +164,7 @@ def states(one: Servo, count: int, seed: int, spread: float = 0.8) -> np.ndarray
         near = robot.integrate(q, 0.2 * speed * rng.normal(size=robot.nv))
         motion = speed * rng.normal(size=one.nw)
         rest = motion, one.output(near), *(speed * rng.normal(size=(2, one.size)))
-        momentum = () if one.measured else getattr(one.model.first, "momentum", ())
+        momentum = () if one.measured else one.model.momentum if one.model.takes_momentum else ()
         rows.append(np.concatenate([q, *rest, momentum]))
     return np.array(rows)
 

@@ -161,7 +161,8 @@ def test_plant_without_a_model_starts_from_all_velocities(tmp_path):
 
 
 def test_units_tell_what_each_number_is(tmp_path):
-    model = plant_fmu(Plant(robots.free_flyer()), None, 1e-3)
+    plant = Plant(robots.free_flyer())
+    model = plant_fmu(plant.tree, plant.acceleration, None, 1e-3)
     path = write_fmu(model, tmp_path, "2.0", binary=False)
     description = read_model_description(str(path))
     told = {v.name: v for v in description.modelVariables}

@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 
 import concur as cc
+from concur.certify import Disturbance, operating_bounds, tube
+from concur.certify._decay import Decay
 from concur.certify._recheck_document import document_hash, law_hash
 from hil._certificate import load_bound
 from hil.record import Record
@@ -27,6 +29,9 @@ from tests.fuzz._watch import Fault, watch
 from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo
 
 ROOT = Path(__file__).parents[2]
+
+WORK = 1e6
+"""Work that the verification of a file may take, about a second."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,15 @@ def certificate(path: Path) -> None:
     cc.recheck(path)
 
 
+def about(servo: cc.Servo) -> Callable[[Path], None]:
+    """Verify a file, and compare it with a servo's law."""
+
+    def read(path: Path) -> None:
+        cc.recheck(path, servo, work=WORK)
+
+    return read
+
+
 def record(path: Path) -> None:
     """Read a record."""
     made = Record.load(path.parent)
@@ -89,7 +103,8 @@ def sealed(data: bytes) -> bytes:
     try:
         document = json.loads(data)
         law = document["law"]
-        law["hash"] = law_hash(law["groups"], law["stiffness"], law["damping"], law["inertia"])
+        if "groups" in law:  # the instructions of an operating box have no hash of their own
+            law["hash"] = law_hash(law["groups"], law["stiffness"], law["damping"], law["inertia"])
         document["hash"] = document_hash(document)
         return json.dumps(document).encode()
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError):
@@ -107,6 +122,21 @@ def kinds(folder: Path) -> dict[str, Kind]:
     for name in ("free_floater", "rover_arm"):
         law = cc.load_task(examples / f"{name}.toml").servo()
         cc.certify(law, angle=1.0).save(proofs / f"{name}.json")
+    tubes, boxes = proofs / "tubes", proofs / "boxes"
+    tubes.mkdir()
+    boxes.mkdir()
+    flyer = cc.Servo(cc.reduce(cc.robots.free_flyer()), [cc.Output("hand", "tool", "SE3")], 4, 4)
+    found = cc.certify(flyer, angle=1.0, share=0.5)
+    points = Disturbance(np.full(6, 0.01), points=np.diag(np.full(6, 0.01)))
+    for name, given in (("length", 0.01), ("components", np.full(6, 0.01)), ("points", points)):
+        tube(Decay.of(found.parts[0]), given).save(tubes / f"{name}.json")
+    rover = cc.load_task(examples / "rover_arm.toml").servo()
+    ranges = {"turret": (-0.1, 0.0), "upper_arm": (0.9, 1.0), "forearm": (-1.7, -1.6)}
+    asked = {"speeds": 0.3, "acceleration": 0.2, "pose_error": 0.05}
+    weak = {"upper_arm": (-5.0, 5.0)}
+    operating_bounds(rover, ranges).save(boxes / "margin.json")
+    operating_bounds(rover, ranges, **asked, limits=weak).save(boxes / "refuted.json")
+    operating_bounds(rover, ranges, **asked, limits=400.0).save(boxes / "torques.json")
     tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and "my_" not in p.name]
     run = _record(folder / "record")
     return {
@@ -114,6 +144,8 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "task": Kind((*tasks, *sorted(examples.glob("*/task.toml"))), task),
         "rig": Kind(tuple(sorted(examples.glob("*/rig*.toml"))), rig),
         "certificate": Kind(tuple(sorted(proofs.glob("*.json"))), certificate, sealed),
+        "tube": Kind(tuple(sorted(tubes.glob("*.json"))), about(flyer), sealed),
+        "operating box": Kind(tuple(sorted(boxes.glob("*.json"))), about(rover), sealed),
         "record": Kind((run / "manifest.json", run / ROWS_FILE), record),
     }
 

@@ -26,7 +26,8 @@ def record(tmp_path):
     views = LAYOUT.views(rows)
     count = np.arange(n)
     views["cycle"][:, 0] = count + 1
-    views["deadline"][:, 0] = views["time"][:, 0] = 100.0 + PERIOD * count
+    chain = np.add.accumulate(np.append(100.0, np.full(n - 1, PERIOD)))
+    views["deadline"][:, 0] = views["time"][:, 0] = chain
     views["state"][:, 0] = STATES
     views["reason"][STOP:] = Reason.END
     views["elapsed"][:] = np.nan

@@ -124,8 +124,9 @@ def test_nobody_at_the_deadman_nothing_is_armed():
     with Bench(mode=Mode.DRIVE) as bench:
         bench.beats = False
         begin = bench.clock.now()
-        with pytest.raises(ArmError, match="deadman"):
+        with pytest.raises(ArmError, match="deadman") as caught:
             bench.run()
+        assert caught.value.came == f"no heartbeat for {OPERATOR_PATIENCE:.1f} s"
         waited = bench.clock.now() - begin
         assert OPERATOR_PATIENCE <= waited <= OPERATOR_PATIENCE + 1.0
         assert len(bench) == 0

@@ -331,9 +331,8 @@ def test_one_altered_number_of_a_run_does_not_pass(made, rig, servo, name, value
     column[k] = value
     report = replay(record, rig, servo=servo)
     assert not report.passed
-    (difference,) = report.differences
-    assert difference.what == f"record: {name}"
-    assert difference.cycle in (k, k + 1)
+    assert f"record: {name}" in [difference.what for difference in report.differences]
+    assert all(difference.cycle in (k, k + 1) for difference in report.differences)
     assert ("verdict", "not as recorded") in report.rows()
 
 

@@ -217,6 +217,19 @@ def beside_examples(tmp_path, monkeypatch):
     return tmp_path
 
 
+def test_errors_say_what_came():
+    vague = [
+        f"{path.relative_to(ROOT)}:{node.value.lineno}"
+        for package in (concur, hil)
+        for path in sorted(Path(package.__path__[0]).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.keyword) and node.arg == "came"
+        for part in ast.walk(node.value)
+        if isinstance(part, ast.Constant) and part.value == "none"
+    ]
+    assert not vague, vague
+
+
 def test_readme_begins_with_installing_and_tracking_then_tests():
     first, second = (block.split("\n") for block in blocks("bash")[:2])
     assert first[0] == "python -m pip install ."

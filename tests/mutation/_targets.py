@@ -31,16 +31,26 @@ _RUNS = tuple(
 _LIMITS = ("control/test_margins_reported.py", "control/test_guards.py")
 EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/certify/": _PROOFS,
-    "concur/certify/_decay": ("certify/test_recheck_tube.py", "cli/test_certify.py", *_PROOFS),
+    "concur/certify/_decay": (
+        "certify/test_robust*.py",
+        "certify/test_recheck_tube.py",
+        "cli/test_certify.py",
+        *_PROOFS,
+    ),
     "concur/certify/_effort": ("certify/test_design.py", *_PROOFS),
     "concur/certify/_operating": (
         "certify/test_widenings.py",
         "certify/test_operating*.py",
         "cli/test_certify_operating.py",
     ),
-    "concur/certify/_recheck": ("certify/test_recheck*.py",),
+    "concur/certify/_inequality": ("certify/test_prove_poses.py", *_PROOFS),
+    "concur/certify/_narrow": ("certify/test_robust_narrow.py", *_PROOFS),
+    "concur/certify/_problem": ("certify/test_search.py", *_PROOFS),
+    "concur/certify/_recheck": ("certify/test_recheck*.py", "certify/test_widenings.py"),
     "concur/certify/_reduction": ("certify/test_prove_poses.py", *_PROOFS),
     "concur/certify/_affine_form": ("certify/test_prove*.py", *_PROOFS),
+    "concur/certify/_region": ("certify/test_suprema.py", "certify/test_thesis.py", *_PROOFS),
+    "concur/certify/_search": ("certify/test_certificate_calmer.py", *_PROOFS),
     "concur/certify/_certificate": ("cli/test_certify.py", *_PROOFS),
     "concur/certify/_certify": ("certify/test_certificate*.py", "cli/test_certify.py", *_PROOFS),
     "concur/certify/_channel_certificate": ("certify/test_certificate*.py", *_PROOFS),
@@ -55,6 +65,8 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "control/test_redundancy.py",
         "control/test_floating_law.py",
         "control/test_limits.py",
+        "control/test_attitudes.py",
+        "control/test_watch.py",
         *_LIMITS,
     ),
     "concur/control/_loop": (
@@ -65,15 +77,17 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/control/_singularit": (
         "control/test_singularities.py",
         "control/test_alignment.py",
+        "control/test_watch.py",
         *_LIMITS,
     ),
     "concur/control/_allocation": (
         "control/test_limits.py",
         "control/test_tick_programmes.py",
+        "codegen/test_c_programme.py",
         *_LIMITS,
     ),
     "concur/reduction/_audit": ("control/test_audit*.py", "reduction/test_refused_wheels.py"),
-    "concur/simulation/_findings": ("simulation/test_stage_findings.py",),
+    "concur/simulation/_findings": ("simulation/test_stage_findings.py", "control/test_units.py"),
     "concur/kinematics/": (
         "kinematics/test_ground.py",
         "kinematics/test_wheels.py",
@@ -88,11 +102,12 @@ EXTRAS: dict[str, tuple[str, ...]] = {
         "hil/state/test_reconstruction*.py",
         "hil/state/test_estimator*.py",
         "hil/state/test_pose_source*.py",
+        "hil/test_doubted_poses.py",
     ),
     "hil/controller/": ("hil/test_controller*.py", *_RUNS),
     "hil/controller/_punctuality": ("hil/test_punctuality.py", *_RUNS),
     "hil/_torque": ("hil/test_guard.py", "hil/test_replay.py", *_RUNS),
-    "hil/controller/_exchange": ("hil/test_exchange*.py", *_RUNS),
+    "hil/controller/_exchange": ("hil/test_exchange*.py", "hil/drives/test_standards.py", *_RUNS),
 }
 """Tests beside the mirrored ones, for modules whose path begins so; the longest prefix counts."""
 

@@ -111,8 +111,7 @@ class Units:
         )
 
     def _given(self, model: ReducedModel) -> dict[str, Any]:
-        momentum = getattr(model, "momentum", None)
-        return {} if momentum is None else {"momentum": self.momentum(momentum)}
+        return {"momentum": self.momentum(model.momentum)} if model.takes_momentum else {}
 
     def sample(self, servo: Servo, sample: ReferenceSample) -> ReferenceSample:
         places = self.coordinates(_pose_units(servo))

@@ -188,6 +188,10 @@ def test_lyapunov_shows_the_run(run):
     axes = plotting.lyapunov_figure(run).axes[0]
     np.testing.assert_array_equal(line(axes, "V").get_ydata(), run.lyapunov)
     np.testing.assert_array_equal(line(axes, "V").get_xdata(), run.t)
+    form, unit = axes.get_ylabel().split("\n")
+    assert form == r"$V = (x^T K_P\,x + v_e^T I\,v_e)\,/\,2$"
+    kinds = [u for u in ("m", "rad") if any(u in o.coordinate_units for o in run.servo.outputs)]
+    assert unit == f"[{' + '.join(f'{kind}²/s²' for kind in kinds)}]"
 
 
 def test_torques_are_grouped_and_their_peaks_marked(rover):

@@ -137,7 +137,7 @@ def test_slopes_of_the_hamiltonian(model: ReducedModel, momentum: np.ndarray) ->
 
 def test_motion_in_reduced_form(robot: Mechanism, model: ReducedModel) -> None:
     # The reference drives the right wheel too, through the lift.
-    driven = replace(model, robot=replace(robot, actuated=DRIVEN))
+    driven = replace(model, system=replace(robot, actuated=DRIVEN))
 
     def torque(t: float, q: np.ndarray, s: np.ndarray) -> np.ndarray:
         return law(t, q, driven.velocity(q, s))[3:]

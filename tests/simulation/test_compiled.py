@@ -16,7 +16,7 @@ from concur.codegen import CompilerWarning, _compiler
 from concur.control import Reference, Servo, references
 from concur.errors import SimulationError
 from concur.formats import load_task
-from concur.simulation import Integrator, Plant, Run, _simulate, simulate
+from concur.simulation import Integrator, Plant, Run, _machine_code, _simulate, simulate
 from concur.simulation._machine_code import LONG, is_compiled
 from concur.simulation._run import UNITS
 from tests.control._cases import (
@@ -253,8 +253,16 @@ def test_without_a_compiler() -> None:
         lambda: both(),
         where="`compiled`",
         expected="compiler",
+        came="CONCUR_CC=none, which asks for the interpreter",
         cure="CONCUR_CC",
     )
+
+
+@pytest.mark.usefixtures("compiler")
+def test_where_no_command_is_a_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_machine_code, "find_compiler", lambda: None)
+    came = "no command that answers as one"
+    refused(SimulationError, lambda: both(), where="`compiled`", came=came)
 
 
 @pytest.mark.usefixtures("compiler")
@@ -264,8 +272,9 @@ def test_compiler_that_does_not_compile(monkeypatch: pytest.MonkeyPatch, tmp_pat
     broken.chmod(0o755)
     monkeypatch.setenv("CONCUR_CC", str(broken))
     monkeypatch.setattr(_compiler, "_SAID", set())
+    came = f"`{broken}`, which does not compile it"
     with pytest.warns(CompilerWarning, match="did not compile"):
-        refused(SimulationError, lambda: both(), where="`compiled`", cure="CONCUR_CC")
+        refused(SimulationError, lambda: both(), where="`compiled`", came=came, cure="CONCUR_CC")
 
 
 @pytest.mark.usefixtures("compiler")

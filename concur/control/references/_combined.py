@@ -40,7 +40,7 @@ def stack(*references: Reference) -> Reference:
         raise ConcurError(
             "reference stack",
             expected="at least one reference",
-            came="none",
+            came="no reference",
             cure="Give the reference of each output, in output order.",
         )
     for reference in references:

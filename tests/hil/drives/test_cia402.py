@@ -239,8 +239,25 @@ def test_what_a_drive_does_not_tell_is_unknown_and_no_obstacle():
 def test_a_drive_that_does_not_answer_sync_is_refused():
     with station() as (bus, drive):
         drive.network.unsubscribe(0x080)
-        with pytest.raises(DriveError, match="an answer to SYNC on identifier 0x185"):
+        with pytest.raises(DriveError, match="an answer to SYNC on identifier 0x185") as caught:
             make_drive().prepare(bus)
+        assert caught.value.came == "no frame"
+
+
+def test_reports_of_another_length_are_named():
+    with station() as (bus, _):
+        sound = bus.receive
+
+        def cut(until=0.0):
+            frame = sound(until)
+            if frame is not None and frame.arbitration_id == 0x185:
+                frame.data, frame.dlc = frame.data[:4], 4
+            return frame
+
+        bus.receive = cut
+        with pytest.raises(DriveError, match="an answer to SYNC") as caught:
+            make_drive().prepare(bus)
+        assert caught.value.came == "0x185 with 4 bytes"
 
 
 def prepare_with(survives):

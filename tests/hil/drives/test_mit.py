@@ -102,6 +102,7 @@ class Firmware:
         self.deaf = False
         self.clears_on_enter = False  # and by nothing else
         self.stays = False  # whether an error cannot be cleared at all
+        self.enters = "to stay"  # or "for a moment", or "without an answer"
 
     def expire(self, now):
         if now - self.heard > self.timeout and self.kind != "no watchdog" and self.motor_mode:
@@ -121,12 +122,16 @@ class Firmware:
             if clears and not self.stays:
                 self.error = 0
             self.motor_mode = not self.error
+            if self.enters == "without an answer":
+                return []
         elif data == LEAVE:
             self.motor_mode, self.torque = False, 0.0
             if self.kind != "damiao" and not self.clears_on_enter:
                 self.error = 0
         elif data == CLEAR:
             self.error = 0
+        elif self.enters == "for a moment":
+            self.motor_mode = False
         elif self.motor_mode:
             _, _, kp, kd, torque = unpack_cmd(data, self.t_max)
             assert kp == 0.0
@@ -339,11 +344,24 @@ def test_nothing_is_asked_on_a_silent_bus(make_bench):
     assert firmware.commands == []
 
 
+@pytest.mark.parametrize(
+    ("enters", "came"),
+    [("for a moment", "a drive that is off again"), ("without an answer", "no answer")],
+)
+def test_a_drive_that_does_not_enter_motor_mode_is_refused(make_bench, enters, came):
+    bus, drive, firmware = make_bench("damiao")
+    firmware.enters = enters
+    with pytest.raises(DriveError, match="enters motor mode") as caught:
+        drive.prepare(bus)
+    assert caught.value.came == came
+
+
 def test_a_drive_that_does_not_answer_its_release_is_named():
     with virtual_pair(SteppedClock()) as (bus, far):
         drive = make_drive()
-        with pytest.raises(DriveError, match=drive.axis.name):
+        with pytest.raises(DriveError, match=drive.axis.name) as caught:
             drive.release(bus)
+        assert caught.value.came == "no answer, though it was sent twice"
         sent = [bytes(m.data) for m in take_all(far)]
         assert sent.count(LEAVE) == 2
 

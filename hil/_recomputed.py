@@ -1,0 +1,287 @@
+"""Reference and state of a record, computed again from its other columns by the code of the loop.
+
+The reference of a cycle is that of the task at its instant. The state follows from the state and
+the torque of the cycle before and from the reports. The instant for which it was computed, when
+the reports had been taken, is not recorded. It is found from the positions and velocities
+themselves: one number, for all of them, between the last report and the next cycle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hil._plan import sample_plan
+from hil.drives.feedback import Feedback
+from hil.reasons import State
+from hil.record import Record
+from hil.state.estimator import AHEAD, Estimator
+
+if TYPE_CHECKING:
+    from concur.control import TrackingLaw
+    from hil.settings import Rig
+
+TIMES = 1e-9
+"""Rounding of differences of the loop's clock, s."""
+
+Numbers = NDArray[np.float64]
+
+REFERENCE = "pose", "twist", "acceleration"
+"""Columns of the reference."""
+
+ROUNDING = 1e-13
+"""Rounding of positions and velocities, relative where they are above one: the instant that is
+found from them is as uncertain."""
+
+
+def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Numbers]:
+    """Reference of every cycle, by the instants that other columns tell.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    rig : Rig
+        The rig.
+    servo : Servo
+        Servo of its task.
+
+    Returns
+    -------
+    dict of str to numpy.ndarray
+        By name, of the shape of `record[name]`: its own numbers where the instant is not known,
+        as after missing rows of a stop.
+    """
+    found = {name: record[name].copy() for name in REFERENCE}
+    if not len(record):
+        return found
+    period, state = rig.loop.period, record["state"]
+    follows = np.diff(record.index, prepend=-1) == 1
+    runs = state == State.RUN
+    with np.errstate(all="ignore"):  # of records of strangers
+        instants = np.rint(record["elapsed"] / period)
+        passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / period)
+    most = np.rint(rig.task.duration / period)
+    known = runs & (instants >= 0.0) & (instants <= most)
+    longest = np.append(instants[known], 1.0).max() + np.append(passed[passed < most], 1.0).max()
+    duration = min((longest + 1.0) * period, rig.task.duration)
+    plan = sample_plan(rig.task, servo, period, duration)
+    last = len(plan) - 1
+
+    def is_at(k: int, instant: int) -> bool:
+        return all(
+            np.array_equal(record[name][k], getattr(plan, name)[instant]) for name in REFERENCE
+        )
+
+    at: int | None = None  # instant of the reference in the row before
+    stopped = 0  # rows of the stop so far
+    for k in range(len(record)):
+        if runs[k]:
+            at, stopped = int(instants[k]) if known[k] else None, 0
+        elif state[k] != State.STOP:
+            at, stopped = 0, 0
+        else:
+            stopped += 1
+            if not follows[k] or at is None:
+                at = None
+            elif stopped == 1 and runs[k - 1]:
+                steps = int(passed[k]) if 1.0 <= passed[k] <= most else 1
+                # The run may have been shorter than the task.
+                at = next((i for i in range(at + 1, at + steps) if is_at(k, i)), at + steps)
+            elif stopped == 2:
+                # After the last instant there is none, and a stop may have come before the first.
+                at += not is_at(k, min(at, last))
+        if at is not None:
+            at = min(at, last)
+            for name in REFERENCE:
+                found[name][k] = getattr(plan, name)[at]
+    return found
+
+
+@np.errstate(all="ignore")  # of records of strangers
+def pose_ages(record: Record, rig: Rig) -> Numbers:
+    """Ages of the last external pose, as far as other columns bound them.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    rig : Rig
+        The rig.
+
+    Returns
+    -------
+    numpy.ndarray
+        Its own numbers where they are possible: none without a source; poses are not from the
+        future, and in a run none is followed by an older one. Shape (rows,).
+    """
+    age, clock = record["pose_age"], record["time"]
+    if rig.pose is None or len(record) < 3:
+        return np.full_like(age, np.nan) if rig.pose is None else age
+    wanted = np.where(age < -AHEAD - TIMES, -AHEAD, age)
+    inside = slice(1, -1)
+    follows = np.diff(record.index) == 1
+    runs = record["state"] == State.RUN
+    judged = follows[:-1] & follows[1:] & runs[:-2] & runs[1:-1] & ~np.isnan(age[:-2])
+    # The two ages are of instants between the beginnings of the three cycles.
+    oldest = age[:-2] + (clock[2:] - clock[:-2]) + TIMES
+    wanted[inside] = np.where(judged, np.fmin(wanted[inside], oldest), wanted[inside])
+    return wanted
+
+
+class States:
+    """The estimator of a record, fed with its reports.
+
+    Parameters
+    ----------
+    record : Record
+        The record.
+    rig : Rig
+        The rig.
+    servo : Servo
+        Servo of its task.
+    """
+
+    def __init__(self, record: Record, rig: Rig, servo: TrackingLaw) -> None:
+        self._record, self._period = record, rig.loop.period
+        self._estimator = Estimator(rig, servo)
+        self._feedback = Feedback(len(rig.axes))
+        names = [name.rpartition(".")[0] for name, _ in record.columns("q")]
+        self._q = [names.index(axis) for axis in record.axes]
+        rates = [name for name, _ in record.columns("s")]
+        # Of an axis beside the shape, a law that takes all velocities has what the lift says.
+        self._shape = [i for i, axis in enumerate(record.axes) if axis in servo.model.shape_names]
+        self._s = [rates.index(record.axes[i]) for i in self._shape]
+        self._base = slice(None) if rig.pose is None else self._q
+        self._before = np.nan  # instant of the row before
+
+    def __iter__(self) -> Iterator[tuple[str, int, Numbers, Numbers, float]]:
+        """Go through the cycles of the run, up to the first that does not follow the one before.
+
+        Yields
+        ------
+        name : str
+            "q" or "s".
+        k : int
+            The row.
+        recorded, computed : numpy.ndarray
+            Its numbers, NaN where they cannot be computed: an external source corrects the base.
+        room : float
+            How much of a difference the uncertain instant explains.
+        """
+        record, estimator = self._record, self._estimator
+        if record.manifest.get("mode") in ("listen", "shadow"):
+            return  # these begin anew when others pause, which the record does not tell
+        state = record["state"]
+        for k in range(len(record)):
+            if record.index[k] != k or (state[k] == State.STOP):
+                return
+            self._take(k)
+            if not estimator.started and not (self._feedback.count > 0).all():
+                continue
+            room = self._estimate(k, k > 0 and state[k - 1] == State.RUN)
+            if state[k] == State.RUN:
+                q = np.full(len(estimator.q), np.nan)
+                q[self._base] = estimator.q[self._base]
+                yield "q", k, np.where(np.isnan(q), np.nan, record["q"][k]), q, room
+                yield "s", k, record["s"][k], estimator.s, room
+
+    def _take(self, k: int) -> None:
+        feedback, record = self._feedback, self._record
+        feedback.position[:] = record["position"][k]
+        feedback.velocity[:] = record["velocity"][k]
+        feedback.torque[:] = record["measured"][k]
+        feedback.time[:] = record["report_time"][k]
+        with np.errstate(invalid="ignore"):  # of records of strangers
+            feedback.count[:] = record["reports"][k]
+
+    @np.errstate(all="ignore")  # of records of strangers
+    def _estimate(self, k: int, moved: bool) -> float:
+        """Bring the estimator to the instant of a row; returns what the instant leaves open."""
+        estimator, record, feedback = self._estimator, self._record, self._feedback
+        clock = record["time"]
+        first = float(np.fmax(clock[k], np.fmax.reduce(feedback.time)))
+        last = clock[k + 1] if k + 1 < len(record) else clock[k] + self._period
+        last = max(first, float(last))
+        begins = not estimator.started
+        known = None
+        if begins:
+            estimator.start(feedback, last)
+        else:
+            estimator.q[:] = record["q"][k - 1]
+            if moved:
+                known = estimator.acceleration(record["torque"][k - 1]).copy()
+            estimator.update(feedback, last, known)
+        late = estimator.position.copy(), estimator.velocity.copy()
+        estimator.update(feedback, first, known)
+        early = estimator.position.copy(), estimator.velocity.copy()
+        velocity = np.full(len(self._q), np.nan)
+        velocity[self._shape] = record["s"][k, self._s]
+        position = record["q"][k, self._q]
+        now, unsure = instant_of(position, velocity, early, late, first, last)
+        if begins:
+            estimator.start(feedback, now)
+        else:
+            estimator.update(feedback, self._before, known)  # from there on the base moves
+            estimator.q[:] = record["q"][k - 1]
+            estimator.update(feedback, now, known)
+        self._before = now
+        span = max(last - first, np.finfo(float).tiny)
+        rates = np.append(np.abs(estimator.v), np.abs(late[1] - early[1]) / span)
+        return float(unsure * rates.max())
+
+
+@np.errstate(all="ignore")  # of records of strangers
+def instant_of(
+    position: Numbers,
+    velocity: Numbers,
+    early: tuple[Numbers, Numbers],
+    late: tuple[Numbers, Numbers],
+    first: float,
+    last: float,
+) -> tuple[float, float]:
+    """Instant between two others of which positions and velocities are known.
+
+    Between them velocities are linear in time, and positions their integrals. The number that
+    changes the most, compared with its rounding, tells the instant.
+
+    Parameters
+    ----------
+    position, velocity : numpy.ndarray
+        Those at the instant, shape (n,); NaN for what is not known.
+    early, late : tuple of numpy.ndarray
+        Positions and velocities at the first and at the last instant, shape (n,) each.
+    first, last : float
+        Those instants, s.
+
+    Returns
+    -------
+    instant, unsure : float
+        The instant, not before the first nor after the last, and how far off it may be, s: the
+        first and all the time between where nothing changes enough.
+    """
+    span, (x, w) = last - first, early
+    if not span > 0.0:
+        return first, 0.0
+    a = (late[1] - w) / span
+    numbers = np.concatenate([position, velocity])
+    rates = np.abs(np.concatenate([w + 0.5 * span * a, a]))
+    # Of an axis without reports for long, the velocity is given up in between.
+    rates[np.tile((late[1] == 0.0) & (w != 0.0), 2)] = 0.0
+    clear = rates / (ROUNDING * np.maximum(1.0, np.abs(numbers)))
+    best = int(np.nanargmax(np.append(clear, 1.0 / span)))
+    if best == len(clear):
+        return first, span
+    i = best % len(x)
+    if best < len(x):
+        passed = 0.5 * span
+        for _ in range(4):  # Newton's method
+            rest = position[i] - x[i] - (w[i] + 0.5 * a[i] * passed) * passed
+            passed = np.clip(passed + rest / (w[i] + a[i] * passed), 0.0, span)
+    else:
+        passed = np.clip((velocity[i] - w[i]) / a[i], 0.0, span)
+    # No number fits an instant that is none.
+    return first + float(passed), min(span, 1.0 / float(clear[best]))
