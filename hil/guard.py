@@ -276,19 +276,10 @@ def hold(
 
     Parameters
     ----------
-    position : numpy.ndarray
-        Of the joints, rad (m), shape (n,).
-    anchor : numpy.ndarray
-        Where they are held, rad (m), shape (n,): `position` when holding began.
-    velocity : numpy.ndarray
-        Of the joints, rad/s (m/s), shape (n,).
-    ages : numpy.ndarray
-        Time since the last report of each axis was sampled, s, shape (n,); an axis whose report
-        is too old gets no torque.
-    limits : Limits
-        Bounds of every axis.
-    out : numpy.ndarray
-        Takes the torque, N m (N), shape (n,): finite and bounded, whatever comes in.
+    position, anchor : numpy.ndarray
+        Of the joints, now and when holding began, rad (m), shape (n,).
+    velocity, ages, limits, out : numpy.ndarray or Limits
+        As of `brake`.
     """
     _damp(position, anchor, velocity, ages, limits, out)
 
@@ -358,19 +349,11 @@ def policy_torque(
         Failing cycles in a row, this one included.
     patience : int
         How many of them hold and damp last.
-    previous : numpy.ndarray
-        Torque that was sent before, N m (N), shape (n,).
-    velocity : numpy.ndarray
-        Of the joints, rad/s (m/s), shape (n,).
-    ages : numpy.ndarray
-        Time since the last report of each axis was sampled, s, shape (n,).
-    limits : Limits
-        Bounds of every axis.
-    period : float
-        Time over which the rate limit is counted, s.
+    previous, velocity, ages, limits, period : numpy.ndarray, Limits or float
+        As of `judge`.
     out : numpy.ndarray
         Takes the torque, shape (n,): bounded and rate-bounded, or zero if the verdict is a stop.
-        Give it to `judge` as the demand, which asks whether the reports are still good for it.
+        Give it to `judge` as the demand, which checks whether the reports are fresh enough.
 
     Returns
     -------
@@ -412,12 +395,8 @@ def largest_speed(
 
     Parameters
     ----------
-    velocity : numpy.ndarray
-        Of the joints, rad/s (m/s), shape (n,).
-    ages : numpy.ndarray
-        Time since the last report of each axis was sampled, s, shape (n,).
-    limits : Limits
-        Bounds of every axis.
+    velocity, ages, limits : numpy.ndarray or Limits
+        As of `brake`.
 
     Returns
     -------

@@ -27,7 +27,7 @@ from hil.drives._cia402_state import FAULTS, Controlword, state_of
 from hil.drives._cia402_trial import try_watchdogs
 from hil.drives._drive import AxisCheck, Drive, Finding, Wanted
 from hil.drives._network import Nmt, SdoSession
-from hil.errors import ArmError, DriveError
+from hil.errors import DriveError
 
 
 class Cia402Drive(Cia402Cycle):
@@ -52,19 +52,13 @@ class Cia402Drive(Cia402Cycle):
     """
 
     def inspect(self, bus: Bus) -> list[AxisCheck]:
-        name = self.axis.name
         if bus.silent:
-            cure = "Nothing is sent in this mode."
-            return [AxisCheck(name, "drive", Finding.UNKNOWN, cure=cure)]
-        setup = self._setup(bus)
+            return [self._check("drive", Finding.UNKNOWN, cure="Nothing is sent in this mode.")]
         try:
-            return setup.inspect(self.scale)
+            return self._setup(bus).inspect(self.scale)
         except DriveError as error:
-            return [
-                AxisCheck(
-                    name, "drive", Finding.MISSING, "an answer to SDO", error.came, error.cure
-                )
-            ]
+            missing, expected = Finding.MISSING, "an answer to SDO"
+            return [self._check("drive", missing, expected, error.came, error.cure)]
 
     def _setup(self, bus: Bus) -> Cia402Setup:
         session = SdoSession(bus, self.axis.name, self.axis.node)
@@ -109,13 +103,7 @@ class Cia402Drive(Cia402Cycle):
         DriveError, UnitError
             See `Drive.prepare`.
         """
-        if bus.silent:
-            raise ArmError(
-                f"axis `{self.axis.name}`",
-                expected="a mode in which frames are sent",
-                came="one that only listens",
-                cure="Use `concur-rig drive`.",
-            )
+        self._refuse_silence(bus)
         self._forget()
         with suppress(DriveError):  # a stopped node does not hear it
             SdoSession(bus, self.axis.name, self.axis.node, attempts=1).put(

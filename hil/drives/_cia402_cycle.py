@@ -323,5 +323,5 @@ class Cia402Cycle(Drive):
                 cure="Move the joint into its range, or correct `offset`, `counts`, `gear` or "
                 "`direction`.",
             )
-        name, what = self.axis.name, "position, rad (m)"
-        return AxisCheck(name, what, Finding.FOUND, "in its range", f"{position:.4g}")
+        what = "position, rad (m)"
+        return self._check(what, Finding.FOUND, "in its range", f"{position:.4g}")

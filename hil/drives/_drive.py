@@ -81,6 +81,8 @@ from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import TYPE_CHECKING
 
+from hil.errors import ArmError
+
 if TYPE_CHECKING:
     import can
 
@@ -202,6 +204,21 @@ class Drive(ABC):
         self.axis = axis
         self.index = index
         self.rig = rig
+
+    def _check(
+        self, what: str, finding: Finding, expected: str = "", came: str = "", cure: str = ""
+    ) -> AxisCheck:
+        return AxisCheck(self.axis.name, what, finding, expected, came, cure)
+
+    def _refuse_silence(self, bus: Bus) -> None:
+        """Raise if nothing may be sent on a bus."""
+        if bus.silent:
+            raise ArmError(
+                f"axis `{self.axis.name}`",
+                expected="a mode in which frames are sent",
+                came="one that only listens",
+                cure="Use `concur-rig drive`.",
+            )
 
     @property
     @abstractmethod

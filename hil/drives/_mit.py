@@ -369,13 +369,7 @@ class MitDrive(Drive):
         """
         axis = self.axis
         where = f"axis `{axis.name}`, node {axis.node}"
-        if bus.silent:
-            raise ArmError(
-                where,
-                expected="a mode in which frames are sent",
-                came="one that only listens",
-                cure="Use `concur-rig drive`.",
-            )
+        self._refuse_silence(bus)
         self._prepared = self._has_state = False
         self._answers_on = None
         checks = self.inspect(bus)
@@ -469,11 +463,6 @@ class MitDrive(Drive):
             f"{axis.watchdog:g}",
             f"off after {SILENCE * axis.watchdog:g} of silence, code {after.error}",
         )
-
-    def _check(
-        self, what: str, finding: Finding, expected: str = "", came: str = "", cure: str = ""
-    ) -> AxisCheck:
-        return AxisCheck(self.axis.name, what, finding, expected, came, cure)
 
     def _plausible(self, report: Report) -> list[AxisCheck]:
         """Whether numbers of a drive at rest make sense in the units of the rig file."""
