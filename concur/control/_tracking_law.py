@@ -33,7 +33,8 @@ from concur.reduction import ReducedModel
 class TrackingLaw(EvaluatedMethods, ABC):
     """Outputs of a reduced robot that are to follow a reference, with the gains of their errors.
 
-    A subclass gives the law itself, `graph`. `Servo` is the one that linearizes.
+    A subclass gives the law itself, `graph`. `Servo` is the one that linearizes. Its methods take
+    as `s` what the law takes, shape (nw,): all velocities of the robot if they are measured.
 
     Parameters
     ----------
@@ -193,61 +194,23 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq)->(pose_size)")
     def output(self, q: Array) -> Array:
-        """Flat coordinates of the outputs.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (pose_size,), in output order; the layout is that of `ReferenceSample.pose`.
-        """
+        """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`."""
         return output_motion(self.model.robot, self.outputs, q).coordinates
 
     @evaluated("(nq)->(size,ns)")
     def decoupling(self, q: Array) -> Array:
-        """Decoupling matrix J H: shape velocities to output velocities.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (size, ns).
-        """
+        """Decoupling matrix J H: shape velocities to output velocities."""
         jacobian = output_motion(self.model.robot, self.outputs, q).jacobian
         return jacobian @ self.model.lift(q)[0]
 
     @evaluated("(nq),(nw)->(nv)")
     def velocity(self, q: Array, s: Array) -> Array:
-        """All velocities of the robot, from those that the law takes.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v, shape (nv,).
-        """
+        """All velocities of the robot, from those that the law takes."""
         return s if self.measured else self.model.velocity(q, s)
 
     @evaluated("(nq),(nw)->(size),(size)")
     def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
         """Output velocity and its rate at zero shape acceleration.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
 
         Returns
         -------
@@ -262,11 +225,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def motion(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Output velocity and its rate at zero shape acceleration, from all velocities.
 
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocities of the robot, shapes (nq,) and (nv,).
-
         Returns
         -------
         velocity, drift : numpy.ndarray or casadi.SX
@@ -278,30 +236,12 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq),(pose_size)->(size)")
     def pose_error(self, q: Array, pose: Array) -> Array:
-        """Pose error for flat output coordinates.
-
-        Parameters
-        ----------
-        q, pose : array_like
-            Configuration and demanded flat coordinates, shapes (nq,) and (pose_size,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            x = log(r^-1 gamma), shape (size,).
-        """
+        """Pose error x = log(r^-1 gamma)."""
         return self.error_dynamics.group.error(self.output(q), pose)
 
     @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
     def errors(self, q: Array, s: Array, pose: Array, twist: Array) -> tuple[Array, Array]:
         """Pose and velocity error for a flat reference.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist : array_like
-            Demanded flat coordinates and velocity, shapes (pose_size,) and (size,).
 
         Returns
         -------
@@ -317,14 +257,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
         self, q: Array, s: Array, pose: Array, twist: Array, acceleration: Array
     ) -> tuple[Array, Array, Array, Array]:
         """The whole law on flat arrays.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist, acceleration : array_like
-            Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,)
-            and (size,).
 
         Returns
         -------
