@@ -45,7 +45,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     stiffness, damping, inertia : numpy.ndarray
         KP, KD and I on the outputs' algebra, shape (size, size).
     singular_margin : float
-        Margin of the decoupling matrix below which no torque is given out.
+        Margin of the decoupling matrix below which no torque is returned.
     redundancy : Redundancy, optional
         Rule for the internal motion where there are more controls than output coordinates.
     damped_below : float, optional
@@ -109,7 +109,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @property
     def attitudes(self) -> Mapping[str, Mapping[int, str]]:
-        """Where quaternions start in q and in a demanded pose, and what they belong to."""
+        """Where quaternions start in q and in a reference pose, and what they belong to."""
         return {**super().attitudes, "pose": pose_quaternions(self.outputs)}
 
     @property
@@ -149,7 +149,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @property
     def takes_matrix(self) -> bool:
-        """Whether a demanded pose may be a matrix (4, 4): of one output that is a full pose."""
+        """Whether a reference pose may be a matrix (4, 4): of one output that is a full pose."""
         return [output.group in ("SE3", "R3xSO3") for output in self.outputs] == [True]
 
     @property
@@ -266,10 +266,11 @@ class TrackingLaw(EvaluatedMethods, ABC):
             Distance of the scaled decoupling matrix, the rolling constraints and H^T B from
             singular, whichever is nearest, without unit: zero where one of them is singular.
         missed : numpy.ndarray or casadi.SX
-            Output acceleration given up by damping or to torque limits, shape (size,).
+            Acceleration residual: the part of the commanded output acceleration that is not
+            achieved because of damping or torque limits, shape (size,).
         scale : float or casadi.SX
-            Size to which torque limits scaled the demand: 1 when they are not active, 0 where
-            they leave no room in its direction, whatever its size.
+            Scale factor of torque limits: 1 where they are not active, 0 where they are not
+            feasible in the direction of the command, whatever its size.
         """
         u, pivot, missed, scale = self.graph().call([q, s, pose, twist, acceleration])
         return u, pivot, missed, scale
@@ -334,7 +335,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Parameters
         ----------
         sample : ReferenceSample
-            Demanded pose, twist and acceleration of all outputs.
+            Reference pose, twist and acceleration of all outputs.
 
         Returns
         -------
