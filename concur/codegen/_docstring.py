@@ -22,6 +22,9 @@ ARGUMENTS = {
     "x": "Coordinates that are left",
     "zeta": "Coordinates of the slice",
     "joints": "Coordinates of the joints after the base",
+    "pose": "Reference pose, flat",
+    "twist": "Reference velocity",
+    "acceleration": "Rate of the reference velocity",
     "body": "Name of the body.",
 }
 """What arguments of these names are; those that are no arrays end with a full stop."""

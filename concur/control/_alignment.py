@@ -56,15 +56,15 @@ def immobile_body(
     """
     robot = model.robot
     for name in dict.fromkeys(output.body for output in tracked):
-        wanted = sum(output.dim for output in tracked if output.body == name)
+        needed = sum(output.dim for output in tracked if output.body == name)
         freedoms = max(_freedoms(model, q, name) for q in samples)
-        if freedoms < wanted:
+        if freedoms < needed:
             break
     else:
         return ""
     why = (
         f"`{name}` has {freedoms} freedom{'s' * (freedoms > 1)} at a time and its outputs have "
-        f"{wanted} coordinates, so no other point of `{name}` works."
+        f"{needed} coordinates, so no other point of `{name}` works."
     )
     steering = _steering(robot)
     if steering:

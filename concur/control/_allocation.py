@@ -1,16 +1,16 @@
-"""Torque limits: the demand scaled down, in its direction, until the controls can give it.
+"""Torque limits: the commanded acceleration scaled down, in its direction, to what they allow.
 
 Per instant, with decoupling matrix ``Jg``, command residual ``r = nu - b``, nominal shape
-acceleration ``sdot*`` (``Jg sdot* = r``) and torque ``u = G sdot + g``, wanted are ``sdot``, a
-scale ``alpha`` and a rest ``e`` with::
+acceleration ``sdot*`` (``Jg sdot* = r``) and torque ``u = G sdot + g``, the unknowns are
+``sdot``, a scale ``alpha`` and a rest ``e`` with::
 
     Jg sdot = alpha r + e,    lower <= G sdot + g <= upper,    0 <= alpha <= 1
 
 in this order of importance: ``e`` as small as can be in the metric ``D^2`` of the rows (zero
 wherever that is possible), then ``alpha`` as large as can be, then ``sdot`` near ``sdot*`` in
-the metric W. So the direction of the demand is kept wherever some scale has room for it.
+the metric W. So the direction of the command is kept wherever some scale is feasible.
 
-Weights of very different size in one quadratic programme would blur this order (a rest of
+Weights of very different size in one quadratic program would blur this order (a rest of
 1/rho where none is needed) and cost digits. The order is kept by cases instead, and only the
 case that applies is evaluated:
 
@@ -18,11 +18,11 @@ case that applies is evaluated:
 2. No redundancy: the torque is ``g + alpha G sdot*``, and the largest alpha within limits is a
    minimum over rows.
 3. Redundancy: ``sdot = alpha s_p + N zeta`` with ``s_p`` the W-least solution for r and N
-   W-orthonormal in the null space of Jg. A programme in (zeta, alpha) maximises
-   ``alpha - eps |(zeta - zeta*, alpha)|^2 / 2``; being linear in alpha, it gives up nothing of
-   alpha unless a null motion of extreme size is the price.
-4. No alpha has room (the drift g alone is out of reach): least squares for e over torques in
-   their box, then alpha as large as possible with that e. The direction is lost, and e says so.
+   W-orthonormal in the null space of Jg. A program in (zeta, alpha) maximises
+   ``alpha - eps |(zeta - zeta*, alpha)|^2 / 2``; being linear in alpha, it loses nothing
+   of alpha unless that takes a null motion of extreme size.
+4. No alpha is feasible (the drift g alone is out of limits): least squares for e over torques in
+   their box, then alpha as large as possible with that e. The direction is lost: e is not zero.
    Of many torques with the same e, one near the clipped drift is taken.
 
 Variables and rows are scaled by limits, by D and by the size of the violation, so tolerances
@@ -31,7 +31,7 @@ any NaN, the status is 0 and the torque is a closed-form one, clipped.
 
 The solver of cases 3 and 4 is DAQP, a dual active-set method, from CasADi's wheel. All were
 tried on random problems of up to 14 controls with redundancy 0 to 3 (drift out of reach,
-infinite limits, zero demand, nearly singular Jg). DAQP solved every one, was the fastest, is
+infinite limits, zero residual, nearly singular Jg). DAQP solved every one, was the fastest, is
 silent, and CasADi writes C for it; it found the largest scale to 1e-6 in all but 1 of 1000
 problems with redundancy, where the null motion is extreme. qpOASES writes its licence and
 infeasible problems to the console, and leaves the old result in the buffers at the latter; qrqp
@@ -54,7 +54,7 @@ from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameEr
 
 INPUTS = (
     "decoupling",
-    "demand",
+    "residual",
     "nominal",
     "torque_map",
     "torque_offset",
@@ -94,7 +94,7 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
     ns : int
         Number of shape velocities, which is the number of controls; at least n.
     solver : str
-        "daqp", or "hole" for a function to be exported: where its programmes are, functions named
+        "daqp", or "hole" for a function to be exported: where its programs are, functions named
         "programme_..." stand that find nothing, to be filled in when C is written.
 
     Returns
@@ -102,7 +102,7 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
     casadi.Function
         For use in an MX graph or through buffers; it never raises and prints nothing.
 
-        Inputs: `decoupling` Jg (n, ns); `demand` r = nu - b (n,); `nominal` sdot* (ns,) with
+        Inputs: `decoupling` Jg (n, ns); `residual` r = nu - b (n,); `nominal` sdot* (ns,) with
         Jg sdot* = r; `torque_map` G (ns, ns), invertible, and `torque_offset` g (ns,), N and
         N m, of u = G sdot + g; `metric` W (ns, ns), symmetric positive definite; `row_scale`
         D (n,), positive, which takes the units from the rows; `lower` and `upper` (ns,),
@@ -112,7 +112,7 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
         e = Jg sdot - alpha r (n,), exactly zero unless the direction could not be kept;
         `active` 1 if the nominal was changed, else 0; `status` 1, or 0 if the input was not
         finite or no solution passed its test: then u is a clipped fallback and the other
-        outputs say only what was tried.
+        outputs are those of the last attempt.
 
     Raises
     ------
@@ -127,8 +127,8 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
             cure="Remove outputs or drive more joints.",
         )
     data = _symbols(ca.SX, n, ns)
-    decoupling, demand, nominal, torque_map, offset, metric, row_scale, lower, upper = data
-    free = [decoupling, demand, nominal, torque_map, metric, row_scale]
+    decoupling, residual, nominal, torque_map, offset, metric, row_scale, lower, upper = data
+    free = [decoupling, residual, nominal, torque_map, metric, row_scale]
     torque = torque_map @ nominal + offset
     usable = ca.logic_and(_finite(*free, offset, torque), _all(lower < upper))
     within = ca.logic_and(_all(torque <= upper), _all(torque >= lower))
@@ -168,8 +168,8 @@ def _limited(n: int, ns: int, plugin: str) -> ca.Function:
     lost = _lost(n, ns, plugin)
     arguments = _symbols(ca.MX, n, ns)
     *kept, solved = scaled(*arguments)
-    # With redundancy an unsolved programme can also be a failure: where the drift alone is
-    # within limits alpha = 0 has room, and the fallback of the case stands.
+    # With redundancy an unsolved program can also be a failure: where the drift alone is within
+    # limits alpha = 0 is feasible, and the fallback of the case stands.
     drift = ca.SX.sym("drift", ns), ca.SX.sym("lower", ns), ca.SX.sym("upper", ns)
     room = ca.Function(
         "room", drift, [ca.logic_and(_all(drift[0] <= drift[2]), _all(drift[0] >= drift[1]))]
@@ -194,7 +194,7 @@ def _scaled(n: int, ns: int) -> ca.Function:
 
 
 def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
-    """Case 3: a programme in the null motion and the scale."""
+    """Case 3: a program in the null motion and the scale."""
     k = ns - n
     data = _symbols(ca.SX, n, ns)
     decoupling, _, nominal, torque_map, offset, metric, row_scale, lower, upper = data
@@ -202,15 +202,15 @@ def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
     root = ca.chol(metric)
     rows = ca.solve(root.T, (ca.diag(row_scale) @ decoupling).T)
     null = ca.nullspace(rows.T)
-    wanted = root @ nominal
-    particular = ca.solve(root, wanted - null @ (null.T @ wanted))
+    target = root @ nominal
+    particular = ca.solve(root, target - null @ (null.T @ target))
     internal = ca.solve(root, null)
     kept = nominal - particular
     width = _widths(lower, upper, ca.fabs(offset) + ca.fabs(torque_map @ nominal))
     slope = (torque_map @ particular) / width
     across = ca.diag(1 / width) @ torque_map @ internal
     # Units: a scale that moves torques by limits, and the null motion that is about needed.
-    # Controls without limits have no say in them.
+    # Controls without limits do not count.
     bounded = ca.fmin(ca.fabs(lower), ca.fabs(upper)) < _LARGE
     unit_slope = 1 / ca.fmax(_largest(bounded * slope), 1.0)
     torque = offset + torque_map @ nominal
@@ -247,10 +247,10 @@ def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
     x, quality = ca.SX.sym("x", k + 1), ca.SX.sym("quality")
     scale = ca.fmax(0.0, ca.fmin(1.0, unit_slope * x[k]))
     sdot = scale * particular + kept + internal @ (unit_internal * x[:k])
-    # Should the programme fail: the nominal scaled as it is, in closed form.
+    # If the program fails: the nominal scaled as it is, in closed form.
     plain, possible = largest_scale(offset, torque_map @ nominal, lower, upper)
-    # Where little of the demand is possible the solver loses digits. What it finds is mended: it
-    # is mixed with half the nominal so scaled, which has the direction too, and room.
+    # Where little of the command is feasible the solver loses digits. Its result is repaired: it
+    # is mixed with half the nominal so scaled, which has the same direction and is feasible.
     room = offset + plain / 2 * (torque_map @ nominal)
     share, _ = largest_scale(room, offset + torque_map @ sdot - room, lower, upper)
     mended = ca.logic_and(ca.logic_and(quality == 1, possible), share >= _SHARE)
@@ -289,14 +289,14 @@ def _redundant(n: int, ns: int, plugin: str) -> ca.Function:
 def _lost(n: int, ns: int, plugin: str) -> ca.Function:
     """Case 4: least rest over torques within limits, then the largest scale with that rest."""
     data = _symbols(ca.SX, n, ns)
-    decoupling, demand, nominal, torque_map, offset, _, row_scale, lower, upper = data
+    decoupling, residual, nominal, torque_map, offset, _, row_scale, lower, upper = data
     width = _widths(lower, upper, ca.fabs(offset) + ca.fabs(torque_map @ nominal))
     factors = ca.qr_sparse(torque_map.T)
     effect = ca.qr_solve(decoupling.T, *factors).T  # Jg G^-1: torque to output acceleration
     effect = ca.diag(row_scale) @ effect @ ca.diag(width)
     size = ca.fmax(ca.norm_fro(effect), _TINY)
     effect /= size
-    needed = row_scale * demand / size
+    needed = row_scale * residual / size
     unit = 1 / ca.fmax(ca.norm_2(needed), 1.0)
     needed *= unit
     # Torques are measured from the clipped drift, in widths, and in the size of the violation.
@@ -333,7 +333,7 @@ def _lost(n: int, ns: int, plugin: str) -> ca.Function:
     more, _ = largest_scale(torque, ahead, lower, upper)
     scale = begun + more * (1 - begun)
     sdot = ca.qr_solve(torque - offset, *ca.qr_sparse(torque_map)) + more * (1 - begun) * nominal
-    rest = decoupling @ sdot - scale * demand
+    rest = decoupling @ sdot - scale * residual
     u = torque + more * ahead
     sound = ca.logic_and(accepted, _finite(sdot, u, rest))
     results = [sdot, u, scale, rest, ca.SX(1), sound]
@@ -351,10 +351,10 @@ def _lost(n: int, ns: int, plugin: str) -> ca.Function:
 
 
 def _posed(data: list[Any], problem: Sequence[Any], bounds: tuple[int, int]) -> ca.Function:
-    """Data of a programme, and whether it is sane.
+    """Data of a program, and whether it is valid.
 
-    CasADi raises on bounds that cross or are no numbers, so such data never reaches it: all
-    parts are then one, with bounds 0 and 1.
+    CasADi raises on bounds that cross or are NaN, so such data never reaches it: all parts are
+    then one, with bounds 0 and 1.
     """
     low, high = (problem[i] for i in bounds)
     others = [part for i, part in enumerate(problem) if i not in bounds]
@@ -437,7 +437,7 @@ def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndar
         Place named in errors.
     value : float, sequence, mapping or None
         One limit for all controls; one per control; or a mapping from names of controls to
-        limits, where those not named have none. A limit is a number (the largest size in
+        limits, where the others have none. A limit is a number (the largest size in
         both directions), a pair (lower, upper), or None or infinity where there is none.
         N for forces, N m for torques.
     control_names : sequence of str
@@ -451,7 +451,7 @@ def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndar
     Raises
     ------
     ShapeError
-        If the entries do not fit the controls or are no numbers.
+        If the entries do not fit the controls or are not numeric.
     UnknownNameError
         If a name is not that of a control.
     NonFiniteError

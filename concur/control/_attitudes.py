@@ -16,6 +16,7 @@ def attitudes(law: TrackingLaw) -> ca.Function:
     """
     q, pose = ca.SX.sym("q", law.nq), ca.SX.sym("pose", law.pose_size)
     places = law.attitudes
-    unit, near = normalised(q, places.get("q", {}))
-    wanted, meant = normalised(pose, places["pose"])
-    return ca.Function("attitudes", [q, pose], [unit, wanted, ca.logic_and(near, meant)])
+    unit_q, q_valid = normalised(q, places.get("q", {}))
+    unit_pose, pose_valid = normalised(pose, places["pose"])
+    valid = ca.logic_and(q_valid, pose_valid)
+    return ca.Function("attitudes", [q, pose], [unit_q, unit_pose, valid])

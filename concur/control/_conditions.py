@@ -28,9 +28,9 @@ def audit(
         if duration is None:
             raise InfeasibleReferenceError(
                 f"servo of `{servo.name}`, `duration`",
-                expected="how long the reference is to be followed, s",
+                expected="a duration in s",
                 came="no value",
-                cure="Write audit(reference, duration, q0).",
+                cure="Call audit(reference, duration, q0).",
             )
         reference = fitting(reference, servo.outputs, f"servo of `{servo.name}`")
         path = feasibility(servo, reference, duration, q0)
@@ -71,7 +71,7 @@ def invertibility(servo: TrackingLaw, path: Feasibility | None, q0: ArrayLike | 
         why += f": {lost_direction(servo, np.asarray(q0, dtype=float))}"
     holds = least > servo.singular_margin
     if not holds and servo.damped_below is not None:
-        # Near there the demand is not met in full, by the user's choice; the run says how far.
+        # The acceleration residual there is the user's choice; the run reports it.
         why += f"; solved with damping below {servo.damped_below:g}"
         return AuditRow("DYN", statement, AuditStatus.NOT_CHECKED, why, {"margin": least})
     status = AuditStatus.HOLDS if holds else AuditStatus.FAILS

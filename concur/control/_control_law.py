@@ -63,5 +63,5 @@ class Law(Protocol):
             Inputs, any of them in any order: time `t`, s; configuration `q`, shape (nq,); and
             either shape velocities `s`, shape (ns,), or all measured velocities `v`, shape (nv,).
             Outputs: `u`, shape (nu,), N and N m; and, if the law is not defined everywhere,
-            `margin_bound`, its distance from there without unit: below 1e-3 no torque is given out.
+            `margin_bound`, its distance from there without unit: below 1e-3 no torque is returned.
         """

@@ -1,4 +1,4 @@
-"""Gains from a wish: a settling time, poles, or the weights of a quadratic cost.
+"""Gains from a specification: a settling time, poles, or the weights of a quadratic cost.
 
 At zero error the closed loop is ``xdot = -ve``, ``vedot = I^-1 (KP x - KD ve)`` whatever the
 robot. With KP = kp I and KD = kd I on every output each coordinate is a channel
@@ -358,8 +358,8 @@ def _place(
             raise OutputError(
                 "gains, `damping_ratio`",
                 expected="no value together with `poles`",
-                came="one",
-                cure="Poles say how they are damped.",
+                came="a value",
+                cure="The poles determine the damping: omit `damping_ratio`.",
             )
         pairs = _read_poles(poles, outputs)
     else:

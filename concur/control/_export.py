@@ -1,4 +1,4 @@
-"""What a servo exports: its tick with names, units and frames, and states to try it with."""
+"""Exports of a servo: its tick with names, units and frames, and states to test it with."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from concur.errors import ConcurError, UnknownNameError
 from concur.files import folder_named
 
 TARGETS = ("c", "fmu")
-"""What a servo can be exported to."""
+"""Targets of an export."""
 
 SPEED_LIMIT = 1000.0
-"""Velocity above which exported code refuses a state, m/s or rad/s, unless told otherwise."""
+"""Velocity above which exported code refuses a state, m/s or rad/s, by default."""
 
 _GOOD = 100  # states of a replay that are not bad on purpose
 _SINGULAR = 8  # those in singular configurations, if there are so many
 _TOLERANCE = 1e-9  # rounding of another processor's mathematics, near singular states too
-_TOLERANCE_LIMITED = 1e-5  # two solvers of programmes, both to the accuracy that one of them has
+_TOLERANCE_LIMITED = 1e-5  # two solvers of programs, compared to the accuracy of the lesser one
 _LONGEST = 40  # C99 tells names apart by their first 63 characters
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{_LONGEST - 1}}}")
 

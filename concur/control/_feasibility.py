@@ -21,7 +21,7 @@ STEP = 0.02
 """Longest way of the reference in a step of the exact motion, rad and parts of the robot's size."""
 
 LEAST, MOST = 201, 10_001
-"""Least and largest number of instants: what rests is looked at too, and the work has a limit."""
+"""Least and largest number of instants: references at rest are checked too, and time is bounded."""
 
 _REACHED = 1e-6
 """Largest pose error of a reference that counts as reached, rad and parts of the robot's size."""
@@ -86,17 +86,17 @@ def feasibility(
 ) -> Feasibility:
     """Check what a user asks for, and follow it from the robot's neutral configuration or q0."""
     robot, where = servo.model.robot, f"servo of `{servo.name}`"
-    demand = fitting(reference, servo.outputs, where)
+    fitted = fitting(reference, servo.outputs, where)
     length = scalar(duration, f"{where}, `duration`")
     if length <= 0.0:
         raise InfeasibleReferenceError(
             f"{where}, `duration`",
             expected="a time above zero, s",
             came=str(duration),
-            cure="Say how long the reference is to be followed.",
+            cure="Give the duration for which the reference is followed.",
         )
     start = robot.check_configuration(robot.neutral() if q0 is None else q0)
-    return follow(servo, demand, length, start)
+    return follow(servo, fitted, length, start)
 
 
 def follow(

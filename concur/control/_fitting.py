@@ -41,9 +41,9 @@ def fitting(
     if reference is None and not outputs:
         return _Nothing()
     sizes = sum(output.pose_size for output in outputs), sum(output.dim for output in outputs)
-    demand = references.as_reference(reference, *sizes)
-    references.check(demand, outputs, where)
-    return demand
+    found = references.as_reference(reference, *sizes)
+    references.check(found, outputs, where)
+    return found
 
 
 class _Nothing(Reference):

@@ -37,7 +37,7 @@ def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
     return FmuModel(
         name=name or f"{servo.name}_servo",
         description=plain_text(
-            f"Law of {servo.name}: controls that let {followed} follow a demand."
+            f"Law of {servo.name}: controls that let {followed} follow a reference."
         ),
         variables=[
             *(FmuVariable.of(signal, "input") for signal in input_signals(servo)),

@@ -5,7 +5,7 @@ differential, a motion of the joints changes x by -B(x) Jbar dv, so a step minim
 |x - B Jbar dv|^2 + damping |dv|^2, where angles weigh more the farther the target is. Joint
 limits are kept at every step: coordinates that a step would push through their limit leave the
 problem, the others are cut off where they meet it. From a start that ends in a local minimum
-the search goes on from random configurations.
+the search continues from random configurations.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ FARTHEST = 1e12
 """Largest coordinate of a target, m: beyond, rounding alone exceeds any useful tolerance."""
 
 LONGEST_TURN = 1.0
-"""Largest change of an angle in one step, rad: beyond, the linear model says little."""
+"""Largest change of an angle in one step, rad: beyond, the linear model is poor."""
 
 FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
 SLOW = 0.02
 """A step that takes less than this share of the squared error is slow ..."""
 PATIENCE = 8
-"""... and after so many of them in a row the search goes on from another start."""
+"""... and after so many of them in a row the search continues from another start."""
 FLAT = 1e-9
 """Cosine between error and reachable motions below which a minimum has been found."""
 STILL = 1e-6
@@ -56,7 +56,7 @@ STILL = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class InverseKinematics:
-    """A configuration for demanded outputs, or the nearest that was found.
+    """A configuration for a target of the outputs, or the nearest that was found.
 
     Parameters
     ----------
@@ -198,7 +198,7 @@ class InverseKinematicsSolver:
         Raises
         ------
         ShapeError
-            If the target or `q0` has another size, a quaternion or a rotation is none, or `q0`
+            If the target or `q0` has another size, a quaternion or a rotation is invalid, or `q0`
             lies outside the limits.
         NonFiniteError
             If a number is NaN or infinite.
@@ -371,7 +371,7 @@ def inverse_kinematics(
     Returns
     -------
     InverseKinematics
-        The configuration, or the nearest one found, with a sentence that says which.
+        The configuration, or the nearest one found, with a sentence on which of the two it is.
 
     Raises
     ------
@@ -380,7 +380,7 @@ def inverse_kinematics(
     UnknownNameError
         If a body does not exist.
     ShapeError
-        If the target or `q0` has another size, a quaternion or a rotation is none, or `q0` lies
+        If the target or `q0` has another size, a quaternion or a rotation is invalid, or `q0` lies
         outside the limits.
     NonFiniteError
         If a number is NaN or infinite.

@@ -45,7 +45,7 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
         The system, in continuous time. Evaluating it raises SingularConfigurationError where
         the law gives no torque, and NonFiniteError for numbers that are not finite. Only the law
         with q and velocities of exactly zero gives zero instead: `control.interconnect` asks for
-        that before it knows the state.
+        that before the state is known.
 
     Examples
     --------
@@ -90,12 +90,12 @@ def to_iosystem(servo: TrackingLaw, closed_loop: bool = False) -> control.Nonlin
             name="law",
         )
     # The state's quaternions drift in an integrator; only those of the reference are judged.
-    loop, demanded = _closed_loop(servo), servo.attitudes["pose"]
+    loop, in_pose = _closed_loop(servo), servo.attitudes["pose"]
     ends = np.cumsum([servo.nq, servo.ns, servo.pose_size, servo.size])
 
     def evaluate(state: np.ndarray, inputs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         values = np.split(np.concatenate([state, inputs]), ends)
-        error = attitude_error(f"closed loop of `{servo.name}`", "pose", values[2], demanded)
+        error = attitude_error(f"closed loop of `{servo.name}`", "pose", values[2], in_pose)
         if error is not None:
             raise error
         rates, outputs, u, pivot = loop(*values)
@@ -137,9 +137,9 @@ def _closed_loop(servo: TrackingLaw) -> Evaluator:
     # Over MX, since torque limits make the law a function that cannot be expanded.
     names = ("q", "s", "pose", "twist", "acceleration")
     inputs = [ca.MX.sym(name, sizes[name]) for name in names]
-    unit, wanted, _ = attitudes(servo)(inputs[0], inputs[2])
-    taken, shown = seen(unit, inputs[1], wanted, inputs[3])
-    torque, pivot, *_ = servo.graph()(unit, taken, wanted, *inputs[3:])
+    unit, unit_pose, _ = attitudes(servo)(inputs[0], inputs[2])
+    w, shown = seen(unit, inputs[1], unit_pose, inputs[3])
+    torque, pivot, *_ = servo.graph()(unit, w, unit_pose, *inputs[3:])
     results = [motion(unit, inputs[1], torque), shown, torque, pivot]
     graph = ca.Function(
         "closed_loop",

@@ -1,13 +1,13 @@
 """The law as one graph: from state and reference to torques.
 
 ``nu = I^-1 (B^T KP x - KD ve) + Ad gammaddot_body - ad_(r^-1 rdot) Ad gammadot_body`` is the
-wanted rate of the output velocity (5.4.30)-(5.4.33); the law solves ``J H sdot = nu - b`` for
+commanded output acceleration (5.4.30)-(5.4.33); the law solves ``J H sdot = nu - b`` for
 the shape acceleration and takes the torque from one Newton-Euler pass. The sign of u is that
 of a physical force, the opposite of the thesis's.
 
-How the equation is solved depends on what the servo was asked for: exactly, when there are as
-many controls as outputs; with a rule for what is left over, when there are more; damped near
-singular configurations; and within torque limits.
+The equation is solved exactly if there are as many controls as output coordinates, with a rule for
+the internal motion if there are more; on request with damping near singular configurations, and
+within torque limits.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from concur.dynamics import articulated, side_of_factor, solve_positive_definite
 from concur.kinematics import constant
 
 OUTPUTS = ("u", "pivot", "missed", "scale", "side")
-"""Results of the law: torques; smallest pivot met; output acceleration given up; size to which
-torque limits scaled the demand; and, where asked for, on which side of singular it is, 1 or -1."""
+"""Results of the law: torques; margin bound; acceleration residual; scale factor of torque limits;
+and, if requested, the side of singular configurations, 1 or -1."""
 
 MANY = 10
 """Shape velocities beyond which articulated bodies are shorter than a mass matrix's factor."""
 
 
-class Demand(NamedTuple):
-    """What the law asks of the shape at one instant.
+class ShapeCommand(NamedTuple):
+    """Commanded shape acceleration at one instant, with the equation that it solves.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ class Demand(NamedTuple):
     metric : casadi.SX
         Metric in which sdot was chosen, shape (ns, ns).
     missed : casadi.SX
-        What damping has given up of the residual, shape (size,): exactly zero where nothing is
-        damped.
+        Part of the residual that damping does not achieve, shape (size,): exactly zero where
+        nothing is damped.
     side : casadi.SX
         1 or -1: where it differs between two configurations on a path, a singular one that must not
         be passed lies in between.
@@ -68,21 +68,21 @@ class Demand(NamedTuple):
     side: Array
 
 
-def demand(
+def shape_command(
     servo: TrackingLaw, q: Array, v: Array, pose: Array, twist: Array, acceleration: Array
-) -> Demand:
+) -> ShapeCommand:
     """Linearize: the shape acceleration for all velocities v (nv,) and a flat reference."""
     model = servo.model
     seen = output_motion(model.robot, servo.outputs, q, v, base_axes=True)
     groups = [output.lie for output in servo.outputs]
-    wanted = command(
+    commanded = command(
         servo.error_dynamics,
         list(zip(groups, seen.poses, strict=True)),
         seen.velocity,
         (pose, twist, acceleration),
     )
     jacobian = seen.jacobian
-    residual = seen.turned(wanted - seen.acceleration) - jacobian @ model.velocity_drift(q, v)
+    residual = seen.turned(commanded - seen.acceleration) - jacobian @ model.velocity_drift(q, v)
     decoupling = jacobian @ model.lift(q)[0]
     regularity = servo.model.regularity(q)
     rows = constant(servo.scales[0])
@@ -92,7 +92,7 @@ def demand(
         solution, least, side = solve_scaled(decoupling, residual, *servo.scales)
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
         pivot = ca.fmin(least, regularity)
-        return Demand(decoupling, residual, solution, pivot, mass, missed, side)
+        return ShapeCommand(decoupling, residual, solution, pivot, mass, missed, side)
 
     # Squares of the matrix are graded along the outputs' axes, where light wrists turn: there
     # elimination loses nothing.
@@ -101,7 +101,7 @@ def demand(
     if servo.redundancy is not None:
         metric, pull = servo.redundancy.aim(model, q, v)
     scaled = ca.diag(rows) @ decoupling
-    own, pushed = _yielding(servo, q, mass, scaled)
+    own, pushed = _mobility(servo, q, mass, scaled)
     pivot = _least_root(own)
     square = own
     if not _by_energy(servo):
@@ -118,14 +118,14 @@ def demand(
         missed, pivot = damping * solved / rows, ca.SX(1)
     solution = pull + pushed(solved)
     pivot = ca.fmin(pivot, regularity)
-    return Demand(decoupling, residual, solution, pivot, metric, missed, model.side(q))
+    return ShapeCommand(decoupling, residual, solution, pivot, metric, missed, model.side(q))
 
 
 def law(
     servo: TrackingLaw, q: Array, v: Array, pose: Array, twist: Array, acceleration: Array
 ) -> tuple[Array, ...]:
     """Torques for all velocities v (nv,) and a flat reference, as named in `OUTPUTS`; no limits."""
-    found = demand(servo, q, v, pose, twist, acceleration)
+    found = shape_command(servo, q, v, pose, twist, acceleration)
     force = servo.model.shape_forces(q, v, found.shape_acceleration)
     torque, pivot, side = _torques(servo, q, force)
     least = ca.fmin(found.pivot, pivot)
@@ -150,8 +150,7 @@ def law_function(
     sided : bool
         Whether to give `side` too.
     measured : bool, optional
-        Whether it takes all velocities, default as the servo says: the same law, whatever their
-        origin.
+        Whether it takes all velocities in place of the shape's; default as the servo.
     limited : bool
         Whether it keeps torque limits.
 
@@ -159,7 +158,7 @@ def law_function(
     -------
     casadi.Function
         From the servo's `sizes` to the results named in `OUTPUTS`. Over MX with torque limits: a
-        small quadratic programme stands behind the law.
+        small quadratic program follows the law.
     """
     sizes = servo.sizes(measured)
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
@@ -181,12 +180,12 @@ def _limited(
     given: list[Array],
     names: Sequence[str],
 ) -> ca.Function:
-    """The law with a quadratic programme behind it, from symbols and what they give the law."""
+    """The law followed by a quadratic program, from symbols and the law's arguments in them."""
     q, v = given[:2]
-    found = demand(servo, *given)
+    found = shape_command(servo, *given)
     still = servo.model.shape_forces(q, v, ca.SX(servo.ns, 1))
     both, pivot, side = _torques(servo, q, ca.horzcat(servo.model.mass_matrix(q), still))
-    # What damping has given up is none of the programme's business.
+    # The program does not restore what damping removes.
     met = found.residual - found.missed
     parts = [
         found.decoupling,
@@ -209,11 +208,11 @@ def _limited(
     solve = allocation(servo.size, servo.ns, solver)
     bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
     sdot, u, scale, lost, active, status = solve(*given, ca.DM(rows), *bounds)
-    # Without limits in the way nothing is missed but what damping gave up, to the last bit.
+    # Where no limit is active the residual is that of damping, to the last bit.
     missed = residual - ca.if_else(active > 0, given[0] @ sdot, given[1])
-    # Where the demand loses its direction, whatever its scale, none of it counts as met.
+    # Where the command loses its direction the scale factor is zero.
     scale = ca.if_else(ca.norm_inf(lost) > 0, 0.0, scale)
-    # A failed programme counts as singular: no torque leaves.
+    # A failed program counts as singular: no torque is returned.
     results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale, turned]
     return ca.Function("limited_law", inputs, results[: len(names)], list(sizes), list(names))
 
@@ -331,10 +330,10 @@ def _torques(servo: TrackingLaw, q: Array, forces: Array) -> tuple[Array, Array,
     return torques, least / largest, side
 
 
-def _yielding(
+def _mobility(
     servo: TrackingLaw, q: Array, mass: Array, rows: Array
 ) -> tuple[Array, Callable[[Array], Array]]:
-    """How the outputs yield to forces along them, and how the shape does.
+    """Mobility of the outputs, and accelerations of the shape under forces along the outputs.
 
     The matrix rows Mhat^-1 rows^T, and Mhat^-1 rows^T as it acts on a vector.
     """

@@ -36,7 +36,7 @@ def linear_loop(servo: TrackingLaw | ErrorDynamics, broken: bool = False) -> con
 
     Closed: inputs ``disturbance[...]``, an output acceleration beside the commanded one
     (m/s^2, rad/s^2); outputs the states. Broken at the output acceleration: inputs
-    ``command[...]``, outputs ``demand[...]``, what the law would command, with its sign turned,
+    ``command[...]``, outputs ``demand[...]``, what the law would command, with its sign reversed,
     so that closing it by negative feedback gives the closed loop (m/s^2, rad/s^2).
 
     Parameters
@@ -83,7 +83,7 @@ def linear_loop(servo: TrackingLaw | ErrorDynamics, broken: bool = False) -> con
 
 @dataclass(frozen=True, eq=False)
 class LoopMargins:
-    """What the linearised loop bears before it becomes unstable, made by `loop_margins`.
+    """What the linearized loop tolerates before it becomes unstable, from `loop_margins`.
 
     The margins of a coordinate are those of the loop cut in its commanded acceleration while
     the other coordinates stay closed; without coupling these do not matter.

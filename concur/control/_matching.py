@@ -31,16 +31,16 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
             came=f"{model.nu}: {', '.join(model.control_names)}",
             cure=_cure(model),
         )
-    wanted = sum(output.dim for output in checked)
-    if wanted > model.nu:
+    needed = sum(output.dim for output in checked)
+    if needed > model.nu:
         sizes = ", ".join(f"{o.name} {o.group} {o.dim}" for o in checked)
         raise OutputError(
             f"{where}, `outputs`",
             expected=f"at most {model.nu} output coordinates, one per control "
             f"({', '.join(model.control_names)})",
-            came=f"{wanted} ({sizes})",
+            came=f"{needed} ({sizes})",
             cure="Remove outputs or drive more joints.",
-            outputs=wanted,
+            outputs=needed,
             controls=model.nu,
         )
     for output in checked:
@@ -53,7 +53,7 @@ def _cure(model: ReducedModel) -> str:
     free = [model.robot.freedom_names[i] for i in base if i in model.shape]
     if model.robot.wheels and free:
         return (
-            f"The wheels leave {', '.join(free)} free, which nothing drives: add a wheel or a "
+            f"The wheels leave {', '.join(free)} free and unactuated: add a wheel or a "
             "slider that holds it. Such a robot can be moved by `concur.forced_motion`."
         )
     cure = "Set `actuated` of the robot to as many joints"

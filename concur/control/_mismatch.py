@@ -26,7 +26,7 @@ class MomentumMismatch:
     assumed, measured : numpy.ndarray
         Spatial momenta about the inertial origin, [linear; angular], shape (6,), kg m/s and
         kg m^2/s: of the velocity that the law reconstructs, and of the measured one, both with
-        the inertias that the servo knows. Parts that the base's group does not feel are in both.
+        the inertias of the model. Components without effect on the base's group are in both.
     sizes : numpy.ndarray
         Sizes of the linear and of the angular momentum that single freedoms have, added without
         their directions, shape (2,): what rounding is held against where momenta cancel.
@@ -145,7 +145,7 @@ def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> Momentu
     if not np.isfinite(v).all():
         raise nonfinite_error(f"{where}, `v`", v)
     lifted = model.velocity(q, v[list(model.shape)])
-    # What the law sees is the lifted velocity; what happens follows the measured one.
+    # The law uses the lifted velocity; the robot moves with the measured one.
     wrong = lifted - v
     pairs = zip(servo.motion(q, lifted), servo.motion(q, v), strict=True)
     rate, drift = (np.asarray(seen - true) for seen, true in pairs)

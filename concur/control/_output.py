@@ -1,4 +1,4 @@
-"""Outputs: what of the robot is to follow a reference."""
+"""Outputs: poses of the robot that follow a reference."""
 
 from __future__ import annotations
 
@@ -249,7 +249,7 @@ class Output:
 
     @property
     def _turn(self) -> Array | None:
-        """Rotation of the output's frame in the body; None where there is none to do."""
+        """Rotation of the output's frame in the body; None for the identity."""
         if self.orientation == _UNTURNED:
             return None
         return constant(self.frame.rotation_matrix)

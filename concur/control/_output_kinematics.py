@@ -38,7 +38,7 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
             where,
             expected="at least one output",
             came="0 (none)",
-            cure="Add outputs: say what is to move.",
+            cure="Add outputs.",
         )
     names = [output.name for output in checked]
     twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
@@ -48,7 +48,7 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
             where,
             expected="each name once",
             came=", ".join(f"`{n}` {count}" for n, count in zip(twice, counts, strict=True)),
-            cure="Give each output a name of its own.",
+            cure="Give each output another name.",
         )
     for output in checked:
         robot.index(output.body)

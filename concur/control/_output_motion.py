@@ -1,4 +1,4 @@
-"""How outputs move: the one place in this package that knows the kinematics of bodies.
+"""How outputs move: the one place in this package that uses the kinematics of bodies.
 
 A law asks for poses, velocity, Jacobian and drift of its outputs, all behind `output_motion`. What
 answers is an `OutputMotion`. Robots made of bodies have two: along the outputs' own axes, and, for
@@ -60,7 +60,7 @@ class OutputMotion(Protocol):
 
     @property
     def jacobian(self) -> Array:
-        """Joint velocities to output velocities, along axes of its own, shape (size, nv)."""
+        """Joint velocities to output velocities along the axes of `turned`, shape (size, nv)."""
 
     def turned(self, values: Array) -> Array:
         """Components (size, k) along the outputs' axes, along those of the Jacobian."""
@@ -175,7 +175,7 @@ class _Part:
 
 @dataclass(frozen=True, eq=False)
 class _Sight:
-    """What is known of one output's frame.
+    """Motion of one output's frame.
 
     Its pose and attitude in the base, Jacobian along the base's axes, angular velocity with rate
     and acceleration of its origin along its own.

@@ -26,7 +26,7 @@ OBJECTIVES = ("rest", "posture", "base_rotation")
 class Redundancy:
     """Rule for the internal motion that the outputs leave free (section 3.5, remark 5.3.1).
 
-    Of all shape accelerations that give the wanted output acceleration, the law takes the one
+    Of all shape accelerations that give the commanded output acceleration, the law takes the one
     nearest to a pull in a metric: ``sdot = J#(nu - b) + (1 - J# J) pull`` with the weighted
     pseudo-inverse ``J# = W^-1 J^T (J W^-1 J^T)^-1``, J the decoupling matrix. The outputs
     follow exactly, whatever the rule.
@@ -75,7 +75,7 @@ class Redundancy:
     damping: float = 2.0
     posture: Any = None
     importance: float = 100.0
-    drawn: frozenset[int] | None = field(init=False, default=None, repr=False)
+    posture_freedoms: frozenset[int] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
         if isinstance(self.weight, str) and self.weight not in WEIGHTS:
@@ -139,9 +139,9 @@ class Redundancy:
         """
         robot = model.robot
         posture = self.posture
-        drawn = self.drawn
+        freedoms = self.posture_freedoms
         if isinstance(posture, Mapping):
-            posture, drawn = _posture_of(f"{where}, `posture`", robot, posture)
+            posture, freedoms = _posture_of(f"{where}, `posture`", robot, posture)
         elif posture is not None:
             posture = robot.check_configuration(posture, f"{where}, `posture`")
         weight = self.weight
@@ -159,7 +159,7 @@ class Redundancy:
         copy = Redundancy(
             weight, self.objective, self.stiffness, self.damping, posture, self.importance
         )
-        object.__setattr__(copy, "drawn", drawn)
+        object.__setattr__(copy, "posture_freedoms", freedoms)
         return copy
 
     def metric(self, model: ReducedModel, q: Array) -> Array:
@@ -205,7 +205,8 @@ class Redundancy:
         pull = -self.damping * v[shape]
         if self.objective == "posture":
             away = model.robot.difference(q, constant(self.posture))
-            chosen = [1.0 if self.drawn is None or i in self.drawn else 0.0 for i in shape]
+            drawn = self.posture_freedoms
+            chosen = [1.0 if drawn is None or i in drawn else 0.0 for i in shape]
             pull += self.stiffness * constant(chosen) * away[shape]
         elif callable(self.objective):
             horizontal, _ = model.lift(q)
@@ -217,10 +218,10 @@ class Redundancy:
             rows, base = _turning(model)
             horizontal, _ = model.lift(q)
             turning = rows @ horizontal[base, :]
-            wanted = -rows @ (model.velocity_drift(q, v)[base] + self.damping * v[base])
+            target = -rows @ (model.velocity_drift(q, v)[base] + self.damping * v[base])
             cost = self.importance * _rotational_inertia(model)
             whole = ca.triu2symm(ca.triu(metric + cost * (turning.T @ turning)))
-            right = metric @ pull + cost * (turning.T @ wanted)
+            right = metric @ pull + cost * (turning.T @ target)
             return whole, solve_positive_definite(whole, right)
         return metric, pull
 
@@ -253,7 +254,7 @@ class Redundancy:
 def _posture_of(
     where: str, robot: Mechanism, parts: Mapping[str, ArrayLike]
 ) -> tuple[np.ndarray, frozenset[int]]:
-    """Configuration with some bodies' joints as wanted, and their freedoms."""
+    """Configuration with some bodies' joints as given, and their freedoms."""
     q, freedoms = robot.neutral(), set[int]()
     for name, part in parts.items():
         body = robot.bodies[robot.index(name)]

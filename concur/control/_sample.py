@@ -1,4 +1,4 @@
-"""One instant of a reference: where the outputs should be, how fast, and how this changes."""
+"""One instant of a reference: pose, velocity and acceleration of the outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from concur.groups import quaternion
 
 
 class ReferenceSample:
-    """Demanded pose, twist and acceleration of all outputs at one instant.
+    """Reference pose, twist and acceleration of all outputs at one instant.
 
     Each may also be a CasADi SX column; a pose is then given by its numbers, not as a matrix.
 
@@ -24,11 +24,11 @@ class ReferenceSample:
         `SO2` the angle (rad), `SE2` x, y, theta, `SO3` a unit quaternion x, y, z, w, `SE3` and
         `R3xSO3` px, py, pz, qx, qy, qz, qw.
     twist : array_like or casadi.SX, shape (n,)
-        Left-trivialised velocity of the demand, gamma^-1 gammadot, in output order (m/s,
+        Left-trivialised velocity of the reference, gamma^-1 gammadot, in output order (m/s,
         rad/s). `R`, `R2`, `R3`: rate in inertial axes. `SE2`: vx, vy, omega in the axes of the
-        demanded pose. `SO3`: angular velocity in the axes of the demanded pose. `SE3`: linear
-        and angular velocity in the axes of the demanded pose. `R3xSO3`: linear velocity in
-        inertial axes, angular velocity in the axes of the demanded pose.
+        demanded pose. `SO3`: angular velocity in the axes of the reference pose. `SE3`: linear
+        and angular velocity in the axes of the reference pose. `R3xSO3`: linear velocity in
+        inertial axes, angular velocity in the axes of the reference pose.
     acceleration : array_like or casadi.SX, shape (n,)
         Time derivative of `twist` (m/s^2, rad/s^2).
 
@@ -41,7 +41,7 @@ class ReferenceSample:
     Raises
     ------
     ShapeError
-        If an array is no array of numbers, is neither flat nor (4, 4), if an SX is no column,
+        If an array is not numeric, is neither flat nor (4, 4), if an SX is not a column,
         or if `twist` and `acceleration` differ in length.
     NonFiniteError
         If a number is NaN or infinite.

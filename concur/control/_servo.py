@@ -1,6 +1,6 @@
 """The servo: input-output linearization with feed-forward and proportional-derivative action.
 
-What it computes is in `_law.py`; here is what a user holds in hand.
+The law is in `_law.py`; here is what a user calls.
 """
 
 from __future__ import annotations
@@ -52,26 +52,26 @@ class Servo(TrackingLaw):
     model : ReducedModel
         The reduced robot, from `reduce`.
     outputs : sequence of Output
-        What is to follow a reference; at most as many coordinates as there are controls.
+        Outputs that follow a reference; at most as many coordinates as there are controls.
     stiffness, damping : float, sequence or array_like
         KP and KD on the outputs' algebra: a number, one entry per output (each a number or
         one number per coordinate), or a symmetric positive definite matrix.
     inertia : float, sequence or array_like, optional
         Metric I of the error dynamics, given in the same ways; default the identity.
     singular_margin : float
-        Margin of the decoupling matrix below which no torque is given out.
+        Margin of the decoupling matrix below which no torque is returned.
     redundancy : Redundancy, optional
         Rule for the internal motion when there are more controls than output coordinates;
         default `Redundancy()`: least acceleration energy, and coming to rest.
     damped_below : float, optional
         Margin below which the equation is solved with damping instead of being refused; what
-        is given up of the demand is reported as `missed`. Default: refused below
+        is not achieved is reported as `missed`. Default: refused below
         `singular_margin`.
     torque_limits : float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and
-        upper limit; also by name of the control. The demand is scaled down, in its own
-        direction, to what they allow; where no scale has room, as when they cannot hold the
-        robot's weight, the output acceleration is the nearest one. Default: none.
+        upper limit; also by name of the control. The commanded acceleration is scaled down, in
+        its direction, to what they allow; where no scale is feasible, as when they cannot hold
+        the robot's weight, the output acceleration is the nearest one. Default: none.
     measured : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.
@@ -126,7 +126,7 @@ class Servo(TrackingLaw):
                 f"{where}, `measured`",
                 expected="True or False",
                 came=repr(self.measured)[:40],
-                cure="Say whether the law gets all measured velocities.",
+                cure="True if the law takes all measured velocities.",
             )
         rule = self.redundancy
         if rule is not None and not isinstance(rule, Redundancy):
@@ -193,7 +193,7 @@ class Servo(TrackingLaw):
         q, s : array_like
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
-            Demanded pose, twist and acceleration of all outputs.
+            Reference pose, twist and acceleration of all outputs.
 
         Returns
         -------
@@ -219,7 +219,7 @@ class Servo(TrackingLaw):
         q, s : array_like
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
-            Demanded pose, twist and acceleration of all outputs.
+            Reference pose, twist and acceleration of all outputs.
 
         Returns
         -------
@@ -237,7 +237,7 @@ class Servo(TrackingLaw):
         q, s : array_like
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample
-            Demanded pose, twist and acceleration of all outputs.
+            Reference pose, twist and acceleration of all outputs.
 
         Returns
         -------
@@ -384,12 +384,12 @@ class Servo(TrackingLaw):
         Raises
         ------
         ConcurError
-            If `interpreted` is no truth value.
+            If `interpreted` is not a bool.
 
         Warns
         -----
         CompilerWarning
-            Once per process, if there is no C compiler and the interpreter goes on.
+            Once per process, if there is no C compiler, so that the interpreter is used.
         """
         return Tick(self, interpreted)
 
@@ -427,7 +427,7 @@ class Servo(TrackingLaw):
         Returns
         -------
         CFolder or pathlib.Path
-            What was written; its README says how it is compiled, tried and used. Of a unit, the
+            The folder, whose README explains how to compile, test and use it. Of a unit, the
             archive, named after it.
 
         Raises

@@ -15,16 +15,16 @@ MEANINGS = {
     "BAD_INPUT": "a number that came in is not finite, or above 1e18",
     "NO_ATTITUDE": "a quaternion that came in is invalid: its norm is off one by over 1e-3",
     "SINGULAR": "the law is nearer to singular than its margin, or jumped over a singular state",
-    "NO_RESULT": "the controls are not finite, or above 1e18: the demand is too large",
+    "NO_RESULT": "the controls are not finite, or above 1e18: the command is too large",
     "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
     "FAILED": "a missing argument, or an evaluation that did not run to its end",
     "TOO_FAST": "a velocity that came in is above its bound",
 }
-"""What each status says, by its name."""
+"""Meaning of each status, by its name."""
 
 
 def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterator[Signal]:
-    """What a tick takes, with bounds of its velocities, m/s or rad/s; empty for none."""
+    """Inputs of a tick, with bounds of its velocities, m/s or rad/s; empty for none."""
     robot = servo.model.robot
     neutral = robot.neutral()
     coordinates = [
@@ -53,7 +53,7 @@ def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterat
         ),
         largest=largest,
     )
-    yield from _demand(servo, neutral)
+    yield from _reference(servo, neutral)
     if servo.takes_momentum:
         axes = [f"{kind}_{axis}" for kind in ("linear", "angular") for axis in "xyz"]
         units = ["kg m/s"] * 3 + ["kg m^2/s"] * 3
@@ -66,7 +66,7 @@ def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterat
         )
 
 
-def _demand(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
+def _reference(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
     pose, rates = list[Entry](), list[tuple[str, str]]()
     for output in servo.outputs:
         lie = output.lie
@@ -81,7 +81,7 @@ def _demand(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
     groups = "; ".join(plain_text(f"{o.name}: {o.group} of {o.body}") for o in servo.outputs)
     yield Signal(
         "pose",
-        f"demanded pose in inertial axes ({groups})",
+        f"reference pose in inertial axes ({groups})",
         tuple(pose),
         preset=tuple(np.atleast_1d(servo.output(neutral))),
         quaternions=tuple(pose_quaternions(servo.outputs)),
@@ -89,31 +89,31 @@ def _demand(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
     frames = "; ".join(plain_text(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
     yield Signal(
         "twist",
-        f"demanded velocity ({frames})",
+        f"reference velocity ({frames})",
         tuple(Entry(name, f"{unit}/s") for name, unit in rates),
     )
     yield Signal(
         "acceleration",
-        "rate of the demanded velocity, component by component",
+        "rate of the reference velocity, component by component",
         tuple(Entry(name, f"{unit}/s^2") for name, unit in rates),
     )
 
 
 def _frame(group: str) -> str:
     if group in ("SE2", "SE3", "SO3"):
-        return "axes of the demanded pose"
+        return "axes of the reference pose"
     if group == "R3xSO3":
-        return "linear in inertial axes, angular in axes of the demanded pose"
+        return "linear in inertial axes, angular in axes of the reference pose"
     return "inertial axes" if group != "SO2" else "about the output's normal"
 
 
 def output_signals(servo: TrackingLaw) -> Iterator[Signal]:
-    """What a tick gives, but for its status."""
+    """Outputs of a tick, except its status."""
     robot = servo.model.robot
     units = dict(zip(robot.freedom_names, robot.effort_units, strict=True))
     yield Signal(
         "u",
-        "forces and torques of the drives",
+        "forces and torques of the actuators",
         tuple(Entry(plain_text(name), units.get(name, "")) for name in servo.model.control_names),
     )
     yield Signal(
@@ -128,11 +128,13 @@ def output_signals(servo: TrackingLaw) -> Iterator[Signal]:
         for name, unit in zip(output.lie.error_names, output.lie.error_units, strict=True)
     ]
     yield Signal(
-        "missed", "output acceleration given up by damping or to torque limits", tuple(rates)
+        "missed",
+        "acceleration residual: part of the commanded output acceleration that is not achieved",
+        tuple(rates),
     )
     yield Signal(
         "scale",
-        "size to which torque limits scaled the demand; 1 where they are not active",
+        "scale factor of torque limits on the commanded acceleration; 1 where they are not active",
         (Entry("scale"),),
         scalar=True,
     )

@@ -1,4 +1,4 @@
-"""Singular configurations: what the outputs cannot do there, and what the joints do in vain."""
+"""Singular configurations: output directions that are lost, and self-motions of the joints."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ TASK = "singularities"
 
 @dataclass(frozen=True, eq=False)
 class SingularityReport:
-    """What a robot's outputs can and cannot do in one configuration.
+    """Output directions that joints command, and that they lose, in one configuration.
 
     The matrix maps the motions of the joints to the velocities of the outputs, lengths counted
     in `length` on both sides, so that its numbers have no units.
@@ -236,7 +236,7 @@ def singularities(
         A configuration, shape (nq,), or a path of them, shape (k, nq).
     model : ReducedModel, optional
         The robot reduced: then the motions are its shape velocities and the matrix is the
-        decoupling matrix J H. Without it all joints move as if each were driven, a free base
+        decoupling matrix J H. Without it all joints move as if each were actuated, a free base
         too.
     fixed : sequence of str
         Bodies that must not move: the joints between them and the inertial frame are locked.
@@ -260,7 +260,7 @@ def singularities(
     UnknownNameError
         If a body does not exist.
     ShapeError, NonFiniteError
-        If a configuration, the length or the threshold is none.
+        If a configuration, the length or the threshold is invalid.
 
     Examples
     --------
@@ -381,7 +381,7 @@ def _along(reports: list[SingularityReport]) -> SingularityPath:
     values = np.array([report.singular_values for report in reports])
     ranks = np.array([report.rank for report in reports])
     nearest = int(np.argmin(values[:, -1]))
-    wanted = values.shape[1] if ranks.min() == ranks.max() else ranks.max()
+    usual = values.shape[1] if ranks.min() == ranks.max() else ranks.max()
     crossings: tuple[int, ...] = ()
     if reports[0].matrix.shape[0] == reports[0].matrix.shape[1]:
         signs = np.sign([np.linalg.det(report.matrix) for report in reports])
@@ -394,7 +394,7 @@ def _along(reports: list[SingularityReport]) -> SingularityPath:
         rank=ranks,
         nearest=nearest,
         report=reports[nearest],
-        drops=tuple(int(i) for i in np.flatnonzero(ranks < wanted)),
+        drops=tuple(int(i) for i in np.flatnonzero(ranks < usual)),
         crossings=crossings,
     )
 
@@ -431,7 +431,7 @@ def _characteristic_length(robot: Mechanism, outputs: tuple[Output, ...]) -> flo
 def _plain_basis(basis: np.ndarray) -> np.ndarray:
     """Orthonormal basis of the same space, each vector as near to one coordinate as it can be.
 
-    A space of several dimensions has no basis of its own: pivoting picks, one after the other,
+    A space of several dimensions has no distinguished basis: pivoting picks, one after the other,
     the coordinate that lies deepest in it, so that a wheel in the null space shows as a wheel.
     """
     count = basis.shape[1]

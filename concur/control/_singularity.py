@@ -1,4 +1,4 @@
-"""When the outputs cannot be decoupled: measure it, and say which direction is lost and why."""
+"""Configurations where outputs cannot be decoupled: which direction is lost there, and why."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAMPLES = 16
 
 
 def answer_scale(servo: TrackingLaw) -> np.ndarray:
-    """Controls that count as one: what the robot needs for an error of its own size.
+    """Controls that count as one: what the robot needs for an error as large as itself.
 
     Each control is measured by the square root of the inertia that it moves, in the neutral
     configuration, as is the acceleration of the outputs that the gains ask for at an error of the
@@ -73,7 +73,7 @@ def singular_error(servo: TrackingLaw, q: np.ndarray, margin: float) -> ConcurEr
         f"servo of `{servo.name}`",
         expected=f"a decoupling matrix with margin above {servo.singular_margin:.3g}",
         came=f"{margin:.3g}: {lost_direction(servo, q)}",
-        cure="No torque is given out. Start from another configuration (not stretched, folded, or "
+        cure="No torque is returned. Start from another configuration (not stretched, folded, or "
         "straight above a joint axis) or keep the reference away from here.",
         margin=margin,
         q=q,
@@ -95,14 +95,14 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
             f"servo of `{servo.name}`",
             expected="torques that are finite and below 1e18",
             came="none within the limits that could be vouched for" if limited else str(u),
-            cure="The demand is too large for this state; check the reference.",
+            cure="The commanded acceleration is too large for this state; check the reference.",
         )
     if not servo.size:
         return SingularConfigurationError(
             f"law of `{servo.name}`",
             expected=f"a `margin_bound` of {servo.singular_margin:.3g} or more",
             came=f"{pivot:.3g}",
-            cure="No torque is given out. Start elsewhere, or keep the law away from here.",
+            cure="No torque is returned. Start from another configuration, or avoid this one.",
             margin=pivot,
             q=q,
         )
@@ -110,11 +110,11 @@ def refusal(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> C
 
 
 def vouched(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> np.ndarray:
-    """Controls u that the law gave at q, or the error that says why they must not be used."""
+    """Controls u that the law gave at q, or an error with the reason why they must not be used."""
     margin = servo.margin(q)
     if margin < servo.refused_below:
         raise singular_error(servo, q, margin)
-    # With limits or damping the pivot tells of wheels, actuation and a failed programme;
+    # With limits or damping the pivot is about wheels, actuation and a failed program;
     # otherwise it is a lower bound of the margin too, which is checked itself.
     guarded = servo.torque_limits is not None or servo.damped_below is not None
     low = pivot < servo.singular_margin
@@ -131,7 +131,7 @@ def passed_error(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
         expected="a motion without singular configurations since the tick before",
         came="one that jumped over a singular configuration: a determinant changed its sign, or "
         f"the torques leapt; margin behind it {margin:.3g}",
-        cure="No torque is given out. Tick more often, keep the reference away from there, or call "
+        cure="No torque is returned. Tick more often, keep the reference away from there, or call "
         "`reset()` before a state that does not follow from the one before.",
         margin=margin,
         q=q,
@@ -162,7 +162,7 @@ def _unactuated(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
         expected=f"controls that act on all shape velocities, with margin above "
         f"{servo.singular_margin:.3g}",
         came=f"{margin:.3g}: {', '.join(servo.model.control_names)} do not push along {shown}",
-        cure="No torque is given out. Drive other joints, or keep the reference away from here.",
+        cure="No torque is returned. Drive other joints, or keep the reference away from here.",
         margin=margin,
         q=q,
     )

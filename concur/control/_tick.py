@@ -50,19 +50,19 @@ the robot needs for an error of its own size."""
 
 
 class TickStatus(IntEnum):
-    """What became of a tick; with anything but OK the controls are zero."""
+    """Status of a tick; with any but OK the controls are zero."""
 
     OK = 0
     """The controls may be used."""
     BAD_INPUT = 1
-    """A number that came in is not finite, or larger than any that is meant: 1e18."""
+    """An input is not finite, or above 1e18."""
     NO_ATTITUDE = 2
-    """A quaternion of the configuration or of the demanded pose is off unit norm by over 1e-3."""
+    """A quaternion of the configuration or of the reference pose is off unit norm by over 1e-3."""
     SINGULAR = 3
     """The law is nearer to singular than the servo's `singular_margin`, or passed a singular
     configuration since the last tick: a determinant changed its sign, or the answer leapt."""
     NO_RESULT = 4
-    """The controls are not finite, or above 1e18: the demand is too large."""
+    """The controls are not finite, or above 1e18: the commanded acceleration is too large."""
     NO_TORQUE_WITHIN_LIMITS = 5
     """No torques within limits were found, or the configuration is singular to the last bit."""
     FAILED = 6
@@ -88,9 +88,10 @@ class TickBuffers:
     pivot : numpy.ndarray
         Output: distance of the law from singular, shape (1,), without unit.
     missed : numpy.ndarray
-        Output: output acceleration given up by damping or to torque limits, shape (size,).
+        Output: acceleration residual, the part of the commanded output acceleration that is not
+        achieved because of damping or torque limits, shape (size,).
     scale : numpy.ndarray
-        Output: size to which torque limits scaled the demand, shape (1,); 1: not active,
+        Output: scale factor of torque limits, shape (1,); 1: not active,
         0: no room in its direction.
     status : numpy.ndarray
         Output: a `TickStatus` as a number, shape (1,).
@@ -247,7 +248,7 @@ class Tick:
         q, s : array_like
             Configuration and velocities that the law takes, shapes (nq,) and (nw,).
         sample : ReferenceSample, optional
-            Demanded pose, twist and acceleration of all outputs, where there are any.
+            Reference pose, twist and acceleration of all outputs, where there are any.
         t : float
             Time, s, for a law that takes it.
 
@@ -259,7 +260,7 @@ class Tick:
         Raises
         ------
         NonFiniteError
-            If a number that came in is not finite, or no torque can meet the demand.
+            If an input is not finite, or no torque achieves the commanded acceleration.
         SingularConfigurationError
             If the decoupling matrix is singular.
         """
@@ -283,7 +284,7 @@ class Tick:
         return self._u
 
     def _fill(self, q: Array, s: Array, sample: ReferenceSample | None) -> None:
-        """Take what is not of the buffers' kind, or say what is wrong with it."""
+        """Copy inputs of other types than the buffers', or raise an error on what is wrong."""
         buffers = self.buffers
         for name, values in (("q", q), ("s", s)):
             where = f"tick of `{self.servo.name}`, argument `{name}`"
@@ -300,8 +301,8 @@ class Tick:
             raise ConcurError(
                 where,
                 expected="an evaluation that succeeds",
-                came="a failure of the programme inside",
-                cure="No torque is given out; check the state, the reference and the limits.",
+                came="a failure of the quadratic program inside",
+                cure="No torque is returned; check the state, the reference and the limits.",
             )
         for name in INPUTS:
             values = getattr(buffers, name)
@@ -348,7 +349,7 @@ def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = Fals
         Inputs q (nq,), s (nw,), those in `sampled`, and momentum (6,) where the law
         `takes_momentum`. Outputs u (nu,), zero unless the status is; pivot,
         missed (size,), scale, and status, a `TickStatus` as a number. Over SX; over MX with torque
-        limits, which have a programme inside.
+        limits, which have a quadratic program inside.
     """
     given = servo.takes_momentum
     law = servo.graph(solver, sided=watched, measured=given or servo.measured)
@@ -397,7 +398,7 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
         (finite, TickStatus.NO_RESULT),
     ]
     if servo.torque_limits is not None:
-        # Zero is how the law says that its programme found nothing.
+        # The pivot is zero if the program found no solution.
         tests.insert(2, (ca.fabs(pivot) > 0.0, TickStatus.NO_TORQUE_WITHIN_LIMITS))
     inputs = [total, valid, u, pivot, missed, scale]
     before, side = ca.SX.sym("before", KEPT), ca.SX.sym("side")

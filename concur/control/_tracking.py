@@ -37,7 +37,7 @@ class Tracked:
     """Error of one output against its reference pose, with what follows from it.
 
     The `error` is x = log(r^-1 gamma), (dim,); `transport` applies Ad of r^-1 gamma to a vector
-    (dim,); `pull` applies B(x)^T, and is told whether each three components of the vector are known
+    (dim,); `pull` applies B(x)^T, and takes whether each three components of the vector are known
     to be a multiple of those of x, as with one gain for all axes.
     """
 
@@ -150,7 +150,7 @@ class _Turned:
 
 
 def _proportional(stiffness: np.ndarray, start: int, size: int) -> bool:
-    """Whether KP multiplies each three components of an output by a number of their own."""
+    """Whether KP multiplies each three components of an output by one number."""
     rows = stiffness[start : start + size].copy()
     for k in range(0, size, 3):
         rows[k : k + 3, start + k : start + k + 3] -= rows[k, start + k] * np.eye(3)

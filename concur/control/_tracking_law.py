@@ -33,7 +33,8 @@ from concur.reduction import ReducedModel
 class TrackingLaw(EvaluatedMethods, ABC):
     """Outputs of a reduced robot that are to follow a reference, with the gains of their errors.
 
-    A subclass gives the law itself, `graph`. `Servo` is the one that linearizes.
+    A subclass gives the law itself, `graph`. `Servo` is the one that linearizes. Its methods take
+    as `s` what the law takes, shape (nw,): all velocities of the robot if they are measured.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     stiffness, damping, inertia : numpy.ndarray
         KP, KD and I on the outputs' algebra, shape (size, size).
     singular_margin : float
-        Margin of the decoupling matrix below which no torque is given out.
+        Margin of the decoupling matrix below which no torque is returned.
     redundancy : Redundancy, optional
         Rule for the internal motion where there are more controls than output coordinates.
     damped_below : float, optional
@@ -108,7 +109,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @property
     def attitudes(self) -> Mapping[str, Mapping[int, str]]:
-        """Where quaternions start in q and in a demanded pose, and what they belong to."""
+        """Where quaternions start in q and in a reference pose, and what they belong to."""
         return {**super().attitudes, "pose": pose_quaternions(self.outputs)}
 
     @property
@@ -148,7 +149,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @property
     def takes_matrix(self) -> bool:
-        """Whether a demanded pose may be a matrix (4, 4): of one output that is a full pose."""
+        """Whether a reference pose may be a matrix (4, 4): of one output that is a full pose."""
         return [output.group in ("SE3", "R3xSO3") for output in self.outputs] == [True]
 
     @property
@@ -193,61 +194,23 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq)->(pose_size)")
     def output(self, q: Array) -> Array:
-        """Flat coordinates of the outputs.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (pose_size,), in output order; the layout is that of `ReferenceSample.pose`.
-        """
+        """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`."""
         return output_motion(self.model.robot, self.outputs, q).coordinates
 
     @evaluated("(nq)->(size,ns)")
     def decoupling(self, q: Array) -> Array:
-        """Decoupling matrix J H: shape velocities to output velocities.
-
-        Parameters
-        ----------
-        q : array_like
-            Configuration, shape (nq,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            Shape (size, ns).
-        """
+        """Decoupling matrix J H: shape velocities to output velocities."""
         jacobian = output_motion(self.model.robot, self.outputs, q).jacobian
         return jacobian @ self.model.lift(q)[0]
 
     @evaluated("(nq),(nw)->(nv)")
     def velocity(self, q: Array, s: Array) -> Array:
-        """All velocities of the robot, from those that the law takes.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            v, shape (nv,).
-        """
+        """All velocities of the robot, from those that the law takes."""
         return s if self.measured else self.model.velocity(q, s)
 
     @evaluated("(nq),(nw)->(size),(size)")
     def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
         """Output velocity and its rate at zero shape acceleration.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
 
         Returns
         -------
@@ -262,11 +225,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def motion(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Output velocity and its rate at zero shape acceleration, from all velocities.
 
-        Parameters
-        ----------
-        q, v : array_like
-            Configuration and velocities of the robot, shapes (nq,) and (nv,).
-
         Returns
         -------
         velocity, drift : numpy.ndarray or casadi.SX
@@ -278,30 +236,12 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq),(pose_size)->(size)")
     def pose_error(self, q: Array, pose: Array) -> Array:
-        """Pose error for flat output coordinates.
-
-        Parameters
-        ----------
-        q, pose : array_like
-            Configuration and demanded flat coordinates, shapes (nq,) and (pose_size,).
-
-        Returns
-        -------
-        numpy.ndarray or casadi.SX
-            x = log(r^-1 gamma), shape (size,).
-        """
+        """Pose error x = log(r^-1 gamma)."""
         return self.error_dynamics.group.error(self.output(q), pose)
 
     @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
     def errors(self, q: Array, s: Array, pose: Array, twist: Array) -> tuple[Array, Array]:
         """Pose and velocity error for a flat reference.
-
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist : array_like
-            Demanded flat coordinates and velocity, shapes (pose_size,) and (size,).
 
         Returns
         -------
@@ -318,14 +258,6 @@ class TrackingLaw(EvaluatedMethods, ABC):
     ) -> tuple[Array, Array, Array, Array]:
         """The whole law on flat arrays.
 
-        Parameters
-        ----------
-        q, s : array_like
-            Configuration and velocities that the law takes, shapes (nq,) and (nw,).
-        pose, twist, acceleration : array_like
-            Demanded flat coordinates, velocity and its rate, shapes (pose_size,), (size,)
-            and (size,).
-
         Returns
         -------
         u : numpy.ndarray or casadi.SX
@@ -334,10 +266,11 @@ class TrackingLaw(EvaluatedMethods, ABC):
             Distance of the scaled decoupling matrix, the rolling constraints and H^T B from
             singular, whichever is nearest, without unit: zero where one of them is singular.
         missed : numpy.ndarray or casadi.SX
-            Output acceleration given up by damping or to torque limits, shape (size,).
+            Acceleration residual: the part of the commanded output acceleration that is not
+            achieved because of damping or torque limits, shape (size,).
         scale : float or casadi.SX
-            Size to which torque limits scaled the demand: 1 when they are not active, 0 where
-            they leave no room in its direction, whatever its size.
+            Scale factor of torque limits: 1 where they are not active, 0 where they are not
+            feasible in the direction of the command, whatever its size.
         """
         u, pivot, missed, scale = self.graph().call([q, s, pose, twist, acceleration])
         return u, pivot, missed, scale
@@ -402,7 +335,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Parameters
         ----------
         sample : ReferenceSample
-            Demanded pose, twist and acceleration of all outputs.
+            Reference pose, twist and acceleration of all outputs.
 
         Returns
         -------

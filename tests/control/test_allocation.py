@@ -25,7 +25,7 @@ from concur.errors import (
 from tests.control._cases import Q0, S0, case_study, case_study_sample
 
 NAMES = ("left", "right", "elbow")
-KINDS = ("plain", "drift out", "unlimited", "no demand", "nearly singular")
+KINDS = ("plain", "drift out", "unlimited", "no residual", "nearly singular")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Instant:
     """One problem, its fields in the order of the function's inputs."""
 
     decoupling: np.ndarray
-    demand: np.ndarray
+    residual: np.ndarray
     nominal: np.ndarray
     torque_map: np.ndarray
     torque_offset: np.ndarray
@@ -94,13 +94,13 @@ def instant(rng: np.random.Generator, ns: int, redundancy: int, kind: str = "pla
         left, values, right = np.linalg.svd(decoupling, full_matrices=False)
         values[-1] = 10.0 ** rng.uniform(-7, -3)
         decoupling = (left * values) @ right
-    demand = 10.0 ** rng.uniform(-2, 2) * rng.normal(size=n) * (kind != "no demand")
+    residual = 10.0 ** rng.uniform(-2, 2) * rng.normal(size=n) * (kind != "no residual")
     root = np.linalg.cholesky(metric).T
     # The W-least solution, and a null motion beside it.
-    nominal = np.linalg.solve(root, np.linalg.lstsq(decoupling @ np.linalg.inv(root), demand)[0])
+    nominal = np.linalg.solve(root, np.linalg.lstsq(decoupling @ np.linalg.inv(root), residual)[0])
     if redundancy:
         null = np.linalg.svd(decoupling)[2][n:].T
-        size = np.abs(nominal).max() if demand.any() else 1.0
+        size = np.abs(nominal).max() if residual.any() else 1.0
         nominal = nominal + 0.3 * size * null @ rng.normal(size=redundancy)
     way = np.abs(torque_map @ nominal)
     way += 0.01 * way.max() + 0.1 * (not way.any())
@@ -116,7 +116,7 @@ def instant(rng: np.random.Generator, ns: int, redundancy: int, kind: str = "pla
         lower[rng.random(ns) < 0.4] = -np.inf
         upper[rng.random(ns) < 0.4] = np.inf
     row_scale = np.exp(rng.uniform(-1, 1, n))
-    drawn = (decoupling, demand, nominal, torque_map, offset, metric, row_scale, lower, upper)
+    drawn = (decoupling, residual, nominal, torque_map, offset, metric, row_scale, lower, upper)
     return Instant(*drawn)
 
 
@@ -126,7 +126,7 @@ def largest_scale(problem: Instant) -> float | None:
     # In torques, measured from the drift: u = g + x.
     effect = np.linalg.solve(problem.torque_map.T, problem.decoupling.T).T
     size = np.abs(problem.torque - problem.torque_offset).max()
-    rows = np.column_stack([effect * size, -problem.demand])
+    rows = np.column_stack([effect * size, -problem.residual])
     rows /= np.abs(rows).max(axis=1, keepdims=True)
     low = (problem.lower - problem.torque_offset) / size
     high = (problem.upper - problem.torque_offset) / size
@@ -145,8 +145,8 @@ def least_rest(problem: Instant) -> tuple[float, float]:
     effect = np.linalg.solve(problem.torque_map.T, problem.decoupling.T).T
     effect = problem.row_scale[:, None] * effect
     width = (problem.upper - problem.lower) / 2
-    demand = problem.row_scale * problem.demand
-    columns = np.column_stack([effect * width, -demand])
+    residual = problem.row_scale * problem.residual
+    columns = np.column_stack([effect * width, -residual])
     size = np.linalg.norm(effect * width)
     result = lsq_linear(
         columns / size,
@@ -173,8 +173,8 @@ def check(problem: Instant, answer: Answer) -> None:
     size = np.abs(problem.torque_map) @ np.abs(answer.sdot) + np.abs(problem.torque_offset)
     assert_allclose((torque - answer.u) / size, 0, atol=1e-6)
     reached = problem.decoupling @ answer.sdot
-    size = np.abs(problem.decoupling) @ np.abs(answer.sdot) + np.abs(problem.demand) + 1e-12
-    wanted = answer.scale * problem.demand + answer.lost
+    size = np.abs(problem.decoupling) @ np.abs(answer.sdot) + np.abs(problem.residual) + 1e-12
+    wanted = answer.scale * problem.residual + answer.lost
     assert_allclose((reached - wanted) / size, 0, atol=1e-9)
 
 
@@ -238,7 +238,7 @@ def test_without_redundancy_the_scale_is_that_of_the_tightest_row() -> None:
 
 
 def test_drift_out_of_reach_with_a_demand_that_brings_it_back_keeps_the_direction() -> None:
-    # One joint: drift 3, limit 2, demand brakes by 2: half of it is the least that is possible.
+    # One joint: drift 3, limit 2, residual brakes by 2: half of it is the least that is possible.
     one = np.eye(1)
     problem = Instant(
         one,
@@ -282,7 +282,7 @@ def test_redundancy_is_used_for_the_largest_scale(redundancy: int, kind: str) ->
 
 
 def near_nominal(rng: np.random.Generator) -> Instant | None:
-    """A problem whose full demand needs a null motion."""
+    """A problem whose full residual needs a null motion."""
     problem = instant(rng, 6, 2)
     problem = problem.limited(np.where(np.arange(6) == rng.integers(6), 0.9, 2.0))
     return problem if largest_scale(problem) == 1 else None
@@ -387,7 +387,7 @@ def test_units_do_not_matter(redundancy: int) -> None:
         other = replace(
             problem,
             decoupling=units[:, None] * problem.decoupling,
-            demand=units * problem.demand,
+            residual=units * problem.residual,
             row_scale=problem.row_scale / units,
             **torques,
         )
@@ -432,7 +432,7 @@ def test_a_number_that_is_none_gives_status_zero_and_a_safe_torque(
         {"torque_map": 0.0},
         {"torque_map": 1e250},
         {"torque_map": 1e-250},
-        {"demand": 1e200, "nominal": 1e200},
+        {"residual": 1e200, "nominal": 1e200},
         {"lower": 1e-200, "upper": 1e-200},
     ],
     ids=str,
@@ -511,18 +511,20 @@ def test_rover_with_weak_motors_accelerates_in_the_demanded_direction(share: flo
     sample = case_study_sample(0.0)
     wanted = servo.torque(Q0, S0, sample)
     decoupling = servo.decoupling(Q0)
-    demand = decoupling @ model.acceleration(Q0, S0, wanted)
+    residual = decoupling @ model.acceleration(Q0, S0, wanted)
     offset = model.inverse_dynamics(Q0, S0, np.zeros(5))
     limits = np.abs(offset) + share * np.abs(wanted - offset)
     mass = model.mass_matrix(Q0)
-    nominal = np.linalg.solve(decoupling, demand)
-    problem = Instant(decoupling, demand, nominal, mass, offset, mass, np.ones(5), -limits, limits)
+    nominal = np.linalg.solve(decoupling, residual)
+    problem = Instant(
+        decoupling, residual, nominal, mass, offset, mass, np.ones(5), -limits, limits
+    )
     answer = allocate(problem)
     check(problem, answer)
     assert answer.scale >= share - 1e-9
     # The robot's own forward dynamics says what the torque does.
     reached = decoupling @ model.acceleration(Q0, S0, answer.u)
-    assert_allclose(reached, answer.scale * demand, rtol=0, atol=1e-9 * np.abs(demand).max())
+    assert_allclose(reached, answer.scale * residual, rtol=0, atol=1e-9 * np.abs(residual).max())
 
 
 @pytest.mark.parametrize(

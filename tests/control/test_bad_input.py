@@ -405,7 +405,7 @@ def test_hand_straight_above_the_turret() -> None:
         where="servo of `rover`",
         expected="margin above 0.001",
         came="`hand` along (1, ",
-        cure="No torque is given out.",
+        cure="No torque is returned.",
     )
     assert error.margin < 1e-10
     assert_allclose(error.q, q)

@@ -79,7 +79,7 @@ def test_impossible_demand_is_not_called_singular(options: dict[str, float]) -> 
     if not options:
         # Coriolis forces beyond the bound of the numbers that come in.
         for call in (law.torque, law.compile()):
-            with pytest.raises(NonFiniteError, match="demand is too large"):
+            with pytest.raises(NonFiniteError, match="commanded acceleration is too large"):
                 call(q, np.full(2, 1e12), case_sample(law, q))
 
 

@@ -173,7 +173,7 @@ def test_status_says_why_there_is_no_torque() -> None:
     with pytest.raises(NonFiniteError):
         tick(Q0, S0, far)
     assert tick.buffers.status[0] == TickStatus.BAD_INPUT
-    with pytest.raises(NonFiniteError, match="demand is too large"):
+    with pytest.raises(NonFiniteError, match="commanded acceleration is too large"):
         tick(Q0, 1e12 * S0, sample)
     assert tick.buffers.status[0] == TickStatus.NO_RESULT
     assert_array_equal(tick.buffers.u, 0.0)

@@ -1,4 +1,4 @@
-"""References: what the outputs shall do, as functions of time.
+"""References: desired motions of the outputs, as functions of time.
 
 A `Reference` gives pose, twist and acceleration at any time. The constructors here make the
 usual ones; `stack` puts the references of several outputs into one, in output order. For robots

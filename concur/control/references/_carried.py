@@ -24,7 +24,7 @@ def drifting(reference: Reference, velocity: ArrayLike, start: float = 0.0) -> R
     Parameters
     ----------
     reference : Reference
-        Demand on one output with a position: in R^n, "R3xSO3" or "SE3". Of a pose in the plane
+        Reference of one output with a position: in R^n, "R3xSO3" or "SE3". Of a pose in the plane
         carry the path, and make it `planar` afterwards.
     velocity : array_like, shape (n,)
         Velocity in inertial axes (m/s): three numbers for a pose, as many as coordinates in R^n.
@@ -61,9 +61,9 @@ def drifting(reference: Reference, velocity: ArrayLike, start: float = 0.0) -> R
             else "An orientation does not drift: leave it as it is.",
         )
     rate = numbers(velocity, "drifting, velocity")
-    wanted = 3 if group in ("SE3", "R3xSO3") else reference.size
-    if rate.shape != (wanted,):
-        raise shape_error("reference drifting, velocity", (wanted,), rate.shape)
+    size = 3 if group in ("SE3", "R3xSO3") else reference.size
+    if rate.shape != (size,):
+        raise shape_error("reference drifting, velocity", (size,), rate.shape)
     begin = number(start, "drifting, start")
     if group == "SE3":
         frame = screw(np.eye(4), [*rate, 0.0, 0.0, 0.0], "SE3")
@@ -80,7 +80,7 @@ def moving(reference: Reference, twist: ArrayLike, start: float = 0.0) -> Refere
     Parameters
     ----------
     reference : Reference
-        Motion gamma_0 in the moving frame: demand on one output in "SE3", "R3xSO3", "SO3" or
+        Motion gamma_0 in the moving frame: reference of one output in "SE3", "R3xSO3", "SO3" or
         R^3.
     twist : array_like, shape (6,)
         Constant twist xi of the frame, linear then angular, in inertial axes: the linear part

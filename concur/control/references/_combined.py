@@ -28,7 +28,7 @@ def stack(*references: Reference) -> Reference:
     Raises
     ------
     ConcurError
-        If there is none, or an argument is no `Reference`.
+        If there is none, or an argument is not a `Reference`.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def stack(*references: Reference) -> Reference:
         raise ConcurError(
             "reference stack",
             expected="at least one reference",
-            came="no reference",
+            came="no value",
             cure="Give the reference of each output, in output order.",
         )
     for reference in references:

@@ -1,4 +1,4 @@
-"""What users give to the constructors of references, checked."""
+"""Checks of arguments of references."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def positive(value: ArrayLike, where: str, unit: str) -> float:
 
 
 def homogeneous(matrix: NDArray[np.float64], where: str) -> NDArray[np.float64]:
-    """Refuse an array that is no pose, shape (4, 4)."""
+    """Reject an array that is not a pose (4, 4)."""
     if matrix.shape != (4, 4):
         raise ShapeError(
             f"reference {where}",

@@ -18,7 +18,7 @@ def polynomial(
     """Move along a polynomial in time.
 
     Poses move along its exponential, start exp(c0 + c1 t + c2 t^2 + ...) on their group: on
-    "R3xSO3" the position along a polynomial in inertial axes and the orientation by itself, on
+    "R3xSO3" the position along a polynomial in inertial axes and the orientation separately, on
     "SE3" both together.
 
     Parameters
@@ -41,7 +41,7 @@ def polynomial(
     ------
     ShapeError, NonFiniteError
         If `coefficients` is no table of finite numbers with at least one row, or does not fit
-        the group, or `start` is no pose of it.
+        the group, or `start` is not a pose of it.
     UnknownNameError
         If `group` is another one.
     ConcurError
@@ -111,7 +111,7 @@ def rest_to_rest(
     Raises
     ------
     ShapeError, NonFiniteError
-        If the places differ in length, are no poses of the group, or a number is not finite.
+        If the places differ in length, are not poses of the group, or a number is not finite.
     UnknownNameError
         If `group` is another one.
     ConcurError

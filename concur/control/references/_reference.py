@@ -26,14 +26,14 @@ _FACTORS: dict[str, list[Part]] = {
 
 
 class Reference(ABC):
-    """A demand on one or several outputs as a function of time.
+    """Desired motion of one or several outputs as a function of time.
 
     Attributes
     ----------
     pose_size : int
         Number of pose coordinates, see `ReferenceSample`.
     size : int
-        Number of twist coordinates: the degrees of freedom demanded.
+        Number of twist coordinates.
     """
 
     pose_size: int
@@ -102,7 +102,7 @@ class Path(Reference):
     """A reference whose twist is the plain rate of its coordinates, in inertial axes.
 
     It fits R^n outputs and angles, several of them too, but no SE2 output, whose velocity is
-    in the axes of the demanded pose: `planar` makes one of it.
+    in the axes of the reference pose: `planar` makes one of it.
     """
 
     @property
@@ -136,10 +136,10 @@ def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
             came=f"{type(reference).__name__} {reference!r:.60}",
             cure="Make one with `references`; wrap own functions with `references.from_function`.",
         )
-    wanted: list[Part] = [(o.pose_size, o.dim, o.group) for o in outputs]
-    listed = ", ".join(f"`{o.name}` {_shown(w)}" for o, w in zip(outputs, wanted, strict=True))
+    needed: list[Part] = [(o.pose_size, o.dim, o.group) for o in outputs]
+    listed = ", ".join(f"`{o.name}` {_shown(w)}" for o, w in zip(outputs, needed, strict=True))
     came = ", ".join(_shown(part) for part in reference.groups)
-    pose_size, size = sum(part[0] for part in wanted), sum(part[1] for part in wanted)
+    pose_size, size = sum(part[0] for part in needed), sum(part[1] for part in needed)
     if (reference.pose_size, reference.size) != (pose_size, size):
         raise ShapeError(
             f"{where}, reference",
@@ -147,7 +147,7 @@ def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
             came=f"{reference.pose_size} and {reference.size}: {came}",
             cure=_resized(reference, outputs, pose_size),
         )
-    atoms = [(i, atom) for i, part in enumerate(wanted) for atom in factors(part)]
+    atoms = [(i, atom) for i, part in enumerate(needed) for atom in factors(part)]
     start = 0
     for part in reference.groups:
         stop, fits = _covered(part, [atom for _, atom in atoms[start:]])
@@ -155,7 +155,7 @@ def check(reference: Reference, outputs: Sequence[Output], where: str) -> None:
             first = atoms[start + stop][0]
             raise OutputError(
                 f"{where}, reference of output `{outputs[first].name}`",
-                expected=f"a part in {_shown(wanted[first])}",
+                expected=f"a part in {_shown(needed[first])}",
                 came=f"one in {_shown(part)}; the outputs are {listed}, the parts {came}",
                 cure="Make the reference of each output for its group (`group=...`; `planar` for "
                 "SE2) and stack them in output order.",
@@ -194,7 +194,7 @@ def _shown(part: Part) -> str:
 
 
 def check_reference(value: object, where: str) -> None:
-    """Refuse what is no reference where references are put together."""
+    """Reject anything but a reference where references are combined."""
     if not isinstance(value, Reference):
         raise ConcurError(
             f"reference {where}",

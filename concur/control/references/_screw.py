@@ -56,7 +56,7 @@ def screw(
     UnknownNameError
         If `group` or `frame` is another one.
     ConcurError
-        If `progress` is no reference in R.
+        If `progress` is not a reference in R.
 
     Examples
     --------

@@ -27,7 +27,7 @@ def waypoints(
     has. Everything is continuous up to the acceleration there, at the ends too, where it is zero.
 
     Of points in R^n, position, velocity and acceleration are continuous between the first and
-    the last time. Outside, the motion goes on at the constant rate of its end, which by default
+    the last time. Outside, the motion continues at the constant rate of its end, which by default
     is rest; the velocity is continuous there too, while the acceleration jumps to zero. Where
     this jump matters (it is a step in torque), let the outer points lie beyond the time of the
     run.
@@ -52,7 +52,7 @@ def waypoints(
     Raises
     ------
     ShapeError, NonFiniteError
-        If the arrays do not fit each other, are no poses of the group, or a number is not finite.
+        If the arrays do not fit each other, are not poses of the group, or a number is not finite.
     UnknownNameError
         If `group` is another one.
     ConcurError
