@@ -12,6 +12,7 @@ from typing import Annotated, TextIO
 import typer
 from rich.console import Console
 
+from concur._files import escape_output
 from concur._version import __version__
 from concur.cli._certify import certify_task
 from concur.cli._check import check_robot
@@ -217,6 +218,7 @@ def export(
 @contextmanager
 def _errors() -> Iterator[None]:
     """Tell errors, and warnings about compilers, in one line each and without a place in code."""
+    escape_output()
     with warnings.catch_warnings():
         others = warnings.showwarning
 
