@@ -14,6 +14,7 @@ from rich.console import Console
 
 from concur._version import __version__
 from concur.errors import ConcurError
+from concur.files import escape_output
 
 # What a command does is imported when it runs, so that `--help` does not wait for it.
 
@@ -224,6 +225,7 @@ def _errors() -> Iterator[None]:
     """Tell errors, and warnings about compilers, in one line each and without a place in code."""
     from concur.codegen import CompilerWarning
 
+    escape_output()
     with warnings.catch_warnings():
         others = warnings.showwarning
 

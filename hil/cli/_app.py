@@ -14,6 +14,7 @@ import typer
 from concur import __version__
 from concur.codegen import CompilerWarning
 from concur.errors import ConcurError
+from concur.files import escape_output
 
 main = typer.Typer(
     add_completion=False,
@@ -36,7 +37,8 @@ Folder = Annotated[
     typer.Option("--out", help="Folder of the record; default rig-records/<rig and time>."),
 ]
 Dashboard = Annotated[
-    int | None, typer.Option(help="Port of a page of this machine that shows the run.")
+    int | None,
+    typer.Option(min=1, max=65535, help="Port of a page of this machine that shows the run."),
 ]
 FaultOption = Annotated[
     list[str] | None,
@@ -254,6 +256,7 @@ def _errors() -> Iterator[None]:
     """Tell errors, and warnings about compilers, in one line each and without a place in code."""
     from hil._extras import require_extra
 
+    escape_output()
     with warnings.catch_warnings():
         warnings.simplefilter("always", CompilerWarning)
         others = warnings.showwarning

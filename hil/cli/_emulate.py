@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from rich.console import Console
 
 from hil.emulator import Fault, run_emulator
+from hil.errors import RigError
 from hil.rig import load_rig
 
 
@@ -26,6 +28,13 @@ class _Until:
 
 def emulate_rig(path: Path, duration: float | None, faults: Sequence[str]) -> None:
     """Emulate a rig until the time is over, or until interrupted."""
+    if duration is not None and not 0.0 < duration < math.inf:
+        raise RigError(
+            "option `--duration`",
+            expected="a time above zero, s",
+            came=f"{duration:g}",
+            cure="Leave it out to emulate the rig until interrupted.",
+        )
     rig, console = load_rig(path), Console()
     wrongs = tuple(Fault.read(text) for text in faults)
     stop = _Until(float("inf") if duration is None else time.monotonic() + duration)

@@ -69,6 +69,12 @@ def test_mistakes_are_told_in_one_line(tmp_path, words, told):
     assert not (tmp_path / "new").exists()
 
 
+def test_a_folder_whose_name_is_no_text_is_written_and_shown(tmp_path):
+    done = called(ROVER, "--out", tmp_path / "a\udcff")  # a byte that UTF-8 does not have
+    assert done.exit_code == 0, done.output
+    assert "a\\udcff" in done.stdout
+
+
 @pytest.mark.parametrize("target", ["c", "fmu"])
 def test_long_names_of_robots_are_shortened(tmp_path, target, monkeypatch):
     monkeypatch.setenv("CONCUR_CC", "none")

@@ -453,6 +453,16 @@ def test_listening_ends_by_an_interrupt(alone, tmp_path):
     assert result["recorded"] > 0
 
 
+@pytest.mark.parametrize("duration", ["nan", "inf", "0", "-1"])
+def test_emulate_refuses_what_is_no_time(duration):
+    assert "option `--duration`" in refused("emulate", RIG, "--duration", duration)
+
+
+@pytest.mark.parametrize("port", ["0", "65536"])
+def test_dashboards_have_a_port_that_can_be_named(port):
+    assert "--dashboard" in run("drive", RIG, "--mock", "--dashboard", port, status=2)[1]
+
+
 def test_emulate_runs_as_long_as_it_is_told(changed):
     port = 20_000 + time.monotonic_ns() % 20_000
     rig = changed(("port = 43113", f"port = {port}"))
