@@ -74,6 +74,25 @@ def test_boxes_count_as_outside_beyond_the_radius_only(axis: int) -> None:
         assert _Search._outside(whole, corner) is False
 
 
+@pytest.mark.parametrize(
+    ("point", "radius", "refutes"),
+    [
+        ([3.0, 4.0], 5.0, True),  # on the radius, which belongs to the domain
+        ([3.0, 4.0], 4.999, False),
+        ([0.3, 0.4], 0.501, True),
+        ([0.3, 0.4], 0.499, False),
+        ([30.0, 40.0], np.inf, True),
+    ],
+)
+def test_only_a_point_within_the_radius_refutes(
+    point: list[float], radius: float, refutes: bool
+) -> None:
+    reduction = SimpleNamespace(radius=radius, witnesses=[np.zeros(2)], matrix=np.eye(2))
+    form = SimpleNamespace(counterexample=lambda x: "found")
+    search: Any = SimpleNamespace(reduction=reduction, form=form)
+    assert _Search._refuted(search, np.array(point)) is refutes
+
+
 def test_the_error_map_is_widened_by_its_band_where_it_varies() -> None:
     arb = flint().arb
     B = np.array([[arb(1), arb(2)]], dtype=object)
