@@ -68,13 +68,17 @@ def expected(record: Record, period: float) -> dict[str, Numbers]:
     chain = (last + period) + np.fmax(passed - 1.0, 0.0) * period
     wanted["deadline"] = np.where(follows & ~np.isnan(last), chain, deadline)
     earlier = np.append(np.nan, record["time"][:-1])
-    wanted["time"] = np.fmax(np.fmax(record["time"], deadline), earlier)
+    least = np.fmax(np.fmax(record["time"], deadline), earlier)
+    # A clock that went back is the reason of a stop; from there on its times have no order.
+    clock = reason == Reason.CLOCK
+    wanted["time"] = np.where(clock, record["time"], least)
 
     kept = (np.diff(reports, axis=0, prepend=np.nan) == 0.0) & follows[:, None]
     for name in REPORTED:
         wanted[name] = np.where(kept, np.roll(record[name], 1, axis=0), record[name])
     # No report comes after the cycle has ended.
-    ended = np.append(np.where(follows[1:], record["time"][1:], np.inf), np.inf)[: len(index)]
+    in_order = follows[1:] & ~clock[1:]
+    ended = np.append(np.where(in_order, record["time"][1:], np.inf), np.inf)[: len(index)]
     wanted["report_time"] = np.minimum(wanted["report_time"], ended[:, None])
 
     late = record["time"] - deadline > LATE * period

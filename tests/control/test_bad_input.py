@@ -532,7 +532,7 @@ def test_duration_is_asked_for() -> None:
         InfeasibleReferenceError,
         lambda: SERVO.audit(case_study_reference(), q0=Q0),
         where="`duration`",
-        came="none",
+        came="no value",
         cure="audit(reference, duration, q0)",
     )
 

@@ -322,7 +322,9 @@ def test_names_of_a_rule_are_known() -> None:
     )
     refused(UnknownNameError, lambda: Redundancy(objective="base"), where="`objective`")
     refused(OutputError, lambda: Redundancy(objective=3), where="`objective`")  # type: ignore[arg-type]
-    refused(OutputError, lambda: Redundancy(objective="posture"), where="`posture`", came="none")
+    refused(
+        OutputError, lambda: Redundancy(objective="posture"), where="`posture`", came="no value"
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from hil.reasons import Reason, State
 from hil.record import Record
 from hil.replay import TOLERANCE, replay
 from hil.rig import PoseSettings, load_rig
-from hil.session import Wishes, run_session
+from hil.session import SessionOptions, run_session
 from hil.state.estimator import AHEAD
 from tests.hil._records import ROOT
 
@@ -40,7 +40,9 @@ def made(request, tmp_path_factory):
     servo, folder = rig.task.servo(), tmp_path_factory.mktemp("recomputed") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "SteppedClock", CreepingClock)
-        result = run_session(rig, Wishes(Mode.MOCK, duration=DURATION, folder=folder), servo)
+        result = run_session(
+            rig, SessionOptions(Mode.MOCK, duration=DURATION, folder=folder), servo
+        )
     assert result.outcome.done
     return rig, servo, Record.load(folder)
 
@@ -141,7 +143,9 @@ def floating(tmp_path_factory):
     servo, folder = rig.task.servo(), tmp_path_factory.mktemp("floating") / "run"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(session, "SteppedClock", CreepingClock)
-        result = run_session(rig, Wishes(Mode.MOCK, duration=DURATION, folder=folder), servo)
+        result = run_session(
+            rig, SessionOptions(Mode.MOCK, duration=DURATION, folder=folder), servo
+        )
     assert result.outcome.done
     return rig, servo, Record.load(folder)
 

@@ -202,7 +202,7 @@ def test_servo_says_which_velocities_have_no_drive(board: ReducedModel) -> None:
         OutputError, match=r"4 controls for the shape velocities board\[vx\]"
     ) as why:
         Servo(board, outputs, stiffness=1.0, damping=2.0)
-    assert "The wheels leave board[vx] free, which nothing drives" in str(why.value)
+    assert "board[vx] free and unactuated" in str(why.value)
 
 
 def test_reason_names_what_is_free(board: ReducedModel) -> None:
