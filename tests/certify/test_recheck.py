@@ -1,4 +1,4 @@
-"""Stored proofs: true ones are confirmed, and nothing that is wrong in any place passes."""
+"""Stored proofs: true ones are confirmed, and every false or altered one is rejected."""
 
 from __future__ import annotations
 
