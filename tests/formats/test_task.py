@@ -1,4 +1,4 @@
-"""Tasks from TOML: what is read, and that each fault names file, table, field and cure."""
+"""Tasks from TOML: their values, and errors with file, table, field and remedy."""
 
 from __future__ import annotations
 
@@ -488,7 +488,7 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         ["momenta"]),
     "tolerance": ("[simulation]", "[tolerances]\nmargins = 1\n[simulation]", "[tolerances]",
         "margins", ["`margin`?"]),
-    "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "nothing"]),
+    "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "no value"]),
     "kind unknown": ('"circle"', '"circel"', HAND, "kind", ["Did you mean `circle`?"]),
     "kind number": ('"circle"', "3", HAND, "kind", ["polynomial", "got 3"]),
     "kind of a pose": ('"polynomial"', '"screw"', BASE, "kind", ["an output in R2"]),
@@ -686,7 +686,7 @@ def test_a_robot_is_no_task(tmp_path: Path) -> None:
     [
         ("chassis", ["follows from the wheels", "left_wheel"]),
         ("chassis[vx]", ["follows from the wheels"]),
-        ("turret[angle]", ["Name its freedoms: turret."]),
+        ("turret[angle]", ["Name its DOFs: turret."]),
     ],
 )
 def test_start_velocities_that_are_no_shape_velocities(
