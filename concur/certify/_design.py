@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._disturbances import rows
-from concur.certify._gains import CertifiedGains, Wish, fastest_gains
+from concur.certify._gains import CertifiedGains, GainSpec, fastest_gains
 from concur.codegen import as_floats
 from concur.control import (
     Gains,
@@ -103,12 +103,12 @@ def certified_gains(
         "acceleration": acceleration,
     }
     ratio = None if damping_ratio is None else read_each("damping_ratio", damping_ratio, checked)
-    return fastest_gains(_wish(checked, ratio, length, own))
+    return fastest_gains(_spec(checked, ratio, length, own))
 
 
-def _wish(
+def _spec(
     outputs: tuple[Output, ...], ratio: np.ndarray | None, length: Any, given: dict[str, Any]
-) -> Wish:
+) -> GainSpec:
     model = given["model"]
     if not isinstance(model, ReducedModel):
         raise OutputError(
@@ -143,7 +143,7 @@ def _wish(
         if value.ndim == 1:
             value = np.broadcast_to(value, (count, value.size))
         demand.append(rows(servo, value, servo.size, name, count))
-    return Wish(
+    return GainSpec(
         servo,
         None if length is None else read_each("length", length, outputs),
         angle,
@@ -156,11 +156,11 @@ def _wish(
     )
 
 
-def _bound(name: str, value: Any, wanted: bool, most: float) -> float | None:
+def _bound(name: str, value: Any, required: bool, most: float) -> float | None:
     """Bound of one kind of error; None if the outputs have no error of this kind."""
     where = f"gains, `{name}`"
     if value is None:
-        if not wanted:
+        if not required:
             return None
         raise OutputError(
             where,
@@ -180,7 +180,7 @@ def _bound(name: str, value: Any, wanted: bool, most: float) -> float | None:
             if name == "angle"
             else "Give the largest position error to cover.",
         )
-    return number if wanted else None
+    return number if required else None
 
 
 def design_gains(

@@ -164,10 +164,10 @@ def model_disturbance(
     states = rows(servo, q, servo.nq, "q")
     speeds = rows(servo, w, servo.nw, "w", len(states))
     given = np.zeros((len(states), servo.size)) if commands is None else commands
-    wanted = rows(servo, given, servo.size, "commands", len(states))
+    commanded = rows(servo, given, servo.size, "commands", len(states))
     truth = replace(servo, model=servo.model.on(robot)).as_measured
     rest, growth = [], []
-    for at, speed, nu in zip(states, speeds, wanted, strict=True):
+    for at, speed, nu in zip(states, speeds, commanded, strict=True):
         drift, effect = _response(servo, truth, at, speed)
         rest.append(drift + (effect - np.eye(servo.size)) @ nu)
         growth.append(effect - np.eye(servo.size))

@@ -112,15 +112,15 @@ class Family:
             forms = [np.kron(_symmetric(i, j, 2 * kinds), block) for i, j in pairs]
             return [Claim(P, 0.0, *isotropic_multipliers(self.channel, P)) for P in forms]
         pattern = self.mirrors.pattern
-        wanted = np.kron(np.ones((2, 2)), pattern)
+        allowed = np.kron(np.ones((2, 2)), pattern)
         members = [
             Claim(_symmetric(i, j, 2 * n), 0.0, none, none)
             for i, j in _pairs(2 * n)
-            if wanted[i, j]
+            if allowed[i, j]
         ]
         for i in range(2 * n):
             for j in range(n):
-                if not wanted[i, j]:
+                if not allowed[i, j]:
                     continue
                 unit = none.copy()
                 unit[i, j] = 1.0

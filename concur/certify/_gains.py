@@ -184,7 +184,7 @@ class CertifiedGains:
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
+class GainSpec:
     """Validated requirements of the gains.
 
     Parameters
@@ -236,65 +236,65 @@ class _Shape:
     channels: tuple[Channel, ...]
 
 
-def fastest_gains(wish: Wish) -> CertifiedGains:
+def fastest_gains(spec: GainSpec) -> CertifiedGains:
     """Find the gains of the fastest certified rate within torque limits, proved and tested."""
-    limits = wish.limits
-    effort = Effort(wish.servo, wish.configurations, wish.twist, wish.acceleration, limits)
+    limits = spec.limits
+    effort = Effort(spec.servo, spec.configurations, spec.twist, spec.acceleration, limits)
     still = effort.at_rest()
-    _check_rest(wish, still)
+    _check_rest(spec, still)
     # Keep a reserve between the torque at rest and the limits.
     rest = np.where(np.isfinite(limits), np.stack([still.min(1), still.max(1)], axis=1), 0.0)
     ends = (1.0 - _ROOM) * limits + _ROOM * rest
-    designs = sorted(_designs(wish, effort, ends), key=lambda found: -found[0])
+    designs = sorted(_designs(spec, effort, ends), key=lambda found: -found[0])
     for rate, shape, shares in designs:
         frequencies = np.array([rate / share for share in shares])
-        found = _finished(wish, effort, shape, frequencies)
+        found = _finished(spec, effort, shape, frequencies)
         if found is not None:
             return found
     raise OutputError(
         "gains, `torque_limits`",
         expected=f"limits that allow a proved rate above {_SLOWEST:g} 1/s",
-        came=_shortage(wish, effort),
+        came=_shortage(spec, effort),
         cure="Raise the limits, or request a smaller `angle` or `distance`.",
     )
 
 
 def _designs(
-    wish: Wish, effort: Effort, limits: np.ndarray
+    spec: GainSpec, effort: Effort, limits: np.ndarray
 ) -> list[tuple[float, _Shape, list[float]]]:
     """Shapes to prove, with rates and rates per frequency; each faster than those before it."""
     found: list[tuple[float, _Shape, list[float]]] = []
     best = _SLOWEST
-    for shape in _shapes(wish):
+    for shape in _shapes(spec):
         # No proof exceeds the rate of linear theory: skip the search if that is too slow.
         hoped = [channel.true_rate * _KNOWN for channel in shape.channels]
-        if not _fits(wish, effort, shape, hoped, best * _GAIN, limits):
+        if not _fits(spec, effort, shape, hoped, best * _GAIN, limits):
             continue
-        shares = [_share(wish, channel) for channel in shape.channels]
-        if min(shares) <= 0.0 or not _fits(wish, effort, shape, shares, best * _GAIN, limits):
+        shares = [_share(spec, channel) for channel in shape.channels]
+        if min(shares) <= 0.0 or not _fits(spec, effort, shape, shares, best * _GAIN, limits):
             continue
-        best = _largest(wish, effort, shape, shares, best * _GAIN, limits)
+        best = _largest(spec, effort, shape, shares, best * _GAIN, limits)
         found.append((best, shape, shares))
     return found
 
 
-def _shapes(wish: Wish) -> Iterator[_Shape]:
-    sizes = [output.dim for output in wish.outputs]
-    units = np.array([unit for output in wish.outputs for unit in output.coordinate_units])
-    posed = np.repeat([output.group in ("SE3", "SE2") for output in wish.outputs], sizes)
+def _shapes(spec: GainSpec) -> Iterator[_Shape]:
+    sizes = [output.dim for output in spec.outputs]
+    units = np.array([unit for output in spec.outputs for unit in output.coordinate_units])
+    posed = np.repeat([output.group in ("SE3", "SE2") for output in spec.outputs], sizes)
     ratios: list[np.ndarray]
-    if wish.damping_ratio is None:
+    if spec.damping_ratio is None:
         ratios = [np.full(len(units), ratio) for ratio in RATIOS]
     else:
-        ratios = [np.repeat(wish.damping_ratio, sizes)]
-    group = Product([output.lie for output in wish.outputs])
+        ratios = [np.repeat(spec.damping_ratio, sizes)]
+    group = Product([output.lie for output in spec.outputs])
     # With a given length another ratio of frequencies would only shrink the tube.
-    turns = TURNS if posed.any() and wish.length is None else (1.0,)
+    turns = TURNS if posed.any() and spec.length is None else (1.0,)
     for turn, ratio in product(turns, ratios):
-        lengths = np.ones(len(units)) if wish.length is None else np.repeat(wish.length, sizes)
-        if wish.length is None and wish.angle is not None and wish.distance is not None:
+        lengths = np.ones(len(units)) if spec.length is None else np.repeat(spec.length, sizes)
+        if spec.length is None and spec.angle is not None and spec.distance is not None:
             # KP then weighs `distance` and `angle` the same: the tube reaches both.
-            lengths[posed] = wish.distance / wish.angle / turn
+            lengths[posed] = spec.distance / spec.angle / turn
         metric = np.where(units == "rad", lengths**2, 1.0)
         frequency = np.where(posed & (units == "rad"), turn, 1.0)
         stiffness = metric * frequency**2
@@ -304,20 +304,20 @@ def _shapes(wish: Wish) -> Iterator[_Shape]:
         yield _Shape(stiffness, damping, metric, channels)
 
 
-def _share(wish: Wish, channel: Channel) -> float:
+def _share(spec: GainSpec, channel: Channel) -> float:
     """Provable rate of a channel at frequency one; zero when none was found."""
     if channel.kind in ("linear", "SO3 isotropic"):
         return _KNOWN * channel.true_rate
-    found = search(channel, wish.reach, wish.distance)
+    found = search(channel, spec.reach, spec.distance)
     return 0.0 if found is None else float(found.alpha)
 
 
-def _region(wish: Wish, shape: _Shape, frequencies: np.ndarray) -> Region:
+def _region(spec: GainSpec, shape: _Shape, frequencies: np.ndarray) -> Region:
     """Tube of a shape with given frequencies of its channels."""
     each, level = np.zeros(len(shape.metric)), np.zeros(len(shape.metric))
     for channel, frequency in zip(shape.channels, frequencies, strict=True):
         each[channel.index] = frequency
-        level[channel.index] = region_level(channel, wish.reach, wish.distance)
+        level[channel.index] = region_level(channel, spec.reach, spec.distance)
     return Region(
         stiffness=shape.stiffness / shape.metric * each**2,
         damping=shape.damping / shape.metric * each,
@@ -329,19 +329,19 @@ def _region(wish: Wish, shape: _Shape, frequencies: np.ndarray) -> Region:
 
 
 def _fits(
-    wish: Wish,
+    spec: GainSpec,
     effort: Effort,
     shape: _Shape,
     shares: Sequence[float],
     rate: float,
     limits: np.ndarray,
 ) -> bool:
-    region = _region(wish, shape, rate / np.array(shares))
+    region = _region(spec, shape, rate / np.array(shares))
     return effort.extremes(region).within(limits)
 
 
 def _largest(
-    wish: Wish,
+    spec: GainSpec,
     effort: Effort,
     shape: _Shape,
     shares: Sequence[float],
@@ -350,11 +350,11 @@ def _largest(
 ) -> float:
     """Largest rate within the limits, by bisection from a feasible one."""
     high = 2.0 * low
-    while _fits(wish, effort, shape, shares, high, limits):
+    while _fits(spec, effort, shape, shares, high, limits):
         low, high = high, 2.0 * high
     while high > _GAIN * low:
         middle = float(np.sqrt(low * high))
-        if _fits(wish, effort, shape, shares, middle, limits):
+        if _fits(spec, effort, shape, shares, middle, limits):
             low = middle
         else:
             high = middle
@@ -362,54 +362,54 @@ def _largest(
 
 
 def _finished(
-    wish: Wish, effort: Effort, shape: _Shape, frequencies: np.ndarray
+    spec: GainSpec, effort: Effort, shape: _Shape, frequencies: np.ndarray
 ) -> CertifiedGains | None:
     """Gains that passed the final test, with their proof, or None."""
     for _ in range(_TRIALS):
-        region = _region(wish, shape, frequencies)
+        region = _region(spec, shape, frequencies)
         extremes = effort.extremes(region, random=_THOROUGH[0], steps=_THOROUGH[1], seed=1)
-        if extremes.within(wish.limits):
+        if extremes.within(spec.limits):
             break
         frequencies = 0.98 * frequencies
     else:
         return None
-    group = Product([output.lie for output in wish.outputs])
+    group = Product([output.lie for output in spec.outputs])
     metric = shape.metric
     gains = [metric * region.stiffness, metric * region.damping, metric]
     matrices = [np.diag(gain) for gain in gains]
     for matrix in matrices:
         matrix.setflags(write=False)
     dynamics = ErrorDynamics(group, *matrices)
-    certificate = certify(dynamics, wish.reach, wish.distance)
+    certificate = certify(dynamics, spec.reach, spec.distance)
     if certificate.status is not Status.PROVED:
         return None
     channels = tuple(split(dynamics))
-    model = wish.servo.model
+    model = spec.servo.model
     return CertifiedGains(
-        outputs=tuple(output.name for output in wish.outputs),
+        outputs=tuple(output.name for output in spec.outputs),
         stiffness=matrices[0],
         damping=matrices[1],
         inertia=matrices[2],
         certificate=certificate,
         channels=channels,
-        levels=tuple(region_level(c, wish.reach, wish.distance) for c in channels),
+        levels=tuple(region_level(c, spec.reach, spec.distance) for c in channels),
         needed=np.maximum(np.abs(extremes.lower), np.abs(extremes.upper)),
         at_rest=np.abs(effort.at_rest()).max(axis=1),
-        limits=wish.limits,
+        limits=spec.limits,
         controls=model.control_names,
         units=model.control_units,
         coordinates=tuple(
-            (output.name, unit) for output in wish.outputs for unit in output.coordinate_units
+            (output.name, unit) for output in spec.outputs for unit in output.coordinate_units
         ),
         configurations=effort.count,
         states=extremes.states,
     )
 
 
-def _check_rest(wish: Wish, still: np.ndarray) -> None:
+def _check_rest(spec: GainSpec, still: np.ndarray) -> None:
     """Reject limits that are too small for the robot at zero error."""
-    names, units = wish.servo.model.control_names, wish.servo.model.control_units
-    for name, unit, torques, (lower, upper) in zip(names, units, still, wish.limits, strict=True):
+    names, units = spec.servo.model.control_names, spec.servo.model.control_units
+    for name, unit, torques, (lower, upper) in zip(names, units, still, spec.limits, strict=True):
         strain = np.maximum(torques - upper, lower - torques)
         worst = int(strain.argmax())
         if not strain[worst] < 0.0:
@@ -422,18 +422,18 @@ def _check_rest(wish: Wish, still: np.ndarray) -> None:
             )
 
 
-def _shortage(wish: Wish, effort: Effort) -> str:
+def _shortage(spec: GainSpec, effort: Effort) -> str:
     """Describe the control input with too little torque at a slow rate."""
-    shape = next(_shapes(wish))
+    shape = next(_shapes(spec))
     slow = np.array([_SLOWEST / (_KNOWN * c.true_rate) for c in shape.channels])
-    extremes = effort.extremes(_region(wish, shape, slow))
-    strain = np.maximum(extremes.upper - wish.limits[:, 1], wish.limits[:, 0] - extremes.lower)
+    extremes = effort.extremes(_region(spec, shape, slow))
+    strain = np.maximum(extremes.upper - spec.limits[:, 1], spec.limits[:, 0] - extremes.lower)
     k = int(strain.argmax())
     if not strain[k] > 0.0:
         return "sufficient limits, but no proof"
     most = max(abs(extremes.lower[k]), abs(extremes.upper[k]))
-    model = wish.servo.model
+    model = spec.servo.model
     return (
-        f"{wish.limits[k, 0]:.4g} to {wish.limits[k, 1]:.4g} {model.control_units[k]} for "
+        f"{spec.limits[k, 0]:.4g} to {spec.limits[k, 1]:.4g} {model.control_units[k]} for "
         f"`{model.control_names[k]}`, which needs {most:.4g} at configuration {extremes.where[k]}"
     )

@@ -141,10 +141,10 @@ def operating_bounds(
     sharp = 0.0 < scalar(tolerance, f"{where}, `tolerance`") <= 10.0
     check(sharp, f"{where}, `tolerance`", "above 0 and at most 10", tolerance, "Omit it.")
     budget = check_budget(where, budget)
-    wanted = usual_margin(servo) if least is None else scalar(least, f"{where}, `least`")
-    check(wanted >= 0.0, f"{where}, `least`", "a nonnegative margin", least, "Omit it.")
+    required = usual_margin(servo) if least is None else scalar(least, f"{where}, `least`")
+    check(required >= 0.0, f"{where}, `least`", "a nonnegative margin", least, "Omit it.")
     if speeds is not None and servo.damped_below is not None:
-        wanted = max(wanted, usual_margin(servo))  # damping changes the torque
+        required = max(required, usual_margin(servo))  # damping changes the torque
     demand, largest, bounds = None, None, None
     stated: dict[str, np.ndarray] = {}
     parts = {
@@ -189,7 +189,7 @@ def operating_bounds(
         "Add its lower and upper end; equal ends fix it.",
     )
     # Ranges of irrelevant coordinates have no effect.
-    search = _Search(servo, graph, demand, bounds, stated, float(wanted), tolerance, budget)
+    search = _Search(servo, graph, demand, bounds, stated, float(required), tolerance, budget)
     search.law = partial(law_document, servo, graph, _statement(servo, graph, distance))
     ends = np.array([named[i] for i in graph.coordinates], dtype=float).reshape(-1, 2)
     with track(progress, "operating box", 1.0) as report:

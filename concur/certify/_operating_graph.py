@@ -272,11 +272,11 @@ class Graph:
             if not np.allclose(turn @ turn.T, np.eye(size), atol=1e-9):
                 return None
             turned = _spread(turn)
-            wanted = [turned @ here[0], *here[1:]]
+            expected = [turned @ here[0], *here[1:]]
             if len(here[4]):
-                wanted[3] = turned @ here[3]
-                wanted[4] = np.vstack([turned @ here[4][:size], here[4][size:]])
-            for a, b in zip(there, wanted, strict=True):
+                expected[3] = turned @ here[3]
+                expected[4] = np.vstack([turned @ here[4][:size], here[4][size:]])
+            for a, b in zip(there, expected, strict=True):
                 if not all(_same(x, y) for x, y in zip(a.flat, b.flat, strict=True)):
                     return None
             mixing |= (np.abs(turn) > 1e-9) | (np.abs(turn.T) > 1e-9)

@@ -217,7 +217,7 @@ def _finding(verify: Callable[[], None]) -> Finding:
     except Rejection as stop:
         return stop.finding
     except (OverflowError, np.linalg.LinAlgError) as error:
-        return Finding(Status.UNDECIDED, f"numbers beyond what the arithmetic holds: {error}")
+        return Finding(Status.UNDECIDED, f"numbers out of range of the arithmetic: {error}")
     return Finding(Status.PROVED)
 
 
@@ -314,4 +314,4 @@ def _overshoot(proof: StoredProof) -> None:
         most.append(channel.weight * channel.upper)
     factor = proof.overshoot
     sound = factor is not None and factor > 0 and factor**2 * min(least) >= max(most)
-    require(sound, Status.UNDECIDED, "the overshoot is below what lower and upper allow")
+    require(sound, Status.UNDECIDED, "the overshoot is below the bound by lower and upper")

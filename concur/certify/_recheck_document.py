@@ -212,13 +212,13 @@ def load(path: Path) -> dict[str, Any]:
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in items}) < len(items):
-            refuse(f"`{path.name}`", "every name once in an object", [name for name, _ in items])
+            refuse(f"`{path.name}`", "unique names in an object", [name for name, _ in items])
         return dict(items)
 
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("no regular file")
+            raise ValueError("not a regular file")
         size = facts.st_size
         require(size <= LARGEST_FILE, Status.UNDECIDED, f"a file of {size} bytes is not read")
         text = path.read_text(encoding="utf-8")
@@ -248,7 +248,7 @@ def law_of_document(document: dict[str, Any]) -> tuple[list[str], dict[str, Matr
     groups = list_of(law, "groups", "law")
     for group in groups:
         if not isinstance(group, str) or group not in UNITS:
-            refuse("`law.groups`", "names out of " + ", ".join(UNITS), group)
+            refuse("`law.groups`", "names from " + ", ".join(UNITS), group)
     size = sum(len(UNITS[group]) for group in groups)
     if size == 0:
         refuse("`law.groups`", "at least one group", groups)
@@ -334,10 +334,14 @@ def channel_of(
         "scalar": own == ["SO3"],
     }
     if not fitting[reduction]:
-        refuse(f"`{where}.reduction`", "one that fits " + ", ".join(own), reduction)
+        refuse(f"`{where}.reduction`", "a reduction for " + ", ".join(own), reduction)
     boxes = _boxes(entry, where, len(channel.varied))
     if reduction in _WITHOUT_BOXES and len(boxes):
-        refuse(f"`{where}.boxes`", f"none, as the reduction is `{reduction}`", f"{len(boxes)}")
+        refuse(
+            f"`{where}.boxes`",
+            f"no boxes, as the reduction is `{reduction}`",
+            f"{len(boxes)} boxes",
+        )
     object.__setattr__(channel, "boxes", boxes)
     return channel
 

@@ -394,9 +394,7 @@ class _Check:
         there, loads = Interval(F) + moved(0), load(_over(V))
         needed, (first, last) = there @ load(V[0]), box.verified
         lost = (needed.lo[..., 0] < first) | (needed.hi[..., 0] > last)
-        require(
-            not lost.any(), Status.UNDECIDED, "a control input may need more at a point"
-        )
+        require(not lost.any(), Status.UNDECIDED, "a control input may need more at a point")
         here, changes = there @ loads, Interval(moved(1).size()) @ Interval(loads.size())
         lower, upper = here.lo[..., 0], here.hi[..., 0]
         for change in changes.hi[..., 0]:

@@ -135,7 +135,7 @@ def tube_of(document: dict[str, Any]) -> StoredTube:
     groups, gains, size = law_of_document(document)
     places = places_of(document, "components", "", size)
     if places != sorted(places):
-        refuse("`components`", f"{size} ascending places", places)
+        refuse("`components`", f"{size} ascending indices", places)
     entry = document | {
         "components": list(range(size)),
         "bound": None,

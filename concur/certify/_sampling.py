@@ -96,7 +96,7 @@ class SampleLimits:
         bool
             Whether period and delay + period / 2 are below their limits. This implies stability
             without delay; with delay it is a rule of thumb.
-            """
+        """
         return period < self.period and delay + period / 2 < self.delay
 
     def __str__(self) -> str:

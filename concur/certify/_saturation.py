@@ -174,9 +174,9 @@ def _slopes(servo: Servo) -> _Law:
     # The error displaces the outputs by -x; transform the reference twist to that frame.
     along = ca.solve(jacobian, -x)
     qdot = model.robot.rate(q, model.lift(q)[0] @ along)
-    wanted = ve - group.ad(velocity) @ x - ca.jtimes(velocity, q, qdot)
+    velocity_change = ve - group.ad(velocity) @ x - ca.jtimes(velocity, q, qdot)
     spread = ca.jacobian(u, nu)
-    change = ca.jtimes(u, q, qdot) + ca.jacobian(u, s) @ ca.solve(jacobian, wanted)
+    change = ca.jtimes(u, q, qdot) + ca.jacobian(u, s) @ ca.solve(jacobian, velocity_change)
     # Transform the command of the reference, Ad gammaddot - ad Ad gammadot, as well.
     change += spread @ (group.ad(velocity) @ ve - group.ad(nu) @ x)
     slopes = ca.jacobian(change, ca.vertcat(x, ve))

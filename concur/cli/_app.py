@@ -37,8 +37,8 @@ Overwrite = Annotated[
 ]
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"concur {__version__}")
         raise typer.Exit
 
@@ -140,9 +140,7 @@ def certify(
     ] = None,
     method: Annotated[
         str,
-        typer.Option(
-            help="tight: a search with a proof; thesis: the constants of Theorem 5.4.2."
-        ),
+        typer.Option(help="tight: a search with a proof; thesis: the constants of Theorem 5.4.2."),
     ] = "tight",
     disturbance: Annotated[
         float | None,
@@ -248,7 +246,7 @@ def _errors() -> Iterator[None]:
         try:
             yield
         except ConcurError as error:
-            _tell(str(error))
+            _print_line(str(error))
             raise typer.Exit(2) from None
 
 

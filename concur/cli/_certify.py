@@ -335,9 +335,7 @@ def _show(result: CertifyResult, console: Console) -> None:
         console.print(f"[bold yellow]note[/]: {escape(note)}", highlight=False)
     proof = result.files[0]
     again = "confirmed" if result.rechecked is Status.PROVED else result.rechecked.name.lower()
-    console.print(
-        escape(f"{proof}, verified by independent arithmetic: {again}"), highlight=False
-    )
+    console.print(escape(f"{proof}, verified by independent arithmetic: {again}"), highlight=False)
     verdict = "[bold green]proved[/]" if result.proved else f"[bold red]{_word(result)}[/]"
     listed = escape(", ".join(str(path) for path in result.files))
     console.print(f"{verdict}: {listed}", highlight=False)
@@ -369,9 +367,9 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     for name in ("proved", "limits"):
         table.add_column(name, justify="right")
     margin = "none" if found.margin is None else f"at least {found.margin:.4g}"
-    wanted = f"above {found.least:.3g}"
+    required = f"above {found.least:.3g}"
     mark = _MARKS[found.margin_status]
-    table.add_row("decoupling margin", mark, margin, wanted)
+    table.add_row("decoupling margin", mark, margin, required)
     for i, (name, status) in enumerate(zip(found.names, found.control_statuses, strict=True)):
         limit = "" if found.limits is None else _pair(*found.limits[i])
         table.add_row(escape(name), _MARKS[status], found.bounds[i], limit)

@@ -24,13 +24,13 @@ from concur.codegen._compiler import (
     forget,
     interpreted_on_purpose,
     library,
-    say_once,
+    warn_once,
 )
 from concur.codegen._evaluator import UNSOUND, Evaluator, as_floats
 from concur.codegen._sources import Sources
 from concur.errors import ShapeError
 
-Door: TypeAlias = Callable[[], None]
+BoundCall: TypeAlias = Callable[[], None]
 """Computes all worlds once, from and to bound arrays."""
 
 
@@ -74,7 +74,7 @@ class Batch(ABC):
             )
         self._made_of = function
         graph = function.function if isinstance(function, Evaluator) else function
-        self.function = self._taken(_results_only(graph))
+        self.function = self._prepared(_results_only(graph))
         self._where = f"{type(self).__name__} of `{self.function.name()}`"
         self._alone = has_solver(self.function)
         own = [self.function.size_in(i) for i in range(self.function.n_in())]
@@ -89,7 +89,7 @@ class Batch(ABC):
         self._interpreter: Evaluator | None = None
 
     @abstractmethod
-    def _taken(self, function: ca.Function) -> ca.Function:
+    def _prepared(self, function: ca.Function) -> ca.Function:
         """The function in the form for C code."""
 
     @abstractmethod
@@ -123,10 +123,10 @@ class Batch(ABC):
         ]
         count = self._count(given)
         found = [np.empty((count, *shape)) for shape in self._shapes_out]
-        self._door(count, given, found)()
+        self._bound_call(count, given, found)()
         return found[0] if len(found) == 1 else tuple(found)
 
-    def bind(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Door:
+    def bind(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> BoundCall:
         """Bind arrays once for repeated calls without copies.
 
         Parameters
@@ -161,7 +161,7 @@ class Batch(ABC):
                 raise _shape_error(place, f"shape {(count, *own)}", result.shape)
             if not result.flags.writeable:
                 raise _shape_error(place, "a writable array", "a read-only array")
-        return self._door(count, list(arguments), list(results))
+        return self._bound_call(count, list(arguments), list(results))
 
     def _place(self, index: int) -> str:
         names = self.function.name_in()
@@ -181,18 +181,20 @@ class Batch(ABC):
                 # A single number may belong to the only world.
                 alone = alone or shape == (1,)
             else:
-                wanted = f"shape (B{''.join(f', {n}' for n in own)}) or {own}"
-                raise _shape_error(self._place(i), wanted, shape)
+                expected = f"shape (B{''.join(f', {n}' for n in own)}) or {own}"
+                raise _shape_error(self._place(i), expected, shape)
         if not counts and not alone:
             raise _shape_error(self._where, "a leading axis of worlds", "arguments without")
         first, count = next(iter(counts.items()), (0, 1))
         for i, other in counts.items():
             if other != count:
-                wanted = f"{count} worlds, as in `{self.function.name_in(first)}`"
-                raise _shape_error(self._place(i), wanted, str(other))
+                expected = f"{count} worlds, as in `{self.function.name_in(first)}`"
+                raise _shape_error(self._place(i), expected, str(other))
         return count
 
-    def _door(self, count: int, given: list[np.ndarray], found: list[np.ndarray]) -> Door:
+    def _bound_call(
+        self, count: int, given: list[np.ndarray], found: list[np.ndarray]
+    ) -> BoundCall:
         if self._code is None:
             return functools.partial(self._interpret, count, given, found)
         steps = [
@@ -238,7 +240,7 @@ class Batch(ABC):
         compiler = find_compiler()
         if compiler is None:
             if not interpreted_on_purpose():
-                say_once(
+                warn_once(
                     "No C compiler was found: many worlds are interpreted one by one. Install gcc "
                     "or clang, or the package `ziglang`; CONCUR_CC=none silences this."
                 )
@@ -248,7 +250,7 @@ class Batch(ABC):
                 compiler = replace(compiler, command=(*compiler.command, "-fopenmp"))
             else:
                 self.threads = 1
-                say_once(
+                warn_once(
                     f"`{' '.join(compiler.command)}` has no OpenMP: one thread computes all "
                     "worlds. Set CONCUR_CC to a gcc, or distribute the worlds over processes."
                 )
@@ -258,14 +260,14 @@ class Batch(ABC):
             if found is None:
                 return None
             try:
-                with _patient_threads():
+                with _sleeping_threads():
                     loaded = ctypes.CDLL(str(found[0]))
             except OSError:
                 forget(found[0])
                 continue
             self.width = int(loaded.concur_width())
             return loaded.concur_batch
-        say_once(
+        warn_once(
             f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: worlds are "
             "interpreted one by one. Set CONCUR_CC to another compiler."
         )
@@ -291,7 +293,7 @@ def _has_openmp(compiler: Compiler) -> bool:
 
 
 @contextlib.contextmanager
-def _patient_threads() -> Iterator[None]:
+def _sleeping_threads() -> Iterator[None]:
     """Let OpenMP threads sleep while they wait, unless the environment sets another policy.
 
     GNU's library reads the setting once, when it is loaded. By default its threads spin instead: if
@@ -352,8 +354,8 @@ def _refuse_copies(array: Any, place: str, own: tuple[int, ...]) -> None:
     if not isinstance(array, np.ndarray) or array.dtype != np.float64:
         raise _shape_error(place, "a NumPy array of float64", type(array).__name__)
     row = own if array.ndim >= len(own) else ()
-    strides, wanted = array.strides[array.ndim - len(row) :], np.empty(row).strides
-    gaps = any(n > 1 and a != b for n, a, b in zip(row, strides, wanted, strict=True))
+    strides, contiguous = array.strides[array.ndim - len(row) :], np.empty(row).strides
+    gaps = any(n > 1 and a != b for n, a, b in zip(row, strides, contiguous, strict=True))
     if gaps or (array.ndim and array.strides[0] % array.itemsize):
         raise _shape_error(place, "contiguous rows", "an array with gaps")
 

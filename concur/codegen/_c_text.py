@@ -128,14 +128,14 @@ def c_text(function: ca.Function, precision: str) -> CText:
         text = re.sub(r"if \(res\[\d+\]!=0\) (res\[)", r"\1", text)
     used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", text))
     defined = set(re.findall(r"\b(casadi_[a-z]\w*)(?:\(const|\[\d+\] =)", text))
-    wanted = [name for name in used if name not in _SUPPORT and name not in defined]
+    references = [name for name in used if name not in _SUPPORT and name not in defined]
     support = ""
-    for name in wanted:
+    for name in references:
         if name not in runtime:
             raise _unknown(f"`{name}`")
         support += f"static {_plain_types(runtime[name])}"
     used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", support + text))
-    unknown = [name for name in used if name not in {*_SUPPORT, *wanted, *defined}]
+    unknown = [name for name in used if name not in {*_SUPPORT, *references, *defined}]
     if unknown:
         raise _unknown(f"`{unknown[0]}`")
     support = "".join(code for name, code in _SUPPORT.items() if name in used) + support

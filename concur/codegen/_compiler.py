@@ -142,13 +142,13 @@ def interpreted_on_purpose() -> bool:
 def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
     if chosen == "none":
         return None
-    wanted = [words for command in (chosen, usual) if (words := _words(command))]
-    wanted += [[name] for name in CANDIDATES]
+    candidates = [words for command in (chosen, usual) if (words := _words(command))]
+    candidates += [[name] for name in CANDIDATES]
     if importlib.util.find_spec("ziglang") is not None:
-        wanted.append([sys.executable, "-m", "ziglang", "cc"])
+        candidates.append([sys.executable, "-m", "ziglang", "cc"])
     if chosen and not _words(chosen):
-        say_once(f"CONCUR_CC is {chosen!r}, not a compiler: others are tried.")
-    for command in wanted:
+        warn_once(f"CONCUR_CC is {chosen!r}, not a compiler: others are tried.")
+    for command in candidates:
         answers: list[str] = []
         executable = shutil.which(command[0], path=path or None) or command[0]
         with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -165,7 +165,7 @@ def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
             identity = "\n".join([*answers, _processor()])
             return Compiler((executable, *command[1:]), identity)
         if command == _words(chosen):
-            say_once(f"CONCUR_CC is `{chosen}`, not a compiler: others are tried.")
+            warn_once(f"CONCUR_CC is `{chosen}`, not a compiler: others are tried.")
     return None
 
 
@@ -180,24 +180,24 @@ def cache_directory() -> Path:
     """$CONCUR_CACHE, or the platform's directory for caches, else a temporary one."""
     given = os.environ.get("CONCUR_CACHE", "")
     if given:
-        wanted = Path(given)
+        folder = Path(given)
     else:
         from platformdirs import user_cache_path
 
-        wanted = user_cache_path("concur", appauthor=False) / "compiled"
+        folder = user_cache_path("concur", appauthor=False) / "compiled"
     try:
-        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and wanted.stat().st_uid == os.getuid():
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and folder.stat().st_uid == os.getuid():
             # Some accounts grant write access to their group by default.
-            wanted.chmod(wanted.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
-        with tempfile.TemporaryFile(dir=wanted):
-            why = _not_private(wanted)
+            folder.chmod(folder.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
+        with tempfile.TemporaryFile(dir=folder):
+            why = _not_private(folder)
             if why is None:
-                return wanted
+                return folder
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-    say_once(
-        f"Compiled code cannot be kept in {shown(str(wanted), 200)} ({why}): every process "
+    warn_once(
+        f"Compiled code cannot be kept in {shown(str(folder), 200)} ({why}): every process "
         "compiles it. Set CONCUR_CACHE to a directory that belongs to you and others cannot write."
     )
     if not _TEMPORARY:
@@ -239,7 +239,7 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
             os.replace(built, kept)
             os.replace(seal, _seal(kept))
     except (_CompilationError, OSError) as error:
-        say_once(
+        warn_once(
             f"`{' '.join(compiler.command)}` did not compile ({error}): expressions are "
             "interpreted, which is ten times slower. Set CONCUR_CC to another compiler."
         )
@@ -276,7 +276,7 @@ def trim(directory: Path) -> None:
             forget(path)
 
 
-def say_once(message: str) -> None:
+def warn_once(message: str) -> None:
     """Warn, once per process and message."""
     if message not in _SAID:
         _SAID.add(message)

@@ -353,16 +353,16 @@ def evaluated(
             expressions = []
             for shape, array, name in zip(shapes_in, arrays, names[first:last], strict=True):
                 where = f"{_where(args)}, argument `{name}`"
-                wanted = _casadi_shape(_resolve(shape, args))
+                expected = _casadi_shape(_resolve(shape, args))
                 if not isinstance(array, kind):
                     numbers = as_floats(array, where)
                     if not np.isfinite(numbers).all():
                         raise nonfinite_error(where, numbers)
                     if numbers.ndim > 2:
-                        raise shape_error(where, wanted, numbers.shape)
+                        raise shape_error(where, expected, numbers.shape)
                     array = kind(ca.DM(np.atleast_1d(numbers)))
-                if array.shape != wanted:
-                    raise shape_error(where, wanted, array.shape)
+                if array.shape != expected:
+                    raise shape_error(where, expected, array.shape)
                 expressions.append(array)
             return expressions
 

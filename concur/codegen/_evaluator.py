@@ -394,10 +394,10 @@ def shape_error(where: str, expected: tuple[int, ...], came: tuple[int, ...]) ->
     ShapeError
         The error to raise.
     """
-    wanted = expected[:1] if len(expected) == 2 and expected[1] == 1 else expected
+    displayed = expected[:1] if len(expected) == 2 and expected[1] == 1 else expected
     return ShapeError(
         where,
-        expected=f"shape {tuple(wanted)}",
+        expected=f"shape {tuple(displayed)}",
         came=f"shape {tuple(came)}",
         cure="Check the order of the arguments and the number of coordinates.",
     )

@@ -245,7 +245,7 @@ def _page(model: FmuModel) -> str:
             cells = (name, variable.causality, element, unit, text)
             rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
     head = "".join(
-        f"<th>{name}</th>" for name in ("variable", "causality", "element", "unit", "what it is")
+        f"<th>{name}</th>" for name in ("variable", "causality", "element", "unit", "description")
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'

@@ -83,7 +83,7 @@ class Lanes(Batch):
         self._width = width
         super().__init__(function, threads)
 
-    def _taken(self, function: ca.Function) -> ca.Function:
+    def _prepared(self, function: ca.Function) -> ca.Function:
         if function.is_a("SXFunction"):
             return function
         if has_solver(function):

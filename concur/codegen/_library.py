@@ -23,7 +23,7 @@ from concur.codegen._compiler import (
     interpreted_on_purpose,
     is_whole,
     library,
-    say_once,
+    warn_once,
 )
 from concur.codegen._sources import sources
 
@@ -96,7 +96,7 @@ def compiled(functions: Sequence[ca.Function], key: str | None = None) -> Compil
     compiler = find_compiler()
     if compiler is None:
         if not interpreted_on_purpose():
-            say_once(
+            warn_once(
                 "No C compiler was found: expressions are interpreted, which is ten times slower. "
                 "Install gcc or clang, or the package `ziglang`; CONCUR_CC=none silences this."
             )
@@ -119,7 +119,7 @@ def compiled(functions: Sequence[ca.Function], key: str | None = None) -> Compil
             _remember(_note(key, compiler), path.name, code.names, lengths, code.solver)
         built = time.perf_counter() - start - written
         return Compiled(loaded, written, built, cached, lengths, code.solver)
-    say_once(
+    warn_once(
         f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: expressions are "
         "interpreted, which is ten times slower. Set CONCUR_CC to another compiler."
     )

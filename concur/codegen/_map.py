@@ -54,7 +54,7 @@ class BatchMap(Batch):
     array([[-2.,  1.]])
     """
 
-    def _taken(self, function: ca.Function) -> ca.Function:
+    def _prepared(self, function: ca.Function) -> ca.Function:
         return function
 
     def _sources(self, compiler: Compiler) -> Sources:

@@ -577,10 +577,10 @@ def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
     if not is_file(whole):
         raise missing_file(path, "[plant]", "file", "a robot file", whole)
     plant = load(whole)
-    wanted, found = _structure(robot), _structure(plant)
-    if wanted != found:
-        odd = [line for line in found if line not in wanted]
-        lost = [line for line in wanted if line not in found]
+    expected, found = _structure(robot), _structure(plant)
+    if expected != found:
+        odd = [line for line in found if line not in expected]
+        lost = [line for line in expected if line not in found]
         parts = [", ".join(odd), f"without {', '.join(lost)}" if lost else ""]
         came = " ".join(filter(None, parts)) or "another order of the bodies"
         raise fault(

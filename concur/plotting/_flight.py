@@ -116,10 +116,10 @@ def draw_views(
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     seen = np.stack([outline.at(run.q[index]).points() for index in _few(run, 40)])
     placed = {
-        name: (_spatial(actual), _spatial(wanted))
-        for name, (actual, wanted) in positions(run).items()
+        name: (_spatial(actual), _spatial(reference))
+        for name, (actual, reference) in positions(run).items()
     }
-    curves = [wanted for _, wanted in placed.values()]
+    curves = [reference for _, reference in placed.values()]
     bases = _base_poses(run, chosen)[:, :3, 3]
     # Views are separate instants: do not smooth between them.
     low, high = windows(
@@ -146,8 +146,8 @@ def draw_views(
     names = [output.name for output in run.servo.outputs]
     fine = _few(run, _SAMPLES)
     for axes, index, least, most in zip(views, chosen, low, high, strict=True):
-        for name, (actual, wanted) in placed.items():
-            dashes = dashed(wanted[fine], _DASH * float(np.max(size)))
+        for name, (actual, reference) in placed.items():
+            dashes = dashed(reference[fine], _DASH * float(np.max(size)))
             axes.plot(
                 *clipped(dashes, least, most).T, color=REFERENCE, linestyle="-", linewidth=1.0
             )
@@ -176,7 +176,7 @@ def _handles(axes: Axes3D, run: RunLike, placed: dict[str, Any]) -> list[Any]:
     return [*handles, lines["centre of mass"], *line_handles(run.robot)]
 
 
-def _draw_place(axes: Axes, t: Floats, actual: Floats, wanted: Floats) -> None:
+def _draw_place(axes: Axes, t: Floats, actual: Floats, reference: Floats) -> None:
     """Draw coordinates over time in the colours of the frames' axes."""
     for column, color in zip(range(actual.shape[1]), FRAME_COLORS, strict=False):
         axes.plot(
@@ -184,7 +184,12 @@ def _draw_place(axes: Axes, t: Floats, actual: Floats, wanted: Floats) -> None:
         )
         label = "reference" if column == actual.shape[1] - 1 else None
         axes.plot(
-            t, wanted[:, column], color="black", linestyle=(0, (4, 3)), linewidth=1.2, label=label
+            t,
+            reference[:, column],
+            color="black",
+            linestyle=(0, (4, 3)),
+            linewidth=1.2,
+            label=label,
         )
     axes.set_ylabel("position [m]")
     side_legend(axes)

@@ -142,26 +142,28 @@ class _MovingPicture:
         outline = Outline(run.robot, run.q[0], run.servo.outputs)
         some = np.unique(np.linspace(0, len(run.t) - 1, min(40, len(run.t))).astype(int))
         seen = np.stack([outline.at(run.q[index]).points() for index in some])
-        wanted = self._wanted()
+        references = self._references()
         self._frames = nearest(run.t, moments)
         bases = [run.robot.pose(run.q[index], outline.root)[:3, 3] for index in self._frames]
         self._low, self._high = windows(
             seen,
-            np.concatenate([np.empty((0, 3)), *wanted]),
+            np.concatenate([np.empty((0, 3)), *references]),
             np.array(bases),
             run.robot.ground_height,
             smoothing=0.5 * fps,
         )
         size = self._high[0] - self._low[0]
         # The course may span many windows: sample its curves equally densely in each.
-        courses = float(np.max(np.ptp(np.concatenate([seen.reshape(-1, 3), *wanted]), axis=0)))
+        courses = float(np.max(np.ptp(np.concatenate([seen.reshape(-1, 3), *references]), axis=0)))
         count = int(min(len(run.t), _CURVE_POINTS * max(1.0, courses / np.max(size))))
         self._curve_index = np.unique(np.linspace(0, len(run.t) - 1, count).astype(int))
         self._hands = np.array([self._hands_at(index) for index in self._curve_index])
-        self._wanted_curves = [dashed(curve, _DASH * float(np.max(size))) for curve in wanted]
-        self._wanted_lines = [
+        self._reference_curves = [
+            dashed(curve, _DASH * float(np.max(size))) for curve in references
+        ]
+        self._reference_lines = [
             axes.plot([], [], [], color=REFERENCE, linestyle="-", linewidth=1.1, label="_")[0]
-            for _ in wanted
+            for _ in references
         ]
         self._traces = [
             axes.plot([], [], [], color=output_color(number), linestyle="-", label=output.name)[0]
@@ -173,7 +175,7 @@ class _MovingPicture:
         part = outline.size / float(np.max(size))
         self._robot = RobotArtists(axes, outline, run.q[0], weight=min(1.0, 0.25 + 1.2 * part))
         dashes = Line2D([], [], color=REFERENCE, linestyle="--", linewidth=1.1, label="reference")
-        handles = [dashes] * bool(wanted) + self._traces
+        handles = [dashes] * bool(references) + self._traces
         # The traces already label the output points.
         handles += [line for line in axes.lines if line.get_label() == "centre of mass"]
         handles += line_handles(run.robot)
@@ -206,17 +208,17 @@ class _MovingPicture:
         self.figure.figimage(foot, zorder=10, origin="upper")
         self._axes.set_visible(True)
 
-    def _wanted(self) -> list[Floats]:
+    def _references(self) -> list[Floats]:
         start = {
             out.name: hand
             for out, hand in zip(self.run.servo.outputs, self._hands_at(0), strict=True)
         }
         found = []
-        for name, (_, wanted) in positions(self.run).items():
-            if wanted.shape[1] == 2:
+        for name, (_, reference) in positions(self.run).items():
+            if reference.shape[1] == 2:
                 # A planar reference is drawn at the height of the point that follows it.
-                wanted = np.column_stack([wanted, np.full(len(wanted), start[name][2])])
-            found.append(wanted)
+                reference = np.column_stack([reference, np.full(len(reference), start[name][2])])
+            found.append(reference)
         return found
 
     def _hands_at(self, index: int) -> Floats:
@@ -230,7 +232,7 @@ class _MovingPicture:
         low, high = self._low[frame], self._high[frame]
         set_window(self._axes, low, high)
         now = self._robot.update(self.run.q[index])
-        for line, curve in zip(self._wanted_lines, self._wanted_curves, strict=True):
+        for line, curve in zip(self._reference_lines, self._reference_curves, strict=True):
             line.set_data_3d(*clipped(curve, low, high).T)
         past = self._curve_index < index
         for number, trace in enumerate(self._traces):

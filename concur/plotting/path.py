@@ -73,7 +73,7 @@ def path_figure(run: RunLike) -> Figure:
         top.set_title(f"Path of {run.robot.name}, seen from above")
         side_legend(top)
         if bottom is not None:
-            for name, (actual, wanted) in spatial.items():
+            for name, (actual, reference) in spatial.items():
                 bottom.plot(
                     run.t,
                     actual[:, 2],
@@ -84,7 +84,7 @@ def path_figure(run: RunLike) -> Figure:
                 )
                 # Label the last one only, so that the legend ends with it.
                 label = "reference" if name == list(spatial)[-1] else None
-                bottom.plot(run.t, wanted[:, 2], label=label, **_WANTED)
+                bottom.plot(run.t, reference[:, 2], label=label, **_DASHES)
             bottom.set_xlabel(TIME)
             bottom.set_ylabel("height z [m]")
             side_legend(bottom)
@@ -104,18 +104,18 @@ def draw_top_view(axes: Axes, run: RunLike) -> None:
     _write_times(axes, run, drawn, [f"{run.t[index]:.3g} s" for index in chosen])
 
     found = positions(run)
-    for name, (actual, wanted) in found.items():
+    for name, (actual, reference) in found.items():
         color = _color(run, name)
         axes.plot(*actual[:, :2].T, color=color, linestyle="-", linewidth=2.2, label=name, zorder=4)
         label = "reference" if name == list(found)[-1] else None
-        axes.plot(*wanted[:, :2].T, label=label, zorder=5, **_WANTED)
+        axes.plot(*reference[:, :2].T, label=label, zorder=5, **_DASHES)
         axes.plot(*actual[:1, :2].T, linestyle="none", marker="o", color=color, zorder=6)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
 
 
-_WANTED: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
+_DASHES: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
 
 
 def _color(run: RunLike, name: str) -> str:

@@ -137,7 +137,9 @@ def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measur
 def test_right_momentum_needs_no_words(tracked):
     _, folder, answer = tracked
     assert answer["mismatch"] is None
-    assert "differs from the one the servo assumes" not in (folder / "report.html").read_text("utf-8")
+    assert "differs from the one the servo assumes" not in (folder / "report.html").read_text(
+        "utf-8"
+    )
 
 
 @pytest.mark.usefixtures("undrawn")

@@ -123,7 +123,13 @@ LEFT, CHASSIS, ARM = '[[bodies]] "left"', '[[bodies]] "chassis"', '[[bodies]] "a
 
 # fault: (text to replace, its replacement, table, field, further words of the message)
 FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
-    "no name": ('name = "cart"', "", "", "name", ["expected text", "got no value", "Add the field"]),
+    "no name": (
+        'name = "cart"',
+        "",
+        "",
+        "name",
+        ["expected text", "got no value", "Add the field"],
+    ),
     "no bodies": ("[[bodies]]", "[[bodys]]", "", "bodys", ["Did you mean `bodies`?"]),
     "bodies not tables": (CART, 'name = "x"\nbodies = 3', "", "bodies", ["[[bodies]]", "got 3"]),
     "bodies numbers": (CART, 'name = "x"\nbodies = [3]', "", "bodies[0]", ["[[bodies]]", "got 3"]),

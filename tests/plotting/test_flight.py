@@ -178,7 +178,7 @@ def test_limits_and_scale_are_drawn_where_there_are_limits(flyer):
     run.scale = np.where(run.t < 2.0, 0.5 + 0.25 * run.t, 1.0)
     force, torque, scale = plotting.torque_figure(run).axes
     np.testing.assert_array_equal(line(scale, "least 0.5").get_ydata(), run.scale)
-    assert "scaled down 25 % of the time" in line(scale, "least").get_label()
+    assert "below 1 for 25 % of the time" in line(scale, "least").get_label()
     for axes, pair, unit in ((force, (-9, 9), "N"), (torque, (-4, 3), "N m")):
         assert f"{pair[0]} to {pair[1]} {unit}" in line(axes, "limits").get_label()
         drawn = {this.get_ydata()[0] for this in axes.get_lines() if len(this.get_xdata()) == 2}
