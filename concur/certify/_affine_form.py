@@ -28,7 +28,7 @@ from concur.certify._reduction import Reduction
 Box = tuple[tuple[float, float], ...]
 
 BAND = 1e-12
-"""Error bound of the entries of B, per one plus the largest position error in m.
+"""Error bound of the entries of B, as a multiple of 1 + (largest position error in m).
 
 The series of the deployed map has 20 terms below |phi| = 2, with coefficients rounded to about
 1e-15 of their size; its truncation error is below 1e-19. The closed form beyond is exact.

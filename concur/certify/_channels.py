@@ -167,7 +167,7 @@ def split(dynamics: ErrorDynamics, length: float | None = None) -> list[Channel]
         If the length is not above zero.
     """
     sound = length is None or 0.0 < length < float("inf")
-    cure = "Omit it to compute it from the inertia I."
+    cure = "Omit it: the default follows from the inertia I."
     check(sound, "length of the channels", "metres per radian, above zero", length, cure)
     size = dynamics.group.dim
     gains = [
