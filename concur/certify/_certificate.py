@@ -207,15 +207,12 @@ class Certificate:
         if self.counterexample is not None:
             return "\n".join([*lines, str(self.counterexample)])
         share = f", {self.rate / self.true_rate:.1%} of it" if self.true_rate > 0.0 else ""
-        lines.append(
-            f"Rate {self.rate:.4g} 1/s; small errors decay at {self.true_rate:.4g} 1/s{share}."
-        )
+        lines.append(f"Rate {self.rate:.4g} 1/s; linearized rate {self.true_rate:.4g} 1/s{share}.")
         if not math.isnan(self.overshoot):
-            lines.append(f"Overshoot at most {self.overshoot:.4g}; method `{self.method}`.")
+            lines.append(f"Transient bound {self.overshoot:.4g}; method `{self.method}`.")
         if self.calmer is not None:
             lines.append(
-                f"At {self.calmer.rate:.4g} 1/s the overshoot is at most "
-                f"{self.calmer.overshoot:.4g}."
+                f"At {self.calmer.rate:.4g} 1/s the transient bound is {self.calmer.overshoot:.4g}."
             )
         return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
 
