@@ -206,8 +206,8 @@ class Certificate:
         lines = [f"{self.status.name}. {self.status.value}"]
         if self.counterexample is not None:
             return "\n".join([*lines, str(self.counterexample)])
-        share = f", {self.rate / self.true_rate:.1%} of it" if self.true_rate > 0.0 else ""
-        lines.append(f"Rate {self.rate:.4g} 1/s; linearized rate {self.true_rate:.4g} 1/s{share}.")
+        share = f"{self.rate / self.true_rate:.1%} of the " if self.true_rate > 0.0 else ""
+        lines.append(f"Rate {self.rate:.4g} 1/s, {share}linearized rate {self.true_rate:.4g} 1/s.")
         if not math.isnan(self.overshoot):
             lines.append(f"Transient bound {self.overshoot:.4g}; method `{self.method}`.")
         if self.calmer is not None:
