@@ -109,7 +109,7 @@ class Decay:
             raise OutputError(
                 f"decay of {part.channel.name}",
                 expected="a certificate with a rate and a constant P",
-                came=f"a certificate without them: {part.reason}",
+                came=f"a certificate without them: {part.reason.rstrip('.')}",
                 cure='Certify a smaller domain, or use method="tight".',
             )
         return cls(

@@ -642,7 +642,7 @@ def test_names_twice_in_an_object(file):
     write(file, GOOD["SO3"])
     text = file.read_text()
     file.write_text(text.replace('"status": "PROVED"', '"status": "PROVED", "status": "PROVED"', 1))
-    with pytest.raises(DescriptionError, match="once"):
+    with pytest.raises(DescriptionError, match="unique names"):
         recheck(file)
 
 

@@ -265,7 +265,7 @@ def test_tube_of_a_certificate():
     assert small.size < 0.01
     assert small.angle <= small.size
     by_theorem = certify(pose("B").dynamics, radians(60), 0.5, method="thesis")
-    with pytest.raises(OutputError, match="constant form"):
+    with pytest.raises(OutputError, match="constant P"):
         Decay.of(by_theorem.parts[0])
 
 

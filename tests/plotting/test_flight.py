@@ -116,14 +116,14 @@ def test_places_are_drawn_over_their_references(flyer, figure):
 
 
 @pytest.mark.parametrize("angle", [1.0, 9.0])
-def test_turning_is_added_up(angle):
+def test_the_rotation_angle_is_accumulated(angle):
     turn = panels(plotting.path_figure(tumbling(angle)))[-1]
     added, apart = line(turn, "accumulated"), line(turn, "from the orientation")
     np.testing.assert_allclose(added.get_ydata()[-1], angle, rtol=1e-9)
     np.testing.assert_allclose(added.get_ydata(), angle * added.get_xdata() / 8, atol=1e-9)
     wrapped = np.abs((added.get_ydata() + np.pi) % (2 * np.pi) - np.pi)
     np.testing.assert_allclose(apart.get_ydata(), wrapped, atol=1e-6)
-    assert f"in all {angle:.3g} rad" in added.get_label()
+    assert f"total {angle:.3g} rad" in added.get_label()
     assert turn.get_ylabel() == "angle [rad]"
 
 
