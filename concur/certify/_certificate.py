@@ -47,8 +47,8 @@ class Certificate:
         PROVED, REFUTED when the gains are not symmetric positive definite, or UNDECIDED.
     method : str
         "tight" or "thesis".
-    Error bounds of the request, rad and m; `angle` is pi if no output rotates and none was
-    given.
+    angle, distance : float, float or None
+        Requested error bounds, rad and m; `angle` is pi by default if no output rotates.
     parts : tuple of ChannelCertificate
         One for each channel; empty when REFUTED.
     counterexample : Structure or None

@@ -93,8 +93,8 @@ def narrow_decays(
     if certificate.status is not Status.PROVED:
         raise OutputError(
             "narrow tubes",
-            expected="a PROVED certificate",
-            came=f"an {certificate.status.name} certificate",
+            expected="a certificate with status PROVED",
+            came=f"status {certificate.status.name}",
             cure="Certify a smaller domain, or check the gains.",
         )
     found = []
