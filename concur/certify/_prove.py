@@ -174,7 +174,7 @@ def prove(
     if reduction is None or not affine_in_positions(channel):
         reason = (
             "No symmetry argument reduces this group to at most three parameters. "
-            "Remove the gains that couple its outputs.",
+            "Remove the gains that couple its outputs."
         )
         return Proof(Status.UNDECIDED, reason, "none", **facts)
     facts |= {
