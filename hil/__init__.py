@@ -1,16 +1,16 @@
-"""The rig: streams the torques of a servo to the drives of wheels and joints.
+"""The rig: sends the torques of a servo to the drives of wheels and joints.
 
-The loop on the rig runs the same servo object that is certified and simulated, so that going
-from simulation to hardware and back changes one word and no control code. A guard stands between
-the servo and the bus and judges the whole torque vector before any of it is sent; the same guard
-runs with mock drives, when only listening, in the shadow of another controller and when driving.
+The loop on the rig runs the same servo object that is certified and simulated. A change between
+simulation and hardware changes one word and no control code. A guard between servo and bus checks
+the whole torque vector before any of it is sent. The same guard runs in all modes: mock, listen,
+shadow and drive.
 
-Stops are named as in IEC 60204-1. Software offers category 1 (damp, then remove power) and
-category 2 (hold under power). Category 0, the immediate removal of power, must be wired: no
-program may be trusted with it.
+Stop categories are those of IEC 60204-1. Software provides category 1 (damp, then remove power) and
+category 2 (hold under power). Category 0, the immediate removal of power, must be wired: no program
+is reliable enough for it.
 
-The names below are imported when they are asked for, and need the extra `rig`. The manual is
-docs/rig.md; the command line is `concur-rig`.
+The names below are imported at first use, and need the extra `rig`. The manual is docs/rig.md; the
+command line is `concur-rig`.
 
 Examples
 --------
@@ -104,7 +104,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is asked for: the recorder's process needs none, and starts soon."""
+    """Import a name at first use: the recorder's process needs no names and must start fast."""
     if name == "errors":
         return import_module("hil.errors")
     if name == "Wishes":

@@ -1,4 +1,4 @@
-"""The bound on the torque that a certificate of the law promises, beside the limits of the rig."""
+"""The torque bound in a certificate of the law, for comparison with the limits of the rig."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class TorqueBound:
-    """What an operating certificate says of the torques."""
+    """Torque bound of an operating certificate."""
 
     path: Path
     status: str  # PROVED, REFUTED or UNDECIDED
-    ranges: dict[str, tuple[float, float]]  # box of configurations in which it holds, rad and m
-    torque: dict[str, float]  # bound of each control, N m (N); infinite where none is proved
+    ranges: dict[str, tuple[float, float]]  # box of configurations of the bound, rad and m
+    torque: dict[str, float]  # bound of each control, N m (N); infinite without a proved bound
 
     def exceeded(self, rig: Rig) -> list[str]:
-        """Axes whose limit is below what the certificate says the law may need."""
+        """Axes whose torque limit is below the bound."""
         return [a.name for a in rig.axes if not self.torque[a.name] <= a.torque_limit]
 
 
 def load_bound(rig: Rig) -> TorqueBound | None:
-    """Read the certificate that a rig file names; None if it names none."""
+    """Read the certificate of a rig file; None if it has none."""
     path = rig.certificate
     if path is None:
         return None
@@ -39,8 +39,8 @@ def load_bound(rig: Rig) -> TorqueBound | None:
             f"{rig.path}, `certificate`",
             expected=expected,
             came=came,
-            cure="Give the operating.json that `concur certify` writes for the rig's task, whose "
-            "[operating] states ranges and speeds.",
+            cure="Name the operating.json that `concur certify` writes for the rig's task, whose "
+            "table [operating] must contain ranges and speeds.",
         )
 
     try:
@@ -56,9 +56,9 @@ def load_bound(rig: Rig) -> TorqueBound | None:
         ]
         torque = {str(name): size for name, size in zip(names, sizes, strict=True)}
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, OverflowError) as error:
-        raise refusal("an operating certificate", f"{path}, which is none ({error})") from error
+        raise refusal("an operating certificate", f"{path}, an invalid file ({error})") from error
     if robot != rig.task.robot.name:
-        raise refusal(f"a certificate of `{rig.task.robot.name}`", f"one of `{robot}`")
+        raise refusal(f"a certificate of `{rig.task.robot.name}`", f"a certificate of `{robot}`")
     return TorqueBound(
         path, str(status), ranges, {a.name: torque.get(a.name, math.inf) for a in rig.axes}
     )

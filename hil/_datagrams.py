@@ -1,4 +1,4 @@
-"""Reading datagrams in the loop: in a time that their length bounds, whatever stands in them."""
+"""Reading of datagrams in the loop, in a time bounded by their length."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ _MAP, _LIST = 0x80, 0x90
 
 
 def unpack_map(data: bytes) -> dict[Any, Any] | None:
-    """Read a msgpack map of up to 15 numbers, texts, and short lists of them; None: another thing.
+    """Read a msgpack map of up to 15 numbers, texts, and short lists of them; None if it differs.
 
-    Brackets within brackets cost the library up to a third of a millisecond in each datagram: with
-    those of a flood a cycle would be late. So nothing nested is read at all.
+    Nested lists can take the library up to a third of a millisecond per datagram: a flood of such
+    datagrams would delay a cycle. Therefore nested data are rejected.
     """
     if not data or data[0] & 0xF0 != _MAP:
         return None
@@ -34,6 +34,6 @@ def unpack_map(data: bytes) -> dict[Any, Any] | None:
             else:
                 found[name] = reader.unpack()
         whole = reader.tell() == len(data)
-    except Exception:  # whatever bytes make the library raise, they are no such map
+    except Exception:  # the library raises many types for invalid bytes
         return None
     return found if whole else None

@@ -1,4 +1,4 @@
-"""What the rig needs beside the package: the extra `rig`."""
+"""Check of the libraries that the rig needs: the extra `rig`."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from concur.errors import install_command
 from hil.errors import RigError
 
 NEEDED = ("can", "canopen", "zmq", "msgpack", "viser", "mcap")
-"""Modules that the extra brings."""
+"""Modules of the extra."""
 
 
 INSTALL = install_command("rig")
-"""Command that brings the extra."""
+"""Command that installs the extra."""
 
 
 def require_extra() -> None:
-    """Refuse to go on without the libraries of the rig."""
+    """Raise if libraries of the rig are missing."""
     missing = [name for name in NEEDED if find_spec(name) is None]
     if missing:
         raise RigError(

@@ -1,4 +1,4 @@
-"""Bounds of every axis, as the guard takes them."""
+"""Bounds of every axis for the guard."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from hil.settings import Axis, Rig
 
 SPEED_MARGIN = 0.2
-"""Share above the speed limit at which the rig stops."""
+"""Relative excess of the speed limit at which the rig stops."""
 
 END_SHARE = 0.05
-"""Share of the joint's range that each soft zone inside and each margin outside takes."""
+"""Width of each soft zone inside and each margin outside, as a fraction of the joint's range."""
 
 LARGEST_ZONE = 0.1
 """Largest soft zone and margin at an end of the range, rad (m)."""
 
 LARGEST_AGE_CYCLES = 8
-"""Cycles after which a report is too old by default."""
+"""Default age above which a report is too old, cycles."""
 
 _ULP = 2.0**-52
 
@@ -37,12 +37,12 @@ _COLUMNS = {
     "damping": "damping",
     "stiffness": "stiffness",
 }
-"""Bounds and the fields of `Axis` that hold them."""
+"""Bounds and their fields in `Axis`."""
 
 
 @dataclass(frozen=True, slots=True)
 class AxisLimits:
-    """Bounds of one axis: in a short loop Python floats take half the time of NumPy's."""
+    """Bounds of one axis as Python floats, which take half the time of NumPy's in a short loop."""
 
     torque: float
     rate: float
@@ -52,7 +52,7 @@ class AxisLimits:
     power: float
     damping: float
     stiffness: float
-    slack: float  # what rounding can add to a change of the torque
+    slack: float  # bound of the rounding error of a change of the torque
     zone: float  # width of the soft zone inside, and of the margin outside, each end of the range
     overspeed: float  # speed at which the rig stops
 
@@ -66,19 +66,19 @@ class Limits:
     torque : numpy.ndarray
         Largest torque, N m (N), above zero, shape (n,).
     rate : numpy.ndarray
-        Largest change of it, N m/s (N/s), above zero, shape (n,).
+        Largest rate of change of the torque, N m/s (N/s), above zero, shape (n,).
     speed : numpy.ndarray
         Largest speed, rad/s (m/s), above zero, shape (n,).
     low, high : numpy.ndarray
         Ends of the range, rad (m), shape (n,); infinite on wheels.
     power : numpy.ndarray
-        Largest mechanical power, W, above zero, shape (n,); infinite for none.
+        Largest mechanical power, W, above zero, shape (n,); infinite: no limit.
     damping : numpy.ndarray
         Joint damping of a braking stop, N m s/rad (N s/m), shape (n,).
     stiffness : numpy.ndarray
         Joint stiffness of a holding stop, N m/rad (N/m), shape (n,).
     period : float
-        Length of a cycle, s.
+        Duration of a cycle, s.
     largest_age : float
         Age above which a report is too old, s.
     names : sequence of str, optional
@@ -133,22 +133,22 @@ class Limits:
         for name in ("damping", "stiffness"):
             array = getattr(self, name)
             self._require(name, finite(array) & (array >= 0.0), "a finite number, not negative")
-        self._require("low", self.low < self.high, "an end below the other end")
-        self._require("low", self.low < np.inf, "an end that can be reached")
-        self._require("high", self.high > -np.inf, "an end that can be reached")
+        self._require("low", self.low < self.high, "a lower end below the upper end")
+        self._require("low", self.low < np.inf, "a lower end below infinity")
+        self._require("high", self.high > -np.inf, "an upper end above minus infinity")
         for name in ("period", "largest_age"):
             value = getattr(self, name)
             good = math.isfinite(value) and value > 0.0
             self._require(name, good, "a finite time above zero")
-        # What rounding can add to a change of the torque is taken off the step in advance.
+        # The largest step is reduced by the rounding error of a change of the torque.
         slack = 4.0 * _ULP * self.torque
         self._require(
             "rate",
             self.rate * self.period > 2.0 * slack,
-            "a change of the torque in a cycle that the numbers can resolve",
+            "a change of the torque in a cycle above the rounding error",
         )
         zone = np.minimum(END_SHARE * (self.high - self.low), LARGEST_ZONE)
-        self._require("high", zone > 0.0, "a range that the numbers can resolve")
+        self._require("high", zone > 0.0, "a range above the rounding error")
         parts = [getattr(self, name) for name in columns]
         parts += [slack, zone, self.speed * (1.0 + SPEED_MARGIN)]
         axes = zip(*(part.tolist() for part in parts), strict=True)
@@ -167,23 +167,23 @@ class Limits:
             where,
             expected=expected,
             came=came,
-            cure="Correct the limit in the rig file: without it nothing bounds the torque.",
+            cure="Correct the limit in the rig file: an invalid limit does not bound the torque.",
         )
 
     @classmethod
     def from_axes(
         cls, axes: Sequence[Axis], period: float, largest_age: float | None = None
     ) -> Limits:
-        """Limits as the rig file gives them.
+        """Make limits from the axes of a rig file.
 
         Parameters
         ----------
         axes : sequence of Axis
             The axes, in the order of the robot's controls.
         period : float
-            Length of a cycle, s.
+            Duration of a cycle, s.
         largest_age : float, optional
-            Age above which a report is too old, s; 8 periods if not given.
+            Age above which a report is too old, s; default: 8 periods.
 
         Returns
         -------
@@ -202,7 +202,7 @@ class Limits:
 
     @classmethod
     def from_rig(cls, rig: Rig) -> Limits:
-        """Limits of a rig; a report may be as old as the policy for lost ones allows.
+        """Make the limits of a rig; its policy of missing reports bounds their age.
 
         Parameters
         ----------
@@ -212,8 +212,8 @@ class Limits:
         Returns
         -------
         Limits
-            Bounds of every axis; the largest age is that of the latency, of the cycles that
-            `max_consecutive_faults` allows to fail, and of two more.
+            Bounds of every axis; the largest age is the latency plus `max_consecutive_faults` + 2
+            periods.
         """
         period = rig.loop.period
         age = (rig.policies.max_consecutive_faults + 2) * period + rig.estimator.latency

@@ -1,4 +1,4 @@
-"""The reference of a run, sampled ahead: the loop only looks it up."""
+"""The reference of a run, sampled in advance for the loop."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hil.errors import RigError
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """Reference of a task at the instants of a loop."""
+    """Reference of a task at the instants of the loop."""
 
     period: float
     pose: NDArray[np.float64]  # of all outputs in their order, flat, shape (n, pose_size)
@@ -39,14 +39,14 @@ def sample_plan(
     duration: float | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> Plan:
-    """Sample the reference of a task at 0, period, ... up to a duration; None: the task's."""
+    """Sample the reference of a task at 0, period, ... up to a duration; default: the task's."""
     length = task.duration if duration is None else duration
     if not 0.0 < length <= task.duration * (1.0 + 1e-12):
         raise RigError(
-            "length of the run",
+            "duration of the run",
             expected=f"a time above zero, at most the task's {task.duration:g} s",
             came=f"{length!r:.40}",
-            cure="Leave it out to run the whole task, or make the task longer.",
+            cure="Omit it to run the whole task, or make the task longer.",
         )
     count = int(np.floor(length / period + 1e-9)) + 1
     pose = np.empty((count, servo.pose_size))
@@ -65,7 +65,7 @@ def sample_plan(
             raise RigError(
                 f"reference of `{task.name}`, {name} at {np.argmax(bad) * period:g} s",
                 expected="finite numbers",
-                came="NaN or infinite ones",
-                cure="Correct the reference there; nothing was sent to any drive.",
+                came="NaN or infinite numbers",
+                cure="Correct the reference at this time. No frame was sent to a drive.",
             )
     return Plan(period, pose, twist, acceleration)

@@ -1,7 +1,7 @@
-"""What the operating system is asked for: priority, memory that stays, no garbage collection.
+"""Real-time settings of the loop: priority, locked memory, no garbage collection.
 
-None of it is taken for granted: what was refused is said, and lateness is measured in any case.
-`measure_machine` measures beforehand what a machine gives to a process that runs in real time.
+Rejected requests are reported, and lateness is measured in any case. `measure_machine` measures in
+advance whether a machine is suitable for a process in real time.
 """
 
 from __future__ import annotations
@@ -17,29 +17,29 @@ from dataclasses import dataclass
 from pathlib import Path
 
 NAP = 1e-3
-"""Sleep of which the lateness is measured, s."""
+"""Duration of the sleeps whose lateness is measured, s."""
 
 NOTED = 0.05
-"""Share of time that is lost, or taken by the host, from which on it is said."""
+"""Fraction of time lost, or taken by the host, from which it is reported."""
 
 TOO_MUCH = 0.5
-"""Share of time that is lost, or taken by the host, beyond which no rig is emulated."""
+"""Fraction of time lost, or taken by the host, above which no rig is emulated."""
 
 _CURRENT_AND_FUTURE = 3  # MCL_CURRENT | MCL_FUTURE
 
 
 @dataclass(frozen=True)
 class Granted:
-    """What the operating system gave."""
+    """Real-time settings that the operating system granted."""
 
-    priority: int  # of SCHED_FIFO; 0: none
+    priority: int  # of SCHED_FIFO; 0: normal scheduling
     memory_locked: bool
-    notes: tuple[str, ...] = ()  # why a request was refused, and the cure
+    notes: tuple[str, ...] = ()  # reasons for rejected requests, with remedies
 
 
 @contextmanager
 def realtime(priority: int, lock_memory: bool) -> Iterator[Granted]:
-    """Run the loop with a priority (0: as it is), without garbage collection, as far as allowed."""
+    """Use a priority (0: unchanged) and no garbage collection in this context, where permitted."""
     notes: list[str] = []
     scheduled = priority > 0 and _fifo(priority, notes)
     locked = lock_memory and _lock_memory(notes)
@@ -91,13 +91,13 @@ def _lock_memory(notes: list[str]) -> bool:
 
 @dataclass(frozen=True)
 class Machine:
-    """What a machine gives to a process that runs in real time."""
+    """Measured suitability of a machine for a process in real time."""
 
-    cores: int  # that the process may use
-    steal: float  # share of processor time that the host of a virtual machine took
-    late: float  # lateness of a wake-up that 99 % stay below, s,
-    longest: float  # and the largest one
-    lost: float  # share of the time by which wake-ups were late
+    cores: int  # number of processors of the process
+    steal: float  # fraction of processor time that the host of a virtual machine took
+    late: float  # 99 % quantile of the lateness of wake-ups, s
+    longest: float  # largest lateness of a wake-up, s
+    lost: float  # fraction of time lost by late wake-ups
 
     @property
     def keeps_up(self) -> bool:
@@ -106,12 +106,12 @@ class Machine:
 
     @property
     def is_steady(self) -> bool:
-        """Whether there is nothing to be said about it."""
+        """Whether the machine is suitable without a note."""
         return self.cores > 1 and max(self.steal, self.lost) < NOTED
 
     @property
     def sentence(self) -> str:
-        """The numbers."""
+        """The measured numbers as text."""
         return (
             f"{self.cores} processor{'s' * (self.cores != 1)}, {100.0 * self.steal:.0f} % of their "
             f"time taken by the host; wake-ups late by {1e3 * self.late:.1f} ms (99 %) and "
@@ -120,7 +120,7 @@ class Machine:
 
 
 def measure_machine(priority: int = 0, seconds: float = 2.0) -> Machine:
-    """Measure wake-ups and steal for a while."""
+    """Measure lateness of wake-ups and steal for some seconds."""
     lateness = []
     with realtime(priority, False):
         before, begin = host_time(), time.monotonic()

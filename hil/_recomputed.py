@@ -1,9 +1,9 @@
-"""Reference and state of a record, computed again from its other columns by the code of the loop.
+"""Recomputation of reference and state of a record from other columns, with the loop's code.
 
 The reference of a cycle is that of the task at its instant. The state follows from the state and
-the torque of the cycle before and from the reports. The instant for which it was computed, when
-the reports had been taken, is not recorded. It is found from the positions and velocities
-themselves: one number, for all of them, between the last report and the next cycle.
+the torque of the preceding cycle and from the reports. The instant of the estimate, after the
+reception of the reports, is not recorded. It is computed from the recorded positions and velocities
+and lies between the last report and the start of the next cycle.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ REFERENCE = "pose", "twist", "acceleration"
 """Columns of the reference."""
 
 ROUNDING = 1e-13
-"""Rounding of positions and velocities, relative where they are above one: the instant that is
-found from them is as uncertain."""
+"""Rounding of positions and velocities, relative above one; it determines the uncertainty of the
+computed instant."""
 
 
 def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Numbers]:
-    """Reference of every cycle, by the instants that other columns tell.
+    """Reference of every cycle, at the instants given by other columns.
 
     Parameters
     ----------
@@ -52,8 +52,8 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
     Returns
     -------
     dict of str to numpy.ndarray
-        By name, of the shape of `record[name]`: its own numbers where the instant is not known,
-        as after missing rows of a stop.
+        By name, with the shape of `record[name]`; the recorded numbers where the instant is
+        unknown, for example after missing rows of a stop.
     """
     found = {name: record[name].copy() for name in REFERENCE}
     if not len(record):
@@ -61,7 +61,7 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
     period, state = rig.loop.period, record["state"]
     follows = np.diff(record.index, prepend=-1) == 1
     runs = state == State.RUN
-    with np.errstate(all="ignore"):  # of records of strangers
+    with np.errstate(all="ignore"):  # a record may contain any numbers
         instants = np.rint(record["elapsed"] / period)
         passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / period)
     most = np.rint(rig.task.duration / period)
@@ -76,8 +76,8 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
             np.array_equal(record[name][k], getattr(plan, name)[instant]) for name in REFERENCE
         )
 
-    at: int | None = None  # instant of the reference in the row before
-    stopped = 0  # rows of the stop so far
+    at: int | None = None  # instant of the reference in the preceding row
+    stopped = 0  # number of rows of the stop so far
     for k in range(len(record)):
         if runs[k]:
             at, stopped = int(instants[k]) if known[k] else None, 0
@@ -92,7 +92,7 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
                 # The run may have been shorter than the task.
                 at = next((i for i in range(at + 1, at + steps) if is_at(k, i)), at + steps)
             elif stopped == 2:
-                # After the last instant there is none, and a stop may have come before the first.
+                # The reference stays at the last instant; a stop may precede the first one.
                 at += not is_at(k, min(at, last))
         if at is not None:
             at = min(at, last)
@@ -101,9 +101,9 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
     return found
 
 
-@np.errstate(all="ignore")  # of records of strangers
+@np.errstate(all="ignore")  # a record may contain any numbers
 def pose_ages(record: Record, rig: Rig) -> Numbers:
-    """Ages of the last external pose, as far as other columns bound them.
+    """Expected ages of the last external pose, within the bounds given by other columns.
 
     Parameters
     ----------
@@ -115,25 +115,25 @@ def pose_ages(record: Record, rig: Rig) -> Numbers:
     Returns
     -------
     numpy.ndarray
-        Its own numbers where they are possible: none without a source; poses are not from the
-        future, and in a run none is followed by an older one. Shape (rows,).
+        The recorded ages if they are possible, shape (rows,). They are NaN without a source; poses
+        are not from the future; in a run no pose is followed by an older one.
     """
     age, clock = record["pose_age"], record["time"]
     if rig.pose is None or len(record) < 3:
         return np.full_like(age, np.nan) if rig.pose is None else age
-    wanted = np.where(age < -AHEAD - TIMES, -AHEAD, age)
+    expected = np.where(age < -AHEAD - TIMES, -AHEAD, age)
     inside = slice(1, -1)
     follows = np.diff(record.index) == 1
     runs = record["state"] == State.RUN
     judged = follows[:-1] & follows[1:] & runs[:-2] & runs[1:-1] & ~np.isnan(age[:-2])
-    # The two ages are of instants between the beginnings of the three cycles.
+    # The instants of the two ages lie between the starts of the three cycles.
     oldest = age[:-2] + (clock[2:] - clock[:-2]) + TIMES
-    wanted[inside] = np.where(judged, np.fmin(wanted[inside], oldest), wanted[inside])
-    return wanted
+    expected[inside] = np.where(judged, np.fmin(expected[inside], oldest), expected[inside])
+    return expected
 
 
 class States:
-    """The estimator of a record, fed with its reports.
+    """Runs the estimator with the reports of a record.
 
     Parameters
     ----------
@@ -152,14 +152,14 @@ class States:
         names = [name.rpartition(".")[0] for name, _ in record.columns("q")]
         self._q = [names.index(axis) for axis in record.axes]
         rates = [name for name, _ in record.columns("s")]
-        # Of an axis beside the shape, a law that takes all velocities has what the lift says.
+        # For axes outside of the shape, a law with all velocities uses those of the lift.
         self._shape = [i for i, axis in enumerate(record.axes) if axis in servo.model.shape_names]
         self._s = [rates.index(record.axes[i]) for i in self._shape]
         self._base = slice(None) if rig.pose is None else self._q
-        self._before = np.nan  # instant of the row before
+        self._before = np.nan  # instant of the preceding row
 
     def __iter__(self) -> Iterator[tuple[str, int, Numbers, Numbers, float]]:
-        """Go through the cycles of the run, up to the first that does not follow the one before.
+        """Iterate over the cycles of the run, up to the first missing row.
 
         Yields
         ------
@@ -168,13 +168,13 @@ class States:
         k : int
             The row.
         recorded, computed : numpy.ndarray
-            Its numbers, NaN where they cannot be computed: an external source corrects the base.
+            Its numbers; NaN where an external source corrects the base, as poses are not recorded.
         room : float
-            How much of a difference the uncertain instant explains.
+            Tolerance due to the uncertainty of the instant.
         """
         record, estimator = self._record, self._estimator
         if record.manifest.get("mode") in ("listen", "shadow"):
-            return  # these begin anew when others pause, which the record does not tell
+            return  # the estimator restarts after pauses of the other controller: not recorded
         state = record["state"]
         for k in range(len(record)):
             if record.index[k] != k or (state[k] == State.STOP):
@@ -195,12 +195,12 @@ class States:
         feedback.velocity[:] = record["velocity"][k]
         feedback.torque[:] = record["measured"][k]
         feedback.time[:] = record["report_time"][k]
-        with np.errstate(invalid="ignore"):  # of records of strangers
+        with np.errstate(invalid="ignore"):  # a record may contain any numbers
             feedback.count[:] = record["reports"][k]
 
-    @np.errstate(all="ignore")  # of records of strangers
+    @np.errstate(all="ignore")  # a record may contain any numbers
     def _estimate(self, k: int, moved: bool) -> float:
-        """Bring the estimator to the instant of a row; returns what the instant leaves open."""
+        """Update the estimator to the instant of a row; return the resulting tolerance."""
         estimator, record, feedback = self._estimator, self._record, self._feedback
         clock = record["time"]
         first = float(np.fmax(clock[k], np.fmax.reduce(feedback.time)))
@@ -225,7 +225,7 @@ class States:
         if begins:
             estimator.start(feedback, now)
         else:
-            estimator.update(feedback, self._before, known)  # from there on the base moves
+            estimator.update(feedback, self._before, known)  # the base moves from this instant on
             estimator.q[:] = record["q"][k - 1]
             estimator.update(feedback, now, known)
         self._before = now
@@ -234,7 +234,7 @@ class States:
         return float(unsure * rates.max())
 
 
-@np.errstate(all="ignore")  # of records of strangers
+@np.errstate(all="ignore")  # a record may contain any numbers
 def instant_of(
     position: Numbers,
     velocity: Numbers,
@@ -243,25 +243,25 @@ def instant_of(
     first: float,
     last: float,
 ) -> tuple[float, float]:
-    """Instant between two others of which positions and velocities are known.
+    """Find the instant of given positions and velocities between two known instants.
 
-    Between them velocities are linear in time, and positions their integrals. The number that
-    changes the most, compared with its rounding, tells the instant.
+    Between the two instants velocities are linear in time, and positions are their integrals. The
+    number with the largest change relative to its rounding determines the instant.
 
     Parameters
     ----------
     position, velocity : numpy.ndarray
-        Those at the instant, shape (n,); NaN for what is not known.
+        Positions and velocities at the unknown instant, shape (n,); NaN if unknown.
     early, late : tuple of numpy.ndarray
         Positions and velocities at the first and at the last instant, shape (n,) each.
     first, last : float
-        Those instants, s.
+        First and last instant, s.
 
     Returns
     -------
     instant, unsure : float
-        The instant, not before the first nor after the last, and how far off it may be, s: the
-        first and all the time between where nothing changes enough.
+        The instant, from the first to the last one, and its uncertainty, s. If no number changes
+        enough: the first instant, and the time between the two.
     """
     span, (x, w) = last - first, early
     if not span > 0.0:
@@ -269,7 +269,7 @@ def instant_of(
     a = (late[1] - w) / span
     numbers = np.concatenate([position, velocity])
     rates = np.abs(np.concatenate([w + 0.5 * span * a, a]))
-    # Of an axis without reports for long, the velocity is given up in between.
+    # Without reports for long, the estimator sets the velocity of an axis to zero in between.
     rates[np.tile((late[1] == 0.0) & (w != 0.0), 2)] = 0.0
     clear = rates / (ROUNDING * np.maximum(1.0, np.abs(numbers)))
     best = int(np.nanargmax(np.append(clear, 1.0 / span)))
@@ -283,5 +283,5 @@ def instant_of(
             passed = np.clip(passed + rest / (w[i] + a[i] * passed), 0.0, span)
     else:
         passed = np.clip((velocity[i] - w[i]) / a[i], 0.0, span)
-    # No number fits an instant that is none.
+    # The uncertainty is at most the time between the two instants.
     return first + float(passed), min(span, 1.0 / float(clear[best]))

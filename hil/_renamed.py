@@ -1,4 +1,4 @@
-"""Old names of fields and arguments that work on, with a warning."""
+"""Deprecated names of fields and arguments, which still work with a warning."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def warn(old: str, new: str, level: int = 2) -> None:
-    """Warn the caller's caller that a name is old."""
+    """Warn the caller's caller that a name is deprecated."""
     message = f"`{old}` is deprecated: use `{new}`"
     warnings.warn(message, DeprecationWarning, stacklevel=level + 1)
 
 
 def renamed_arguments(**names: str) -> Callable[[F], F]:
-    """Let a function take arguments by their old names too, given as old="new"."""
+    """Make a function accept arguments by their old names too, given as old="new"."""
 
     def renamed(function: F) -> F:
         @functools.wraps(function)
@@ -34,7 +34,7 @@ def renamed_arguments(**names: str) -> Callable[[F], F]:
 
 
 def renamed_fields(**names: str) -> Callable[[T], T]:
-    """Let a dataclass have fields by their old names too, given as old="new"."""
+    """Make fields of a dataclass accessible by their old names too, given as old="new"."""
 
     def renamed(cls: T) -> T:
         cls.__init__ = renamed_arguments(**names)(cls.__init__)  # type: ignore[misc]

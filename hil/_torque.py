@@ -1,4 +1,4 @@
-"""The torque of a cycle, in the loop and in replay: passed by the guard, or that of a stop."""
+"""The torque of a cycle, in the loop and in replay: limited by the guard, or of a stop."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from hil.settings import Policies, Policy
 Vector = NDArray[np.float64]
 
 Failing = tuple[Policy, Reason, int]
-"""Policy for failing cycles, its reason to stop, and how many of them there are in a row."""
+"""Policy for faulty cycles, its reason to stop, and the number of consecutive faulty cycles."""
 
 
 class CycleTorque:
-    """Torques of the axes, in vectors that are allocated once; `sent` is what leaves."""
+    """Torques of the axes, in vectors that are allocated once; `sent` is sent to the drives."""
 
     __slots__ = (
         "_anchor",
@@ -35,7 +35,7 @@ class CycleTorque:
         self.limits, self._period, self._patience = limits, period, policies.max_consecutive_faults
         self.sent, self.passed = np.zeros(limits.size), np.zeros(limits.size)
         self._held, self._anchor = np.zeros(limits.size), np.zeros(limits.size)
-        self.carried = np.zeros(limits.size)  # the law's last torque, where a stop holds at once
+        self.carried = np.zeros(limits.size)  # the law's last torque, if a stop holds at once
         self.flags = 0  # bits of `Flag`: enumerations are slow
 
     def judge(
@@ -46,7 +46,7 @@ class CycleTorque:
         velocity: Vector,
         ages: Vector,
     ) -> Verdict:
-        """Let the guard judge a demand, or what the policy gives in its place, into `passed`."""
+        """Check the law's torque, or that of the policy, with the guard; result in `passed`."""
         limits, period, self.flags = self.limits, self._period, 0
         if failing is not None:
             policy, reason, cycles = failing
@@ -71,12 +71,12 @@ class CycleTorque:
         return verdict
 
     def anchor(self, position: Vector, carries: bool) -> None:
-        """Hold a position from now on; at the end of a task the last torque carries the robot."""
+        """Set the position to hold; `carries`: add the last torque, at the end of a task."""
         self._anchor[:] = position
         self.carried[:] = self.sent if carries else 0.0
 
     def act(self, action: Action, position: Vector, velocity: Vector, ages: Vector) -> None:
-        """Set the torque that leaves for an action of the latch."""
+        """Set `sent` to the torque of an action of the latch."""
         limits, sent = self.limits, self.sent
         if action is Action.LAW:
             sent[:] = self.passed

@@ -1,7 +1,7 @@
-"""The bus: a thin wrapper of python-can that knows the loop's clock and counts what is lost.
+"""The bus: a thin wrapper of python-can that uses the loop's clock and counts lost frames.
 
-Frames are sent one by one by the loop and never by the periodic sender of a kernel or adapter:
-that would go on feeding the watchdogs of the drives while the controller hangs.
+The loop sends every frame itself and never uses the periodic sender of a kernel or adapter, which
+would keep feeding the watchdogs of the drives while the controller hangs.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from hil.settings import BusSettings
 
 STEP = 100e-6
-"""How far a stepped clock moves while a frame is waited for, s."""
+"""Step of a stepped clock while the loop waits for a frame, s."""
 REFUSED_IN_ROW = 32
-"""Frames in a row that the interface did not take after which the bus counts as off."""
+"""Consecutive frames rejected by the interface after which the bus counts as off."""
 PASSED_OVER = 256
-"""Frames of no use that are passed over in one call; a babbling node cannot hold the loop."""
+"""Largest number of irrelevant frames skipped in one call; a babbling node cannot stop the loop."""
 
 STANDSTILL = 100
-"""Waits in a row in which the clock did not move after which it has stopped."""
+"""Consecutive waits without progress of the clock after which it counts as stopped."""
 
 _BUS_OFF, _RESTARTED = 0x40, 0x100  # classes of Linux' error frames (linux/can/error.h)
 
 
 def may_have_drives(settings: BusSettings) -> bool:
-    """Whether motors may hang on a bus: on any but those that are known to be software alone.
+    """Whether a bus may have motors: every bus except those that are surely software only.
 
     Parameters
     ----------
@@ -41,8 +41,8 @@ def may_have_drives(settings: BusSettings) -> bool:
     Returns
     -------
     bool
-        False for "virtual", for channels `vcan...` of "socketcan", and for "udp_multicast" that
-        does not leave this machine.
+        False for "virtual", for channels `vcan...` of "socketcan", and for "udp_multicast" whose
+        frames do not leave this machine.
     """
     if settings.interface == "socketcan":
         return not settings.channel.startswith("vcan")
@@ -52,7 +52,7 @@ def may_have_drives(settings: BusSettings) -> bool:
 
 
 def bus_options(settings: BusSettings) -> dict[str, Any]:
-    """Options for python-can: those of the rig file, and what they leave open.
+    """Options for python-can: those of the rig file, completed by defaults.
 
     Parameters
     ----------
@@ -62,8 +62,8 @@ def bus_options(settings: BusSettings) -> dict[str, Any]:
     Returns
     -------
     dict
-        With the bit rate for hardware. Multicast frames do not leave the machine: their
-        `hop_limit` is 0.
+        Includes the bit rate for hardware. The default `hop_limit` of multicast frames is 0: they
+        do not leave the machine.
     """
     options = dict(settings.options)
     if settings.interface == "udp_multicast":
@@ -111,32 +111,32 @@ def open_bus(settings: BusSettings, clock: Clock | None = None) -> Bus:
 class Bus:
     """A bus of python-can with the loop's clock.
 
-    Waiting is done by the loop's clock alone: python-can's own `recv` measures it by the wall
-    clock, and would hang for as long as that is set back.
+    Waits use the loop's clock only: `recv` of python-can uses the wall clock, and would hang if
+    the wall clock were set back.
 
     Parameters
     ----------
     bus : can.BusABC
         An open bus.
     clock : Clock
-        Time in which waiting is meant.
+        Clock of all waits.
     silent : bool
         Whether nothing is sent.
 
     Attributes
     ----------
     refused : int
-        Frames the interface did not take.
+        Number of frames that the interface rejected.
     errors : int
-        Error frames of the bus.
+        Number of error frames of the bus.
     foreign : int
-        Frames that were passed over: extended identifiers, remote frames, CAN FD, garbage.
+        Number of skipped frames: extended identifiers, remote frames, CAN FD, garbage.
     silent : bool
-        While true, nothing is sent: the listening modes set it, once and for all.
+        While true, nothing is sent: the listening modes set it permanently.
     echoes : bool or None
-        Whether the adapter gives back what was sent; None before a drive was asked anything.
+        Whether the adapter echoes sent frames; None before the first query to a drive.
     watch : callable or None
-        Called with each frame that leaves or comes, and whether it leaves.
+        Called with each sent or received frame, and whether it was sent.
     """
 
     def __init__(self, bus: can.BusABC, clock: Clock, silent: bool = False) -> None:
@@ -150,11 +150,11 @@ class Bus:
         self._off_since_error_frame = False
         self._stepped = not isinstance(clock, MonotonicClock)
         self._expect = getattr(clock, "expect", None)  # of clocks that stop with an emulation
-        self._tells_by_error_frames = type(bus).__module__.startswith("can.interfaces.socketcan")
+        self._has_state_frames = type(bus).__module__.startswith("can.interfaces.socketcan")
 
     @property
     def is_off(self) -> bool:
-        """Whether the bus is dead: off after too many errors, or it takes no frame any more."""
+        """Whether the bus is dead: off after too many errors, or it accepts no more frames."""
         if self._off_since_error_frame or self._refused_in_row >= REFUSED_IN_ROW:
             return True
         try:
@@ -175,8 +175,8 @@ class Bus:
         Returns
         -------
         bool
-            Whether the interface took it. One that it did not take is counted and forgotten:
-            the next cycle has a newer one.
+            Whether the interface accepted it. A rejected frame is counted and dropped, as the next
+            cycle has a newer one.
         """
         if self.silent:
             return False
@@ -192,18 +192,18 @@ class Bus:
         return True
 
     def receive(self, until: float = 0.0) -> can.Message | None:
-        """Take the next frame.
+        """Receive the next frame.
 
         Parameters
         ----------
         until : float
-            Instant of the clock up to which to wait for it, s; a past one: do not wait.
+            Instant of the clock up to which to wait, s; a past instant: do not wait.
 
         Returns
         -------
         can.Message or None
-            A classic data frame with a standard identifier; None if none came in time. Others
-            are counted and passed over.
+            A classic data frame with a standard identifier; None if none arrived in time. Other
+            frames are counted and skipped.
         """
         clock, passed, same, before = self.clock, 0, 0, 0.0
         if self._expect is not None:
@@ -229,7 +229,7 @@ class Bus:
             same, before = same + 1 if now == before else 0, now
             if self._stepped:
                 clock.sleep_until(min(now + STEP, until))
-        if self._stepped and until > clock.now():  # who waits for an instant must get there
+        if self._stepped and until > clock.now():  # a stepped clock moves only while waiting
             clock.sleep_until(min(clock.now() + STEP, until))
         return None
 
@@ -237,7 +237,7 @@ class Bus:
         """Whether it is a classic data frame with a standard identifier; count it if not."""
         if frame.is_error_frame:
             self.errors += 1
-            if self._tells_by_error_frames:
+            if self._has_state_frames:
                 if frame.arbitration_id & _BUS_OFF:
                     self._off_since_error_frame = True
                 elif frame.arbitration_id & _RESTARTED:

@@ -10,24 +10,24 @@ from collections.abc import Callable
 from typing import Protocol
 
 SPIN = 200e-6
-"""The last part of a wait, s, spent in asking the clock: sleeping wakes too late."""
+"""Last part of a wait, in which the clock is polled, s: sleeping would wake too late."""
 STANDSTILL = 1_000_000
-"""Readings of the clock in a row that are the same after which it has stopped."""
+"""Consecutive equal readings after which the clock counts as stopped."""
 ASLEEP = 1e-3
-"""Time that the machine may have slept, s: far below any suspension, far above rounding."""
+"""Tolerated time of suspension, s: far below any real suspension, far above rounding."""
 
 _BOOTTIME: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 class Clock(Protocol):
-    """What the loop knows of time."""
+    """Interface of the loop's clock."""
 
     def now(self) -> float:
         """Seconds since some instant; never goes back."""
         ...
 
     def sleep_until(self, instant: float) -> None:
-        """Return at `instant` or, if that has passed, at once.
+        """Sleep until `instant`; return at once if it has passed.
 
         Parameters
         ----------
@@ -37,7 +37,7 @@ class Clock(Protocol):
         ...
 
     def asleep(self) -> float:
-        """Time for which the machine slept and this clock did not run, s, since some instant."""
+        """Time for which the machine was suspended and this clock stood still, s."""
         ...
 
 
@@ -47,7 +47,7 @@ class MonotonicClock:
     Parameters
     ----------
     spin : float
-        Last part of each wait that is spent in asking the clock, s.
+        Last part of each wait, in which the clock is polled, s.
     """
 
     __slots__ = ("spin",)
@@ -60,7 +60,7 @@ class MonotonicClock:
         return time.monotonic_ns() * 1e-9
 
     def sleep_until(self, instant: float) -> None:
-        """Return at `instant`, at once if that has passed, and soon if the clock has stopped.
+        """Sleep until `instant`; return early if it has passed or the clock has stopped.
 
         Parameters
         ----------
@@ -79,13 +79,13 @@ class MonotonicClock:
     def asleep(self) -> float:
         """Time for which the machine was suspended since it started, s.
 
-        The difference of CLOCK_BOOTTIME, which runs on, and CLOCK_MONOTONIC, which does not; always
-        0 on systems without the former.
+        The difference of CLOCK_BOOTTIME, which counts suspensions, and CLOCK_MONOTONIC, which does
+        not; 0 on systems without CLOCK_BOOTTIME.
 
         Returns
         -------
         float
-            Never more than the time in truth, even if the process is held up between the readings.
+            A lower bound of the time, even if the process is delayed between the readings.
         """
         if _BOOTTIME is None:
             return 0.0
@@ -93,12 +93,12 @@ class MonotonicClock:
 
 
 class SteppedClock:
-    """A clock that moves only when someone waits for it, and moves a world along.
+    """A clock that moves only during waits, and advances an emulated world.
 
     Parameters
     ----------
     advance : callable, optional
-        Called with the instant that is reached, s; an emulated world moves up to it.
+        Called with the new instant, s; advances an emulated world to it.
     start : float
         First instant, s.
     """
@@ -112,7 +112,7 @@ class SteppedClock:
         self._now = start
 
     def now(self) -> float:
-        """Instant that was reached."""
+        """Present instant, s."""
         return self._now
 
     def sleep_until(self, instant: float) -> None:
@@ -129,5 +129,5 @@ class SteppedClock:
             self.advance(self._now)
 
     def asleep(self) -> float:
-        """Time for which the machine slept, s: none."""
+        """Time of suspension, s: zero."""
         return 0.0

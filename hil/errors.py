@@ -1,4 +1,4 @@
-"""Errors of the rig: what was expected, what came, where, and the cure."""
+"""Errors of the rig; each gives the place, the expected and the actual value, and a remedy."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class RigError(ConcurError):
 
 
 class RigFileError(RigError):
-    """A rig file that cannot be read, or whose parts do not fit together."""
+    """A rig file that cannot be read, or whose fields contradict each other."""
 
 
 class BusLoadError(RigError):
-    """A rate at which the frames of all axes do not fit on the bus."""
+    """A rate at which the frames of all axes exceed the capacity of the bus."""
 
 
 class BusError(RigError):
-    """A bus that cannot be opened, or that no longer takes frames."""
+    """A bus that cannot be opened, or that no longer accepts frames."""
 
 
 class DriveError(RigError):
@@ -30,7 +30,7 @@ class UnitError(DriveError):
 
 
 class ArmError(RigError):
-    """A rig that may not be armed: a check failed, and no torque has left."""
+    """A rig that may not be armed: a check failed, and no torque was sent."""
 
 
 class RecordError(RigError):

@@ -1,23 +1,24 @@
 """The guard: one pure function between the law and the bus, the same in every mode.
 
-`judge` looks at the whole vector before any byte leaves: is everything finite, of the right
-shape, fresh, and plausible? If not, the verdict is a stop and the torque is zero. Otherwise each
-torque is bounded, in this order:
+`judge` checks the whole vector before any frame is sent: all numbers must be finite, of the right
+shape, fresh, and plausible. If not, the verdict is a stop and the torque is zero. Otherwise each
+torque is limited, in this order:
 
 1. by the torque limit;
-2. where the joint is faster than its speed limit, by a bound that falls to zero within the
-   first half of the speed margin, for torque that accelerates;
-3. near an end of the joint's range, for torque that pushes further out: within the soft zone
-   the bound falls from the torque limit to braking by joint damping at the end;
+2. if the joint exceeds its speed limit and the torque accelerates it: by a bound that falls to zero
+   within the first half of the speed margin;
+3. near an end of the joint's range, for torque towards the end: within the soft zone the bound
+   falls from the torque limit to braking by joint damping at the end;
 4. by the power limit;
-5. by the rate limit, against the torque that was sent before.
+5. by the rate limit, relative to the torque that was sent last.
 
-Torque against the motion is never reduced by 2 and 3: a limiter that blocks braking is switched
-off by its users. The torque and the rate limit hold to the last bit. The other bounds are
-approached no faster than the rate limit allows.
+Limits 2 and 3 never reduce torque against the motion: users switch off a limiter that prevents
+braking. The torque and the rate limit hold to the last bit. The other bounds are approached no
+faster than the rate limit allows.
 
-`brake` and `hold` are the torques of a stop. They keep the torque and the power limit, not the
-rate limit, because a stop does not wait; an axis without a usable report gets no torque.
+`brake` and `hold` compute the torques of a stop. These satisfy the torque and the power limit, but
+not the rate limit, because a stop must not be delayed. An axis without a valid report gets no
+torque.
 """
 
 from __future__ import annotations
@@ -53,16 +54,16 @@ __all__ = [
 ]
 
 LONGEST_PERIOD = 1.0
-"""A period above this is none, s."""
+"""Largest valid period, s."""
 
 
 class Flag(IntFlag):
-    """What the guard changed in a torque vector that it passed."""
+    """Changes of a passed torque vector by the guard."""
 
     NONE = 0
-    """Nothing: the torque is the demand."""
+    """No change: the torque is that of the law."""
     CLIPPED_TORQUE = 1
-    """A demand was above the torque limit."""
+    """A torque of the law was above the torque limit."""
     CLIPPED_RATE = 2
     """A torque would have changed faster than its rate limit."""
     CLIPPED_POWER = 4
@@ -70,32 +71,32 @@ class Flag(IntFlag):
     CLIPPED_SPEED = 8
     """A torque would have accelerated a joint above its speed limit."""
     NEAR_END = 16
-    """A torque pushed further out near an end of the joint's range."""
+    """A torque near an end of the joint's range was directed towards the end."""
     HELD = 32
-    """The torque is the last one, because a cycle or a report failed."""
+    """The torque is the last one, because of a late cycle or a missing report."""
     DAMPED = 64
-    """The torque is joint damping, because a cycle or a report failed."""
+    """The torque is joint damping, because of a late cycle or a missing report."""
 
 
-# As numbers: arithmetic of enumerations takes longer than the rest of an axis' questions.
+# As numbers: arithmetic of enumerations takes longer than all checks of an axis.
 _TORQUE, _RATE, _POWER = map(int, (Flag.CLIPPED_TORQUE, Flag.CLIPPED_RATE, Flag.CLIPPED_POWER))
 _SPEED, _END = map(int, (Flag.CLIPPED_SPEED, Flag.NEAR_END))
 
 CLIPPED = _TORQUE | _RATE | _POWER | _SPEED | _END
-"""Flags of a torque that was bounded."""
+"""Flags of a torque that was limited."""
 
 
 class Verdict(NamedTuple):
-    """What the guard says to a torque vector.
+    """Result of the guard's check of a torque vector.
 
     Parameters
     ----------
     reason : Reason
-        Why to stop; NONE: the vector passes.
+        Reason to stop; NONE: the vector passes.
     flags : Flag
-        What was changed in a vector that passes.
+        Changes of a passed vector.
     axis : int
-        First axis that is the reason to stop; -1: no particular one.
+        First axis that causes the stop; -1: no particular axis.
     """
 
     reason: Reason
@@ -104,7 +105,7 @@ class Verdict(NamedTuple):
 
     @property
     def stops(self) -> bool:
-        """Whether the rig must stop; the torque is zero then."""
+        """Whether the rig must stop; the torque is then zero."""
         return self.reason is not Reason.NONE
 
 
@@ -121,34 +122,34 @@ def judge(
     period: float,
     out: NDArray[np.float64],
 ) -> Verdict:
-    """Judge a torque vector, and bound it.
+    """Check a torque vector, and limit it.
 
-    A pure function of its arguments: no state, no clock, no exception, whatever the floats are.
-    Judging zeros asks the same questions about the reports alone, as is done before a run.
+    A pure function of its arguments, without state, clock or exceptions for any floats. A zero
+    torque vector checks the reports alone, as before a run.
 
     Parameters
     ----------
     demand : numpy.ndarray
-        Torque that the law asks for, N m (N), shape (n,).
+        Torque of the law, N m (N), shape (n,).
     previous : numpy.ndarray
-        Torque that was sent before, N m (N), shape (n,). What is not finite counts as zero, what
-        is above the torque limit as the limit.
+        Torque that was sent last, N m (N), shape (n,). A non-finite value counts as zero, a value
+        above the torque limit as the limit.
     position, velocity : numpy.ndarray
-        Of the joints, as estimated from the reports, rad and rad/s (m and m/s), shape (n,).
+        Estimated positions and velocities of the joints, rad and rad/s (m and m/s), shape (n,).
     ages : numpy.ndarray
-        Time since the last report of each axis was sampled, s, shape (n,); NaN: never.
+        Age of the last report of each axis, s, shape (n,); NaN: no report.
     limits : Limits
         Bounds of every axis.
     period : float
-        Time over which the rate limit is counted, s.
+        Time between the last torque and this one, s, for the rate limit.
     out : numpy.ndarray
-        Takes the torque that may be sent: bounded and rate-bounded, or zero if the verdict is a
-        stop. Shape (n,); it may be one of the arguments.
+        Takes the torque that may be sent: limited, or zero if the verdict is a stop. Shape (n,); it
+        may be one of the arguments.
 
     Returns
     -------
     Verdict
-        Reason to stop, or what was changed.
+        Reason to stop, or changes.
     """
     shape = limits.shape
     if not (
@@ -166,7 +167,7 @@ def judge(
         return Verdict(Reason.CLOCK)
     youngest, oldest = -limits.period, limits.largest_age
     flags = 0
-    # Bounds are found in the same pass as reasons to stop: nothing is written before its end.
+    # One pass checks and limits; `out` is written only after all axes have passed.
     torques = []
     for index, (torque, before, q, v, age, axis) in enumerate(
         zip(
@@ -180,7 +181,7 @@ def judge(
         )
     ):
         largest, low, high, zone = axis.torque, axis.low, axis.high, axis.zone
-        # Comparisons with NaN are false: every question is asked so that true means good.
+        # Comparisons with NaN are false: every condition is formulated so that true means valid.
         if not youngest <= age <= oldest:
             out.fill(0.0)
             return Verdict(Reason.STALE, axis=index)
@@ -208,7 +209,7 @@ def judge(
                 torque = math.copysign(bound, torque)
                 flags |= _SPEED
 
-        # A torque outwards while the joint moves inwards is braking: it passes.
+        # A torque towards the end while the joint moves away from it is braking: it passes.
         if high - q < zone:
             share = max((high - q) / zone, 0.0)
             bound = largest * share - axis.damping * max(v, 0.0) * (1.0 - share)
@@ -252,14 +253,14 @@ def brake(
     Parameters
     ----------
     velocity : numpy.ndarray
-        Of the joints, rad/s (m/s), shape (n,).
+        Velocities of the joints, rad/s (m/s), shape (n,).
     ages : numpy.ndarray
-        Time since the last report of each axis was sampled, s, shape (n,). An axis whose report
-        is too old gets no torque: damping of a speed that is no more would drive the joint.
+        Age of the last report of each axis, s, shape (n,). An axis whose report is too old gets no
+        torque: damping by an outdated speed would accelerate the joint.
     limits : Limits
         Bounds of every axis.
     out : numpy.ndarray
-        Takes the torque, N m (N), shape (n,): finite and bounded, whatever comes in.
+        Takes the torque, N m (N), shape (n,): finite and limited for all inputs.
     """
     _damp(None, None, velocity, ages, limits, out)
 
@@ -277,9 +278,9 @@ def hold(
     Parameters
     ----------
     position, anchor : numpy.ndarray
-        Of the joints, now and when holding began, rad (m), shape (n,).
+        Positions of the joints, at present and at the start of holding, rad (m), shape (n,).
     velocity, ages, limits, out : numpy.ndarray or Limits
-        As of `brake`.
+        As for `brake`.
     """
     _damp(position, anchor, velocity, ages, limits, out)
 
@@ -314,7 +315,7 @@ def _damp(
             torque = -axis.damping * v
             if held:
                 torque += axis.stiffness * (place - q)
-            # Stiffness and damping may both overflow, to infinities that cancel.
+            # If stiffness and damping both overflow, their sum may be NaN.
             torque = min(max(torque, -largest), largest) if torque == torque else 0.0
             if abs(torque) * abs(v) > axis.power:
                 torque = math.copysign(axis.power / abs(v), torque)
@@ -334,26 +335,26 @@ def policy_torque(
     period: float,
     out: NDArray[np.float64],
 ) -> Verdict:
-    """Torque of a cycle that is late, or that lacks a report.
+    """Torque of a late cycle, or of a cycle with a missing report.
 
-    After `patience` failing cycles in a row the verdict is a stop, whatever the policy: no torque
-    outlives the data it was made from by more than that.
+    After `patience` consecutive faulty cycles the verdict is a stop under every policy. This limits
+    the time for which a torque is sent after its data.
 
     Parameters
     ----------
     policy : Policy
-        What the rig file wants done.
+        Policy of the rig file.
     reason : Reason
-        Why to stop, if it comes to that: LATE or LOST.
+        Reason if the verdict is a stop: LATE or LOST.
     failing : int
-        Failing cycles in a row, this one included.
+        Number of consecutive faulty cycles, including this one.
     patience : int
-        How many of them hold and damp last.
+        Largest number of consecutive faulty cycles.
     previous, velocity, ages, limits, period : numpy.ndarray, Limits or float
-        As of `judge`.
+        As for `judge`.
     out : numpy.ndarray
-        Takes the torque, shape (n,): bounded and rate-bounded, or zero if the verdict is a stop.
-        Give it to `judge` as the demand, which checks whether the reports are fresh enough.
+        Takes the torque, shape (n,): limited, or zero if the verdict is a stop. Pass it to `judge`
+        as `demand`, which checks the ages of the reports.
 
     Returns
     -------
@@ -375,11 +376,11 @@ def policy_torque(
             return Verdict(Reason.NOT_FINITE, axis=index)
     if policy is Policy.DAMP:
         brake(velocity, ages, limits, out)
-        wanted = out.tolist()
+        targets = out.tolist()
     else:
-        wanted = sent
+        targets = sent
     torques = []
-    for torque, before, axis in zip(wanted, sent, limits.axes, strict=True):
+    for torque, before, axis in zip(targets, sent, limits.axes, strict=True):
         largest = axis.torque
         before = min(max(before, -largest), largest)
         step = max(axis.rate * period - axis.slack, 0.0)
@@ -391,18 +392,18 @@ def policy_torque(
 def largest_speed(
     velocity: NDArray[np.float64], ages: NDArray[np.float64], limits: Limits
 ) -> float:
-    """Largest joint speed as a share of its limit, as `Latch.step` takes it.
+    """Largest joint speed as a fraction of its limit, for `Latch.step`.
 
     Parameters
     ----------
     velocity, ages, limits : numpy.ndarray or Limits
-        As of `brake`.
+        As for `brake`.
 
     Returns
     -------
     float
-        The share; NaN if the speed of an axis is not known, because it is not finite or its
-        report is too old.
+        The fraction; NaN if the speed of an axis is unknown, because it is not finite or its report
+        is too old.
     """
     if velocity.shape != limits.shape or ages.shape != limits.shape:
         return math.nan

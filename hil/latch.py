@@ -1,8 +1,8 @@
-"""The latched state of the rig: what it may do now, and why it stopped.
+"""The latched state of the rig, with the reason of its stop.
 
-DISARMED -> ARMED -> RUN -> STOP. A stop is left by an explicit reset only, which leads to
-DISARMED, and is refused while a cause of the stop is still there. The latch knows nothing of
-modes: a stop means the same with mock drives, in the shadow of another controller and on the rig.
+DISARMED -> ARMED -> RUN -> STOP. Only an explicit reset ends a stop. It leads to DISARMED, and is
+rejected while a cause of the stop persists. The latch is independent of the mode: a stop has the
+same meaning with mock drives, in the shadow of another controller and on the rig.
 
 Stop categories are those of IEC 60204-1: 1, brake and remove power; 2, brake and hold under
 power. Category 0, the immediate removal of power, must be wired.
@@ -20,36 +20,37 @@ if TYPE_CHECKING:
     from hil.settings import Policies, Rig
 
 REST = 0.02
-"""Share of the speed limits below which the joints count as at rest."""
+"""Fraction of the speed limits below which the joints count as at rest."""
 
 REST_CYCLES = 5
-"""Cycles in a row at rest after which braking is over."""
+"""Consecutive cycles at rest after which braking ends."""
 
 WORSE = 0.25
-"""Share of the speed limits by which braking may speed a joint up before it is given up."""
+"""Increase of the largest joint speed during braking after which power is removed, as a fraction of
+the speed limits."""
 
 
 class Phase(Sentences):
-    """How far a stop has come; the attribute `sentence` says it."""
+    """Phase of a stop; the attribute `sentence` describes it."""
 
     NONE = 0, "the rig has not stopped"
     BRAKING = 1, "the joints are being damped"
     HOLDING = 2, "the joints are held where they came to rest, under power"
-    OFF = 3, "no torque is asked for, and power is removed"
+    OFF = 3, "no torque is requested, and power is removed"
 
 
 class Action(Sentences):
-    """What leaves for the drives in a cycle; the attribute `sentence` says it."""
+    """Command to the drives in a cycle; the attribute `sentence` describes it."""
 
     OFF = 0, "no torque, output stage without power"
     READY = 1, "zero torque, output stage under power"
     LAW = 2, "the torque that the guard passed"
     BRAKE = 3, "joint damping"
-    HOLD = 4, "joint stiffness and damping about the place of rest"
+    HOLD = 4, "joint stiffness and damping about the position of rest"
 
 
 class Event(Sentences):
-    """What changes the state; the attribute `sentence` says it."""
+    """Event that changes the state; the attribute `sentence` describes it."""
 
     ARM = 0, "arm"
     RUN = 1, "run"
@@ -58,8 +59,7 @@ class Event(Sentences):
 
 
 BLIND = frozenset({Reason.CLOCK, Reason.BUS_OFF, Reason.ERROR, Reason.FOREIGN})
-"""Reasons after which nothing that was measured is believed, or what is sent is not what the drives
-do: power is removed at once."""
+"""Reasons after which measurements or commands are unreliable: power is removed at once."""
 
 NO_HOLDING = BLIND | {
     Reason.NOT_FINITE,
@@ -74,8 +74,8 @@ NO_HOLDING = BLIND | {
     Reason.DEADMAN,
     Reason.SIGNAL,
 }
-"""Reasons after which a stop of category 2 ends as one of category 1: holding needs trust in
-positions and drives, a person who watches, and a process that goes on."""
+"""Reasons after which a stop of category 2 ends as one of category 1: holding requires reliable
+positions and drives, an attentive operator, and a process that keeps running."""
 
 _NEXT = {
     (State.DISARMED, Event.ARM): State.ARMED,
@@ -89,7 +89,7 @@ _NEXT = {
 
 _CURES = {
     State.DISARMED: "Arm the rig first: DISARMED -> ARMED -> RUN.",
-    State.ARMED: "From here, run or stop.",
+    State.ARMED: "Run or stop the rig.",
     State.RUN: "Stop the rig first, then reset it.",
     State.STOP: "Remove the cause, then reset the rig: it starts disarmed.",
 }
@@ -101,19 +101,19 @@ def next_state(state: State, event: Event) -> State:
     Parameters
     ----------
     state : State
-        State before.
+        State before the event.
     event : Event
-        What happens.
+        The event.
 
     Returns
     -------
     State
-        State after it.
+        State after the event.
 
     Raises
     ------
     ArmError
-        If the event is not allowed in this state. A stop always is.
+        If the event is not allowed in this state. A stop is always allowed.
     """
     try:
         return _NEXT[state, event]
@@ -130,32 +130,31 @@ def next_state(state: State, event: Event) -> State:
 
 
 class Latch:
-    """State of the rig, its first reason to stop, and what leaves for the drives.
+    """State of the rig, its first reason to stop, and the command to the drives.
 
-    Call `step` once in every cycle, in every state and in every mode, then do what `action` says.
+    Call `step` once in every cycle, in every state and in every mode, then perform `action`.
 
     Parameters
     ----------
     policies : Policies
         Stop category and time, cycles of prelude and postlude.
     period : float
-        Length of a cycle, s, above zero.
+        Duration of a cycle, s, above zero.
 
     Attributes
     ----------
     state : State
-        What the rig may do.
+        State of the rig.
     phase : Phase
-        How far a stop has come.
+        Phase of a stop.
     reason : Reason
-        First reason of the stop; later ones do not replace it.
+        First reason of the stop; later reasons do not replace it.
     present : frozenset of Reason
-        Reasons given since the step before: while there is one, the rig is neither armed nor
-        reset.
+        Reasons since the last step: while there is one, the rig cannot be armed or reset.
     action : Action
-        What leaves for the drives in this cycle.
+        Command to the drives in this cycle.
     cycles : int
-        Cycles spent in this state, or in this phase of the stop.
+        Number of cycles in this state, or in this phase of the stop.
     """
 
     def __init__(self, policies: Policies, period: float) -> None:
@@ -164,7 +163,7 @@ class Latch:
                 "period of the loop",
                 expected="a finite time above zero, s",
                 came=f"{period}",
-                cure="Give the period of the rig file: `rig.loop.period`.",
+                cure="Pass the period of the rig file: `rig.loop.period`.",
             )
         self.policies = policies
         self.period = period
@@ -174,18 +173,18 @@ class Latch:
         self.present: frozenset[Reason] = frozenset()
         self.action = Action.OFF
         self.cycles = 0
-        self._prelude = max(1, policies.startup_cycles)  # nothing is known before the first cycle
+        self._prelude = max(1, policies.startup_cycles)  # reasons are unknown before one cycle
         self._braking_cycles = max(1, math.ceil(policies.stop_time / period - 1e-9))
         self._given: set[Reason] = set()  # since the last step
         self._now: float | None = None
         self._entered = math.nan
         self._rest = 0
-        self._speed = math.nan  # when braking began
-        self._trusted = True  # whether nothing given since the stop forbids holding
+        self._speed = math.nan  # largest speed at the start of braking
+        self._trusted = True  # whether no reason since the stop forbids holding
 
     @classmethod
     def from_rig(cls, rig: Rig) -> Latch:
-        """Latch with the policies and the period of a rig.
+        """Make a latch with the policies and the period of a rig.
 
         Parameters
         ----------
@@ -195,18 +194,18 @@ class Latch:
         Returns
         -------
         Latch
-            A latch that is disarmed.
+            A disarmed latch.
         """
         return cls(rig.policies, rig.loop.period)
 
     @property
     def may_run(self) -> bool:
-        """Whether the prelude, cycles of zero torque under power, is over."""
+        """Whether the prelude is over: the cycles of zero torque under power."""
         return self.state is State.ARMED and self.cycles >= self._prelude
 
     @property
     def may_leave(self) -> bool:
-        """Whether the postlude, cycles of no torque before the loop is left, is over."""
+        """Whether the postlude is over: the cycles without torque before the loop ends."""
         off = self.state is State.DISARMED or self.phase is Phase.OFF
         return off and self.cycles >= self.policies.shutdown_cycles
 
@@ -216,14 +215,14 @@ class Latch:
         Raises
         ------
         ArmError
-            If the rig is not disarmed, or something asks for a stop.
+            If the rig is not disarmed, or there is a reason to stop.
         """
         state = next_state(self.state, Event.ARM)
         self._refuse_while_present("arm")
         self._enter(state, Phase.NONE, Action.READY)
 
     def run(self) -> None:
-        """Let the law's torques leave.
+        """Start sending the law's torques.
 
         Raises
         ------
@@ -235,20 +234,20 @@ class Latch:
             raise ArmError(
                 "state ARMED",
                 expected=f"{self._prelude} cycles of zero torque before the run",
-                came=f"{self.cycles}",
-                cure="Run the loop's cycles until `may_run`.",
+                came=f"{self.cycles} cycles",
+                cure="Run the loop's cycles until `may_run` is true.",
             )
         self._enter(state, Phase.NONE, Action.LAW)
 
     def stop(self, reason: Reason) -> None:
-        """Stop, in whatever state; the first reason stays.
+        """Stop, in any state; the first reason stays.
 
-        Only a rig that runs brakes: from the other states no torque has left.
+        Only a rig in RUN brakes: in other states no torque was sent.
 
         Parameters
         ----------
         reason : Reason
-            Why; anything but NONE.
+            Reason of the stop; NONE has no effect.
         """
         if reason is Reason.NONE:
             return
@@ -272,7 +271,7 @@ class Latch:
             self._enter(state, Phase.OFF, Action.OFF)
 
     def remove_power(self) -> None:
-        """End the braking or holding of a stop; a stop that holds is left through this.
+        """End the braking or holding of a stop; this is the only end of holding.
 
         Raises
         ------
@@ -282,28 +281,28 @@ class Latch:
         if self.state is not State.STOP:
             raise ArmError(
                 f"state {self.state.name}",
-                expected="a rig that has stopped",
-                came="power to be removed without a stop",
+                expected="state STOP for the removal of power",
+                came=f"state {self.state.name}",
                 cure="Stop the rig first.",
             )
         self._end_of_power()
 
     def reset(self) -> None:
-        """Leave a stop: the rig is disarmed.
+        """End a stop: the rig is disarmed.
 
         Raises
         ------
         ArmError
-            If the rig has not stopped, still brakes, or a cause is still there. It is known to
-            be gone once a whole cycle has passed without a reason.
+            If the rig has not stopped, still brakes, or a cause of the stop persists. A cause has
+            ended once a whole cycle has passed without a reason.
         """
         state = next_state(self.state, Event.RESET)
         if self.phase is Phase.BRAKING:
             raise ArmError(
                 "state STOP",
-                expected="joints that are at rest, or no longer under power",
-                came="a stop that still brakes",
-                cure=f"Wait for it: it takes {self.policies.stop_time:g} s at most.",
+                expected="joints at rest, or without power",
+                came="joints that still brake",
+                cure=f"Wait for the end of braking, at most {self.policies.stop_time:g} s.",
             )
         self._refuse_while_present("reset")
         self.reason = Reason.NONE
@@ -312,19 +311,19 @@ class Latch:
     def step(self, now: float, reason: Reason, speed: float) -> State:
         """Count a cycle, and stop if there is a reason.
 
-        A disarmed rig does not latch: it has no torque to stop, and may not be armed while there
-        is a reason. A clock that stands still or goes back is a reason of its own. Braking ends
-        by the clock or by the count of cycles, whichever comes first.
+        A disarmed rig does not latch a reason: it has no torque to stop, and cannot be armed while
+        there is a reason. A clock that stands still or goes back is a reason (CLOCK). Braking ends
+        by the clock or by the number of cycles, whichever is first.
 
         Parameters
         ----------
         now : float
             Start of this cycle on the loop's clock, s.
         reason : Reason
-            What asks for a stop in this cycle, NONE if nothing does.
+            Reason to stop in this cycle, or NONE.
         speed : float
-            Largest joint speed as a share of its limit, as `largest_speed` gives it; NaN if it
-            is not known.
+            Largest joint speed as a fraction of its limit, from `largest_speed`; NaN if it is
+            unknown.
 
         Returns
         -------
@@ -348,14 +347,14 @@ class Latch:
         return self.state
 
     def _brake(self, now: float, speed: float) -> None:
-        """Go on from braking once it is over, or makes things worse."""
+        """End braking once it is over, or if it accelerates a joint."""
         if math.isnan(self._entered):
             self._entered = now
         self._rest = self._rest + 1 if speed < REST else 0
         if math.isnan(self._speed):
             self._speed = speed
         elif speed > self._speed + WORSE:
-            # A damping torque that speeds a joint up has the wrong sign: wrong encoder or gear.
+            # A damping torque that accelerates a joint has the wrong sign: wrong encoder or gear.
             self._end_of_power()
             return
         over = self.cycles >= self._braking_cycles or (
@@ -368,7 +367,7 @@ class Latch:
                 self._end_of_power()
 
     def _end_of_power(self) -> None:
-        """No torque from now on."""
+        """Command no torque from now on."""
         if self.phase is not Phase.OFF:
             self._enter(State.STOP, Phase.OFF, Action.OFF)
 
@@ -383,8 +382,8 @@ class Latch:
         if causes:
             raise ArmError(
                 f"state {self.state.name}",
-                expected=f"no reason to stop when asked to {act}",
+                expected=f"no reason to stop, to {act} the rig",
                 came="; ".join(f"{r.name}: {r.sentence}" for r in causes),
-                cure="Remove the cause; a cycle without it must pass.",
+                cure="Remove the cause, and wait for a cycle without it.",
                 reasons=causes,
             )

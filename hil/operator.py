@@ -1,27 +1,27 @@
-"""The person at the stop button: heartbeat, stop and reset as datagrams.
+"""The operator's channel: heartbeat, stop and reset as datagrams.
 
-The heartbeat of the operator is apart from that of the data: it says that somebody watches. Each
-datagram to the loop is a msgpack map with the entries
+The operator's heartbeat shows that a person holds the enabling device. It is independent of the
+bus. Each datagram to the loop is a msgpack map with the entries
 
 ======= ==========================================================================================
 entry   meaning
 ======= ==========================================================================================
 kind    "heartbeat", "stop" or "reset"
-echo    the last challenge that the loop sent to this sender, as it came; empty before the first
+echo    the last challenge that the loop sent to this sender, unchanged; empty before the first
 mac     HMAC-SHA256 of kind and echo with the token of this run: `signature`
 ======= ==========================================================================================
 
-A challenge is a datagram of the loop: the instant on its own clock with a seal that only this run
-of the loop can make. The loop sends one to each known sender, several in each timeout, and a
-heartbeat with its echo was made after that instant. So the age of a heartbeat is bounded by the
-loop's own clock, whatever lies between: a relay that delays datagrams, one that repeats them, an
-earlier run with the same token, a clock of the sender that jumps. Neither the token nor anything
-that could replace it travels. A stop needs neither echo nor mac: whoever asks for one gets it.
+A challenge is a datagram of the loop: the instant on the loop's clock with a seal that only this
+run of the loop can make. The loop sends challenges to each known sender, several in each time-out.
+A heartbeat with the echo of a challenge was made after the challenge. So the loop's clock bounds
+the age of a heartbeat, even if a relay delays or repeats datagrams, an earlier run had the same
+token, or the sender's clock jumps. The token is never transmitted, nor data that could replace it.
+A stop needs neither echo nor mac: it is accepted from every sender.
 
-Send the heartbeat from where the person acts, at least four times within the timeout, and from
-one place only: any sender with the token keeps the rig running. It must not be sent by a thread
-of its own, which would go on while the program in which the stop button lives hangs. Challenges
-come back to the address that heartbeats come from: a firewall between must let them pass.
+Send the heartbeat from the program with which the person interacts, at least four times within the
+time-out, and from one place only: any sender with the token keeps the rig running. Do not send it
+from a separate thread, which would continue while the program of the stop button hangs. Challenges
+are sent to the source address of the heartbeats: a firewall between must let them pass.
 """
 
 from __future__ import annotations
@@ -43,25 +43,25 @@ from hil.reasons import Reason
 from hil.settings import OperatorSettings
 
 KINDS = ("heartbeat", "stop", "reset")
-"""What an operator can say."""
+"""Kinds of datagrams of an operator."""
 
 LARGEST_DATAGRAM = 512
-"""Bytes above which a datagram is refused."""
+"""Largest accepted datagram, bytes."""
 
 PER_POLL = 64
-"""Datagrams read in one poll: a flood must not hold up the loop."""
+"""Largest number of datagrams in one poll: a flood must not delay the loop."""
 
 LARGEST_SENDERS = 8
-"""Senders that are sent challenges; heartbeats of further ones are refused."""
+"""Largest number of senders that receive challenges; heartbeats of others are rejected."""
 
 CHALLENGES = 16
-"""Challenges in a timeout: their distance is what the age of a heartbeat is overestimated by."""
+"""Number of challenges per time-out; their interval bounds the error of a heartbeat's age."""
 
 FORGOTTEN = 2.0
-"""Timeouts without a heartbeat after which a sender is sent no more challenges."""
+"""Time without a heartbeat after which a sender gets no more challenges, in time-outs."""
 
 STOP_COPIES = 3
-"""Datagrams in which a stop is sent: one may be lost."""
+"""Number of datagrams of a stop request, as datagrams may be lost."""
 
 
 _INSTANT = struct.Struct(">d")
@@ -70,7 +70,7 @@ _CHALLENGE = _INSTANT.size + _SEAL
 
 
 def signature(token: str, kind: str, echo: bytes) -> bytes:
-    """Code that proves that a datagram was made by someone who has the token.
+    """Authentication code that proves knowledge of the token.
 
     Parameters
     ----------
@@ -91,43 +91,50 @@ def signature(token: str, kind: str, echo: bytes) -> bytes:
 
 
 class OperatorChannel:
-    """Receiver in the loop: never waits, never raises on what arrives.
+    """Receiver in the loop; never waits, and never raises for received datagrams.
 
     Parameters
     ----------
     settings : OperatorSettings
-        Where to listen, the timeout, and whether a heartbeat is required. The host is that of
-        the machine itself unless the rig file says otherwise; port 0 takes a free one.
+        Address, time-out, and whether a heartbeat is required. The default host is this machine;
+        port 0 selects a free port.
     clock : Clock
-        The loop's clock: ages of heartbeats are by this one, whatever the sender's says.
+        The loop's clock, which measures the ages of heartbeats.
     period : float, optional
-        Length of a cycle, s. With it, polls are counted too: a clock that stands still does not
-        keep the deadman alive for more than twice the timeout. Poll once in each cycle then.
+        Duration of a cycle, s. With it, polls are counted too: a stopped clock keeps the heartbeat
+        alive for at most twice the time-out. Then poll once in each cycle.
     token : str, optional
-        The secret; a random one if not given.
+        The secret; default: random.
 
     Attributes
     ----------
     token : str
-        The secret, for those who may keep the rig running.
+        The secret, for senders that may keep the rig running.
     port : int
-        Where the channel listens.
+        Port of the channel.
     heartbeat : float
-        Latest instant after which a heartbeat is known to have been made, s of the loop's clock;
-        NaN: none yet.
+        Instant of the newest challenge that a heartbeat has echoed, s of the loop's clock; NaN
+        before the first heartbeat.
     stopped : bool
-        Whether a stop was asked for; stays until a valid reset.
+        Whether a stop was requested; stays true until a valid reset.
     stops : int
-        Datagrams that asked for one.
-    received, refused, repeated, stale, invalid : int
-        Valid datagrams; those with a wrong signature or of too many senders; those that prove
-        nothing newer than others before; signed ones whose echo is older than the timeout, of
-        another run, or missing; those that are not understood.
+        Number of stop requests.
+    received : int
+        Number of valid datagrams.
+    refused : int
+        Number of datagrams with a wrong signature, or of too many senders.
+    repeated : int
+        Number of signed datagrams whose echo is not newer than an earlier one.
+    stale : int
+        Number of signed datagrams whose echo is missing, older than the time-out, or of another
+        run.
+    invalid : int
+        Number of unreadable datagrams.
 
     Raises
     ------
     RigError
-        If the address cannot be listened to, or the token is empty.
+        If the address cannot be opened, or the token is empty.
     """
 
     def __init__(
@@ -140,9 +147,9 @@ class OperatorChannel:
         if token == "":
             raise RigError(
                 "operator channel",
-                expected="a token that nobody guesses",
-                came="an empty one",
-                cure="Leave it out: a random one is made.",
+                expected="a token that cannot be guessed",
+                came="an empty token",
+                cure="Omit the token to generate a random one.",
             )
         self.settings = settings
         self.clock = clock
@@ -156,11 +163,11 @@ class OperatorChannel:
         self.stale = 0
         self.invalid = 0
         self._reset = False
-        self._reset_after = -math.inf  # what the last reset proved
-        self._key = secrets.token_bytes(32)  # of the seals of this run
-        self._senders: dict[Any, float] = {}  # when each address was last heard
+        self._reset_after = -math.inf  # instant of the challenge of the last reset
+        self._key = secrets.token_bytes(32)  # key of the seals of this run
+        self._senders: dict[Any, float] = {}  # instant of the last datagram of each address
         self._challenged = -math.inf
-        self._polls = 0  # since the last heartbeat
+        self._polls = 0  # number of polls since the last heartbeat
         self._largest_polls = (
             None if period is None else max(2, math.ceil(2.0 * settings.timeout / period))
         )
@@ -172,26 +179,26 @@ class OperatorChannel:
             self._socket.close()
             raise RigError(
                 f"operator channel {settings.host}:{settings.port}",
-                expected="an address of this machine that is free",
+                expected="an unused address of this machine",
                 came=f"{error}",
-                cure="End the other controller that listens there, or change `[operator]` of "
+                cure="Stop the other controller that uses the address, or change `[operator]` of "
                 "the rig file.",
             ) from error
         self.port: int = self._socket.getsockname()[1]
 
     def poll(self, now: float | None = None) -> Reason:
-        """Read what has arrived, and say whether the operator wants or forces a stop.
+        """Read received datagrams, and return the operator's reason to stop.
 
         Parameters
         ----------
         now : float, optional
-            Instant of the loop's clock, s; asked of the clock if not given.
+            Instant of the loop's clock, s; default: the present.
 
         Returns
         -------
         Reason
-            OPERATOR while a stop asked for has not been reset, else DEADMAN while the heartbeat
-            stays away, else NONE. Where no heartbeat is required, one that began must go on.
+            OPERATOR from a stop request to its reset, else DEADMAN while the heartbeat is missing,
+            else NONE. If no heartbeat is required, a heartbeat that has begun must continue.
         """
         if now is None:
             now = self.clock.now()
@@ -211,7 +218,7 @@ class OperatorChannel:
         return Reason.NONE if self.alive(now) else Reason.DEADMAN
 
     def alive(self, now: float) -> bool:
-        """Whether the heartbeat is fresh, or there is none and none is required.
+        """Whether the heartbeat is fresh, or has not begun and is not required.
 
         Parameters
         ----------
@@ -221,7 +228,7 @@ class OperatorChannel:
         Returns
         -------
         bool
-            False too if the clock went back, is no number, or stood still for too many polls.
+            Also False if the clock went back, is NaN, or stood still for too many polls.
         """
         if math.isnan(self.heartbeat):
             return not self.settings.required
@@ -230,23 +237,23 @@ class OperatorChannel:
         return 0.0 <= now - self.heartbeat <= self.settings.timeout
 
     def take_reset(self) -> bool:
-        """Whether a reset was asked for since the last call.
+        """Whether a reset was requested since the last call.
 
         Returns
         -------
         bool
-            True once for each valid reset that no later stop overrules.
+            True once for each valid reset without a later stop.
         """
         asked, self._reset = self._reset, False
         return asked
 
     def _take(self, data: bytes, address: Any, now: float) -> None:
-        message = _understood(data)
+        message = _decoded(data)
         if message is None:
             self.invalid += 1
             return
         kind = message["kind"]
-        if kind == "stop":  # from anybody
+        if kind == "stop":  # accepted from every sender
             self.received += 1
             self.stops += 1
             self.stopped = True
@@ -263,10 +270,10 @@ class OperatorChannel:
             if len(self._senders) >= LARGEST_SENDERS:
                 self.refused += 1
                 return
-            self._challenged = -math.inf  # a new one gets its first challenge at once
+            self._challenged = -math.inf  # a new sender gets its first challenge at once
         self._senders[address] = now
         instant = self._sealed(echo)
-        if not 0.0 <= now - instant <= self.settings.timeout:  # NaN too
+        if not 0.0 <= now - instant <= self.settings.timeout:  # also NaN
             self.stale += 1
         elif instant <= (self._reset_after if kind == "reset" else self.heartbeat):
             self.repeated += 1
@@ -281,7 +288,7 @@ class OperatorChannel:
                 self._reset = True
 
     def _challenge(self, now: float) -> None:
-        """Send the present to all senders, if it is time to, and forget those that are silent."""
+        """Send a challenge to all senders if one is due, and remove silent senders."""
         if not self._senders or not math.isfinite(now):
             return
         if 0.0 <= now - self._challenged < self.settings.timeout / CHALLENGES:
@@ -289,8 +296,8 @@ class OperatorChannel:
         self._challenged = now
         instant = _INSTANT.pack(now)
         challenge = instant + self._seal(instant)
-        for address, heard in list(self._senders.items()):
-            if not 0.0 <= now - heard <= FORGOTTEN * self.settings.timeout:
+        for address, last in list(self._senders.items()):
+            if not 0.0 <= now - last <= FORGOTTEN * self.settings.timeout:
                 del self._senders[address]
                 continue
             with contextlib.suppress(OSError):
@@ -307,7 +314,7 @@ class OperatorChannel:
         return float(_INSTANT.unpack(instant)[0])
 
     def close(self) -> None:
-        """Stop listening."""
+        """Close the port."""
         self._socket.close()
 
     def __enter__(self) -> OperatorChannel:
@@ -317,8 +324,8 @@ class OperatorChannel:
         self.close()
 
 
-def _understood(data: bytes) -> dict[str, Any] | None:
-    """The message in a datagram; None if it is none."""
+def _decoded(data: bytes) -> dict[str, Any] | None:
+    """The message in a datagram; None if it is invalid."""
     if len(data) > LARGEST_DATAGRAM:
         return None
     message = unpack_map(data)
@@ -331,21 +338,21 @@ def _understood(data: bytes) -> dict[str, Any] | None:
 
 
 class OperatorSender:
-    """Sender for a terminal, a dashboard or a pendant; never waits, never raises when sending.
+    """Sender for a terminal, a dashboard or a pendant; sending never waits and never raises.
 
     Parameters
     ----------
     host : str
-        Where the loop listens.
+        Host of the loop.
     port : int
-        Its port.
+        Port of the loop.
     token : str
         The secret of the run; "" for a sender that may only stop.
 
     Attributes
     ----------
     sent, failed : int
-        Datagrams that the machine took, and those it did not.
+        Number of datagrams that the system accepted, and that it rejected.
     """
 
     def __init__(self, host: str, port: int, token: str = "") -> None:
@@ -358,35 +365,36 @@ class OperatorSender:
         self._socket.setblocking(False)
 
     def heartbeat(self) -> bool:
-        """Say that somebody watches; call it from where the person acts.
+        """Send a heartbeat; call it only while the person holds the enabling device.
 
-        The first one, and the first after a pause, only asks for a challenge: the next one counts.
+        The first heartbeat, and the first after a pause, only requests a challenge; the next one
+        counts.
 
         Returns
         -------
         bool
-            Whether the machine took it.
+            Whether the system accepted the datagram.
         """
         return self._send("heartbeat")
 
     def stop(self) -> bool:
-        """Ask for a stop, in several copies.
+        """Request a stop, in several copies.
 
         Returns
         -------
         bool
-            Whether the machine took one of them.
+            Whether the system accepted at least one datagram.
         """
-        taken = [self._send("stop") for _ in range(STOP_COPIES)]
-        return any(taken)
+        accepted = [self._send("stop") for _ in range(STOP_COPIES)]
+        return any(accepted)
 
     def reset(self) -> bool:
-        """Ask for a reset of a stop; counts only beside heartbeats of this sender.
+        """Request a reset of a stop; valid only together with heartbeats of this sender.
 
         Returns
         -------
         bool
-            Whether the machine took it.
+            Whether the system accepted the datagram.
         """
         return self._send("reset")
 
@@ -405,7 +413,7 @@ class OperatorSender:
         return True
 
     def _take_challenges(self) -> None:
-        """Keep the last challenge that has come; only the loop can judge it."""
+        """Store the last received challenge; only the loop can verify it."""
         for _ in range(PER_POLL):
             try:
                 data = self._socket.recv(LARGEST_DATAGRAM)
@@ -415,7 +423,7 @@ class OperatorSender:
                 self._echo = data
 
     def close(self) -> None:
-        """Send no more: the heartbeat ends."""
+        """Close the socket: the heartbeat ends."""
         self._socket.close()
 
     def __enter__(self) -> OperatorSender:

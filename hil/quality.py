@@ -10,23 +10,23 @@ from numpy.typing import NDArray
 from hil._renamed import renamed_fields
 
 LATE = 0.5
-"""Part of the period after which a cycle is late."""
+"""Fraction of the period after which a cycle is late."""
 
 PROMPT = 0.25
-"""Part of the period within which a cycle begins if the loop keeps up."""
+"""Fraction of the period within which a cycle is prompt: the loop keeps up."""
 
 BINS = 4000
-"""Bins of the histograms, 1 us each; longer ones fall into the last."""
+"""Number of bins of the histograms, 1 us each; the last bin also counts longer durations."""
 
 
 @dataclass
 class Histogram:
-    """Durations counted by the microsecond; takes no memory as a run gets longer.
+    """Histogram of durations with bins of 1 us and constant size.
 
     Parameters
     ----------
     counts : numpy.ndarray
-        Shape (BINS,); entry k counts durations from k to k + 1 us, the last all above.
+        Shape (BINS,); entry k counts durations from k to k + 1 us, the last also longer ones.
     largest : float
         Longest duration, s.
     """
@@ -35,34 +35,32 @@ class Histogram:
     largest: float = 0.0
 
     def __post_init__(self) -> None:
-        self._counts = memoryview(
-            self.counts.data
-        )  # its numbers are Python's, in a third of the time
+        self._counts = memoryview(self.counts.data)  # takes a third of the time of an array
 
     def add(self, duration: float) -> None:
-        """Count one duration; what is no number counts as the longest.
+        """Count one duration; NaN counts in the last bin.
 
         Parameters
         ----------
         duration : float
-            How long something took, s.
+            The duration, s.
         """
         self.largest = max(self.largest, duration)
         place = int(duration * 1e6) if 0.0 <= duration < BINS * 1e-6 else BINS - 1
         self._counts[0 if duration < 0.0 else place] += 1
 
     def quantile(self, share: float) -> float:
-        """Duration that a share of all stays below.
+        """Quantile of the durations.
 
         Parameters
         ----------
         share : float
-            0.5 for the median.
+            Fraction of the durations below the quantile; 0.5: median.
 
         Returns
         -------
         float
-            The duration, s; NaN if there is none.
+            The quantile, s; NaN if no duration was counted.
         """
         total = int(self.counts.sum())
         if not total:
@@ -81,30 +79,29 @@ class Quality:
     Parameters
     ----------
     cycles : int
-        Cycles that ran.
+        Number of cycles.
     late : int
         Cycles that began more than half a period after their deadline.
     skipped : int
-        Deadlines left out because an earlier cycle still ran at them, and for more than half a
-        period: they had no cycle at all.
+        Deadlines without a cycle, because an earlier cycle overran by more than half a period.
     lost : int
-        Reports that did not come, summed over axes.
+        Missing reports, summed over axes.
     repeated : int
         Reports with unchanged values although the axis must have moved; `stale` in recordings.
     clipped : int
-        Cycles in which the guard bounded the torque.
+        Cycles in which the guard limited the torque.
     invalid : int
-        Frames that were refused.
+        Frames that were rejected as invalid.
     refused : int
-        Frames that the bus did not take.
+        Frames that the bus did not accept.
     unrecorded : int
         Cycles that are in no record: the ring was overwritten before it was drained.
     lateness : Histogram
-        From the deadline to the start of a cycle.
+        Time from the deadline to the start of a cycle.
     compute : Histogram
-        Decode, state, tick, guard, encode and record of a cycle together.
+        Computing time of a cycle: decode, state, tick, guard, encode and record.
     transfer : Histogram
-        What the library of the bus takes for sending and receiving, without waiting.
+        Time of the bus library for sending and receiving, without waits.
     """
 
     cycles: int = 0
@@ -121,12 +118,12 @@ class Quality:
     transfer: Histogram = field(default_factory=Histogram)
 
     def rows(self) -> list[tuple[str, str]]:
-        """Counters and durations as words, for a table.
+        """Counters and durations as text, for a table.
 
         Returns
         -------
         list of (str, str)
-            What, and how much with its unit.
+            Name, and value with its unit.
         """
 
         def durations(histogram: Histogram) -> str:
@@ -143,9 +140,9 @@ class Quality:
         ]
 
     def to_dict(self) -> dict[str, float]:
-        """Counters, and durations in s, for machines."""
+        """Counters, and durations in s, for JSON."""
         counts = {k: float(value) for k, value in vars(self).items() if isinstance(value, int)}
-        counts["stale"] = counts.pop("repeated")  # recordings have had this name
+        counts["stale"] = counts.pop("repeated")  # the name in recordings
         for name, histogram in (
             ("lateness", self.lateness),
             ("compute", self.compute),

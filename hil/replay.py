@@ -1,8 +1,8 @@
-"""Replay: every cycle of a record computed again, through the code that ran on the rig.
+"""Replay: recomputation of every cycle of a record with the code that ran on the rig.
 
-The law is evaluated at the recorded state and reference; the guard judges the recorded demand with
-the recorded reports. On the machine that made the record both must come out as they were, to the
-last bit; elsewhere the law may differ by rounding.
+The law is evaluated at the recorded state and reference; the guard checks the recorded torques of
+the law with the recorded reports. On the machine that made the record the results must equal the
+recorded ones to the last bit; on other machines the law may differ by rounding.
 """
 
 from __future__ import annotations
@@ -32,34 +32,33 @@ if TYPE_CHECKING:
     from hil.settings import Rig
 
 TOLERANCE = 1e-9
-"""How far the law's results may be from the recorded ones on another machine: N m and N, m, rad,
-relative where they are above one."""
+"""Tolerance of the law's results on another machine: N m and N, m, rad; relative above one."""
 
 JUDGED = "rig", "task", "driver", "robot", "law"
-"""Fingerprints that must be those of the record."""
+"""Fingerprints that must equal those of the record."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """The first cycle in which something came out otherwise.
+    """The first cycle in which a quantity differs.
 
     Parameters
     ----------
     what : str
-        What it is: "law: torque", "law: status", "law: error", "guard: torque", "guard: flags",
+        The quantity: "law: torque", "law: status", "law: error", "guard: torque", "guard: flags",
         "guard: verdict", "stop: torque", "reference: pose" (`twist`, `acceleration`),
         "estimator: q" (`s`), or "record: " and the name of a column, such as `cycle`, `reason` or
         `late`, that contradicts the others.
     cycle : int
         Number of the cycle, counted from the start of the run.
     time : float
-        When it began, s since the first.
+        Start of the cycle, s since the first cycle.
     column : str
         Name of the axis or coordinate; "" if it has none.
     recorded, replayed : float
         The two numbers.
     cycles : int
-        How many cycles differ so.
+        Number of cycles in which the quantity differs.
     """
 
     what: str
@@ -73,37 +72,37 @@ class Difference:
     def __str__(self) -> str:
         where = f" of `{self.column}`" if self.column else ""
         return (
-            f"{self.what}{where}: {self.replayed!r} in place of {self.recorded!r} in cycle "
+            f"{self.what}{where}: {self.replayed!r} instead of {self.recorded!r} in cycle "
             f"{self.cycle}, at {self.time:.6g} s; {self.cycles} cycles differ"
         )
 
 
 @dataclass(frozen=True, eq=False)
 class ReplayReport:
-    """What a replay found.
+    """Result of a replay.
 
     Parameters
     ----------
     record : Record
         The record.
     exact : bool
-        Whether the law's results had to agree to the last bit: on the machine that made the record,
+        Whether the law's results must agree to the last bit: on the machine that made the record,
         with the same packages.
     evaluated : int
-        Cycles in which the law was evaluated again.
+        Number of cycles in which the law was evaluated.
     estimated : int
-        Cycles of a run in which the state was estimated again.
+        Number of cycles of a run in which the state was estimated.
     judged : int
-        Cycles in which the guard's verdict and the torque that left were computed again.
+        Number of cycles in which the guard's verdict and the sent torque were recomputed.
     stopped : int
-        Cycles of a stop whose torque was computed again.
+        Number of cycles of a stop whose torque was recomputed.
     left_out : int
-        Cycles of a run or a stop that could not be: rows before them are missing, or reports were
-        so old that the row does not tell what was known.
+        Number of skipped cycles of a run or a stop: preceding rows are missing, or reports were so
+        old that the row does not determine the inputs.
     largest : float
         Largest difference between the law's torques, N m (N).
     differences : tuple of Difference
-        The first of each kind.
+        The first difference of each kind.
     forced : tuple of str
         Fingerprints that differ, with `force`: the replay has not passed.
     """
@@ -121,9 +120,9 @@ class ReplayReport:
 
     @property
     def passed(self) -> bool:
-        """Whether the record is whole, and all that was computed again came out as recorded.
+        """Whether the record is complete, and all recomputed quantities equal the recorded ones.
 
-        False also if rig, task, drivers, robot or law are not those of the record.
+        Also False if rig, task, drivers, robot or law are not those of the record.
         """
         complete = self.evaluated > 0 and self.record.complete
         return complete and not self.differences and not self.forced
@@ -134,22 +133,22 @@ class ReplayReport:
         return min(self.differences, key=lambda d: d.cycle, default=None)
 
     def rows(self) -> list[tuple[str, str]]:
-        """What was found as words, for a table.
+        """The result as text, for a table.
 
         Returns
         -------
         list of (str, str)
-            What, and how much.
+            Name and value.
         """
         measure = "to the last bit" if self.exact else f"within {TOLERANCE:g}"
         rows = [
             ("cycles recorded", str(len(self.record))),
-            ("law evaluated again", f"{self.evaluated} cycles, compared {measure}"),
-            ("state estimated again", f"{self.estimated} cycles, compared within {TOLERANCE:g}"),
+            ("law evaluated", f"{self.evaluated} cycles, compared {measure}"),
+            ("state estimated", f"{self.estimated} cycles, compared within {TOLERANCE:g}"),
             ("largest difference", f"{self.largest:.3g}"),
-            ("guard judged again", f"{self.judged} cycles, compared to the last bit"),
+            ("guard evaluated", f"{self.judged} cycles, compared to the last bit"),
             ("torques of stops", f"{self.stopped} cycles"),
-            ("left out", f"{self.left_out} cycles"),
+            ("skipped", f"{self.left_out} cycles"),
         ]
         if self.forced:
             rows.append(("not those of the record", ", ".join(self.forced)))
@@ -160,12 +159,12 @@ class ReplayReport:
         return rows
 
     def as_dict(self) -> dict[str, Any]:
-        """What was found, as JSON types.
+        """The result as JSON types.
 
         Returns
         -------
         dict
-            For machines.
+            The result.
         """
         return {
             "record": str(self.record.folder),
@@ -197,39 +196,38 @@ def replay(
     servo: TrackingLaw | None = None,
     progress: Callable[[float], Any] | None = None,
 ) -> ReplayReport:
-    """Compute every cycle of a record again.
+    """Recompute every cycle of a record.
 
     Parameters
     ----------
     folder : str, os.PathLike or Record
-        Folder of one run, or what was read from it.
+        Folder of one run, or its record.
     rig : Rig
-        The rig, read from the file that was used.
+        The rig, read from the file of the run.
     force : bool
-        Whether to go on where rig, task, robot or law are not those of the record; such a replay
+        Whether to continue if rig, task, robot or law are not those of the record; such a replay
         does not pass.
     servo : TrackingLaw, optional
         Servo of the rig's task, if it has been built already.
     progress : callable, optional
-        Called with the share that is done.
+        Called with the completed fraction.
 
     Returns
     -------
     ReplayReport
-        What came out as recorded, and what did not.
+        The result of the comparison.
 
     Raises
     ------
     RecordError
-        If there is no record, it is of another layout than the rig's, or its fingerprints are
-        others.
+        If there is no record, its layout is not that of the rig, or its fingerprints differ.
     """
     record = folder if isinstance(folder, Record) else Record.load(folder)
     servo = rig.task.servo() if servo is None else servo
     _check_layout(record, rig, servo)
     forced = _check_fingerprints(record, rig, servo, force)
     tick = Tick(servo)
-    servo.compile_functions("errors")  # as in the session: other code rounds otherwise
+    servo.compile_functions("errors")  # as in the session: other code rounds differently
     found = _Comparison(record)
     exact = not forced and _same_machine(record, tick)
     evaluated, largest = _replay_law(
@@ -238,10 +236,10 @@ def replay(
     judged, stopped, left_out = _replay_guard(record, rig, found)
     _replay_reference(record, rig, servo, exact, found)
     estimated = _replay_state(record, rig, servo, found)
-    for name, k, recorded, wanted in contradictions(record, rig.loop.period):
-        found.add(f"record: {name}", k, recorded, wanted, name=name if len(wanted) > 1 else "")
-    for name, said, known in _said(record, rig) if len(record) else ():
-        found.add(f"manifest: {name}", 0, np.array([said]), np.array([known]))
+    for name, k, recorded, expected in contradictions(record, rig.loop.period):
+        found.add(f"record: {name}", k, recorded, expected, name=name if len(expected) > 1 else "")
+    for name, listed, true in _manifest_limits(record, rig) if len(record) else ():
+        found.add(f"manifest: {name}", 0, np.array([listed]), np.array([true]))
     return ReplayReport(
         record,
         exact,
@@ -256,18 +254,18 @@ def replay(
     )
 
 
-def _said(record: Record, rig: Rig) -> Iterator[tuple[str, float, float]]:
-    """What the manifest says of the rig, by which reports judge the rows, and what the rig says."""
+def _manifest_limits(record: Record, rig: Rig) -> Iterator[tuple[str, float, float]]:
+    """Rate and limits in the manifest, which the report uses, and those of the rig."""
     yield "rate", float(record.manifest.get("rate", np.nan)), rig.loop.rate
     limits = record.manifest.get("limits", {})
     for axis in rig.axes:
-        said = limits.get(axis.name, {})
-        for name, known in (("torque", axis.torque_limit), ("speed", axis.speed_limit)):
-            yield f"{name} limit of {axis.name}", float(said.get(name, np.nan)), known
+        listed = limits.get(axis.name, {})
+        for name, true in (("torque", axis.torque_limit), ("speed", axis.speed_limit)):
+            yield f"{name} limit of {axis.name}", float(listed.get(name, np.nan)), true
 
 
 class _Comparison:
-    """Differences as they are found: the first of each kind, and how many."""
+    """Collects differences: the first of each kind, and their number."""
 
     def __init__(self, record: Record) -> None:
         self._record, self._time = record, record.time
@@ -283,9 +281,9 @@ class _Comparison:
         tolerance: float = 0.0,
         name: str = "",
     ) -> None:
-        """Compare the numbers of row `k`; those of the layout's `name`, if they have one."""
+        """Compare the numbers of row `k`; `name`: their quantity in the layout, if any."""
         if tolerance == 0.0:
-            # Bits: zeros have signs, and NaN is itself.
+            # Compare bits: zeros have signs, and NaN equals NaN.
             same = recorded.view(np.int64) == replayed.view(np.int64)
         else:
             near = tolerance * np.maximum(1.0, np.abs(recorded))
@@ -324,7 +322,7 @@ def _replay_law(
     found: _Comparison,
     progress: Callable[[float], Any],
 ) -> tuple[int, float]:
-    """Evaluate the law in all cycles in which it was; returns how many, and how far it is off."""
+    """Evaluate the law in its recorded cycles; return their number and the largest difference."""
     tolerance = 0.0 if exact else TOLERANCE
     names = ("q", "s", "pose", "twist", "acceleration")
     inputs = [np.ascontiguousarray(record[name]) for name in names]
@@ -332,7 +330,7 @@ def _replay_law(
     targets = [getattr(buffers, name) for name in names]
     errors = servo.buffered("errors")
     demand, status, error = record["demand"], record["tick"], record["error"]
-    # Before all axes have reported nothing is evaluated, and the error is not known.
+    # The law is evaluated, and the error known, only after all axes have reported.
     ran = np.flatnonzero(np.isfinite(error).any(axis=1))
     largest = 0.0
     for number, k in enumerate(ran.tolist()):
@@ -353,18 +351,18 @@ def _replay_law(
 def _replay_reference(
     record: Record, rig: Rig, servo: TrackingLaw, exact: bool, found: _Comparison
 ) -> None:
-    """Compare the reference with that of the task, and what is said of external poses."""
+    """Compare the reference with that of the task, and the ages of external poses."""
     tolerance = 0.0 if exact else TOLERANCE
-    for name, wanted in references(record, rig, servo).items():
-        for k, (recorded, replayed) in enumerate(zip(record[name], wanted, strict=True)):
+    for name, expected in references(record, rig, servo).items():
+        for k, (recorded, replayed) in enumerate(zip(record[name], expected, strict=True)):
             found.add(f"reference: {name}", k, recorded, replayed, tolerance, name)
-    ages, wanted = np.ascontiguousarray(record["pose_age"]), pose_ages(record, rig)
+    ages, expected = np.ascontiguousarray(record["pose_age"]), pose_ages(record, rig)
     for k in range(len(record)):
-        found.add("record: pose_age", k, ages[k : k + 1], wanted[k : k + 1], TIMES)
+        found.add("record: pose_age", k, ages[k : k + 1], expected[k : k + 1], TIMES)
 
 
 def _replay_state(record: Record, rig: Rig, servo: TrackingLaw, found: _Comparison) -> int:
-    """Estimate the state of a run again from the reports; returns in how many cycles."""
+    """Estimate the state of a run from the reports; return the number of cycles."""
     cycles = set()
     for name, k, recorded, replayed, room in States(record, rig, servo):
         found.add(f"estimator: {name}", k, recorded, replayed, TOLERANCE + room, name)
@@ -373,15 +371,15 @@ def _replay_state(record: Record, rig: Rig, servo: TrackingLaw, found: _Comparis
 
 
 OWN = (Reason.OVERSPEED, Reason.OUT_OF_RANGE, Reason.LATE)
-"""Reasons that only the guard gives: a stop with one of them is judged again too."""
+"""Reasons that only the guard gives: stops with these reasons are recomputed too."""
 
 
 class _Guard:
-    """The guard of a record, and the torque of its stops.
+    """Recomputes the guard and the torque of the stops of a record.
 
-    A row tells when its cycle began and not when it was judged, which is later by the window at
-    most. Of a cycle that passed, reports were fresh at the later instant, so they are at this one;
-    in a stop those cycles are left out in between which a report became too old.
+    A row contains the start of its cycle, but not the later instant of the guard's check. In a
+    cycle that passed, reports were fresh at the later instant, and therefore also at the start. In
+    a stop, cycles in which a report became too old in between are skipped.
     """
 
     def __init__(self, record: Record, rig: Rig) -> None:
@@ -391,21 +389,21 @@ class _Guard:
         self._demand = np.ascontiguousarray(record["measured" if listening else "demand"])
         self._sent = np.ascontiguousarray(record["torque"])
         self._position, self._velocity = _joints(record)
-        # A report that came after the cycle began was not there before it came.
+        # A report that arrived after the start of the cycle has age zero.
         ages = np.maximum(record["time"][:, None] - record["report_time"], 0.0)
         self._ages = np.ascontiguousarray(ages)
         lateness = record["time"] - record["deadline"]
         late, self._prompt = lateness > LATE * self._period, lateness <= PROMPT * self._period
-        # Deadlines that had no cycle: the loop counts them with the cycle after them.
+        # The loop counts deadlines without a cycle together with the next cycle.
         passed = np.rint(np.diff(record["deadline"], prepend=np.nan) / self._period)
         self._late = late + np.where(passed > 1.0, passed - 1.0, 0.0)
         self._lost = np.diff(record["lost"], prepend=0.0) > 0.0
         self._reports = record["reports"]
-        self._absent = np.zeros(limits.size)  # cycles in a row without a report, by axis
-        self._delayed: int | None = 0  # cycles late or left out since the loop kept up
-        self._losing: int | None = 0  # cycles in a row without a report of some axis
+        self._absent = np.zeros(limits.size)  # consecutive cycles without a report, by axis
+        self._delayed: int | None = 0  # late or skipped cycles since the last prompt cycle
+        self._losing: int | None = 0  # consecutive cycles without a report of any one axis
         fresh = limits.largest_age - rig.loop.receive_window - 2.0 * self._period
-        # A cycle that was held up ended as late as the next one began.
+        # A delayed cycle may have ended as late as the start of the next one.
         held = np.fmax(np.diff(record["time"], append=np.nan) - self._period, record["compute"])
         held = np.fmax(held, 0.0)[:, None]
         old = (self._ages + held > fresh) & (self._ages <= limits.largest_age)
@@ -418,7 +416,7 @@ class _Guard:
         self._ends = int(np.argmax(ended)) if ended.any() and rig.policies.end == "hold" else -1
 
     def follows(self, k: int) -> bool:
-        """Whether the row before is of the cycle before."""
+        """Whether the preceding row is of the preceding cycle."""
         return k > 0 and bool(self._index[k] == self._index[k - 1] + 1)
 
     def doubtful(self, k: int) -> bool:
@@ -426,14 +424,14 @@ class _Guard:
         return bool(self._doubtful[k])
 
     def count(self, k: int) -> bool:
-        """Count failing cycles in a row, as the loop does; false if their number is not known."""
+        """Count consecutive faulty cycles as the loop does; False if their number is unknown."""
         follows = self.follows(k)
         ran = follows and self._state[k - 1] == State.RUN
         begins = k == 0 or (follows and not ran)
         delayed, losing = self._delayed, self._losing
         patience = self._policies.max_consecutive_faults
         failed = int(self._late[k])
-        # After a gap it is not known for how long something has failed.
+        # After a gap the number of consecutive faulty cycles is unknown.
         if begins or (self._prompt[k] and not failed):
             delayed = 0
         else:
@@ -460,7 +458,7 @@ class _Guard:
         return follows and None not in self._failing.values()
 
     def judge(self, k: int) -> Verdict:
-        """Judge a cycle of a run; the torque that may leave is `torque.passed`."""
+        """Check the torque of a cycle of a run; the limited torque is `torque.passed`."""
         self._action, torque = Action.BRAKE, self.torque
         torque.sent[:] = self._sent[k - 1]
         lost, late = self._failing[Reason.LOST], self._failing[Reason.LATE]
@@ -474,10 +472,10 @@ class _Guard:
         )
 
     def stop(self, k: int) -> bool:
-        """Torque of a cycle of a stop, `torque.sent`: brake, hold or nothing; false: not known."""
+        """Recompute the torque of a cycle of a stop, `torque.sent`; False if it is unknown."""
         torque, powered = self.torque, bool(self._sent[k].any())
         now = self._position[k], self._velocity[k], self._ages[k]
-        if k == self._ends:  # the task is done: held at once, and carried by the last torque
+        if k == self._ends:  # the task is done: hold at once, with the last torque as an offset
             self._action = Action.HOLD
             torque.sent[:] = self._sent[k - 1] if self.follows(k) else np.nan
             torque.anchor(self._position[k], carries=True)
@@ -486,8 +484,8 @@ class _Guard:
         if self._action is Action.BRAKE:
             torque.act(Action.BRAKE, *now)
             if not np.array_equal(torque.sent, self._sent[k]):
-                # Braking is over. The first cycle that holds asks for the same torque as one more
-                # that brakes: the place that is held is that of the cycle before.
+                # Braking is over. The first cycle of holding has the torque of braking, so the
+                # position to hold is that of the preceding cycle.
                 self._action = Action.HOLD if powered else Action.OFF
                 torque.anchor(self._position[k - 1], carries=False)
         if self._action is not Action.BRAKE:
@@ -497,7 +495,7 @@ class _Guard:
 
 
 def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, int, int]:
-    """Judge all cycles again; returns how many of a run, of a stop, and of neither."""
+    """Check all cycles; return the numbers of cycles of runs, of stops, and of skipped cycles."""
     guard = _Guard(record, rig)
     state, reason, flags = record["state"], record["reason"], record["flags"]
     sent = np.ascontiguousarray(record["torque"])
@@ -521,7 +519,7 @@ def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, in
         if state[k] == State.STOP:
             if guard.stop(k):
                 stopped += 1
-                # Zeros of either sign are no torque.
+                # Adding 0.0 removes the sign of zeros.
                 found.add("stop: torque", k, sent[k] + 0.0, guard.torque.sent + 0.0, 0.0, "torque")
             else:
                 left_out += 1
@@ -529,19 +527,19 @@ def _replay_guard(record: Record, rig: Rig, found: _Comparison) -> tuple[int, in
 
 
 def _joints(record: Record) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Positions and velocities of the axes, as they stand in the state: shapes (rows, n)."""
+    """Positions and velocities of the axes in the recorded state, shapes (rows, n)."""
     places = {name: i for i, (name, _) in enumerate(record.columns("q"))}
     rates = {name: i for i, (name, _) in enumerate(record.columns("s"))}
     q, s = [], []
     for axis in record.axes:
-        # A joint with one freedom, as that of an axis is, has one coordinate: body.coordinate.
+        # The joint of an axis has one degree of freedom and one coordinate: body.coordinate.
         mine = [i for name, i in places.items() if name.rpartition(".")[0] == axis]
         if len(mine) != 1 or axis not in rates:
             raise RecordError(
                 f"record {record.folder}",
                 expected=f"position and velocity of `{axis}` in the state",
                 came=f"{len(mine)} positions, velocities of {', '.join(rates)}",
-                cure="Only records of rigs whose axes move joints with one freedom are replayed.",
+                cure="Replay only records of rigs whose axes have one degree of freedom each.",
             )
         q.append(mine[0])
         s.append(rates[axis])
@@ -552,13 +550,13 @@ def _check_layout(record: Record, rig: Rig, servo: TrackingLaw) -> None:
     names = tuple(axis.name for axis in rig.axes)
     layout = record.layout
     own = (layout.axes, layout.nq, layout.ns, layout.pose_size, layout.size)
-    asked = (names, servo.nq, servo.nw, servo.pose_size, servo.size)
-    if own != asked:
+    expected = (names, servo.nq, servo.nw, servo.pose_size, servo.size)
+    if own != expected:
         raise RecordError(
             f"record {record.folder}",
-            expected=f"axes, nq, ns and sizes as of rig `{rig.name}`: {asked}",
+            expected=f"axes, nq, ns and sizes of rig `{rig.name}`: {expected}",
             came=str(own),
-            cure="Name the rig file that was used; its text stands in the manifest.",
+            cure="Pass the rig file of the run; a copy is in the record.",
         )
 
 
@@ -573,20 +571,20 @@ def _check_fingerprints(
     why = " (the code of concur or a library differs: robot and law may be the same)" * code
     raise RecordError(
         f"record {record.folder}",
-        expected="rig, task, drivers, robot and law as they were when it was made",
+        expected="rig, task, drivers, robot and law of the recorded run",
         came=f"another {', another '.join(names)}{why}",
-        cure="Name the rig file that was used, with the version of concur in the manifest; or go "
-        "on with `--force`.",
+        cure="Pass the rig file of the run, and use the version of concur in the manifest; or "
+        "continue with `--force`.",
         names=tuple(names),
     )
 
 
 def _same_machine(record: Record, tick: Tick) -> bool:
-    """Whether the law must come out to the last bit."""
+    """Whether the law's results must agree to the last bit."""
     manifest = record.manifest
-    told = manifest.get("machine", {})
+    recorded = manifest.get("machine", {})
     here = machine()
-    same = all(told.get(name) == here[name] for name in ("node", "machine", "processor"))
+    same = all(recorded.get(name) == here[name] for name in ("node", "machine", "processor"))
     compiled = manifest.get("facts", {}).get("compiled", tick.compiled)
     return same and compiled == tick.compiled
 

@@ -1,4 +1,4 @@
-"""A session at the rig: everything that a run needs, opened in order and closed in any case."""
+"""A session at the rig: opens all resources of a run in order, and closes them also on errors."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from hil.views.console import Heartbeat, facts_of, start_console
 from hil.views.dashboard import start_dashboard
 
 SHARE = 0.5
-"""Share of the ring that may wait for the disk before the rig stops."""
+"""Fraction of the ring that may wait for the disk before the rig stops."""
 
 
 @dataclass(frozen=True)
@@ -42,26 +42,27 @@ class SessionOptions:
     Parameters
     ----------
     mode : Mode
-        What the loop may do.
+        Mode of the loop.
     duration : float or None
-        Length of the run, s; the task's if None.
+        Duration of the run, s; None: that of the task.
     folder : Path or None
-        Folder of the record; named after rig and time if None.
+        Folder of the record; None: named after rig and time.
     heartbeat : {"keys", "auto", "port"}
-        What the operator's heartbeat comes from: the space bar held in this terminal; by itself,
-        for emulated rigs only; another program that sends to the operator's port.
+        Source of the operator's heartbeat. "keys": the space bar held in this terminal. "auto":
+        automatic, for emulated rigs only. "port": another program that sends to the operator's
+        port.
     token : str
-        The operator's secret, for programs that send heartbeats; "" for a random one.
+        The operator's secret, for programs that send heartbeats; "": random.
     live : bool
         Whether to show the loop in this terminal.
     dashboard : int or None
         Port of the dashboard; None: no dashboard.
     resets : bool
-        Whether to clear faults that the drives have.
+        Whether to clear earlier faults of the drives.
     emulated : bool
-        Whether the rig is known to be emulated.
+        Whether the rig is emulated; has no effect on a bus that may have motors.
     faults : tuple of Fault
-        What goes wrong in mode MOCK.
+        Injected faults in mode MOCK.
     """
 
     mode: Mode
@@ -78,20 +79,20 @@ class SessionOptions:
 
 @dataclass(frozen=True, eq=False)
 class Result:
-    """What a session left behind.
+    """Result of a session.
 
     Parameters
     ----------
     outcome : Outcome
-        How the run ended.
+        Result of the run.
     folder : Path
         Folder of its record.
     recorded : int
-        Cycles in the record.
+        Number of cycles in the record.
     complete : bool
-        Whether every cycle is in it. If not, a run that came to its end has ended as RECORDER.
+        Whether the record contains every cycle. If not, a completed task has the reason RECORDER.
     note : str
-        What kept cycles from the record; "" if nothing did.
+        Error that kept cycles from the record; "" if there was none.
     """
 
     outcome: Outcome
@@ -110,59 +111,60 @@ def run_session(
     controller: type[Controller] = Controller,
     clock: Clock | None = None,
 ) -> Result:
-    """Run a rig, from opening the bus to closing the record.
+    """Run a rig, from the opening of the bus to the closing of the record.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     options : SessionOptions
-        How.
+        Settings of the session.
     servo : Law, optional
-        Another law than the servo of the rig's task, or that servo, if it has been built already.
+        Another law, or the servo of the rig's task if it has been built already; default: that
+        servo.
     progress : callable, optional
-        Called with what is being done before the run, and the share of it that is done.
+        Called with the name and the completed fraction of each step of the preparation.
     controller : type
-        Class of the loop, `Controller` or one derived from it.
+        Class of the loop, `Controller` or a derived class.
     clock : Clock, optional
-        The loop's clock: `EmulatorProcesses.clock` beside an emulated rig. Default the machine's
-        monotonic clock; simulated time in mode MOCK.
+        The loop's clock, `EmulatorProcesses.clock` for an emulated rig; default: the machine's
+        monotonic clock. Mode MOCK uses simulated time.
 
     Returns
     -------
     Result
-        How it ended, and where the record is.
+        Result of the run, and the folder of its record.
 
     Raises
     ------
     RigError
-        If the rig may not be run so; no torque has left then.
+        If the rig may not be run with these options; no torque was sent.
     """
     emulated = options.emulated and not may_have_drives(rig.bus)
     if options.heartbeat == "auto" and not (emulated or options.mode is Mode.MOCK):
         raise ArmError(
             f"rig `{rig.name}`, operator",
-            expected="a person who keeps the rig running",
-            came="a heartbeat that goes by itself",
-            cure="Hold the space bar, or send heartbeats from a pendant; `auto` is for rigs that "
-            "are emulated.",
+            expected="a heartbeat from a person",
+            came="an automatic heartbeat",
+            cure="Hold the space bar, or send heartbeats from a pendant; `auto` is for emulated "
+            "rigs only.",
         )
-    say = progress or (lambda _, __: None)
+    report = progress or (lambda _, __: None)
     mock = options.mode is Mode.MOCK
     if mock:
         rig = mocked(rig)
-        scheduled_faults(rig, options.faults)  # a wrong axis is told before the law is compiled
+        scheduled_faults(rig, options.faults)  # reject a wrong axis before compiling the law
     law = tracking_law(rig.task.servo() if servo is None else servo, f"rig `{rig.name}`, law")
     drives = make_drives(rig)
     refuse_overload(rig, drives)
-    say("reference", 0.0)
+    report("reference", 0.0)
     plan = sample_plan(
-        rig.task, law, rig.loop.period, options.duration, lambda share: say("reference", share)
+        rig.task, law, rig.loop.period, options.duration, lambda share: report("reference", share)
     )
-    say("law", 0.0)
+    report("law", 0.0)
     tick = Tick(law)
     law.compile_functions("errors")
-    say("law", 1.0)
+    report("law", 1.0)
     if mock:
         clock = SteppedClock()
     elif clock is None:
@@ -216,7 +218,7 @@ def run_session(
 
 
 def mocked(rig: Rig) -> Rig:
-    """The rig on a bus within this process, without asking the system for anything.
+    """Copy a rig for mode MOCK: on a bus in this process, without real-time settings.
 
     Parameters
     ----------
@@ -226,7 +228,7 @@ def mocked(rig: Rig) -> Rig:
     Returns
     -------
     Rig
-        The same one on a virtual bus of its own, without real-time priority.
+        A copy on a new virtual bus, without real-time priority.
     """
     pose = None if rig.pose is None else dataclasses.replace(rig.pose, host="127.0.0.1", port=0)
     return dataclasses.replace(
@@ -288,13 +290,13 @@ def _end(process: Any) -> None:
 
 
 def _keeping(recorder: Recorder, mock: bool) -> Callable[[], bool]:
-    """Whether each cycle still reaches the record, or will once the disk takes it."""
+    """Make a function that returns whether every cycle is in the record, or still can be."""
     ring = recorder.ring
 
     def keeping() -> bool:
         if mock:
             recorder.relieve()
-        # The question that takes longest is asked last, in few cycles.
+        # The slowest check, `failed`, is the last one and runs in few cycles.
         waits = ring.written - recorder.recorded > SHARE * ring.rows
         return not (recorder.lost or (waits and recorder.failed))
 

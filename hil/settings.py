@@ -1,4 +1,4 @@
-"""A rig as values: axes, bus, loop, watchdogs, policies, and the task it runs."""
+"""Settings of a rig: axes, bus, loop, watchdogs, policies, and the task."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ RENAMED = {
     "prelude": "startup_cycles",
     "postlude": "shutdown_cycles",
 }
-"""Old names of the fields of `Policies`, in files too."""
+"""Old names of the fields of `Policies`, also in files."""
 
 
 class Policy(Enum):
-    """What is done when a cycle or a report fails; values are sentences."""
+    """Response of the loop to a late cycle or a missing report; values are sentences."""
 
     HOLD = "keep the last torque for a few cycles, then stop"
     DAMP = "brake with joint damping for a few cycles, then stop"
@@ -39,27 +39,28 @@ class Axis:
     Parameters
     ----------
     name : str
-        Controlled freedom of the robot that it moves (a name of `servo.velocity_names`).
+        Actuated degree of freedom of the robot (a name in `servo.velocity_names`).
     drive : str
-        Kind of drive: "cia402", "mit", or a registered one.
+        Kind of drive: "cia402", "mit", or a registered kind.
     node : int
         Node number on the bus (CANopen), or identifier of the drive (MIT).
     torque_limit : float
         Largest torque at the joint, N m (N).
     torque_rate_limit : float
-        Largest change of it, N m / s (N / s).
+        Largest rate of change of the torque, N m/s (N/s).
     speed_limit : float
         Largest joint speed, rad/s (m/s).
     gear : float
-        Motor turns per joint turn (motor radians per metre on a linear axis), above zero. What
-        counts is the shaft that the drive reports: that of the gearbox for a drive with its own.
+        Motor turns per joint turn (motor radians per metre on a linear axis), above zero. It refers
+        to the shaft whose position the drive reports: the output of an integrated gearbox.
     direction : int
         1 or -1: -1 if the joint moves against the motor.
     rated_torque : float
         Rated torque of the motor, N m (CiA 402, object 0x6076); 0 for other kinds.
     torque_unit : {"rated", "maximum", "count"}
-        Whether the drive's per mille are of rated torque (0x6076) or of maximum torque (0x6072),
-        which is set to the torque limit before arming; "count": it takes counts of its own.
+        Unit of the drive's torque. "rated": per mille of rated torque (0x6076). "maximum": per
+        mille of maximum torque (0x6072), which is set to the torque limit before arming. "count":
+        counts of the drive.
     torque_constant : float
         N m per A at the motor; 0 if not needed.
     model : str
@@ -73,24 +74,23 @@ class Axis:
     position_limits : (float, float)
         Range of the joint, rad (m); infinite for wheels.
     power_limit : float
-        Largest mechanical power, W; infinite if not given.
+        Largest mechanical power, W; default: infinite.
     damping : float
-        Joint damping of a braking stop, N m s/rad (N s/m); from a file that does not give it
-        torque_limit / speed_limit, which brakes a joint at its largest speed with its largest
-        torque.
+        Joint damping of a braking stop, N m s/rad (N s/m). Default in a file: torque_limit /
+        speed_limit, which brakes a joint at its largest speed with its largest torque.
     stiffness : float
-        Joint stiffness of a holding stop, N m/rad (N/m); from a file that does not give it
-        5 / s times the damping.
+        Joint stiffness of a holding stop, N m/rad (N/m). Default in a file: 5 / s times the
+        damping.
     watchdog : float
         Time without a command after which the drive itself removes torque, s.
     watchdog_confirmed : bool
-        Whether a person has seen that it does: for drives that cannot tell.
+        Whether a person has verified the watchdog; for drives that cannot report its action.
     torque_count : float
-        Torque of the motor that one count (unit "count") means, N m; 0 for other units.
+        Torque of the motor for one count (unit "count"), N m; 0 for other units.
     rated_torque_unit : float
-        What one of 0x6076 means, N m; by the standard 1e-3.
+        Unit of 0x6076, N m; in the standard 1e-3.
     modulo : int
-        Counts after which the reported position starts again (CiA 402); 0: it counts on.
+        Number of counts after which the reported position wraps (CiA 402); 0: it does not wrap.
     """
 
     name: str
@@ -121,16 +121,16 @@ class Axis:
 
 @dataclass(frozen=True)
 class BusSettings:
-    """Where the frames go.
+    """The bus of the drives.
 
     Parameters
     ----------
     interface, channel : str
-        As python-can names them.
+        Names of python-can.
     bitrate : int
-        Bit rate, bit/s; for interfaces without one it still bounds the load.
+        Bit rate, bit/s; for interfaces without a bit rate it only limits the bus load.
     largest_load : float
-        Share of the bit rate that may be used in the worst case.
+        Largest permitted fraction of the bit rate in the worst case.
     options : mapping
         Further arguments of `can.Bus`.
     """
@@ -145,20 +145,20 @@ class BusSettings:
 @renamed_fields(window="receive_window")
 @dataclass(frozen=True)
 class LoopSettings:
-    """How the loop runs.
+    """Rate, priority and timing of the loop.
 
     Parameters
     ----------
     rate : float
         Cycles per second.
     priority : int
-        SCHED_FIFO priority asked for, 1 to 99; 0: none.
+        Requested SCHED_FIFO priority, 1 to 99; 0: normal scheduling.
     lock_memory : bool
-        Whether to ask for memory that is never swapped out.
+        Whether to request memory that is never swapped out.
     spin : float
-        Last part of each wait spent in asking the clock, s.
+        Last part of each wait, in which the clock is polled, s.
     receive_window : float
-        Time after the start of a cycle that reports are waited for, s.
+        Time after the start of a cycle for which the loop waits for reports, s.
     """
 
     rate: float = 250.0
@@ -169,38 +169,38 @@ class LoopSettings:
 
     @property
     def period(self) -> float:
-        """Length of a cycle, s."""
+        """Duration of a cycle, s."""
         return 1.0 / self.rate
 
 
 @renamed_fields(**RENAMED)
 @dataclass(frozen=True)
 class Policies:
-    """What is done when something fails, and how long it is put up with.
+    """Responses to late cycles and missing reports, how many are tolerated, and stops.
 
     Parameters
     ----------
     on_late : Policy
-        A cycle that starts more than half a period after its deadline, or after deadlines that
-        were left out. They are counted until a cycle starts within a quarter of the period.
+        Response to a cycle that starts more than half a period after its deadline, or after skipped
+        cycles. Late cycles are counted until a cycle starts within a quarter of the period.
     on_missing : Policy
-        A cycle without a valid report of some axis.
+        Response to a cycle without a valid report of an axis.
     max_consecutive_faults : int
-        Failing cycles in a row that hold and damp last; then the rig stops.
+        Largest number of consecutive faulty cycles that hold or damp; then the rig stops.
     stop_category : {1, 2}
         IEC 60204-1: 1, brake and remove power; 2, brake and hold under power.
     stop_time : float
-        Time that braking may take before power is removed, s.
+        Largest duration of braking before power is removed, s.
     end : {"stop", "hold"}
-        At the end of the task: a stop of its category, or hold the joints at once under power,
-        until the operator ends it; for one second where no person is the operator.
+        At the end of the task: "stop", a stop of the category above; "hold", hold the joints at
+        once under power, until the operator ends it; for one second without a person as operator.
     startup_cycles, shutdown_cycles : int
-        Cycles without torque after arming and before leaving.
+        Number of cycles without torque after arming and before the release of the drives.
     start_error : float
         Largest tracking error, per output coordinate in its unit, at which a run may start.
     largest_error : float
-        Tracking error, likewise, above which a run stops; from a file that does not give it,
-        twice the `start_error`.
+        Tracking error, per output coordinate in its unit, above which a run stops. Default in a
+        file: twice the `start_error`.
     """
 
     on_late: Policy = Policy.HOLD
@@ -217,16 +217,16 @@ class Policies:
 
 @dataclass(frozen=True)
 class OperatorSettings:
-    """The person at the stop button.
+    """The channel of the operator's stop button and enabling device.
 
     Parameters
     ----------
     host, port : str, int
-        Where the loop listens for datagrams of the operator's heartbeat.
+        Address of the loop for datagrams of the operator.
     timeout : float
         Time without a heartbeat after which the rig stops, s.
     required : bool
-        Whether the rig may be armed without a heartbeat; cannot be false in drive mode.
+        Whether arming requires a heartbeat; must be true in mode drive.
     """
 
     host: str = "127.0.0.1"
@@ -242,20 +242,20 @@ class PoseSettings:
     Parameters
     ----------
     kind : {"udp", "zmq"}
-        How it arrives.
+        Transport of the poses.
     host, port : str, int
-        Where it arrives.
+        Address at which the poses arrive.
     gives : {"pose", "position", "attitude"}
-        What of the pose it measures.
+        Measured part of the pose.
     timeout : float
-        Age above which it is not used, s.
+        Age above which a pose is not used, s.
     required : bool
-        Whether its loss stops the rig; else the lift alone is used from then on.
+        Whether loss of the source stops the rig; if False, the lift alone is used after a loss.
     largest_jump : float
-        Distance from the estimate above which a report is refused, m and rad.
+        Distance from the estimate above which a pose is rejected, m and rad.
     largest_drift : float
-        Share of its way by which the odometry of a robot on wheels may be wrong. A source that has
-        drawn the base further away from it than that and `largest_jump` is refused.
+        Largest error of the odometry of a robot on wheels, as a fraction of its path. A source that
+        moves the base further from the odometry than this error plus `largest_jump` is rejected.
     """
 
     kind: Literal["udp", "zmq"] = "udp"
@@ -270,16 +270,16 @@ class PoseSettings:
 
 @dataclass(frozen=True)
 class EstimatorSettings:
-    """How states are made of reports.
+    """State estimation.
 
     Parameters
     ----------
     bandwidth : float
-        Of the filtered differentiation of joint positions, Hz.
+        Bandwidth of the filtered differentiation of joint positions, Hz.
     latency : float
-        Known delay from sampling a position to its arrival, s.
+        Known delay from the sampling of a position to its arrival, s.
     pose_gain : float
-        Rate at which the estimate is drawn to the external pose, 1/s.
+        Rate at which the estimate converges to the external pose, 1/s.
     """
 
     bandwidth: float = 25.0
@@ -289,14 +289,14 @@ class EstimatorSettings:
 
 @dataclass(frozen=True)
 class RecorderSettings:
-    """What becomes of each cycle.
+    """Recording of the cycles.
 
     Parameters
     ----------
     directory : Path
-        Folder that records are written to, one folder for each run.
+        Folder of the records, with one folder for each run.
     seconds : float
-        Length of the ring that bridges a slow disk, s.
+        Length of the ring that buffers rows for a slow disk, s.
     """
 
     directory: Path = Path("rig-records")
@@ -305,33 +305,32 @@ class RecorderSettings:
 
 @dataclass(frozen=True)
 class EmulatorSettings:
-    """How an emulated rig differs from a perfect one.
+    """Imperfections of an emulated rig.
 
     Parameters
     ----------
     latency : float
         Delay of every frame, s.
     loss : float
-        Share of frames that are lost.
+        Fraction of frames that are lost.
     dt : float
         Time step of the plant, s.
     seed : int
-        Of the random numbers.
+        Seed of the random numbers.
     pose_rate : float
-        Rate of the emulated motion capture, Hz; 0: none.
+        Rate of the emulated motion capture, Hz; 0: no motion capture.
     pose_noise : float
-        Its standard deviation, m and rad.
+        Standard deviation of the motion capture, m and rad.
     pose_latency : float
-        Time from a sample of it to its departure, s.
+        Time from a sample of the motion capture to its sending, s.
     pose_loss : float
-        Share of its samples that are lost.
+        Fraction of samples of the motion capture that are lost.
     viscous, friction : mapping of str to float
-        Viscous (N m s/rad) and Coulomb friction (N m) by axis; zero where not named.
+        Viscous (N m s/rad) and Coulomb friction (N m) by axis; default: zero.
     faults : tuple of mapping
-        Faults that happen by themselves, one table each: `kind`, `axis`, `at`, `lasting` and what
-        else `hil.emulator.Fault` knows.
+        Scheduled faults, one table each, with the fields of `hil.emulator.Fault`.
     control_port : int
-        UDP port of this machine at which faults are commanded; 0: none.
+        UDP port of this machine at which faults can be commanded; 0: no port.
     """
 
     latency: float = 1e-3
@@ -350,38 +349,38 @@ class EmulatorSettings:
 
 @dataclass(frozen=True, eq=False)
 class Rig:
-    """A robot's motors on a bus, and the task they are to run; read by `load_rig`.
+    """A robot's motors on a bus, and their task; read by `load_rig`.
 
     Parameters
     ----------
     name : str
         Name of the rig.
     path : Path
-        File it was read from.
+        The rig file.
     task : Task
-        What is to be tracked, with which gains.
+        Robot, references and gains.
     axes : tuple of Axis
-        One for each control, in the order of the robot's controls.
+        One axis for each control, in the order of the robot's controls.
     bus : BusSettings
         Adapter and bit rate.
     loop : LoopSettings
-        Rate, and what is asked of the operating system.
+        Rate, and requests to the operating system.
     policies : Policies
-        What is done about failing cycles, and how the rig stops.
+        Responses to late cycles and missing reports, and stops.
     operator : OperatorSettings
-        Where the stop button's datagrams arrive.
+        Channel of the operator.
     estimator : EstimatorSettings
-        How positions become a state.
+        State estimation.
     recorder : RecorderSettings
-        Where records go.
+        Recording.
     emulator : EmulatorSettings
-        How the emulated rig differs from a perfect one.
+        Imperfections of the emulated rig.
     pose : PoseSettings or None
         External pose source, if there is one.
     certificate : Path or None
-        Certificate of the law whose bound on the torque is shown before driving.
+        Certificate of the law, whose torque bound is shown before driving.
     drive_modules : tuple of Path
-        Python files that register kinds of drives of one's own.
+        Python files that register further kinds of drives.
     """
 
     name: str
@@ -400,7 +399,7 @@ class Rig:
     drive_modules: tuple[Path, ...] = ()
 
     def check_operator(self) -> None:
-        """Refuse to drive without a person at the stop button.
+        """Reject mode drive without a person at the stop button.
 
         Raises
         ------
@@ -412,6 +411,6 @@ class Rig:
                 f"{self.path}, [operator], field `required`",
                 expected="true for driving",
                 came="false",
-                cure="Set it to true, and keep `concur-rig operator` or the dashboard open beside "
-                "the rig. Without a person the modes mock, listen and shadow are left.",
+                cure="Set it to true, and keep the terminal view or a pendant at hand. Without a "
+                "person use the modes mock, listen and shadow.",
             )

@@ -1,17 +1,17 @@
-"""Sampled torques: the disturbance by hold and delay, and the maximum hold period.
+"""Sampled torques: what holding and delaying them does, and how long a period may be.
 
-A torque that is held for a period T and delayed by m periods differs from the ideal one by at most
-(m + 1) T times its rate. The resulting disturbance of the outputs is
+A torque that is held for a period T and comes m periods late is wrong by at most (m + 1) T times
+its rate, so that the outputs are pushed by
 
     |d| <= (m + 1) T L,   L = sup |Jg Mhat^-1 H^T B du/dt|.
 
-L along a motion is known afterwards. Before the motion the certificate bounds the error's part: the
-feedback changes at most at the rate kappa' |z|_P + k |d|, k = |I^-1 KD|, so that
+L along a motion is known afterwards. Ahead of it the error's part is bounded by the certificate:
+the feedback changes at most at the rate kappa' |z|_P + k |d|, k = |I^-1 KD|, so that
 
     |d| <= t (L + kappa' |z|_P) / (1 - t k),   t = (m + 1) T < 1 / k,
 
-with L now that of the reference followed without error, neglecting the effect of the hold on
-Jg Mhat^-1 H^T B. With |z|_P <= p |d| / alpha there is a tube where alpha (1 - t k) > p t kappa'.
+L now that of the reference followed without error, with what holding does to Jg Mhat^-1 H^T B left
+out. With |z|_P <= p |d| / alpha there is a tube where alpha (1 - t k) > p t kappa'.
 
 For small errors there are exact limits. Where KP, KD and I are diagonal in common modes, each
 mode is xddot = -kp x - kd xdot. With both terms held for T it is stable if and only if
@@ -19,9 +19,8 @@ T < min(2 / kd, 2 kd / kp), by Jury's criterion on
 
     z^2 - (2 - kd T - kp T^2 / 2) z + 1 - kd T + kp T^2 / 2;
 
-with both delayed by tau, without a hold, if and only if tau < atan(kd w / kp) / w at the crossover
-w^2 = (kd^2 + sqrt(kd^4 + 4 kp^2)) / 2. With hold and delay, T / 2 acts
-approximately as a further delay.
+with both late by tau, without holding, if and only if tau < atan(kd w / kp) / w at the crossover
+w^2 = (kd^2 + sqrt(kd^4 + 4 kp^2)) / 2. Held and late, T / 2 counts as a delay, nearly.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from concur.control import Servo
 from concur.errors import OutputError
 
 _MOST = 1e12
-"""Factor of a disturbance above which every multiple counts as tolerated."""
+"""Factor of a disturbance beyond which every multiple counts as borne."""
 
 _COMMON = 1e-9
 """Largest coupling, relative to the damping, of modes that count as separate."""
@@ -52,7 +51,7 @@ _COMMON = 1e-9
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """Limits of hold period and delay of a channel's torques, for small errors.
+    """How slowly the torques of a channel may come, for small errors.
 
     All are computed in floating point from the linearised loop.
 
@@ -61,13 +60,13 @@ class SampleLimits:
     channel : str
         Name of the channel.
     period : float
-        Largest hold period without delay, s.
+        Period below which torques may be held, without delay, s.
     delay : float
-        Largest delay without a hold, s.
+        Time below which torques may be late, without holding, s.
     crossover : float
-        Angular frequency at which the loop of the mode with the least delay has gain 1, rad/s.
+        Angular frequency at which the loop of the mode with the least delay has gain one, rad/s.
     phase_margin : float
-        Phase margin at that frequency, rad.
+        Phase left there, rad.
     """
 
     channel: str
@@ -78,24 +77,24 @@ class SampleLimits:
 
     @property
     def advised(self) -> float:
-        """Recommended hold period, with a small effect: a tenth of the delay, s."""
+        """Period for which holding hardly matters: a tenth of the delay, s."""
         return self.delay / 10
 
     def allows(self, period: float, delay: float = 0.0) -> bool:
-        """Whether a hold period and a delay are allowed together; half a period counts as delay.
+        """Whether torques may be held and late at once, half a period counting as delay.
 
         Parameters
         ----------
         period : float
-            Hold period, s.
+            Time for which a torque is held, s.
         delay : float, default 0
-            Delay, s.
+            Time by which it is late, s.
 
         Returns
         -------
         bool
-            Whether period and delay + period / 2 are below their limits. This implies stability
-            without delay; with delay it is a rule of thumb.
+            Whether period and delay + period / 2 are below their limits: without delay that is
+            surely stable, with delay it is a rule.
         """
         return period < self.period and delay + period / 2 < self.delay
 
@@ -108,7 +107,7 @@ class SampleLimits:
 
 
 def sample_limits(channel: Channel) -> SampleLimits:
-    """Compute the limits of hold period and delay of a channel's torques.
+    """Return how slowly the torques of a channel may come.
 
     Parameters
     ----------
@@ -118,7 +117,7 @@ def sample_limits(channel: Channel) -> SampleLimits:
     Returns
     -------
     SampleLimits
-        Minimum over the channel's modes.
+        The least over its modes.
 
     Raises
     ------
@@ -138,7 +137,7 @@ def sample_limits(channel: Channel) -> SampleLimits:
 
 
 def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> np.ndarray:
-    """Compute output jerks Jg Mhat^-1 H^T B du/dt from the torques along a motion.
+    """Rates Jg Mhat^-1 H^T B du/dt at which torques along a motion push the outputs.
 
     Parameters
     ----------
@@ -147,12 +146,12 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
     times : array_like
         Ascending times, shape (k,), s.
     q, u : array_like
-        Configurations and control inputs at these times, as in a run, shapes (k, nq) and (k, nu).
+        Configurations and controls at these times, as in a run, shapes (k, nq) and (k, nu).
 
     Returns
     -------
     numpy.ndarray
-        From differences of successive torques, shape (k - 1, size), m/s^3 and rad/s^3.
+        By differences of successive torques, shape (k - 1, size), m/s^3 and rad/s^3.
 
     Raises
     ------
@@ -175,7 +174,7 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
             f"{where}, `times`",
             expected="ascending times",
             came=f"a step of {steps.min():.6g} s",
-            cure="Sort the samples by time and remove duplicates.",
+            cure="Sort the samples by time and leave out doubles.",
         )
     slopes = np.diff(controls, axis=0) / steps[:, None]
     effects = [torque_effect(servo, at) for at in places[:-1]]
@@ -183,16 +182,16 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
 
 
 def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturbance:
-    """Bound the disturbance by hold and delay of the torques.
+    """Bound what holding torques for a period, and their delay, do.
 
     Parameters
     ----------
     jerks : array_like
-        Rates as from `output_jerk`, shape (k, size), m/s^3 and rad/s^3.
+        Rates as those of `output_jerk`, shape (k, size), m/s^3 and rad/s^3.
     period : float
-        Hold period, nonnegative, s.
+        Time for which a torque is held, not negative, s.
     late : int, default 0
-        Delay in whole periods.
+        Whole periods by which it is late.
 
     Returns
     -------
@@ -202,7 +201,7 @@ def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturba
     Raises
     ------
     ShapeError
-        If the rates are not a matrix.
+        If the rates are no matrix.
     NonFiniteError
         If there is a NaN or an infinity.
     OutputError
@@ -213,9 +212,9 @@ def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturba
         if not 0.0 <= value < inf or (name == "late" and value != int(value)):
             raise OutputError(
                 f"sampled torques, `{name}`",
-                expected="a nonnegative time, s" if name == "period" else "a number of periods",
+                expected="a time, not negative, s" if name == "period" else "a number of periods",
                 came=str(value),
-                cure="Give the timing of the controller.",
+                cure="Give what the controller does.",
             )
     points = (late + 1) * period * rates
     rounds = f"{late} period{'' if late == 1 else 's'} late"
@@ -234,35 +233,35 @@ def largest_period(
     starts: ArrayLike | None = None,
     late: int = 0,
 ) -> float:
-    """Compute the maximum hold period for which all tubes stay in their domains.
+    """Return the largest period for which all tubes stay in their domains.
 
-    The result is an estimate from samples of the rates and from the linearised loop, not proved.
+    The answer rests on the samples of the rates, and on the linearised loop: it is no proof.
 
     Parameters
     ----------
     decays : sequence of Decay
         One for each channel of the loop.
     jerks : array_like
-        Rates as from `output_jerk`, shape (k, size).
+        Rates as those of `output_jerk`, shape (k, size).
     disturbance : Disturbance, optional
-        Additional disturbance.
+        What acts besides.
     starts : array_like, optional
         Largest |z|_P of each channel at the start, shape (channels,); default zero.
     late : int, default 0
-        Delay of the torques in whole periods.
+        Whole periods by which torques are late.
 
     Returns
     -------
     float
         At most the period at which small errors begin to grow, s; zero when a tube leaves its
-        domain for every period.
+        domain whatever the period.
 
     Raises
     ------
     ShapeError
         If the shapes do not fit.
     OutputError
-        If the gains have no common modes, or an option is out of range.
+        If the gains have no common modes, or an option is out of its range.
     """
     limits = [sample_limits(decay.channel) for decay in decays]
     rates = _rates(jerks)
@@ -291,28 +290,28 @@ def period_ahead(
     starts: ArrayLike | None = None,
     late: int = 0,
 ) -> float:
-    """Compute the maximum hold period before any motion is known.
+    """Return the largest period for which all tubes stay in their domains, ahead of any motion.
 
-    The certificate bounds the error's part of the torque rates, which `largest_period` samples; the
-    period is therefore shorter.
+    What the error adds to the rates of the torques is bounded by the certificate, not sampled as
+    in `largest_period`, so that the period is shorter.
 
     Parameters
     ----------
     decays : sequence of Decay
         One for each channel of the loop.
     jerks : array_like
-        Rates as from `output_jerk` along the reference without error, shape (k, size); zeros
+        Rates as those of `output_jerk` along the reference without error, shape (k, size); zeros
         for a reference at rest.
     starts : array_like, optional
         Largest |z|_P of each channel at the start, shape (channels,); default zero.
     late : int, default 0
-        Delay of the torques in whole periods.
+        Whole periods by which torques are late.
 
     Returns
     -------
     float
-        The period, s; zero when a start leaves its domain. An estimate from samples of the rates
-        of the reference and of the feedback, not proved.
+        The period, s; zero when a start leaves its domain. It rests on samples of the reference's
+        rates and of the feedback's: it is no proof.
 
     Raises
     ------
@@ -322,7 +321,7 @@ def period_ahead(
         If the number of periods is negative.
     """
     rates = _rates(jerks)
-    hold_disturbance(rates, 0.0, late)  # rejects arguments out of range
+    hold_disturbance(rates, 0.0, late)  # refuses what is out of its range
     begin = np.zeros(len(decays)) if starts is None else as_floats(starts, "starts of the loop")
     if begin.shape != (len(decays),):
         raise shape_error("starts of the loop", (len(decays),), begin.shape)
@@ -336,21 +335,21 @@ def period_ahead(
 
 
 def _time_ahead(decay: Decay, rates: np.ndarray, start: float) -> float:
-    """Largest age of a torque, s, for which the channel's tube fits."""
+    """Largest age of a torque for which the channel's tube fits."""
     own = rates[:, decay.channel.index] * decay.channel.scales
     jerk = float(np.linalg.norm(own, axis=1).max())
     if not start < decay.limit:
         return 0.0
     growth = decay.rate * decay.damping_gain + decay.push * decay.feedback_rate
     share = 0.0 if decay.limit == inf else decay.push * jerk / decay.limit
-    # Slightly smaller, where the bound is finite and inside the domain.
+    # A hair below, where the bound is finite and inside.
     return (1.0 - 1e-9) * decay.rate / (growth + share)
 
 
 def largest_factor(
     decays: Sequence[Decay], disturbance: Disturbance, starts: ArrayLike | None = None
 ) -> float:
-    """Compute the largest factor of a disturbance with every tube still inside its domain.
+    """Return how often a disturbance may act at once while all tubes stay in their domains.
 
     Parameters
     ----------
@@ -364,8 +363,8 @@ def largest_factor(
     Returns
     -------
     float
-        The factor, by bisection to a relative 1e-9: one or more when the disturbance itself is
-        tolerated; infinite when every multiple is, zero when a start leaves its domain.
+        The factor, by bisection to 1e-9 of it: one or more when the disturbance itself is borne;
+        infinite when no multiple of it leads out, zero when a start does.
 
     Raises
     ------
@@ -408,7 +407,7 @@ def _modes(channel: Channel) -> list[tuple[float, float]]:
     expected = "KP, KD and I symmetric positive definite with common modes"
     cure = "Give KP and KD as multiples of I, output by output."
     try:
-        # The modes of a generic mean are the common modes of both, if these exist.
+        # Modes of a generic mean are those of both, when there are any.
         mean = channel.stiffness + sqrt(2.0) * channel.damping
         _, shapes = eigh(mean, channel.inertia)
     except np.linalg.LinAlgError:
@@ -425,7 +424,7 @@ def _modes(channel: Channel) -> list[tuple[float, float]]:
         raise OutputError(
             f"sampled torques of {channel.name}",
             expected=expected,
-            came="gains without common modes",
+            came="others",
             cure=cure,
         )
     return [(float(kp), float(kd)) for kp, kd in zip(*found, strict=True)]

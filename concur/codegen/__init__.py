@@ -1,4 +1,4 @@
-"""Numeric evaluation of expressions: evaluator, C compiler, and export."""
+"""From expressions to numbers: evaluator and compiler behind every numeric call."""
 
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
 from concur.codegen._batch import Batch

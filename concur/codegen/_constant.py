@@ -10,7 +10,7 @@ import numpy as np
 
 
 def constant(values: object) -> Any:
-    """Convert numbers to an expression with structural zeros.
+    """Numbers as an expression whose zeros are structural.
 
     Parameters
     ----------
@@ -28,5 +28,5 @@ def constant(values: object) -> Any:
 
 @lru_cache(maxsize=4096)
 def _kept(shape: tuple[int, ...], data: bytes) -> ca.SX:
-    """Cached conversion, as sweeps repeat the same numbers; a copy takes a fifth of the time."""
+    """Kept, as sweeps ask for the same numbers again: a copy takes a fifth of the conversion."""
     return ca.SX(ca.sparsify(ca.DM(np.frombuffer(data).reshape(shape))))

@@ -1,4 +1,4 @@
-"""Description of an exported function: names, units and frames of all its numbers."""
+"""What is exported: a function with names, units and frames for all its numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Entry:
     Parameters
     ----------
     name : str
-        Name, such as that of a joint or a coordinate.
+        What it is, such as a joint or a coordinate.
     unit : str
         SI unit; empty for a number without one.
     """
@@ -29,26 +29,26 @@ class Entry:
 
 @dataclass(frozen=True)
 class Signal:
-    """Input or output of an exported function.
+    """Numbers that go into or come out of an exported function.
 
     Parameters
     ----------
     name : str
         Name in C.
     meaning : str
-        Meaning of the numbers, and their frame.
+        What they are, and in which frame.
     entries : tuple of Entry
-        Name and unit of each number.
+        Name and unit of each.
     preset : tuple of float
-        Default values; zero where there is no other.
+        Values that are known beforehand; zeros where nothing is.
     largest : tuple of float
-        Magnitudes above which the numbers are rejected; empty without a bound.
+        Sizes above which they are refused; empty where there is no bound.
     quaternions : tuple of int
-        Indices at which quaternions start.
+        Where quaternions start.
     scalar : bool
-        Whether the signal is a number rather than an array.
+        Whether it is a number rather than an array.
     start : int
-        Index of its first number among those of all inputs, or all outputs.
+        Where it starts among the numbers of all signals of its direction.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Signal:
 
     @property
     def size(self) -> int:
-        """Number of entries."""
+        """How many numbers."""
         return len(self.entries)
 
 
 @dataclass(frozen=True)
 class Code:
-    """Status code of an exported function: name in C without the function's prefix, and meaning."""
+    """A code that an exported function returns: name in C, without the function's, and meaning."""
 
     name: str
     number: int
@@ -77,7 +77,7 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class Vector:
-    """A test state: all inputs in the order of the signals, all outputs, and the code."""
+    """A state with all numbers that go in, signal by signal, that come out, and the code."""
 
     what: str
     inputs: np.ndarray
@@ -87,30 +87,30 @@ class Vector:
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """A function for export.
+    """A function that is exported.
 
     Parameters
     ----------
     name : str
         Its name in C.
     title : str
-        Description in one line.
+        One line that says what it is.
     function : casadi.Function
-        Function of the inputs and the memory of the last call; returns the outputs, a status
-        and the new memory. Over SX, or over MX with holes for QPs.
+        From the inputs, and what the call before kept, to the outputs, a status, and what it keeps;
+        over SX, or over MX with holes for programmes.
     inputs, outputs : tuple of Signal
         The signals, in order.
     codes : tuple of Code
         The codes, OK, BAD_INPUT, NO_ATTITUDE, TOO_FAST, NO_RESULT and FAILED among them.
     vectors : tuple of Vector
-        Test states.
+        States to try it with.
     tolerance : float
-        Largest deviation of outputs in double precision on another machine, relative to the
-        largest number of a state, or to 1.
+        By how much outputs in double precision may differ on another machine, relative to the
+        largest of a state, or to 1.
     kept : int
-        Size of the memory from call to call; zeros at the first.
+        How many numbers it keeps from call to call; zeros at the first.
     facts : mapping
-        Further data: versions, robot, gains.
+        What else is known: versions, robot, gains.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Exported:
 
 
 def placed(signals: Iterable[Signal]) -> tuple[Signal, ...]:
-    """Signals of one direction with `start`, and with zero presets by default."""
+    """Signals of one direction, in order, with `start`, and presets of zero without others."""
     found, start = [], 0
     for signal in signals:
         preset = signal.preset or (0.0,) * signal.size
@@ -136,7 +136,7 @@ def placed(signals: Iterable[Signal]) -> tuple[Signal, ...]:
 
 
 def plain_text(text: str) -> str:
-    """Convert a text for comments in C and for tables.
+    """Text that can stand in a comment of C and in a table.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def plain_text(text: str) -> str:
     Returns
     -------
     str
-        Text without characters that would end either.
+        Without what would end either.
     """
     ascii_only = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
     return re.sub(r"[\s|\\`]+", " ", ascii_only)

@@ -1,4 +1,4 @@
-"""Test for finite numbers within a graph."""
+"""Which numbers count as finite within a graph."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import casadi as ca
 from concur.codegen._evaluated import Array
 
 FINITE = 1e300
-"""Largest number that counts as finite: a comparison with NaN is false, while CasADi folds
-`x == x` to true."""
+"""Up to here a number counts as finite: `x == x` would be folded to true, and a comparison with a
+NaN is false."""
 
 
 def zero_unless_finite(values: Array) -> Array:
-    """The values, with NaN and infinities replaced by zero."""
+    """The values, zero where one is a NaN or infinite."""
     return ca.if_else(ca.fabs(values) <= FINITE, values, 0)

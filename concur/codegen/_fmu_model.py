@@ -1,4 +1,4 @@
-"""Model of an FMU for co-simulation, independent of the version of FMI."""
+"""What a unit for co-simulation computes, apart from how FMI wants it written."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from concur.errors import ConcurError
 
 CAUSALITIES = ("input", "parameter", "output")
 STEP_SIZE = "step_size"
-"""Parameter of every FMU with a state: longest step of its integration, s."""
+"""Parameter that every unit with a state has: longest step of its integration, s."""
 
 
 @dataclass(frozen=True)
 class FmuVariable:
-    """A variable of an FMU: a number or a vector.
+    """A variable of a unit: a number, or several in a row.
 
     Parameters
     ----------
     name : str
-        Name of the variable.
+        Its name.
     causality : str
         "input", "parameter" (fixed once the initialization is over) or "output".
     description : str
-        Meaning, and axes.
+        What it is, in which axes.
     elements : tuple of str
-        Name of each number; empty for a single number without another name.
+        Name of each number; empty for a single number that has no other name.
     units : tuple of str
-        Unit of each number, "1" if dimensionless.
+        Unit of each number, "1" for none.
     start : tuple of float
         Values at the start, for inputs and parameters.
     integer : bool
@@ -65,11 +65,11 @@ class FmuVariable:
         Parameters
         ----------
         signal : Signal
-            Signal with names, units and presets.
+            Names, units and presets; zeros where nothing is preset.
         causality : str
             "input", "parameter" or "output".
         name : str, optional
-            Name of the variable; default: that of the signal.
+            Another name than the signal's.
 
         Returns
         -------
@@ -89,42 +89,40 @@ class FmuVariable:
 
     @property
     def size(self) -> int:
-        """Number of entries."""
+        """How many numbers it has."""
         return len(self.units)
 
 
 @dataclass(frozen=True)
 class FmuModel:
-    """Model of an FMU for co-simulation.
+    """What a unit for co-simulation computes.
 
     Parameters
     ----------
     name : str
-        Name, from which the identifier in C is derived.
+        Name; the unit's identifier in C is made from it.
     description : str
         One sentence.
     variables : sequence of FmuVariable
-        Inputs, parameters and outputs; the functions use the same names.
+        Inputs, parameters and outputs; the functions take and give them by these names.
     outputs : casadi.Function
-        Function of the inputs, or of the state, that returns the outputs.
+        The outputs from inputs, or from the state.
     state : tuple of str
-        Outputs that form the state; empty without a state.
+        Outputs that are the state; empty for a unit without one.
     initial : casadi.Function, optional
-        Function of the parameters that returns the state and `sound`: whether the parameters are
-        valid.
+        The state from the parameters, and `sound`: whether these can be.
     rates : casadi.Function, optional
-        Function of state and inputs that returns the derivative of the state.
+        Rate of each part of the state from state and inputs.
     settle : casadi.Function, optional
-        Projection of the state after a step onto its manifold.
+        The state after a step, brought back to where it has to lie.
     unsound : str
-        Error message for invalid parameters.
+        What is wrong with parameters that are not `sound`.
     messages : tuple of str
-        Message of each value of the output `status`, if there is one.
+        For a unit with an output `status`: what each value of it says.
     memory : int
-        Size of the memory from step to step. The input `before`, the last of `outputs`, is
-        `after`, its last result, of the previous step; zeros at the start.
+        How many numbers it keeps from step to step: `before`, the last input of `outputs`, is
+        `after`, its last result, of the step before; zeros at the start.
     step_size : float
-        Default step, s: that of the integration, if there is a state.
         A step that suits it, s: the one of the integration, if it has a state.
     """
 
@@ -143,21 +141,21 @@ class FmuModel:
 
     @property
     def identifier(self) -> str:
-        """The name as an identifier in C."""
-        # Limit of the length for file names and C identifiers.
+        """The name as C can have it."""
+        # Names of files, and those in C, have no room for more.
         name = re.sub(r"\W", "_", self.name, flags=re.ASCII)[:100]
         return name if name[:1].isalpha() else f"unit_{name}"
 
     @property
     def all_variables(self) -> tuple[FmuVariable, ...]:
-        """The variables, with the integration step after the parameters."""
+        """The variables, with the step of the integration behind the parameters."""
         own = list(self.variables)
         if self.state:
             step = FmuVariable(
                 STEP_SIZE,
                 "parameter",
-                "Longest step of the fourth-order Runge-Kutta method; a longer communication step "
-                "is divided into equal parts.",
+                "Longest step of the Runge-Kutta method of fourth order; a longer step of the "
+                "communication is cut into equal parts.",
                 units=("s",),
                 start=(self.step_size,),
             )
@@ -165,12 +163,12 @@ class FmuModel:
         return tuple(sorted(own, key=lambda variable: CAUSALITIES.index(variable.causality)))
 
     def functions(self) -> dict[str, ca.Function]:
-        """The functions of the FMU, by purpose.
+        """The functions of the unit, by what they are for.
 
         Returns
         -------
         dict of str to casadi.Function
-            The functions that exist.
+            Those that there are.
         """
         named = {
             "outputs": self.outputs,

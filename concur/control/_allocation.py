@@ -48,7 +48,7 @@ import casadi as ca
 import numpy as np
 
 from concur.codegen import as_floats
-from concur.codegen._c_qp import qp_hole
+from concur.codegen._c_programme import programme_hole
 from concur.codegen._finite import FINITE, zero_unless_finite
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 
@@ -95,7 +95,7 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
         Number of shape velocities, which is the number of controls; at least n.
     solver : str
         "daqp", or "hole" for a function to be exported: where its programs are, functions named
-        "qp_..." return NaN; the export fills them in when it writes C.
+        "programme_..." stand that find nothing, to be filled in when C is written.
 
     Returns
     -------
@@ -381,7 +381,7 @@ def _optimality(gradient: Any, rows: Any, low: Any, high: Any, multiplier: Any) 
 def _programme(name: str, hessian: ca.Sparsity, rows: int, plugin: str) -> ca.Function:
     size = hessian.size1()
     if plugin == HOLE:
-        return qp_hole(size, rows)
+        return programme_hole(size, rows)
     shapes = {"h": hessian, "a": ca.Sparsity.dense(rows, size)}
     return ca.conic(name, plugin, shapes, _OPTIONS)
 

@@ -1,4 +1,4 @@
-"""Readers of robot and task files."""
+"""Reading of robots and tasks from files."""
 
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task

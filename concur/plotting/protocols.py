@@ -1,4 +1,4 @@
-"""Protocols of robot, servo and run: the attributes that the figures need."""
+"""What the drawings need of a robot, a servo and a run: attributes, and nothing of their code."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WheelLike(Protocol):
 
 
 class RobotLike(Protocol):
-    """A tree of bodies with their poses."""
+    """A tree of bodies that can say where they are."""
 
     @property
     def name(self) -> str: ...
@@ -140,7 +140,7 @@ class RunLike(Protocol):
 
 
 class AuditRowLike(Protocol):
-    """One assumption: name, statement, status, and evidence."""
+    """One assumption: its name, what it says, whether it holds, and why."""
 
     @property
     def id(self) -> str: ...

@@ -20,33 +20,33 @@ main = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Torques of a servo to the drives of wheels and joints. A program can stop a rig in "
+    help="Send torques of a servo to the drives of wheels and joints. A program can stop a rig in "
     "categories 1 (brake, then remove power) and 2 (hold) of IEC 60204-1 only: category 0, the "
     "emergency stop that removes power at once, must be wired.",
 )
 
-STATUS = "Exit status: 0 yes, 1 no, 2 bad input."
+STATUS = "Exit status: 0 success, 1 failure, 2 bad input."
 
 RigFile = Annotated[Path, typer.Argument(help="Rig file (.toml).")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON, for machines.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 Duration = Annotated[
-    float | None, typer.Option(help="Length of the run in s; default that of the task.")
+    float | None, typer.Option(help="Duration of the run in s; default: that of the task.")
 ]
 Folder = Annotated[
     Path | None,
-    typer.Option("--out", help="Folder of the record; default rig-records/<rig and time>."),
+    typer.Option("--out", help="Folder of the record; default: rig-records/<rig and time>."),
 ]
 Dashboard = Annotated[
     int | None,
-    typer.Option(min=1, max=65535, help="Port of a page of this machine that shows the run."),
+    typer.Option(min=1, max=65535, help="Port of the dashboard, a local web page of the run."),
 ]
 FaultOption = Annotated[
     list[str] | None,
     typer.Option(
         "--fault",
         metavar="KIND,AXIS,AT,FOR",
-        help="A fault of an emulated rig: its kind, an axis or *, when it begins and how long it "
-        "lasts, in s. May be given several times.",
+        help="Injected fault of an emulated rig: kind, axis or *, start and duration in s. May be "
+        "given several times.",
     ),
 ]
 
@@ -64,20 +64,20 @@ def _root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Hold the commands together."""
+    """Define the options of all commands."""
 
 
 @main.command(epilog=f"Example: concur-rig check examples/rover_rig/rig.toml\n\n{STATUS}")
 def check(
     rig: RigFile,
     mock: Annotated[
-        bool, typer.Option("--mock", help="Ask emulated drives within this process.")
+        bool, typer.Option("--mock", help="Query emulated drives in this process.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask every drive who it is and in which units it counts; show the load of the bus.
+    """Query identity and units of every drive; show the bus load.
 
-    Nothing is armed and no torque leaves.
+    No drive is armed, and no torque is sent.
     """
     with _errors():
         from hil.cli._check import check_rig
@@ -92,11 +92,11 @@ def check(
 def emulate(
     rig: RigFile,
     duration: Annotated[
-        float | None, typer.Option(help="How long, in s; default until interrupted.")
+        float | None, typer.Option(help="Duration in s; default: until interrupted.")
     ] = None,
     fault: FaultOption = None,
 ) -> None:
-    """Stand in for a rig: its drives as processes on the bus, moving the robot's full plant."""
+    """Emulate a rig: drives in a separate process on the bus, which move the full-order robot."""
     with _errors():
         from hil.cli._emulate import emulate_rig
 
@@ -111,7 +111,7 @@ def listen(
     dashboard: Dashboard = None,
     as_json: AsJson = False,
 ) -> None:
-    """Record what others do on the bus, and let the guard judge it; send nothing."""
+    """Record the commands of another controller, and check them with the guard; send nothing."""
     with _errors():
         from hil.cli._run import run_rig
 
@@ -126,7 +126,7 @@ def shadow(
     dashboard: Dashboard = None,
     as_json: AsJson = False,
 ) -> None:
-    """Compute in every cycle what would be sent, beside another controller; send nothing."""
+    """Compute commands in every cycle, beside another controller; send nothing."""
     with _errors():
         from hil.cli._run import run_rig
 
@@ -145,43 +145,44 @@ def drive(
     emulate: Annotated[
         bool,
         typer.Option(
-            "--emulate", help="Start an emulated rig too, in processes of its own, on its bus."
+            "--emulate", help="Also start an emulated rig on the bus, in a separate process."
         ),
     ] = False,
     mock: Annotated[
         bool,
         typer.Option(
-            "--mock", help="Emulated drives within this process, in simulated time, on no bus."
+            "--mock", help="Use emulated drives in this process, in simulated time, without a bus."
         ),
     ] = False,
     heartbeat: Annotated[
         str | None,
         typer.Option(
-            help="Who keeps the rig running: keys, the space bar held in this terminal (default); "
-            "port, a pendant; auto, nobody, for emulated rigs only (default with --emulate)."
+            help="Source of the heartbeat: keys, the space bar held in this terminal (default); "
+            "port, a pendant; auto, automatic, for emulated rigs only (default with --emulate)."
         ),
     ] = None,
     token: Annotated[
         str,
         typer.Option(
             envvar="CONCUR_RIG_TOKEN",
-            help="Secret of the pendant, with --heartbeat port; default random. In the environment "
-            "other users of the machine do not see it.",
+            help="Secret of the pendant, with --heartbeat port; default: random. Other users of "
+            "the machine can see the option, but not the environment variable.",
         ),
     ] = "",
     reset: Annotated[
-        bool, typer.Option("--reset", help="Clear faults that drives have from before.")
+        bool, typer.Option("--reset", help="Clear earlier faults of the drives.")
     ] = False,
     yes: Annotated[
-        bool, typer.Option("--yes", help="Do not ask whether the bounds of the torque are right.")
+        bool, typer.Option("--yes", help="Confirm the torque limits without a prompt.")
     ] = False,
     fault: FaultOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Run the task on the rig: arm, track, stop, record.
 
-    Shows the torque that the certificate proves beside the limits of the rig, and asks. Leaves a
-    record, figures and a report behind. The exit status is 0 only if the task was run to its end.
+    Shows the torque bound of the certificate beside the limits of the rig, and asks for
+    confirmation. Writes a record with a report. The exit status is 0 only if the task was
+    completed.
     """
     with _errors():
         from hil.cli._run import run_rig
@@ -207,31 +208,31 @@ def drive(
 def replay(
     record: Annotated[Path, typer.Argument(help="Folder of a record.")],
     rig: Annotated[
-        Path | None, typer.Option(help="Rig file; default the copy in the record.")
+        Path | None, typer.Option(help="Rig file; default: the copy in the record.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="Folder of figures and report; default that of the record.")
+        Path | None, typer.Option(help="Folder of the report; default: that of the record.")
     ] = None,
     mcap: Annotated[
-        bool, typer.Option("--mcap", help="Write the record as MCAP too, for log viewers.")
+        bool, typer.Option("--mcap", help="Also write the record as MCAP, for log viewers.")
     ] = False,
-    hdf5: Annotated[bool, typer.Option("--hdf5", help="Write the record as HDF5 too.")] = False,
+    hdf5: Annotated[bool, typer.Option("--hdf5", help="Also write the record as HDF5.")] = False,
     force: Annotated[
-        bool, typer.Option("--force", help="Compute again although rig, robot or law differ.")
+        bool, typer.Option("--force", help="Replay even if rig, robot or law differ.")
     ] = False,
     allow_code: Annotated[
         bool,
         typer.Option(
             "--allow-code",
-            help="Run the drive modules that the record brings along: code of whoever made it.",
+            help="Run the drive modules in the record, which are code of its author.",
         ),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compute every cycle of a record again, through the same code, and compare.
+    """Recompute every cycle of a record with the same code, and compare.
 
-    A record is data: rig, task and robot are read from its copies, and nothing outside of its
-    folder is read. Rows that are missing, damaged or too many are the answer 1.
+    Rig, task and robot are read from the copies in the record; no file outside of its folder is
+    read. Missing, damaged or surplus rows give exit status 1.
     """
     with _errors():
         from hil.cli._replay import replay_record
@@ -241,7 +242,7 @@ def replay(
 
 
 def _finish(result: Any, as_json: bool) -> None:
-    """Show a result and leave with its verdict."""
+    """Show a result and exit with its status."""
     from rich.console import Console
 
     if as_json:
@@ -253,7 +254,7 @@ def _finish(result: Any, as_json: bool) -> None:
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Tell errors, and warnings about compilers, in one line each and without a place in code."""
+    """Print errors, and warnings about compilers, in one line each without a traceback."""
     from hil._extras import require_extra
 
     escape_output()
@@ -263,7 +264,7 @@ def _errors() -> Iterator[None]:
 
         def shown(message: Warning | str, category: type[Warning], *rest: Any, **more: Any) -> None:
             if issubclass(category, CompilerWarning):
-                _tell(f"note: {message}")
+                _print_line(f"note: {message}")
             else:
                 others(message, category, *rest, **more)
 
@@ -272,11 +273,11 @@ def _errors() -> Iterator[None]:
             require_extra()
             yield
         except ConcurError as error:
-            _tell(str(error))
+            _print_line(str(error))
             for note in getattr(error, "__notes__", ()):
-                _tell(note)
+                _print_line(note)
             raise typer.Exit(2) from None
 
 
-def _tell(message: str) -> None:
+def _print_line(message: str) -> None:
     typer.echo(f"concur-rig: {' '.join(message.split())}", err=True)

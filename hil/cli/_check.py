@@ -1,4 +1,4 @@
-"""`concur-rig check`: what is on the bus, in which units it counts, and what the bus carries."""
+"""`concur-rig check`: drives on the bus, their units, and the bus load."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MARKS = {
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """Verdict on a rig before it is armed."""
+    """Result of the checks of a rig before arming."""
 
     rig: Rig
     load: BusLoad
@@ -41,7 +41,7 @@ class CheckResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the frames fit and every drive is as the rig file says."""
+        """Whether the bus load is permitted and every drive matches the rig file."""
         bad = (Finding.MISSING, Finding.WRONG)
         return self.load.fits and not any(check.finding in bad for check in self.checks)
 
@@ -77,7 +77,7 @@ class CheckResult:
 
 
 def checks_table(checks: Sequence[AxisCheck]) -> Table:
-    """What the drives said."""
+    """Table of the properties of the drives."""
     table = Table(title="Drives", title_justify="left")
     for title in ("axis", "property", "", "rig file", "drive"):
         table.add_column(title)
@@ -96,7 +96,7 @@ def checks_table(checks: Sequence[AxisCheck]) -> Table:
 
 
 def cures(checks: Sequence[AxisCheck]) -> list[str]:
-    """What to do about properties that are not as the rig file says."""
+    """Remedies for properties that differ from the rig file or are unknown."""
     return [
         f"{check.axis}, {check.what}: {check.cure}"
         for check in checks
@@ -105,9 +105,9 @@ def cures(checks: Sequence[AxisCheck]) -> list[str]:
 
 
 def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
-    """Limits of the axes, and what the certificate proves the law to need."""
+    """Table of the limits of the axes, and the torque bounds of the certificate."""
     table = Table(title="At the joints", title_justify="left", caption_justify="left")
-    for title in ("axis", "limit (N m)", "need (N m)", "rate (N m/s)", "speed (rad/s)", "dog (ms)"):
+    for title in ("axis", "limit (N m)", "need (N m)", "rate (N m/s)", "speed (rad/s)", "watchdog"):
         table.add_column(title, justify="left" if title == "axis" else "right")
     over = [] if bound is None else bound.exceeded(rig)
     for axis in rig.axes:
@@ -118,17 +118,17 @@ def limits_table(rig: Rig, bound: TorqueBound | None) -> Table:
             f"[bold red]{need}[/]" if axis.name in over else need,
             f"{axis.torque_rate_limit:g}",
             f"{axis.speed_limit:g}",
-            f"{axis.watchdog * 1e3:g}",
+            f"{axis.watchdog * 1e3:g} ms",
         )
     if bound is None:
-        table.caption = "need: no certificate says how much torque the law needs"
+        table.caption = "need: unknown, as there is no certificate"
     else:
         table.caption = f"need: {bound.status} by {bound.path.name} in its box of configurations"
     return table
 
 
 def check_rig(path: Path, mock: bool) -> CheckResult:
-    """Ask every drive of a rig."""
+    """Query every drive of a rig."""
     rig = load_rig(path)
     clock = SteppedClock() if mock else MonotonicClock()
     checks: list[AxisCheck] = []

@@ -1,4 +1,4 @@
-"""`concur-rig replay`: every cycle of a record once more."""
+"""`concur-rig replay`: recomputation of every cycle of a record."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ WRITTEN = ("report.html", "record.mcap", "record.h5")
 
 @dataclass(frozen=True, eq=False)
 class ReplayResult:
-    """Verdict on a record."""
+    """Result of a replay."""
 
     report: ReplayReport
     files: tuple[Path, ...]
 
     @property
     def passed(self) -> bool:
-        """Whether all of it came out as recorded."""
+        """Whether the replay reproduces the record."""
         return self.report.passed
 
     def as_dict(self) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def replay_record(
     as_json: bool,
     allow_code: bool = False,
 ) -> ReplayResult:
-    """Compute a record again, draw it, and export it."""
+    """Replay a record, write its report, and export it."""
     record = Record.load(folder)
     console = Console(stderr=True)
     if rig_file is not None:
@@ -81,7 +81,7 @@ def replay_record(
         )
     target = out or folder
     for name in WRITTEN:  # a link in a record must not be written through
-        if os.path.islink(target / name):  # false too where no file can have the name
+        if os.path.islink(target / name):  # also false for impossible names
             (target / name).unlink()
     files = [write_report(record, target, replayed=report)]
     if mcap:
@@ -92,15 +92,15 @@ def replay_record(
 
 
 def _ask(record: Record, console: Console) -> None:
-    """Say whose code is about to run, and ask if somebody is there."""
-    said = whose(record.manifest)
-    console.print(f"This record brings Python code along: {said}.", markup=False)
+    """Show the code in the record; in a terminal, ask for confirmation to run it."""
+    code = whose(record.manifest)
+    console.print(f"This record contains Python code: {code}.", markup=False)
     if sys.stdin.isatty() and not Confirm.ask(
-        "Run it with your rights?", console=console, default=False
+        "Run it with your permissions?", console=console, default=False
     ):
         raise RecordError(
             f"record {record.folder}",
-            expected="a yes to its code",
-            came="a no",
-            cure="Nothing was run. Give your own rig file with `--rig`.",
+            expected="confirmation to run its code",
+            came="a refusal",
+            cure="Pass your own rig file with `--rig`. No code was run.",
         )

@@ -1,4 +1,4 @@
-"""`concur-rig drive`, `shadow`, `listen`: a session, and what it leaves behind."""
+"""`concur-rig drive`, `shadow`, `listen`: a session and its report."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from hil.settings import Rig
 from hil.views.report import write_report
 
 _OF_THE_MACHINE = (Reason.LOST, Reason.LATE, Reason.STALE, Reason.STUCK)
-"""Reasons that a machine which stands still can cause."""
+"""Reasons that standstills of the machine can cause."""
 
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """Verdict on a run at the rig."""
+    """Result of a run, with its files."""
 
     rig: Rig
     result: Result
@@ -44,7 +44,7 @@ class RunResult:
 
     @property
     def passed(self) -> bool:
-        """Whether the task was run to its end, and every drive is known to be out of the loop."""
+        """Whether the task was completed, and every drive has confirmed its release."""
         return self.result.outcome.done and not self.result.outcome.left
 
     def as_dict(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class RunResult:
         outcome = self.result.outcome
         for note in outcome.granted.notes:
             console.print(f"[yellow]note:[/] {escape(note)}")
-        table = Table(title="Quality of service", title_justify="left", show_header=False)
+        table = Table(title="Loop statistics", title_justify="left", show_header=False)
         for name, value in outcome.quality.rows():
             table.add_row(name, value)
         console.print(table)
@@ -89,7 +89,7 @@ class RunResult:
         whole = "every cycle" if self.result.complete else f"{self.result.recorded} cycles"
         console.print(f"record: {self.result.folder} ({whole})")
         if self.result.note:
-            console.print(f"[red]record not complete:[/] {escape(self.result.note)}")
+            console.print(f"[red]record incomplete:[/] {escape(self.result.note)}")
         if self.unwritten:
             console.print(f"[yellow]no report:[/] {escape(self.unwritten)}")
         for path in self.files:
@@ -100,12 +100,14 @@ class RunResult:
             f"(after {outcome.elapsed:.1f} s)"
         )
         for sentence in outcome.left:
-            console.print(f"[bold red]{escape(sentence)}[/]. Remove its power before you go near.")
+            console.print(
+                f"[bold red]{escape(sentence)}[/]. Remove its power before you approach the rig."
+            )
         if outcome.machine:
             console.print(f"[yellow]machine:[/] {escape(outcome.machine)}")
             if not self.passed and outcome.reason in _OF_THE_MACHINE:
                 console.print(
-                    "That may be the cause. An emulated rig runs in simulated time with `--mock`."
+                    "This may be the cause. With `--mock` an emulated rig runs in simulated time."
                 )
 
     def _errors(self) -> dict[str, dict[str, float | None]]:
@@ -139,26 +141,26 @@ def run_rig(
     yes: bool = False,
     faults: Sequence[str] = (),
 ) -> RunResult:
-    """Run a session and write its figures."""
+    """Run a session and write its report."""
     rig, kind = load_rig(path), Mode[mode.upper()]
     mock = kind is Mode.MOCK
     by = heartbeat or ("auto" if emulate or mock else "keys")
-    wrongs = tuple(Fault.read(text) for text in faults)
+    injected = tuple(Fault.read(text) for text in faults)
     if by not in ("keys", "auto", "port"):
         raise _option("--heartbeat", "keys, port or auto", by)
     if mock and emulate:
         raise _option("--mock", "--mock or --emulate", "both")
-    if wrongs and not (mock or emulate):
-        raise _option("--fault", "a rig that is emulated: --mock or --emulate", "a real one")
+    if injected and not (mock or emulate):
+        raise _option("--fault", "an emulated rig: --mock or --emulate", "a real rig")
     console = Console(stderr=as_json)
     if kind is Mode.DRIVE:
         _ask(rig, console, yes or emulate)
     with contextlib.ExitStack() as stack:
         clock = None
         if emulate:
-            _look_at_machine(rig, console)
-            clock = stack.enter_context(EmulatorProcesses(rig, wrongs)).clock
-        say = stack.enter_context(_progress(console))
+            _check_machine(rig, console)
+            clock = stack.enter_context(EmulatorProcesses(rig, injected)).clock
+        report = stack.enter_context(_progress(console))
         live = console.is_terminal and not as_json and kind is not Mode.MOCK
         options = SessionOptions(
             kind,
@@ -170,30 +172,30 @@ def run_rig(
             dashboard,
             reset,
             emulate,
-            wrongs if mock else (),
+            injected if mock else (),
         )
-        result = run_session(rig, options, progress=say, clock=clock)
+        result = run_session(rig, options, progress=report, clock=clock)
     try:
         files = (write_report(Record.load(result.folder), result.folder),)
-    except Exception as error:  # how the run ended matters more
+    except Exception as error:  # the result of the run must be shown in any case
         return RunResult(rig, result, (), f"{type(error).__name__}: {error}")
     return RunResult(rig, result, files)
 
 
-def _look_at_machine(rig: Rig, console: Console) -> None:
-    """Refuse to emulate on a machine that does not keep up, or say how well it does."""
+def _check_machine(rig: Rig, console: Console) -> None:
+    """Reject emulation on a machine that does not keep up; print a note if it is unsteady."""
     machine = measure_machine(rig.loop.priority)
     if not machine.keeps_up:
         raise ArmError(
             f"rig `{rig.name}`, --emulate",
-            expected="a machine that gives at least half of the time to a process that asks for it",
+            expected="a machine that runs a ready process for at least half of the time",
             came=machine.sentence,
-            cure="Use `--mock`, which runs the same in simulated time; or end other programs.",
+            cure="Use `--mock`, which runs the same in simulated time, or stop other programs.",
         )
     if not machine.is_steady:
         console.print(
             f"[yellow]note:[/] this machine: {machine.sentence}. The emulation stops its clock "
-            "meanwhile and takes longer; `--mock` runs the same in simulated time."
+            "during standstills and takes longer; `--mock` runs the same in simulated time."
         )
 
 
@@ -204,7 +206,7 @@ def _option(name: str, expected: str, came: str) -> ArmError:
 
 
 def _ask(rig: Rig, console: Console, yes: bool) -> None:
-    """Show the limits beside the certificate's bound, and ask for a yes."""
+    """Show the limits beside the certificate's bound, and ask for confirmation."""
     bound = load_bound(rig)
     console.print(limits_table(rig, bound))
     if bound is not None:
@@ -213,8 +215,8 @@ def _ask(rig: Rig, console: Console, yes: bool) -> None:
         over = bound.exceeded(rig)
         if over:
             console.print(
-                f"[yellow]The limits of {', '.join(over)} are below what the law may need: the "
-                "guard will clip there, and tracking is not what was proved.[/]"
+                f"[yellow]The limits of {', '.join(over)} are below the torque that the law may "
+                "need: the guard will limit it there, and the proof of tracking does not hold.[/]"
             )
     console.print(
         "[bold]Category 0, the emergency stop that removes power at once, must be wired.[/]"
@@ -224,27 +226,27 @@ def _ask(rig: Rig, console: Console, yes: bool) -> None:
     if not sys.stdin.isatty():
         raise ArmError(
             f"rig `{rig.name}`",
-            expected="a yes to these limits",
-            came="no terminal to ask",
-            cure="Read them, then give `--yes`.",
+            expected="confirmation of these limits",
+            came="no interactive terminal",
+            cure="Check the limits, then pass `--yes`.",
         )
     if not Confirm.ask("Drive with these limits?", console=console, default=False):
         raise ArmError(
             f"rig `{rig.name}`",
-            expected="a yes to these limits",
-            came="a no",
-            cure="Correct the rig file; nothing was armed.",
+            expected="confirmation of these limits",
+            came="a refusal",
+            cure="Correct the rig file. No drive was armed.",
         )
 
 
 @contextlib.contextmanager
 def _progress(console: Console) -> Iterator[Any]:
-    """Bars of what is done before a run; they go when the loop begins."""
+    """Show progress bars of the preparation; hide them when the loop begins."""
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
     bars = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     known: dict[str, Any] = {}
 
-    def say(what: str, share: float) -> None:
+    def report(what: str, share: float) -> None:
         if what not in known:
             known[what] = bars.add_task(what, total=1.0)
         bars.update(known[what], completed=share)
@@ -253,7 +255,7 @@ def _progress(console: Console) -> Iterator[Any]:
 
     bars.start()
     try:
-        yield say
+        yield report
     finally:
         bars.stop()
 

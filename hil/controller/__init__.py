@@ -1,4 +1,4 @@
-"""The loop: reports in, torques out, one row for the record, in every cycle the same."""
+"""The control loop: in each cycle it reads reports, sends torques and records one row."""
 
 from hil.controller._controller import Controller, Mode, Outcome
 

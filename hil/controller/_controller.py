@@ -1,7 +1,7 @@
-"""The loop: reports in, torques out, one row for the record, in every cycle the same.
+"""The control loop: in each cycle it reads reports, sends torques and records one row.
 
-One process, one thread. What waits, allocates much or talks to people runs elsewhere: the
-recorder, the terminal view and the dashboard read the ring, and nobody can hold the loop up.
+The loop has one thread. Recorder, terminal view and dashboard run in other processes and read the
+ring, so that they cannot delay the loop.
 """
 
 from __future__ import annotations
@@ -47,49 +47,48 @@ from hil.state.estimator import Estimator
 from hil.state.pose_source import PoseReceiver
 
 PATIENCE = 3.0
-"""Time that drives may take from arming until all report and are under power, s."""
+"""Time after arming in which all drives must report and be under power, s."""
 
 HOLDING = 1.0
-"""Time for which a stop of category 2 holds where there is no operator to end it, s."""
+"""Duration of the holding of a stop of category 2 without an operator, s."""
 
 RESET_CYCLES = 50
-"""Cycles for which a fault reset is asked of the drives, where it is wanted."""
+"""Number of cycles in which a fault reset is requested, if the reset is permitted."""
 
 
 class Mode(Enum):
-    """What a loop may do to the bus; values are sentences. The guard is the same in all."""
+    """Modes of the loop; values are sentences. The guard is the same in all modes."""
 
-    MOCK = "emulated drives in this process, in simulated time"
-    LISTEN = "judge what others command; send nothing"
-    SHADOW = "compute what would be sent; send nothing"
-    DRIVE = "drive the motors"
+    MOCK = "command emulated drives in this process, in simulated time"
+    LISTEN = "check the commands of another controller; send nothing"
+    SHADOW = "compute commands beside another controller; send nothing"
+    DRIVE = "command the drives of the rig"
 
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """How a run ended.
+    """Result of a run.
 
     Parameters
     ----------
     mode : Mode
-        What the loop was allowed to do.
+        Mode of the loop.
     reason : Reason
-        Why it stopped; `Reason.END`: the task was done.
+        Reason of the stop; `Reason.END`: the task was completed.
     elapsed : float
         Time in RUN, s.
     error : numpy.ndarray
-        Last tracking error in RUN, in error coordinates (m, rad), shape (size,); NaN if none.
+        Last tracking error in RUN, in error coordinates (m, rad), shape (size,); NaN without RUN.
     quality : Quality
-        What came late, was lost, was stale, was clipped.
+        Loop statistics.
     granted : Granted
-        What the operating system gave.
+        Real-time settings that the operating system granted.
     checks : tuple of AxisCheck
-        What the drives said before arming.
+        Checks of the drives before arming.
     left : tuple of str
-        What went wrong when the drives were released at the end: one sentence for each drive that
-        is not known to be out of the loop.
+        Failed releases at the end: one sentence for each drive that did not confirm its release.
     machine : str
-        Standstills of the machine during the run, in words; "" if there were none to speak of.
+        Standstills of the machine during the run, as text; "" if there were none.
     """
 
     mode: Mode
@@ -104,51 +103,51 @@ class Outcome:
 
     @property
     def done(self) -> bool:
-        """Whether the task was run to its end."""
+        """Whether the task was completed."""
         return self.reason is Reason.END
 
 
 @dataclass(slots=True)
 class _Arming:
-    """What is known of a rig that is armed and does not run yet."""
+    """State of a rig before RUN."""
 
-    addressed: bool = False  # whether anything was asked of the drives
-    since: float = float("nan")  # when it was armed, s
-    heard: int = 0  # cycles in a row with reports of all axes and a usable state
+    addressed: bool = False  # whether frames were sent to the drives
+    since: float = float("nan")  # instant of arming, s
+    complete: int = 0  # consecutive cycles with reports of all axes and a valid state
 
 
 class Controller:
-    """One loop on one rig; `run` arms, runs the task and leaves.
+    """The loop of one rig; `run` arms the rig, runs the task and releases the drives.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     servo : TrackingLaw
-        The law's servo.
+        The control law.
     tick : Tick
         The compiled law.
     plan : Plan
         The reference, sampled at the loop's period.
     drives : sequence of Drive
-        One for each axis, in order.
+        One drive for each axis, in order.
     bus : Bus
         The open bus.
     ring : Ring
-        Where each cycle is written.
+        Ring that takes one row per cycle.
     mode : Mode
-        What it may do.
+        Mode of the loop.
     operator : OperatorChannel, optional
-        Heartbeat and stop button. Needed in mode DRIVE.
+        Heartbeat and stop button. Required in mode DRIVE.
     pose : PoseReceiver, optional
         External pose of the base.
     recording : callable, optional
-        Tells whether the record can still be written.
+        Returns whether the record can still be written.
     resets : bool
-        Whether to clear faults that drives have when they are armed. Without it a rig whose drive
-        has a fault is not armed: nobody has looked at it yet.
+        Whether to clear faults of the drives during arming. If False, a rig whose drive has a fault
+        does not run, as the cause of the fault is unknown.
     attended : bool
-        Whether a person is the operator; without one a rig that holds is held for a second.
+        Whether a person is the operator; without a person a stop of category 2 holds for 1 s.
 
     Raises
     ------
@@ -211,24 +210,24 @@ class Controller:
         self._still = np.zeros(len(rig.axes))
         self._row = ring.layout.views(ring.row)
         self._shortest_watchdog = min(axis.watchdog for axis in rig.axes)
-        self._signal = 0  # number of a signal that came
-        self._stops = 0  # stops that the operator had asked for when holding began
+        self._signal = 0  # number of a received signal
+        self._stops = 0  # number of the operator's stop requests at the start of holding
         self._standstills = Standstills(self.clock)
 
     # -- the whole run -------------------------------------------------------------------------
 
     def run(self) -> Outcome:
-        """Arm, run the task, stop, leave.
+        """Arm the rig, run the task, stop, and release the drives.
 
         Returns
         -------
         Outcome
-            Why it ended, and what it was like.
+            Result of the run.
 
         Raises
         ------
         ArmError, DriveError, UnitError
-            If the rig may not be armed; no torque has left.
+            If the rig may not be armed; no torque was sent.
         """
         rig, failure = self.rig, None
         with (
@@ -261,7 +260,7 @@ class Controller:
         )
 
     def _prepare(self) -> None:
-        """Everything that is asked before any drive is put under power."""
+        """Perform all checks and settings before any drive is under power."""
         self._warm_up()
         operator, clock = self.operator, self.clock
         if operator is not None and self._talks:
@@ -274,14 +273,14 @@ class Controller:
             self.checks = tuple(prepare_drives(self.drives, self.bus, self.resets))
             if operator is not None:
                 await_heartbeat(self.rig, operator, clock, self._is_interrupted)
-            # Last: from now on drives are spoken to.
+            # This is last, as the drives receive frames from now on.
             self.checks += tuple(check_round_trips(self.rig, self._exchange))
 
     def _is_interrupted(self) -> bool:
         return bool(self._signal)
 
     def _warm_up(self) -> None:
-        """Call once what is slow when it is called first; nothing of it is kept."""
+        """Call functions once whose first call is slow; discard the results."""
         still = self._still
         self._law.warm_up(self.rig.task.q0)
         self.estimator.acceleration(still)
@@ -304,12 +303,12 @@ class Controller:
             if skipped:
                 self.quality.skipped += skipped
                 self._failures.skipped = skipped
-                if self.latch.state is State.RUN:  # before, nothing of the task is missed
+                if self.latch.state is State.RUN:  # before RUN the reference does not advance
                     self._law.index += skipped
                 deadline += skipped * period
 
     def _leave(self) -> None:
-        """Cycles without torque, then each drive out of the loop, whatever happened before."""
+        """Send cycles without torque, then release each drive, also after errors."""
         if self._talks and self._arming.addressed:
             self.left += release_drives(self.rig, self.drives, self.bus)
 
@@ -321,7 +320,7 @@ class Controller:
         start = clock.now()
         started = time.perf_counter()
         lateness = start - deadline
-        behind = lateness + failures.skipped * period  # of the first that had no cycle
+        behind = lateness + failures.skipped * period  # since the first skipped deadline
         quality.cycles += 1
         quality.lateness.add(lateness)
         exchange.take(start)
@@ -333,7 +332,7 @@ class Controller:
         if late or failures.skipped:
             self._standstills.add(behind)
         reason = self._reason_outside(now)
-        estimated = self._estimate(now)  # in any case: a stop brakes by it
+        estimated = self._estimate(now)  # also in a stop, whose braking needs the state
         reason = reason or estimated
         running = self.latch.state is State.RUN
         if running and not exchange.paused:
@@ -343,7 +342,7 @@ class Controller:
         law.evaluate(self.estimator, running)
         reason = reason or self._advance(now, missing)
         if behind > self._shortest_watchdog:
-            # The drives have stopped by themselves, or the clock has jumped: speeds are none.
+            # The watchdogs have stopped the drives, or the clock has jumped: speeds are invalid.
             self.latch.stop(Reason.LATE)
             self.latch.remove_power()
         self._judge_and_act(start, reason)
@@ -360,7 +359,7 @@ class Controller:
         self.ring.publish()
 
     def _reason_outside(self, now: float) -> Reason:
-        """What people, the operating system, the bus and the drives say."""
+        """Reason to stop from the operator, the operating system, the bus or the drives."""
         if self._signal:
             return Reason.SIGNAL
         if self.operator is not None:
@@ -372,7 +371,7 @@ class Controller:
         return self._reason_of_drives()
 
     def _reason_of_drives(self) -> Reason:
-        """What the bus says, and while torques leave, the drives."""
+        """Reason to stop from the bus and, while torques are sent, from the drives."""
         if self._talks and self._exchange.foreign:
             return Reason.FOREIGN
         if self._talks and self._exchange.delayed:
@@ -390,7 +389,7 @@ class Controller:
 
     @property
     def _asks_for_torque(self) -> bool:
-        """Whether torques leave: those of the law, or those of a stop that brakes or holds."""
+        """Whether torques are sent: those of the law, or of a stop that brakes or holds."""
         latch = self.latch
         return latch.state is State.RUN or latch.phase in (Phase.BRAKING, Phase.HOLDING)
 
@@ -399,7 +398,7 @@ class Controller:
         running, moved = self.latch.state is State.RUN, self._asks_for_torque
         known = None
         if moved:
-            # Of the torque that acted since the cycle before, as well as it is known.
+            # The torque that acted since the last cycle: sent, or measured by the drives.
             acted = self._torque.sent if self._talks else feedback.torque
             known = estimator.acceleration(acted)
         if estimator.started:
@@ -418,7 +417,7 @@ class Controller:
         return self._reason_of_estimator()
 
     def _reason_of_estimator(self) -> Reason:
-        """Why its state may not be used."""
+        """Reason why the estimated state is invalid."""
         estimator, settings = self.estimator, self.rig.pose
         needed = settings is not None and settings.required
         if needed and (estimator.disagrees or estimator.source.startswith("lift (")):
@@ -430,7 +429,7 @@ class Controller:
         return Reason.NONE
 
     def _advance(self, now: float, missing: int) -> Reason:
-        """From ARMED to RUN when all is ready, and from RUN to the end of the task."""
+        """Change from ARMED to RUN when the rig is ready; return reasons to stop in RUN."""
         law = self._law
         if self.latch.state is State.RUN:
             law.follow()
@@ -444,13 +443,13 @@ class Controller:
         return Reason.NONE
 
     def _begin(self, now: float, missing: int) -> Reason:
-        """Begin the run, once all axes report and the state may be used."""
+        """Begin the run once all axes report and the state is valid."""
         latch, law, arming, policies = self.latch, self._law, self._arming, self.rig.policies
         wrong = self._reason_of_estimator() if self.estimator.started else Reason.LOST
         ready = wrong is Reason.NONE and not missing
-        arming.heard = arming.heard + 1 if ready else 0
-        if not self._talks:  # one report of each may be the answer to somebody who asks around
-            ready = arming.heard >= policies.startup_cycles
+        arming.complete = arming.complete + 1 if ready else 0
+        if not self._talks:  # single reports may answer the queries of another host
+            ready = arming.complete >= policies.startup_cycles
         else:
             ready = ready and bool(self.feedback.enabled.all())
             grace = RESET_CYCLES * self.plan.period if self.resets else 0.0
@@ -461,7 +460,7 @@ class Controller:
                 return Reason.TICK_REFUSED
             if not law.is_within(policies.start_error):
                 return Reason.START_ERROR
-            with suppress(ArmError):  # something asks for a stop: the latch will say what
+            with suppress(ArmError):  # there is a reason to stop, which the latch reports
                 latch.run()
                 law.begin()
         elif now - arming.since > max(PATIENCE, 0.0 if self._talks else self.plan.duration):
@@ -469,7 +468,7 @@ class Controller:
         return Reason.NONE
 
     def _judge_and_act(self, start: float, reason: Reason) -> None:
-        """Let the guard judge, the latch decide, and send what it decides."""
+        """Check the torque with the guard, step the latch, and send the resulting torque."""
         latch, torque, ages = self.latch, self._torque, self._exchange.ages
         estimator = self.estimator
         velocity = estimator.velocity if estimator.started else self._still
@@ -479,12 +478,12 @@ class Controller:
             self.quality.clipped += bool(torque.flags & CLIPPED)
             reason = reason or verdict.reason
         elif self._asks_for_torque:
-            # One reason to stop does not hide another that forbids to hold.
+            # A later reason may forbid holding.
             latch.stop(self._reason_of_drives())
             latch.stop(verdict.reason)
         elif latch.state is State.ARMED and estimator.started:
             if verdict.reason is Reason.STALE and not self._talks:
-                estimator.started = False  # others are not at it yet: begin anew with them
+                estimator.started = False  # the other controller pauses: restart with it
             else:
                 reason = reason or verdict.reason
         before = latch.action
@@ -504,13 +503,13 @@ class Controller:
 
     @property
     def _demand(self) -> np.ndarray:
-        """Torque that the guard judges: the law's, or that of others; zero unless the rig runs."""
+        """Torque for the guard: the law's, or in mode LISTEN the measured one; zero before RUN."""
         if self.latch.state is not State.RUN:
             return self._still
         return self.feedback.torque if self.mode is Mode.LISTEN else self._law.demand
 
     def _check_again(self) -> None:
-        """Stop if the loop, or the machine, was held up after the reports were judged."""
+        """Stop if the loop, or the machine, was delayed after the reports were checked."""
         if self._standstills.has_slept:
             self.latch.stop(Reason.CLOCK)
         if self._asks_for_torque and self._exchange.outdated(
@@ -519,12 +518,12 @@ class Controller:
             self.latch.stop(Reason.LATE)
 
     def _end_holding(self, now: float) -> None:
-        """End a stop that holds: at a reset, a second stop, or when the operator goes away.
+        """End a stop that holds: at a reset, a second stop, or when the heartbeat ends.
 
-        Where there is no operator at all, it ends after a while.
+        Without an operator, it ends after `HOLDING`.
         """
         latch, operator = self.latch, self.operator
-        asked = operator is not None and operator.take_reset()  # one from before counts no more
+        asked = operator is not None and operator.take_reset()  # discards earlier resets
         if latch.phase is not Phase.HOLDING:
             self._stops = 0 if operator is None else operator.stops
             return
@@ -566,7 +565,7 @@ class Controller:
 
     @contextmanager
     def _in_time(self) -> Iterator[None]:
-        """Let the clock of an emulated rig wait for this loop, and no other part of a session."""
+        """Make the clock of an emulated rig wait for this loop while the loop runs."""
         clock = self.clock
         if not isinstance(clock, EmulationClock):
             yield
@@ -579,7 +578,7 @@ class Controller:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        """Turn signals into stops, for as long as the loop runs."""
+        """Convert signals to stops while the loop runs."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -587,9 +586,9 @@ class Controller:
         def note(number: int, _: FrameType | None) -> None:
             self._signal = number
 
-        wanted = [signal.SIGINT, signal.SIGTERM]
-        wanted += [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
-        before = {number: signal.signal(number, note) for number in wanted}
+        numbers = [signal.SIGINT, signal.SIGTERM]
+        numbers += [signal.SIGHUP] if hasattr(signal, "SIGHUP") else []
+        before = {number: signal.signal(number, note) for number in numbers}
         try:
             yield
         finally:

@@ -1,4 +1,4 @@
-"""The traffic of a cycle: it is opened, reports are taken, commands are sent."""
+"""The bus traffic of a cycle: opening frames, reception of reports, sending of commands."""
 
 from __future__ import annotations
 
@@ -22,57 +22,58 @@ if TYPE_CHECKING:
     from hil.settings import Rig
 
 TRIALS = 5
-"""Measurements of a round trip, of which the shortest counts: a machine delays some frames."""
+"""Number of measurements of a round trip; the shortest counts, as some frames are delayed."""
 
 QUIET = 0.07
-"""Silence before a round trip is measured, s: reports that were asked for before have arrived."""
+"""Silence before a round trip is measured, s, in which earlier requested reports arrive."""
 
 LONGEST_TRIP = 0.25
-"""Time for which a report is waited for when its round trip is measured, s."""
+"""Time-out of a report in the measurement of a round trip, s."""
 
 
 class Exchange:
-    """Frames from and to the drives of a rig; unless it `talks`, it only listens."""
+    """Exchanges frames with the drives of a rig; it sends only if `talks` is true."""
 
     def __init__(self, rig: Rig, drives: Sequence[Drive], bus: Bus, talks: bool) -> None:
         n = len(drives)
         self.rig, self.drives, self.bus, self.talks = rig, tuple(drives), bus, talks
         self.feedback = Feedback(n)
         self.ages = np.full(n, np.inf)  # time since each report was sampled, s
-        self.absent = [0] * n  # cycles in a row without a report, by axis
-        self.foreign = 0  # frames of somebody else that command these drives
-        self.refused = 0  # cycles in a row in which the bus did not take a command
-        self.transfer = self.waited = 0.0  # time in the library of the bus, and waited, s
+        self.absent = [0] * n  # consecutive cycles without a report, by axis
+        self.foreign = 0  # number of frames of another host that command these drives
+        self.refused = 0  # consecutive cycles in which the bus rejected a command
+        self.transfer = self.waited = 0.0  # time in the library of the bus, and waiting time, s
         kinds = dict.fromkeys(type(drive) for drive in self.drives)
         self._opening: tuple[can.Message, ...] = tuple(
             frame for kind in kinds for frame in kind.opening_frames(rig)
         )
-        self._takes: dict[int, list[tuple[Drive, bool]]] = {}  # and whether it reports when asked
+        # Receivers of each identifier, and whether they report after an opening frame.
+        self._receivers: dict[int, list[tuple[Drive, bool]]] = {}
         self._answers = [not type(drive).opening_frames(rig) for drive in self.drives]
         for drive, answers in zip(self.drives, self._answers, strict=True):
             asked = not answers
             for identifier in drive.identifiers:
-                self._takes.setdefault(identifier, []).append((drive, asked))
-        self._counts = [0] * n  # of reports, in the cycle before
-        self._fresh = [False] * n  # who has reported in this cycle,
-        self._missing = n  # and how many have not
-        self._opened = math.nan  # when the reports of the cycle before were asked for
-        self._sent = math.nan  # when the commands of the cycle before left
+                self._receivers.setdefault(identifier, []).append((drive, asked))
+        self._counts = [0] * n  # number of reports at the last cycle
+        self._fresh = [False] * n  # whether each axis has reported in this cycle
+        self._missing = n  # number of axes that have not
+        self._opened = math.nan  # instant of the opening frames of the last cycle
+        self._sent = math.nan  # instant of the commands of the last cycle
         self._intruders = Intruders(self.drives, bus)
         self._cycle = 0
-        self._first = 0  # axis whose command the bus refused
+        self._first = 0  # first axis to send to: its command was rejected in the last cycle
         self._punctual = Punctuality(n, rig.policies.max_consecutive_faults)
-        self.paused = False  # whether no report was asked for since the cycle before
+        self.paused = False  # whether no report was requested since the last cycle
 
     @property
     def delayed(self) -> bool:
-        """Whether reports answer earlier cycles than the one in which they come."""
+        """Whether reports answer an earlier cycle than the one in which they arrive."""
         return self._punctual.delayed
 
     def round_trips(self) -> list[float]:
-        """Measure for each axis the shortest time from asking for a report to its arrival, s.
+        """Measure for each axis the shortest time from the request of a report to its arrival, s.
 
-        NaN for an axis that does not report, or reports unasked.
+        NaN for an axis that does not report, or reports without a request.
         """
         bus, clock, scratch = self.bus, self.bus.clock, Feedback(len(self.drives))
         shortest = [math.nan] * len(self.drives)
@@ -81,15 +82,15 @@ class Exchange:
             return shortest
         for _ in range(TRIALS):
             asked, missing = clock.now(), set(range(len(self.drives)))
-            for frame in self._opening:
-                bus.send(frame)
+            for opening in self._opening:
+                bus.send(opening)
             for drive, answers in zip(self.drives, self._answers, strict=True):
                 if answers:
                     bus.send(drive.command(Wanted.OFF, 0.0))
-            while missing and (came := bus.receive(asked + LONGEST_TRIP)) is not None:
-                for k in [k for k in missing if self._is_report(came, k, scratch)]:
+            while missing and (frame := bus.receive(asked + LONGEST_TRIP)) is not None:
+                for k in [k for k in missing if self._is_report(frame, k, scratch)]:
                     missing.discard(k)
-                    shortest[k] = min(clock.now() - asked, shortest[k])  # which may be NaN
+                    shortest[k] = min(clock.now() - asked, shortest[k])  # NaN is replaced
             silent += bool(missing)
             if silent > 1:
                 break
@@ -103,7 +104,7 @@ class Exchange:
         )
 
     def _is_quiet(self, feedback: Feedback) -> bool:
-        """Wait until no reports come; false if they do not cease."""
+        """Wait until no reports arrive; return False if they do not cease."""
         bus, clock = self.bus, self.bus.clock
         now = clock.now()
         until, end = now + QUIET, now + LONGEST_TRIP + QUIET
@@ -117,11 +118,11 @@ class Exchange:
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Look for frames of somebody else while drives are prepared.
+        """Detect frames of another host while drives are prepared.
 
-        What came before, while nothing was written yet, is dropped. Identifiers on which drives
-        report as well, as MIT drives may, are not watched. If somebody else has commanded these
-        drives, ArmError is raised at the end, also in place of an error of a drive.
+        Earlier frames, before the first write, are discarded. Identifiers on which drives report
+        too, as MIT drives may, are not monitored. If another host has commanded these drives,
+        ArmError is raised at the end, also in place of an error of a drive.
         """
         bus, foreign = self.bus, list[can.Message]()
         reports = {identifier for drive in self.drives for identifier in drive.identifiers}
@@ -146,7 +147,7 @@ class Exchange:
             raise self._intruders.refusal(foreign[0]) from cause
 
     def take(self, start: float) -> None:
-        """Open a cycle and take frames, until every axis has reported or the window is over."""
+        """Open a cycle and receive frames until every axis has reported or the window is over."""
         bus, latency = self.bus, self.rig.estimator.latency
         window, clocked = self.rig.loop.receive_window, time.perf_counter
         self._missing = len(self.drives)
@@ -159,8 +160,8 @@ class Exchange:
                 bus.send(frame)
                 self._intruders.note(frame)
         self.transfer, self.waited = clocked() - before, 0.0
-        # What waited came after the window of the cycle before: who reports when a cycle is
-        # opened sampled it then, and the report of this cycle is still to come.
+        # Waiting frames arrived after the last window. Drives that report after an opening frame
+        # sampled them then; their reports of this cycle are still to come.
         sampled = self._opened + latency
         for frame, came in waiting:
             self._read(frame, came, sampled, late=True)
@@ -169,16 +170,16 @@ class Exchange:
             for k, by_command in enumerate(self._answers):
                 if not by_command:
                     self._punctual.ask(k)
-        # Drives that answer commands did so when they came, and their reports waited since.
+        # Drives that answer commands sampled on their arrival; their reports have waited since.
         answered = self._sent + 2.0 * latency if self.talks else start
         self._listen(start + window, answered)
         if self.talks:
             self._punctual.end(self._fresh, self.paused)
 
     def _listen(self, until: float, answered: float) -> None:
-        """Take frames until every axis has reported or an instant is reached."""
+        """Receive frames until every axis has reported or an instant is reached."""
         bus, clock, clocked = self.bus, self.bus.clock, time.perf_counter
-        end = until + self.rig.loop.receive_window  # for a node that babbles without end
+        end = until + self.rig.loop.receive_window  # in case a babbling node never stops
         while True:
             before = clocked()
             received = bus.receive()
@@ -197,7 +198,7 @@ class Exchange:
                 return
 
     def _take_waiting(self, end: float) -> list[tuple[can.Message, float]]:
-        """Frames that are there already."""
+        """Receive the waiting frames, each with its instant."""
         bus, clock, frames = self.bus, self.bus.clock, []
         while (frame := bus.receive()) is not None:
             now = clock.now()
@@ -207,11 +208,11 @@ class Exchange:
         return frames
 
     def _read(self, frame: can.Message, came: float, sampled: float, late: bool = False) -> None:
-        """Let the drives read a frame; a report of those that report when asked was sampled before.
+        """Pass a frame to its drives; an answer to a request counts as sampled at `sampled`.
 
-        `late`: drives that report when asked had been asked in the cycle before.
+        `late`: the frame answers the opening frame of the last cycle.
         """
-        for drive, asked in self._takes.get(frame.arbitration_id, ()):
+        for drive, asked in self._receivers.get(frame.arbitration_id, ()):
             instant = sampled if asked is late and sampled < came else came
             if drive.receive(frame, instant, self.feedback):
                 self._punctual.come(drive.index)
@@ -223,7 +224,7 @@ class Exchange:
             self.foreign += 1
 
     def count(self, now: float) -> int:
-        """Bring `ages` and `absent` up to date; return how many axes have not reported since."""
+        """Update `ages` and `absent`; return the number of axes without a new report."""
         self.ages[:] = [now - sampled for sampled in self.feedback.time.tolist()]
         counts = self.feedback.count.tolist()
         lost = 0
@@ -237,7 +238,7 @@ class Exchange:
         return lost
 
     def outdated(self, now: float, largest: float) -> bool:
-        """Whether a report has become too old since `count`; `ages` are those of `now` then."""
+        """Whether a report has become too old since `count`; `ages` are then updated to `now`."""
         times = self.feedback.time.tolist()
         if all(now - sampled <= largest for sampled in times):
             return False
@@ -245,11 +246,11 @@ class Exchange:
         return True
 
     def send(self, wanted: Wanted, torque: np.ndarray, pausing: bool = False) -> None:
-        """Make the frames of all axes, then send them: none before all are made.
+        """Pack the frames of all axes, then send them.
 
-        Who was refused one is the first in the next cycle: a queue that takes all frames but the
-        last must not cut off always the same drive. `pausing`: drives that answer commands may go
-        without one in this cycle, if the next is to show which reports come unasked.
+        The first axis whose frame was rejected is the first in the next cycle, so that a queue that
+        rejects the last frame does not always cut off the same drive. `pausing`: drives that answer
+        commands get no command in this cycle if the next cycle must show delayed reports.
         """
         frames = [
             drive.command(wanted, value)

@@ -13,7 +13,7 @@ from hil.state.estimator import Estimator
 
 
 class LoopLaw:
-    """The law, its reference, and how far the run is on it."""
+    """The law, its reference, and the progress of the run."""
 
     __slots__ = (
         "_plan",
@@ -35,11 +35,11 @@ class LoopLaw:
         self.error = np.full(servo.size, np.nan)
         self.last_error = np.full(servo.size, np.nan)  # in RUN
         self.status = TickStatus.OK
-        self.index = 0  # instant of the reference that is next
+        self.index = 0  # index of the next instant of the reference
         self.elapsed = math.nan  # time in RUN, s
 
     def warm_up(self, q: NDArray[np.float64]) -> None:
-        """Evaluate everything once, since first calls are slow; nothing of it is kept."""
+        """Evaluate all functions once, since first calls are slow; discard the results."""
         buffers = self.buffers
         buffers.q[:] = q
         buffers.s[:] = 0.0
@@ -56,7 +56,7 @@ class LoopLaw:
         buffers.acceleration[:] = plan.acceleration[k]
 
     def evaluate(self, estimator: Estimator, running: bool) -> None:
-        """Evaluate the law at the reference of this cycle; a run goes on to the next instant."""
+        """Evaluate the law at the reference of this cycle; in RUN, advance to the next instant."""
         buffers = self.buffers
         self._aim(min(self.index, len(self._plan) - 1))
         if not estimator.started:
@@ -77,7 +77,7 @@ class LoopLaw:
         self.last_error[:] = self.error
 
     def follow(self) -> None:
-        """Bring `elapsed` to the instant for which the law was evaluated last."""
+        """Set `elapsed` to the instant at which the law was evaluated last."""
         self.elapsed = (self.index - 1) * self._plan.period
 
     @property
@@ -86,5 +86,5 @@ class LoopLaw:
         return self.index >= len(self._plan)
 
     def is_within(self, bound: float) -> bool:
-        """Whether no tracking error is larger than a bound, or NaN."""
+        """Whether all tracking errors are within a bound; False for NaN."""
         return all(-bound <= value <= bound for value in self.error.tolist())

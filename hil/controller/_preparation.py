@@ -1,4 +1,4 @@
-"""Before the loop: the operator, the drives, their round trips. After it: drives are released."""
+"""Preparation of operator and drives before the loop, and release of the drives after it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from hil.reasons import Reason
 from hil.settings import Rig
 
 OPERATOR_PATIENCE = 30.0
-"""Time that a person may take to hold the deadman, s."""
+"""Time in which a person must hold the enabling device, s."""
 
 POLL = 0.02
-"""Time between questions for a heartbeat, s."""
+"""Time between checks for a heartbeat, s."""
 
 
 def await_operator(
@@ -35,23 +35,23 @@ def await_operator(
                 where,
                 expected=f"a heartbeat at {rig.operator.host}:{rig.operator.port}",
                 came=f"no heartbeat for {clock.now() - began:.1f} s",
-                cure="Hold the deadman: a key in the terminal view, or a pendant. Nothing was "
-                "armed.",
+                cure="Hold the enabling device: a key in the terminal view, or a pendant. No drive "
+                "was armed.",
             )
         clock.sleep_until(clock.now() + POLL)
     if reason is Reason.OPERATOR:
         raise ArmError(
             where,
-            expected="nobody who asks for a stop",
-            came="a stop",
-            cure="Remove its cause, then begin anew. Nothing was armed.",
+            expected="no stop request",
+            came="a stop request",
+            cure="Remove its cause and start again. No drive was armed.",
         )
 
 
 def await_heartbeat(
     rig: Rig, operator: OperatorChannel, clock: Clock, interrupted: Callable[[], bool]
 ) -> None:
-    """Wait for the next heartbeat, as long as one may take: what was before took a while."""
+    """Wait for a new heartbeat, at most for its time-out: the preparation took some time."""
     until = clock.now() + rig.operator.timeout
     while not interrupted() and clock.now() < until:
         if operator.poll(clock.now()) is not Reason.DEADMAN:
@@ -60,7 +60,7 @@ def await_heartbeat(
 
 
 def prepare_drives(drives: Sequence[Drive], bus: Bus, resets: bool) -> list[AxisCheck]:
-    """Write what the drives need, and try their watchdogs."""
+    """Write the settings of the drives, and test their watchdogs."""
     checks: list[AxisCheck] = []
     for drive in drives:
         if resets:
@@ -72,7 +72,7 @@ def prepare_drives(drives: Sequence[Drive], bus: Bus, resets: bool) -> list[Axis
 
 
 def check_round_trips(rig: Rig, exchange: Exchange) -> list[AxisCheck]:
-    """Refuse drives whose reports come too late for the cycle that they belong to."""
+    """Reject drives whose reports arrive too late for their cycle."""
     loop, found = rig.loop, []
     for drive, trip in zip(exchange.drives, exchange.round_trips(), strict=True):
         # Drives that answer commands have until the next cycle.
@@ -96,13 +96,13 @@ def check_round_trips(rig: Rig, exchange: Exchange) -> list[AxisCheck]:
 
 
 def release_drives(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[str]:
-    """Send cycles without torque, then release each drive, whatever happened before.
+    """Send cycles without torque, then release each drive, also after errors.
 
-    Returns a sentence for each drive that is not known to be without power.
+    Returns a sentence for each drive that did not confirm its release.
     """
     clock, left = bus.clock, []
     for _ in range(rig.policies.shutdown_cycles):
-        for drive in drives:  # one that fails does not keep the others from their frames
+        for drive in drives:  # an error of one drive must not stop the frames to others
             with suppress(Exception):
                 bus.send(drive.command(Wanted.OFF, 0.0))
         with suppress(Exception):
@@ -114,7 +114,7 @@ def release_drives(rig: Rig, drives: Sequence[Drive], bus: Bus) -> list[str]:
         except Exception as error:
             why = f"{type(error).__name__}: {error}"
         else:
-            why = "the bus did not take all frames" if bus.refused > refused else ""
+            why = "the bus rejected frames" if bus.refused > refused else ""
         if why:
             left.append(f"axis `{drive.axis.name}` may still be under power: {why}")
     return left

@@ -1,10 +1,10 @@
-"""Whether reports answer the cycle in which they come, or an earlier one.
+"""Detection of reports that answer an earlier cycle than the one in which they arrive.
 
-A report that is late by whole cycles looks as fresh as one in time: in each cycle one is asked
-for, and one comes. Two things tell them apart. Before arming, the round trip is measured, from
-asking to the report. In the loop, reports that are owed are counted: where reports come, but one
-has been owed for a while, it was lost, or all of them are late. Then one cycle asks for nothing; a
-report that comes nevertheless is late.
+A report that is late by whole cycles looks fresh: each cycle requests one report, and one arrives.
+Two measures detect such reports. Before arming, the round trip from request to report is measured.
+In the loop, outstanding reports are counted. If reports arrive but one remains outstanding, either
+it was lost or all reports are late. Then one cycle requests no report; a report that still arrives
+is late.
 """
 
 from __future__ import annotations
@@ -12,35 +12,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 CONFIRMED = 2
-"""Cycles that asked for nothing, and brought a report of an axis, of which so many in a sequence
-show that its reports are late: one may have been held up by chance."""
+"""Number of pauses of a sequence with a report of an axis that show that its reports are late: a
+single report may be delayed by chance. A pause is a cycle that requests no report."""
 
 SEQUENCE = (2, 3, 4)
-"""Cycles from the first one that brought a report to the second, and so on.
+"""Numbers of cycles between successive pauses of a sequence.
 
-Where reports are late by two cycles the second finds the gap that the first has left: the steps
-differ."""
+They differ, because with reports that are late by two cycles the second of two regular pauses would
+meet the gap left by the first."""
 
 
 class Punctuality:
-    """Counts what was asked for and what came."""
+    """Counts requested and received reports."""
 
     def __init__(self, axes: int, patience: int) -> None:
         self._patience = patience
-        self._owed = [0] * axes  # reports that were asked for and did not come
-        self._doubt = [0] * axes  # cycles in which one was owed although another one came
+        self._owed = [0] * axes  # outstanding reports
+        self._doubt = [0] * axes  # cycles with an outstanding report although another arrived
         self._caught = [0] * axes  # pauses of a sequence with a report
-        self._next: tuple[int, ...] = ()  # cycles up to each of the pauses that follow
-        self._wait = 0  # cycles up to the next pause that is planned; 0: none is
-        self.pauses = False  # whether this cycle asks for no report
+        self._next: tuple[int, ...] = ()  # numbers of cycles before each of the next pauses
+        self._wait = 0  # number of cycles before the next planned pause; 0: no planned pause
+        self.pauses = False  # whether this cycle requests no report
         self.delayed = False  # whether reports of an axis answer earlier cycles
 
     def ask(self, axis: int) -> None:
-        """Count a report that an axis was asked for."""
+        """Count a request for a report of an axis."""
         self._owed[axis] += 1
 
     def come(self, axis: int) -> None:
-        """Count a report of an axis."""
+        """Count a received report of an axis."""
         if self._owed[axis]:
             self._owed[axis] -= 1
 
@@ -62,11 +62,11 @@ class Punctuality:
             self.pauses = True
 
     def postpone(self) -> None:
-        """Ask in this cycle nevertheless, and pause in a later one."""
+        """Request reports in this cycle, and pause in the next one."""
         self.pauses, self._wait = False, 1
 
     def _judge(self, fresh: Sequence[bool]) -> None:
-        """Judge by a cycle that asked for nothing: whatever came is late, what did not is lost."""
+        """Evaluate a pause: reports that arrived are late, outstanding ones are lost."""
         first = not any(self._caught)
         for k, came in enumerate(fresh):
             self._doubt[k] = 0

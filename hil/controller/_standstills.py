@@ -1,4 +1,4 @@
-"""How long the machine kept the loop waiting."""
+"""Standstills of the machine that delay the loop."""
 
 from __future__ import annotations
 
@@ -17,34 +17,34 @@ class Standstills:
     def __init__(self, clock: Clock) -> None:
         self._clock, self._host = clock, host_time()
         self._asleep = math.nan
-        self.count, self.longest, self.total = 0, 0.0, 0.0  # of this loop, s
+        self.count, self.longest, self.total = 0, 0.0, 0.0  # delays of this loop, s
 
     def begin(self) -> None:
-        """Notice from now on if the machine sleeps."""
+        """Start the detection of suspensions of the machine."""
         self._asleep = self._clock.asleep()
 
     @property
     def has_slept(self) -> bool:
-        """Whether the machine has slept since `begin`."""
+        """Whether the machine was suspended since `begin`."""
         return self._clock.asleep() - self._asleep > ASLEEP
 
     def add(self, behind: float) -> None:
-        """Count a cycle that was late by so much, s, or that follows skipped ones."""
+        """Count a cycle that is late by `behind`, s, or that follows skipped ones."""
         self.count += 1
         self.total += behind
         self.longest = max(self.longest, behind)
 
     @property
     def sentence(self) -> str:
-        """How often the machine kept the loop, or the rig that it emulates, waiting; "": never."""
-        taken, passed = (b - a for a, b in zip(self._host, host_time(), strict=True))
+        """Standstills and processor time taken by the host, as text; "" if there were none."""
+        stolen, passed = (b - a for a, b in zip(self._host, host_time(), strict=True))
         parts = []
         stalls = self._clock.stalls if isinstance(self._clock, EmulationClock) else self
         if stalls.count:
             parts.append(
-                f"the machine stood still {stalls.count} times, {1e3 * stalls.longest:.0f} ms at "
-                f"most and {stalls.total:.2f} s together"
+                f"the machine stood still {stalls.count} times, at most {1e3 * stalls.longest:.0f} "
+                f"ms, in total {stalls.total:.2f} s"
             )
-        if passed > 0.0 and taken / passed >= 0.01:
-            parts.append(f"its host took {100.0 * taken / passed:.0f} % of the processor time")
+        if passed > 0.0 and stolen / passed >= 0.01:
+            parts.append(f"its host took {100.0 * stolen / passed:.0f} % of the processor time")
         return "; ".join(parts)

@@ -2,15 +2,15 @@
 
 Each cycle the host sends SYNC; every drive answers with its first transmitted process data object
 (statusword, position, torque), sampled at the SYNC. The host then sends each drive its first
-received one (controlword, target torque), which is applied at once. The mode of operation is part
-of the report where there is room, else it is asked for by SDO twice within each watchdog.
+received one (controlword, target torque), which is applied at once. The report contains the mode of
+operation if it has room; otherwise the host queries it by SDO twice within each watchdog time.
 
-Before the first torque the drive is given a watchdog of its own and what it shall do when that
-expires (`_cia402_setup`): the event timer of the received process data (0x1400:5), which watches
-the commands themselves, and the heartbeat consumer (0x1016), which watches the heartbeat that the
-loop sends beside SYNC; life guarding (0x100C, 0x100D), which the loop feeds by remote frames, where
-the drive has neither. Then all drives are tried together (`_cia402_trial`): enabled at zero torque
-they hear nothing, and each must be seen to leave. A drive that was not tried is never enabled.
+Before the first torque the host sets the drive's watchdog and its reaction to an expired watchdog
+(`_cia402_setup`). The event timer of the received process data (0x1400:5) monitors the commands.
+The heartbeat consumer (0x1016) monitors the heartbeat that the loop sends beside SYNC. A drive with
+neither gets life guarding (0x100C, 0x100D), which the loop serves by remote frames. Then all drives
+are tested together (`_cia402_trial`): they are enabled at zero torque, the host stops sending, and
+each drive must leave *operation enabled*. A drive that was not tested is never enabled.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Cia402Drive(Cia402Cycle):
     axis : Axis
         The axis as the rig file describes it.
     index : int
-        Its place among the axes.
+        Index of the axis.
     rig : Rig
         The whole rig.
 
     Attributes
     ----------
     scale : AxisScale
-        Between the drive's numbers and the joint; made anew from what the drive says of its
-        torques when it is prepared.
+        Conversion between the drive's numbers and the joint; `prepare` recomputes it from the
+        torques that the drive reports.
     state : DriveState
-        State that it reported last.
+        Last reported state.
     """
 
     def inspect(self, bus: Bus) -> list[AxisCheck]:
@@ -65,7 +65,7 @@ class Cia402Drive(Cia402Cycle):
         return Cia402Setup(self.axis, session, self.rig.loop.period)
 
     def reset(self, bus: Bus) -> None:
-        """Clear a fault by an edge of bit 7; what stays is found when the drive is prepared.
+        """Clear a fault by an edge of bit 7; `prepare` detects a fault that remains.
 
         Parameters
         ----------
@@ -80,11 +80,11 @@ class Cia402Drive(Cia402Cycle):
                 clear_fault(node)
 
     def prepare(self, bus: Bus) -> list[AxisCheck]:
-        """Switch the drive off, inspect it, write what the loop needs, read each value back.
+        """Switch the drive off, inspect it, write the loop's settings, read each value back.
 
-        Nothing that an earlier run wrote is relied upon: a drive that was power-cycled in between
-        has lost it. A fault that the drive has is left alone. The drive is not enabled before
-        `prove` has tried its watchdog.
+        Settings of earlier runs are written again, as a power cycle in between would have erased
+        them. A fault of the drive is not cleared. The drive is not enabled before `prove` has
+        tested its watchdog.
 
         Parameters
         ----------
@@ -94,7 +94,7 @@ class Cia402Drive(Cia402Cycle):
         Returns
         -------
         list of AxisCheck
-            What the drive says, and what is in force now.
+            The drive's properties, and the settings in force.
 
         Raises
         ------
@@ -105,13 +105,13 @@ class Cia402Drive(Cia402Cycle):
         """
         self._refuse_silence(bus)
         self._forget()
-        with suppress(DriveError):  # a stopped node does not hear it
+        with suppress(DriveError):  # a stopped node does not answer
             SdoSession(bus, self.axis.name, self.axis.node, attempts=1).put(
                 0x6040, 0, "H", Controlword.DISABLE_VOLTAGE
             )
         setup = self._setup(bus)
         setup.node.command(Nmt.PRE_OPERATIONAL)
-        # The position is judged below as the loop will hear it.
+        # The position is checked below, in the report that the loop uses.
         checks = [check for check in self.inspect(bus) if check.what != POSITION]
         setup.refuse(checks)
         setup.switch_off()

@@ -1,4 +1,4 @@
-"""The process data of a CiA 402 drive: what is sent and read in each cycle."""
+"""The process data of a CiA 402 drive: frames that are sent and read in each cycle."""
 
 from __future__ import annotations
 
@@ -39,15 +39,16 @@ _EMERGENCY = struct.Struct("<H")
 _ANSWER = struct.Struct("<BHBb")
 _ASK_MODE = struct.pack("<BHB4x", 0x40, 0x6061, 0)
 UNANSWERED = 16
-"""Questions for the mode of operation in a row, two in each watchdog, that may have no answer."""
+"""Largest number of consecutive unanswered queries for the mode of operation, two per watchdog."""
 
-_SURE = 3  # frames with "enable operation" in a row after which a fall was not asked for
+# Consecutive frames with "enable operation" after which leaving that state is a fault.
+_SURE = 3
 _WRITES = (0x00, 0x20, 0xC0)  # SDO services of a client that write: segments, whole, blocks
-_ENABLED = DriveState.OPERATION_ENABLED  # enumerations are slow to look into
+_ENABLED = DriveState.OPERATION_ENABLED  # attribute access of enumerations is slow
 
 
 class Cia402Cycle(Drive):
-    """A CiA 402 drive in the loop; `state` is the one that it reported last."""
+    """A CiA 402 drive in the loop; `state` is its last reported state."""
 
     def __init__(self, axis: Axis, index: int, rig: Rig) -> None:
         super().__init__(axis, index, rig)
@@ -70,7 +71,7 @@ class Cia402Cycle(Drive):
             arbitration_id=0x700 + node, is_extended_id=False, is_remote_frame=True, dlc=1
         )
         self._asides: tuple[can.Message, ...] = ()
-        self._asks = False  # whether the question is among them
+        self._asks = False  # whether they include the query for the mode
         self._every = 1
         self._forget()
 
@@ -78,16 +79,16 @@ class Cia402Cycle(Drive):
         self._prepared = self.proved = False
         self._ready = REMOTE | VOLTAGE_ENABLED
         self.state = DriveState.UNKNOWN
-        self._latched = 0  # reason for which only `prepare` lets the drive be enabled again
+        self._latched = 0  # fault after which only `prepare` permits enabling again
         self._emergency_code = 0
         self._edge = False
         self._asked = 0
-        self._unanswered = 0  # questions for the mode since its last answer
+        self._unanswered = 0  # queries for the mode since the last answer
         self._turns.forget()
         self._located = False
 
     def _followed(self, bits: int) -> Following:
-        """A fresh judge of what the drive does; `bits` it was seen to set while enabled."""
+        """New comparison of torques; `bits`: bits that the drive sets while enabled."""
         margin = max(1, round(MISFIT * self.axis.torque_limit / self.scale.step))
         return Following(margin, self.rig.loop.period, bool(bits & FOLLOWS))
 
@@ -106,9 +107,9 @@ class Cia402Cycle(Drive):
         return (*self.sent_identifiers, *common)
 
     def is_foreign(self, frame: can.Message) -> bool:
-        """Whether a frame commands the drive, or keeps it alive when this host is dead.
+        """Whether a frame commands the drive, or feeds its watchdog when this host is dead.
 
-        Questions by SDO are harmless, and so is the management of other nodes.
+        SDO queries are harmless, and so is the management of other nodes.
         """
         identifier, data = frame.arbitration_id, frame.data
         if identifier == NMT_IDENTIFIER:
@@ -135,8 +136,8 @@ class Cia402Cycle(Drive):
 
     def command(self, wanted: Wanted, torque: float) -> can.Message:
         state = self.state
-        # Led to power while READY is wanted, never while torque is: a drive that has left it
-        # stays so, even if its fault has gone by itself.
+        # A drive is enabled in cycles with READY, never with TORQUE: a drive that has left
+        # "operation enabled" stays off, even if its fault has disappeared.
         fell = wanted is Wanted.TORQUE and state is not DriveState.OPERATION_ENABLED
         unproved = self._prepared and not self.proved and wanted is not Wanted.RESET
         if self._latched or fell or unproved:
@@ -177,7 +178,7 @@ class Cia402Cycle(Drive):
             else:  # error reset
                 self._emergency_code = 0
         elif identifier == self._guarding and len(data) == 1:
-            # a boot-up frame: power was cycled, and nothing of what was written is left
+            # a boot-up frame: power was cycled, and all written settings are lost
             if data[0] & 0x7F == 0:
                 self._latch(FaultCode.RESTARTED, feedback)
             elif data[0] & 0x7F != 5:
@@ -188,7 +189,7 @@ class Cia402Cycle(Drive):
 
     def _latch(self, code: FaultCode, feedback: Feedback) -> None:
         if not self._prepared:
-            return  # while others drive, what drives do is their affair
+            return  # another host commands the drive
         if self._latched != FaultCode.RESTARTED:
             self._latched = code
         self.state = DriveState.UNKNOWN
@@ -197,7 +198,7 @@ class Cia402Cycle(Drive):
 
     @property
     def _is_sure(self) -> bool:
-        """Whether the drive is enabled, and has been asked to be for long enough to be judged."""
+        """Whether the drive is enabled, and was commanded to be for long enough to be checked."""
         enabled = self.state is _ENABLED and self._asked >= _SURE
         return enabled and self.proved and not self._latched
 
@@ -261,7 +262,7 @@ class Cia402Cycle(Drive):
     # -- around the loop -----------------------------------------------------------------------
 
     def _configure(self, report: tuple[int, ...], shows_mode: bool, guards: bool) -> None:
-        """Read reports of this mapping, and ask beside them for the mode, or guard the node."""
+        """Select the layout of the reports, and whether to query the mode or guard the node."""
         self._has_torque, self._has_mode = TORQUE in report, MODE in report
         self._struct = _WITH_MODE if self._has_mode else _REPORTS[self._has_torque]
         self._asks = shows_mode and not self._has_mode
@@ -270,12 +271,12 @@ class Cia402Cycle(Drive):
         self._every = max(1, int(self.axis.watchdog / (often * self.rig.loop.period)))
 
     def zero(self, word: int) -> can.Message:
-        """Command of no torque with a controlword, for the trial."""
+        """Command of zero torque with a controlword, for the test of the watchdog."""
         _COMMAND.pack_into(self._data, 0, word, 0)
         return self._message
 
     def accept(self, status: int) -> None:
-        """Let the drive be enabled from now on.
+        """Permit enabling of the drive from now on.
 
         Bits of the statusword that it did not set while it was enabled are not required later.
         """
@@ -289,13 +290,13 @@ class Cia402Cycle(Drive):
         self._first_report(SdoSession(bus, self.axis.name, self.axis.node), bus)
 
     def _first_report(self, node: SdoSession, bus: Bus) -> AxisCheck:
-        """Start the node; one SYNC, one report: mapping and position make sense."""
+        """Start the node, send SYNC, and check mapping and position in the report."""
         axis = self.axis
         where = f"axis `{axis.name}`, node {axis.node}, first report"
         clock, size = bus.clock, self._struct.size
         others: set[str] = set()
         for _ in range(3):
-            node.command(Nmt.START)  # again if it was lost: nobody confirms it
+            node.command(Nmt.START)  # repeated, as it is unconfirmed and may be lost
             bus.send(self.opening_frames(self.rig)[0])
             until = clock.now() + 0.05
             while (frame := bus.receive(until)) is not None:

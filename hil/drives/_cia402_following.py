@@ -1,4 +1,4 @@
-"""Whether a CiA 402 drive does what it is commanded, judged at each of its reports."""
+"""Comparison of the measured torque of a CiA 402 drive with the commanded torque."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from hil.drives._cia402_state import FOLLOWS, LIMITED
 from hil.drives._drive import FaultCode
 
 MISFIT = 0.2
-"""Difference of measured and commanded torque that counts, as a share of the axis' limit."""
+"""Tolerated difference of measured and commanded torque, as a fraction of the axis' limit."""
 
 LAG = 0.02
-"""Time that the measured torque may be behind the commanded one, and time for which a difference
-must last, s."""
+"""Largest lag of the measured torque behind the commanded one, and shortest duration of a
+difference that is a fault, s."""
 
 
 class Following:
-    """Holds the reports of one drive against what it was commanded.
+    """Compares the reports of one drive with its commands.
 
-    Numbers are those of the drive (0x6071, 0x6077), so that a report costs comparisons only.
+    Torques are in the drive's units (0x6071, 0x6077), which saves conversions in the loop.
     """
 
     __slots__ = (
@@ -38,18 +38,18 @@ class Following:
         self._follows = follows
         self._commanded = [0] * (self._cycles + 1)  # targets of the last cycles, in a ring
         self._place = 0
-        self._wrong = 0  # reports in a row with another torque
-        self._shows = False  # whether 0x6077 was ever anything but zero
+        self._wrong = 0  # consecutive reports with a wrong torque
+        self._shows = False  # whether 0x6077 was ever nonzero
         self.seen = False  # whether bit 12 was set since the drive was enabled
 
     def command(self, target: int) -> None:
-        """Note the target (0x6071) of a cycle."""
+        """Store the target (0x6071) of a cycle."""
         place = self._place + 1
         self._place = place if place < len(self._commanded) else 0
         self._commanded[self._place] = target
 
     def judge(self, status: int, torque: int | None) -> int:
-        """Fault code by a report of a drive that has been enabled for a while; 0: none."""
+        """Fault code for a report of a drive that is surely enabled; 0: no fault."""
         if self._follows:
             if status & FOLLOWS:
                 self.seen = True
@@ -66,7 +66,7 @@ class Following:
             self._wrong = 0
             return 0
         low, high = min(self._commanded), max(self._commanded)
-        if status & LIMITED:  # a limit of its own may take torque away, never add to it
+        if status & LIMITED:  # the drive's own limit may reduce the torque, never increase it
             low, high = min(low, 0), max(high, 0)
         if low - margin <= torque <= high + margin:
             self._wrong = 0

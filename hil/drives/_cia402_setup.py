@@ -1,7 +1,7 @@
-"""What a CiA 402 drive is asked before it is armed, and what is written to it.
+"""Set-up of a CiA 402 drive before arming: queries, checks and settings.
 
-Objects that the standards call optional may be missing or refuse; what then cannot be known is a
-row of the table, and what the loop cannot do without is an error.
+Objects that the standards call optional may be missing or locked. A missing optional property is a
+row of the table with the finding UNKNOWN; a missing property that the loop requires is an error.
 """
 
 from __future__ import annotations
@@ -25,32 +25,32 @@ TORQUE_MODE = 10
 """Cyclic synchronous torque in 0x6060; its bit in 0x6502 is one lower."""
 
 SETTLE = 0.2
-"""Time that the drive may take to change mode, to switch off or to leave a fault, s."""
+"""Time in which the drive must change mode, switch off or leave a fault, s."""
 
 LIFE = 4
-"""Life time factor (0x100D): remote frames of life guarding that may be lost in a row, plus one."""
+"""Life time factor (0x100D): tolerated number of consecutive lost remote frames, plus one."""
 
 STARVED = 0.5
-"""Share of the loop's period above which an inhibit time (0x1800:3) holds reports back."""
+"""Fraction of the loop's period above which an inhibit time (0x1800:3) delays reports."""
 
 POSITION = "position (0x6064), rad (m)"
-"""Row of the position before arming; while arming it is judged as the loop will hear it."""
+"""Row of the position by SDO; arming checks the position in the loop's report instead."""
 
 STATUS, COUNTS, TORQUE, MODE = 0x60410010, 0x60640020, 0x60770010, 0x60610008
 """Entries of the report's mapping."""
 
 REPORTS = ((STATUS, COUNTS, TORQUE), (STATUS, COUNTS, MODE), (STATUS, COUNTS))
-"""Reports that the loop reads, best first: 8 bytes leave no room for torque and mode."""
+"""Layouts of the report, best first: 8 bytes have no room for both torque and mode."""
 
 _COMMAND_MAP = (0x60400010, 0x60710010)
 _INVALID_PDO, _NO_REMOTE = 1 << 31, 1 << 30
 _SYNCHRONOUS = (1,)
-_AT_ONCE = (255, 254)  # transmission types by which a command acts when it comes
+_AT_ONCE = (255, 254)  # transmission types with which a command acts on arrival
 
 _RESTING = (DriveState.SWITCH_ON_DISABLED, DriveState.FAULT)
 
-# Reactions to a lost host (0x6007) that remove torque, best first, each with the option code that
-# must be zero ("disable drive function") for that.
+# Reactions to a lost host (0x6007) that remove torque, best first. The last entry is the option
+# code that must be zero ("disable drive function") for this reaction.
 _REACTIONS: tuple[tuple[int, str, int | None], ...] = (
     (2, "power off", None),
     (3, "quick stop, which disables (0x605A = 0)", 0x605A),
@@ -58,32 +58,32 @@ _REACTIONS: tuple[tuple[int, str, int | None], ...] = (
 )
 
 _NO_WATCHDOG = (
-    "A drive that does not notice a dead host must not be given torques. Look for newer firmware, "
-    "or wire a watchdog relay and register a drive class of your own. If it has a watchdog of its "
-    "maker's and you have seen it remove torque, set `watchdog_confirmed = true`."
+    "A drive that does not detect a dead host must not receive torques. Install newer firmware, or "
+    "wire a watchdog relay and register your own drive class. If the drive has another watchdog "
+    "and you have seen it remove torque, set `watchdog_confirmed = true`."
 )
 
 
 class Cia402Setup:
-    """Questions to one drive, and the writing of what the loop needs."""
+    """Queries to one drive, and the settings that the loop needs."""
 
     def __init__(self, axis: Axis, node: SdoSession, period: float) -> None:
         self.axis, self.node, self.period = axis, node, period
-        self.report: tuple[int, ...] = REPORTS[0]  # mapping that is in force
+        self.report: tuple[int, ...] = REPORTS[0]  # mapping in force
         self.guards = False  # whether the watchdog is life guarding, which needs remote frames
-        self.shows_mode = True  # whether the drive gives its mode of operation (0x6061)
+        self.shows_mode = True  # whether the drive reports its mode of operation (0x6061)
 
-    # -- questions -----------------------------------------------------------------------------
+    # -- queries -------------------------------------------------------------------------------
 
     def inspect(self, scale: AxisScale) -> list[AxisCheck]:
-        """Ask the drive who it is and in which units it counts; nothing is written."""
+        """Query the drive's identity and units; nothing is written."""
         device = self.node.find(0x1000, 0, "I")
         checks = [
             self._compare(
                 "profile of the device (0x1000)",
                 402,
                 None if device is None else device & 0xFFFF,
-                "Only drives of profile CiA 402 can be driven so; check the node number.",
+                "Use a drive of profile CiA 402, and check the node number.",
             )
         ]
         checks += self._inspect_identity()
@@ -102,7 +102,7 @@ class Cia402Setup:
         self, what: str, expected: float, came: float | None, cure: str, within: float = 0.0
     ) -> AxisCheck:
         if came is None:
-            finding, shown = Finding.UNKNOWN, "not told"
+            finding, shown = Finding.UNKNOWN, "not reported"
         else:
             right = math.isclose(came, expected, rel_tol=0.0, abs_tol=within)
             finding, shown = Finding.FOUND if right else Finding.WRONG, f"{came:g}"
@@ -118,7 +118,7 @@ class Cia402Setup:
     def _inspect_mode(self) -> list[AxisCheck]:
         modes = self.node.find(0x6502, 0, "I")
         if modes is None:
-            finding, came = Finding.UNKNOWN, "not told"
+            finding, came = Finding.UNKNOWN, "not reported"
         else:
             able = modes >> (TORQUE_MODE - 1) & 1
             finding, came = Finding.FOUND if able else Finding.WRONG, f"modes 0x{modes:X}"
@@ -128,7 +128,7 @@ class Cia402Setup:
                 finding,
                 "mode 10, bit 9",
                 came,
-                "This drive or its firmware cannot follow torques; use another.",
+                "Use another drive or firmware: this one has no torque mode.",
             )
         ]
 
@@ -140,9 +140,9 @@ class Cia402Setup:
                     "torque of one count of 0x6071, N m",
                     Finding.UNKNOWN,
                     f"{axis.torque_count:g}",
-                    "not told",
-                    "Compare a small torque with a spring balance: by a wrong `torque_count` all "
-                    "torques are wrong by the ratio.",
+                    "not reported",
+                    "Compare a small torque with a spring balance: a wrong `torque_count` scales "
+                    "all torques by the ratio.",
                 )
             ]
         unit = axis.rated_torque_unit
@@ -150,21 +150,20 @@ class Cia402Setup:
         expected = axis.rated_torque / unit
         within = max(1.0, 1e-3 * expected)  # the last place, or one per mille
         cure = (
-            f"Set `rated_torque` of axis `{axis.name}` to what the drive says, or correct the "
-            "motor data of the drive. All torques would be wrong by the ratio."
+            f"Set `rated_torque` of axis `{axis.name}` to the drive's value, or correct the motor "
+            "data of the drive. All torques would be wrong by the ratio."
         )
         if rated and largest and abs(rated * largest * 1e-3 - expected) <= within:
             cure = (
-                f"The rig file gives the drive's maximum torque as `rated_torque` of axis "
-                f"`{axis.name}`; give its rated torque, and say by `torque_unit` which of the two "
-                "its per mille are of."
+                f"Replace the drive's maximum torque in `rated_torque` of axis `{axis.name}` by "
+                "its rated torque, and select in `torque_unit` which of the two is 1000 per mille."
             )
         elif rated:
             power = round(math.log10(rated / expected))
             if power and abs(rated / 10.0**power - expected) <= 1e-3 * expected:
                 cure = (
-                    "The drive seems to count its rated torque in other units: look them up in its "
-                    f"manual, and set `rated_torque_unit = {unit / 10.0**power:g}` (N m) if so."
+                    "Find the unit of the rated torque in the drive's manual. If it differs, as it "
+                    f"seems, set `rated_torque_unit = {unit / 10.0**power:g}` (N m)."
                 )
         name = "mN m" if unit == 1e-3 else f"{unit:g} N m"
         checks = [self._compare(f"rated torque (0x6076), {name}", expected, rated, cure, within)]
@@ -173,7 +172,7 @@ class Cia402Setup:
                 self._check(
                     "maximum torque (0x6072), per mille",
                     Finding.FOUND,
-                    f"{limit_per_mille(axis)}, which is set before arming",
+                    f"{limit_per_mille(axis)}, set before arming",
                     f"{largest}",
                 )
             )
@@ -185,7 +184,8 @@ class Cia402Setup:
                 "position units per motor turn (0x608F, 0x6091, 0x6092, 0x6093)",
                 self.axis.counts,
                 _units_per_turn(self.node),
-                f"Set `counts` of axis `{self.axis.name}` to it, or correct the drive's scaling.",
+                f"Set `counts` of axis `{self.axis.name}` to the drive's value, or correct the "
+                "drive's scaling.",
                 within=1e-6 * self.axis.counts,
             )
         ]
@@ -196,8 +196,8 @@ class Cia402Setup:
                     "polarity (0x607E)",
                     0,
                     polarity,
-                    "Clear it in the drive and use `direction` of the rig file: turned for "
-                    "positions but not for torques, every loop around the drive is unstable.",
+                    "Clear it in the drive and use `direction` of the rig file: with inverted "
+                    "positions and unchanged torques every loop around the drive is unstable.",
                 )
             )
         counts = self.node.find(0x6064, 0, "i")
@@ -228,23 +228,23 @@ class Cia402Setup:
                 "watchdog of the drive",
                 Finding.FOUND if has else missing,
                 "0x1400:5, 0x1016 or life guarding",
-                f"{' and '.join(has)}, tried when the rig is armed" if has else "none of them",
+                f"{' and '.join(has)}, tested when the rig is armed" if has else "none of them",
                 "" if has else _NO_WATCHDOG,
             )
         ]
 
-    # -- what is written -----------------------------------------------------------------------
+    # -- settings ------------------------------------------------------------------------------
 
     def switch_off(self) -> None:
-        """Power off and no target torque. A fault is left for the loop to show."""
+        """Switch power off and clear the target torque; keep a fault, which the loop reports."""
         node, clock = self.node, self.node.network.link.clock
         node.attempt(0x6040, 0, "H", Controlword.DISABLE_VOLTAGE)
         if not node.offer(0x6071, 0, "h", 0) and (target := node.find(0x6071, 0, "h")):
             raise DriveError(
                 node.where(0x6071),
-                expected="no target torque",
+                expected="target torque 0",
                 came=f"{target}",
-                cure="Free the drive of other masters.",
+                cure="Disconnect other masters from the drive.",
             )
         until = clock.now() + SETTLE
         while (state := state_of(node.read(0x6041, 0, "H"))) not in _RESTING:
@@ -252,18 +252,18 @@ class Cia402Setup:
                 raise DriveError(
                     node.where(0x6041),
                     expected="a drive that is switched off",
-                    came=f"one whose state is {describe(state)}",
-                    cure="Free it of other masters, and check supply and enable input.",
+                    came=f"a drive in state {describe(state)}",
+                    cure="Disconnect other masters from it, and check supply and enable input.",
                 )
             node.network.idle(0.005)
 
     def set_mode(self) -> None:
         """Set cyclic synchronous torque."""
         node, clock = self.node, self.node.network.link.clock
-        taken = node.offer(0x6060, 0, "b", TORQUE_MODE)
+        accepted = node.offer(0x6060, 0, "b", TORQUE_MODE)
         until = clock.now() + SETTLE
         while (mode := node.find(0x6061, 0, "b")) != TORQUE_MODE:
-            if mode is None and taken:
+            if mode is None and accepted:
                 self.shows_mode = False
                 return
             if clock.now() >= until:
@@ -271,16 +271,16 @@ class Cia402Setup:
                     node.where(0x6061),
                     expected="mode 10, cyclic synchronous torque",
                     came=f"mode {mode}",
-                    cure="Free the drive of other masters and of a configuration that fixes "
-                    "its mode.",
+                    cure="Disconnect other masters from the drive, and remove a configuration that "
+                    "fixes its mode.",
                 )
             node.network.idle(0.005)
 
     def set_limit(self) -> tuple[AxisScale, AxisCheck]:
-        """Give the drive the axis' torque limit: behind the guard, it limits as well.
+        """Write the axis' torque limit to the drive, as a second limit behind the guard.
 
-        Where per mille are of the maximum torque, this changes what they mean, and the scale with
-        it. Which torque they are of cannot be asked; it is taken from the rig file.
+        If the drive's per mille refer to its maximum torque, this changes the scale. The reference
+        of the per mille cannot be queried; the rig file gives it.
         """
         axis, node = self.axis, self.node
         if axis.torque_unit == "count":
@@ -299,8 +299,8 @@ class Cia402Setup:
                     error.where,
                     expected=f"the torque limit of {limit} per mille in force",
                     came=error.came,
-                    cure="Lower `torque_limit` to what drive and motor bear, or free the object in "
-                    "the drive's configuration. A limit that is not in force limits nothing.",
+                    cure="Lower `torque_limit` to the rating of drive and motor, or unlock the "
+                    "object in the drive's configuration. The rig needs a limit that is in force.",
                 ) from None
             limit = kept
         what = "torque limit in force (0x6072), per mille"
@@ -318,8 +318,8 @@ class Cia402Setup:
             Finding.UNKNOWN,
             f"{self.axis.torque_limit:g}",
             f"not set: {why}",
-            "Set the current limit of the drive by its maker's tool: it holds when the guard has "
-            "failed.",
+            "Set the current limit of the drive with its manufacturer's tool: it still limits if "
+            "the guard fails.",
         )
 
     def set_watchdog(self) -> AxisCheck:
@@ -344,7 +344,7 @@ class Cia402Setup:
             f"{milliseconds}",
             f"{milliseconds} in {' and '.join(set_ones)}, then {reaction}"
             if sure
-            else "not told; confirmed in the rig file",
+            else "not reported; confirmed in the rig file",
         )
 
     def _set_guarding(self, guard: int) -> bool:
@@ -355,7 +355,7 @@ class Cia402Setup:
         return self.guards
 
     def _set_reaction(self) -> str | None:
-        """Set the best reaction that removes torque, or find that it is set."""
+        """Set the best reaction that removes torque, unless it is set already."""
         node = self.node
         for option, text, code in _REACTIONS:
             disables = code is None or node.offer(code, 0, "h", 0)
@@ -371,8 +371,8 @@ class Cia402Setup:
             raise ArmError(
                 f"axis `{axis.name}`, node {axis.node}, watchdog of the drive",
                 expected=f"{milliseconds} ms in 0x1400:5, 0x1016 or life guarding",
-                came="a drive that keeps neither",
-                cure=f"Try another `watchdog`: the drive may have steps or a least value. "
+                came="a drive that stores none of them",
+                cure=f"Try another `watchdog`: the drive may have steps or a smallest value. "
                 f"{_NO_WATCHDOG}",
             )
         if reaction is None:
@@ -380,16 +380,16 @@ class Cia402Setup:
                 node.where(0x6007),
                 expected="a reaction to the loss of the host that removes torque: power off (2), "
                 "quick stop (3) with 0x605A = 0, or fault (1) with 0x605E = 0",
-                came="a drive that keeps none of them",
-                cure="Its watchdog could expire and leave torque. Set the reaction in the drive's "
-                "own configuration. If you have seen it remove torque from a motor that moves, set "
+                came="a drive that stores none of them",
+                cure="Set the reaction in the drive's configuration: its watchdog could expire and "
+                "leave torque acting. If you have seen it remove torque from a moving motor, set "
                 "`watchdog_confirmed = true`.",
             )
 
     def set_process_data(self) -> list[AxisCheck]:
-        """Lay out command and report, clear the inhibit time, and take other objects out of use.
+        """Map command and report, clear the inhibit time, and disable other process data objects.
 
-        What is right already is not written: some drives keep their process data to themselves.
+        Settings that are already right are not written: some drives lock their process data.
         """
         node = self.node
         self._map(0x1400, 0x200, _COMMAND_MAP, _AT_ONCE)
@@ -420,9 +420,9 @@ class Cia402Setup:
                         self._check(
                             f"process data 0x{other:04X}",
                             Finding.UNKNOWN,
-                            "out of use",
+                            "disabled",
                             f"in use on identifier 0x{used & 0x7FF:03X}",
-                            "The drive keeps it. See that nobody sends or needs it.",
+                            "The drive cannot disable it. Check that no node sends or needs it.",
                         )
                     )
         if TORQUE not in self.report:
@@ -432,13 +432,13 @@ class Cia402Setup:
                     Finding.UNKNOWN,
                     "per mille",
                     "none",
-                    "The torque of this drive is not compared with what it is commanded.",
+                    "The loop cannot compare the torque of this drive with its commands.",
                 )
             )
         return checks
 
     def _map(self, index: int, base: int, objects: tuple[int, ...], kinds: tuple[int, ...]) -> None:
-        """Lay out the first process data object (CiA 301), unless it is as it should be."""
+        """Map the first process data object (CiA 301), unless its mapping is already right."""
         node, mapping = self.node, index + 0x200
         came = node.read(index, 1, "I")
         identifier = came & _NO_REMOTE | base + self.axis.node
@@ -463,19 +463,20 @@ class Cia402Setup:
         node.write(index, 1, "I", identifier)
 
     def _require_reports(self) -> None:
-        """Refuse an inhibit time that the drive keeps, and that is longer than the loop waits."""
+        """Reject an inhibit time that is too long for the loop and cannot be cleared."""
         inhibit = (self.node.find(0x1800, 3, "H") or 0) * 1e-4
         if inhibit > STARVED * self.period:
             raise ArmError(
                 self.node.where(0x1800, 3),
                 expected="no inhibit time between reports",
-                came=f"{inhibit * 1e3:g} ms, which the drive keeps; the loop's period is "
-                f"{self.period * 1e3:g} ms",
-                cure="Clear it by the maker's tool, or lower `rate`: reports would be held back.",
+                came=f"an inhibit time of {inhibit * 1e3:g} ms, which cannot be cleared; the "
+                f"period of the loop is {self.period * 1e3:g} ms",
+                cure="Clear it with the manufacturer's tool, or lower `rate`: reports would be "
+                "delayed.",
             )
 
     def refuse(self, checks: list[AxisCheck]) -> None:
-        """Raise the first of the checks that forbids to arm."""
+        """Raise the first check that forbids arming."""
         for check in checks:
             if check.finding in (Finding.FOUND, Finding.UNKNOWN):
                 continue
@@ -498,7 +499,7 @@ def describe(state: DriveState) -> str:
 
 
 def clear_fault(node: SdoSession) -> DriveState:
-    """Reset a fault by a rising edge of bit 7 of the controlword, and wait for its end."""
+    """Reset a fault by a rising edge of bit 7 of the controlword; wait until it is cleared."""
     clock = node.network.link.clock
     for word in (Controlword.DISABLE_VOLTAGE, Controlword.FAULT_RESET, Controlword.DISABLE_VOLTAGE):
         node.attempt(0x6040, 0, "H", word)
@@ -511,7 +512,7 @@ def clear_fault(node: SdoSession) -> DriveState:
 
 
 def _units_per_turn(node: SdoSession) -> float | None:
-    """Units of position per turn of the motor, as far as the drive tells them."""
+    """Units of position per turn of the motor, or None if the drive does not report them."""
 
     def ratio(index: int) -> float | None:
         above, below = node.find(index, 1, "I"), node.find(index, 2, "I")

@@ -1,8 +1,8 @@
 """State machine of CiA 402 (IEC 61800-7-201) as two pure functions.
 
-A drive tells its state by bits 0 to 3, 5 and 6 of the statusword (0x6041) and is led through the
-states by bits 0 to 3 and 7 of the controlword (0x6040). One controlword asks for one transition;
-the next one is chosen from the state that is reported after it.
+Bits 0 to 3, 5 and 6 of the statusword (0x6041) contain the state; bits 0 to 3 and 7 of the
+controlword (0x6040) request transitions. One controlword requests one transition; the next one
+depends on the state that the drive then reports.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ VOLTAGE_ENABLED = 1 << 4
 FOLLOWS = 1 << 12
 """Bit of the statusword in cyclic synchronous modes: the drive follows the command."""
 LIMITED = 1 << 11
-"""Bit of the statusword: a limit of the drive's own acts."""
+"""Bit of the statusword: a limit of the drive is active."""
 
 
 class DriveState(IntEnum):
     """States of a CiA 402 drive."""
 
     NOT_READY = 0
-    """The drive initialises itself; it goes on by itself."""
+    """The drive initialises itself; it leaves this state without a command."""
     SWITCH_ON_DISABLED = 1
     """Initialised, without power."""
     READY_TO_SWITCH_ON = 2
@@ -35,13 +35,13 @@ class DriveState(IntEnum):
     OPERATION_ENABLED = 4
     """Set-points become torque."""
     QUICK_STOP_ACTIVE = 5
-    """The drive stops, or has stopped, by its own quick stop."""
+    """The drive performs, or has performed, a quick stop."""
     FAULT_REACTION_ACTIVE = 6
-    """The drive reacts to a fault; it goes on by itself."""
+    """The drive reacts to a fault; it leaves this state without a command."""
     FAULT = 7
     """Without torque until the fault is reset."""
     UNKNOWN = 8
-    """Bits that the standard does not have."""
+    """Bits that the standard does not define."""
 
 
 FAULTS = (DriveState.FAULT, DriveState.FAULT_REACTION_ACTIVE)
@@ -84,7 +84,7 @@ def _decode(bits: int) -> DriveState:
     return DriveState.UNKNOWN
 
 
-_STATES = tuple(_decode(bits) for bits in range(0x80))  # the loop looks up instead of comparing
+_STATES = tuple(_decode(bits) for bits in range(0x80))  # a look-up is faster in the loop
 
 _UP = {
     DriveState.SWITCH_ON_DISABLED: Controlword.SHUTDOWN,
@@ -95,7 +95,7 @@ _UP = {
 
 
 def state_of(statusword: int) -> DriveState:
-    """State that a statusword tells.
+    """State in a statusword.
 
     Parameters
     ----------
@@ -111,17 +111,17 @@ def state_of(statusword: int) -> DriveState:
 
 
 def next_controlword(state: DriveState, wanted: Wanted, fault_reset_edge: bool = False) -> int:
-    """Controlword that brings a drive one transition nearer to what is wanted.
+    """Controlword of the next transition towards the requested state.
 
-    A fault is left only if a reset is wanted. A drive in quick stop is not taken up from there
-    (transition 16) but switched off first, so that what stopped it is seen.
+    A fault is cleared only for RESET. A drive in quick stop is not enabled directly (transition 16)
+    but switched off first, so that the cause of the stop is noticed.
 
     Parameters
     ----------
     state : DriveState
         State of the last report.
     wanted : Wanted
-        What the drive shall do.
+        Requested state.
     fault_reset_edge : bool
         Whether bit 7 may be set in this frame. A fault is reset by its rising edge: a frame with
         the bit must follow one without it.

@@ -1,9 +1,9 @@
-"""The watchdogs of CiA 402 drives, tried by silence before the first torque.
+"""Test of the watchdogs of CiA 402 drives by silence, before the first torque.
 
-A drive may store the time of a watchdog and never act on it. So all drives of the bus are enabled
-at zero torque, as they are in the loop, and then hear nothing: no command, no heartbeat, no SYNC,
-which is what is left of a controller that was killed. Each must then be seen to have left
-*operation enabled*. They are tried together, since the host's heartbeat is heard by all of them.
+A drive may store the time of a watchdog and never act on it. Therefore all drives of the bus are
+enabled at zero torque, as in the loop. Then the host stops sending, as a killed controller does: no
+command, no heartbeat, no SYNC. Each drive must then leave *operation enabled*. The drives are
+tested together, since all of them receive the host's heartbeat.
 """
 
 from __future__ import annotations
@@ -36,16 +36,16 @@ if TYPE_CHECKING:
     from hil.drives._cia402_cycle import Cia402Cycle
 
 SILENCE = 1.5
-"""Silence by which a watchdog is tried, as a multiple of its time."""
+"""Duration of the silence that tests a watchdog, as a multiple of the watchdog's time."""
 
 RISE = 2.0
-"""Time that drives may take to be enabled, s: brakes open, motors find their commutation."""
+"""Time in which drives must be enabled, s: brakes open, motors find their commutation."""
 
 STEADY = 0.05
-"""Time for which all of them are enabled before the silence begins, s."""
+"""Time for which all drives are enabled before the silence begins, s."""
 
 ANSWER = 0.03
-"""Time that each answer by SDO is waited for, s: a drive that leaves late must not look prompt."""
+"""Time-out of each SDO answer, s: short, so that a late reaction does not pass as prompt."""
 
 _PASSING = (DriveState.FAULT_REACTION_ACTIVE, DriveState.QUICK_STOP_ACTIVE)
 _BITS = ((REMOTE, "remote (bit 9)"), (VOLTAGE_ENABLED, "voltage enabled (bit 4)"))
@@ -53,23 +53,23 @@ _ALL_BITS = (*_BITS, (FOLLOWS, "follows the command (bit 12)"))
 
 
 def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Bus) -> list[AxisCheck]:
-    """Enable drives at zero torque, fall silent, and see each of them leave.
+    """Enable drives at zero torque, stop sending, and check that each drive switches off.
 
-    A drive with a fault is not tried, and not enabled later either.
+    A drive with a fault is not tested, and not enabled later either.
     """
-    tried = [drive for drive in drives if drive.state not in FAULTS]
-    if not tried:
+    tested = [drive for drive in drives if drive.state not in FAULTS]
+    if not tested:
         return []
-    trial = _Trial(tried, bus)
+    trial = _Trial(tested, bus)
     try:
         trial.enable()
         checks = trial.fall_silent()
         for drive in drives:
-            if drive not in tried:  # it heard the heartbeat too, and lost it
+            if drive not in tested:  # it received the heartbeat too, and lost it
                 drive.restart(bus)
         return checks
     except BaseException:
-        for drive in tried:
+        for drive in tested:
             with suppress(Exception):
                 trial.session(drive, attempts=1).attempt(
                     0x6040, 0, "H", Controlword.DISABLE_VOLTAGE
@@ -78,12 +78,12 @@ def try_watchdogs(drives: Sequence[Cia402Cycle], bus: Bus) -> list[AxisCheck]:
 
 
 class _Trial:
-    """One trial of all drives of a bus."""
+    """One test of all drives of a bus."""
 
     def __init__(self, drives: Sequence[Cia402Cycle], bus: Bus) -> None:
         self.drives, self.bus = drives, bus
         self.period = drives[0].rig.loop.period
-        self.heard = Feedback(1 + max(drive.index for drive in drives))  # of no further use
+        self.feedback = Feedback(1 + max(drive.index for drive in drives))
         self.by_identifier = {i: drive for drive in drives for i in drive.identifiers}
         self.intruders = Intruders(drives, bus)
 
@@ -94,10 +94,10 @@ class _Trial:
     # -- up ------------------------------------------------------------------------------------
 
     def enable(self) -> None:
-        """Lead all drives to operation enabled at zero torque, and keep them there for a while."""
+        """Bring all drives to operation enabled at zero torque, and keep them there briefly."""
         clock = self.bus.clock
         begin = clock.now()
-        since = None  # when the last of them was enabled
+        since = None  # instant at which the last drive was enabled
         cycle = 0
         while since is None or clock.now() - since < STEADY:
             cycle += 1
@@ -109,9 +109,9 @@ class _Trial:
                 raise self._not_enabled((failed or down or self.drives)[0])
 
     def _cycle(self, cycle: int, until: float) -> None:
-        """One cycle as in the loop, with commands of no torque.
+        """One cycle as in the loop, with commands of zero torque.
 
-        Reports are asked for in every second one, so that listeners do not take it for a run.
+        SYNC is sent in every second cycle only, so that listeners do not mistake it for a run.
         """
         sync, heartbeat = self.drives[0].opening_frames(self.drives[0].rig)
         if cycle % 2:
@@ -128,7 +128,7 @@ class _Trial:
         self.intruders.note(frame)
 
     def _listen(self, until: float) -> None:
-        """Take frames up to an instant."""
+        """Receive frames up to an instant."""
         clock, bus = self.bus.clock, self.bus
         while True:
             frame = bus.receive(until)
@@ -139,37 +139,37 @@ class _Trial:
                 continue
             drive = self.by_identifier.get(frame.arbitration_id)
             if drive is not None:
-                drive.receive(frame, clock.now(), self.heard)
+                drive.receive(frame, clock.now(), self.feedback)
             elif self.intruders.is_foreign(frame):
                 raise self.intruders.refusal(frame)
 
     def _not_enabled(self, drive: Cia402Cycle) -> DriveError:
         index = drive.index
-        status = int(self.heard.status[index])
+        status = int(self.feedback.status[index])
         unset = [name for bit, name in _BITS if not status & bit]
-        code = int(self.heard.fault[index])
+        code = int(self.feedback.fault[index])
         return DriveError(
-            f"axis `{drive.axis.name}`, node {drive.axis.node}, trial of the watchdog",
+            f"axis `{drive.axis.name}`, node {drive.axis.node}, test of the watchdog",
             expected=f"operation enabled within {RISE:g} s, at zero torque",
             came=f"{describe(drive.state)}, statusword 0x{status:04X}"
             + (f", fault 0x{code:04X}" if code else "")
             + (f"; not set: {' and '.join(unset)}" if unset else ""),
-            cure="Check supply, enable input (STO), brake and commutation; look the fault up in "
-            "the drive's manual, and clear it with --reset once it is understood.",
+            cure="Check supply, enable input (STO), brake and commutation. Find the cause of a "
+            "fault in the drive's manual, remove it, and clear the fault with --reset.",
         )
 
     # -- and silent ----------------------------------------------------------------------------
 
     def fall_silent(self) -> list[AxisCheck]:
-        """Send nothing, look at each drive when its time is over, then start all of them anew."""
+        """Send nothing, check each drive when its time is over, then restart all drives."""
         clock = self.bus.clock
-        enabled = {drive.index: int(self.heard.status[drive.index]) for drive in self.drives}
-        self.heard.fault[:] = 0
+        enabled = {drive.index: int(self.feedback.status[drive.index]) for drive in self.drives}
+        self.feedback.fault[:] = 0
         begin = clock.now()
         checks = []
         for drive in sorted(self.drives, key=lambda drive: drive.axis.watchdog):
             self._listen(begin + SILENCE * drive.axis.watchdog)
-            checks.append(self._look(drive))
+            checks.append(self._check_reaction(drive))
         for drive in self.drives:
             self._rest(drive)
             drive.restart(self.bus)
@@ -178,8 +178,8 @@ class _Trial:
             drive.accept(enabled[drive.index])
         return checks
 
-    def _look(self, drive: Cia402Cycle) -> AxisCheck:
-        """What a drive did when it heard nothing."""
+    def _check_reaction(self, drive: Cia402Cycle) -> AxisCheck:
+        """Check the reaction of a drive to the silence."""
         axis, clock = drive.axis, self.bus.clock
         node = self.session(drive)
         silence = SILENCE * axis.watchdog
@@ -191,8 +191,8 @@ class _Trial:
             while state in _PASSING and clock.now() < until:
                 node.network.idle(0.005)
                 state = read()
-        code = int(self.heard.fault[drive.index])
-        what = "watchdog by trial, s of silence"
+        code = int(self.feedback.fault[drive.index])
+        what = "watchdog test, s of silence"
         if state is None and axis.watchdog_confirmed:
             came = "no answer to SDO; confirmed in the rig file"
             return AxisCheck(axis.name, what, Finding.UNKNOWN, f"{silence:g}", came)
@@ -208,16 +208,16 @@ class _Trial:
         return AxisCheck(axis.name, what, Finding.FOUND, f"{silence:g}", came)
 
     def _rest(self, drive: Cia402Cycle) -> None:
-        """Switch a drive off by confirmed frames, and clear the fault that the trial has made."""
+        """Switch a drive off by confirmed frames, and clear the fault that the test caused."""
         node = self.session(drive)
         node.command(Nmt.PRE_OPERATIONAL)  # a stopped node serves no SDO
         woken = state_of(node.read(0x6041, 0, "H"))
-        drive.restart(self.bus)  # its report must say the same as its answer
+        drive.restart(self.bus)  # the state in its report must agree with its answer
         if DriveState.OPERATION_ENABLED in (woken, drive.state):
             raise ArmError(
                 f"axis `{drive.axis.name}`, node {drive.axis.node}, watchdog of the drive",
                 expected="a drive that has left operation enabled",
-                came="operation enabled, once its node was woken",
+                came="operation enabled, once its node was pre-operational",
                 cure=_STAYS,
             )
         node.attempt(0x6040, 0, "H", Controlword.DISABLE_VOLTAGE)
@@ -226,14 +226,14 @@ class _Trial:
             if state in FAULTS:
                 raise DriveError(
                     node.where(0x6041),
-                    expected="a fault of the trial that can be reset",
+                    expected="a fault of the watchdog test that can be reset",
                     came=describe(state),
-                    cure="Reset it by the maker's tool, and set the reaction to a lost host "
-                    "(0x6007) to 2, disable voltage, if the drive allows it.",
+                    cure="Reset it with the manufacturer's tool, and set the reaction to a lost "
+                    "host (0x6007) to 2, disable voltage, if the drive allows it.",
                 )
 
     def _bits(self, drive: Cia402Cycle, status: int) -> list[AxisCheck]:
-        """Bits that the drive does not set even while it is enabled: they say nothing."""
+        """Bits that the drive does not set while it is enabled: they carry no information."""
         return [
             AxisCheck(
                 drive.axis.name,
@@ -241,7 +241,7 @@ class _Trial:
                 Finding.UNKNOWN,
                 "set while enabled",
                 "not set",
-                "This drive does not use the bit, or not rightly: it is not judged in the loop.",
+                "This drive does not use the bit, or uses it incorrectly: the loop ignores it.",
             )
             for bit, name in _ALL_BITS
             if not status & bit
@@ -249,12 +249,12 @@ class _Trial:
 
 
 _STAYS = (
-    "Its watchdog is stored and ignored: killed controllers would leave their last torque. Look "
-    "for newer firmware, or wire a watchdog relay and register a drive class of your own."
+    "The drive stores its watchdog and ignores it: a killed controller would leave its last torque "
+    "acting. Install newer firmware, or wire a watchdog relay and register your own drive class."
 )
 _CURES: dict[DriveState | None, str] = {
-    None: "If the drive leaves the bus when its host is lost, see that it removes its torque, then "
-    "set `watchdog_confirmed = true`.",
+    None: "If the drive leaves the bus when its host is lost, verify that it removes its torque, "
+    "then set `watchdog_confirmed = true`.",
     DriveState.QUICK_STOP_ACTIVE: "In this state a drive may hold torque. Set the reaction to a "
     "lost host (0x6007) to 2, or the quick stop option code (0x605A) to 0, in its configuration.",
 }

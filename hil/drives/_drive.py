@@ -1,31 +1,32 @@
-"""What the loop asks of a drive, whatever its protocol.
+"""The interface between the loop and a drive of any protocol.
 
 A third kind of drive
 ---------------------
-A class for another protocol derives from `Drive`, fills in the methods below and is registered
+A class for another protocol derives from `Drive`, implements the methods below and is registered
 under the name that the rig file gives in `drive`:
 
 1. `identifiers`: identifiers of the frames that the drive sends in the loop; `sent_identifiers`:
-   those of the frames that it is sent, and of any others. `make_drives` refuses rigs in which
-   two drives meet on one.
-2. `cycle_frames`: what crosses the bus in each cycle, for the bus load.
-3. `inspect` asks the drive who it is and returns a list of `AxisCheck`; it writes nothing.
-   On a silent bus (`bus.silent`) nothing can be asked: the finding is UNKNOWN.
-4. `prepare` inspects, sets the drive's own watchdog to `axis.watchdog` seconds and its limits,
+   identifiers of all other frames between the host and the drive. `make_drives` rejects rigs in
+   which two drives use the same identifier.
+2. `cycle_frames`: the frames that cross the bus in each cycle, for the bus load.
+3. `inspect` queries the drive's identity and returns a list of `AxisCheck`; it writes nothing.
+   On a silent bus (`bus.silent`) no query can be sent: the finding is UNKNOWN.
+4. `prepare` inspects the drive, sets its watchdog to `axis.watchdog` seconds and its limits,
    reads them back, and raises `ArmError` if there is no watchdog. It leaves the drive without
-   torque. Frames are sent by `bus.send` and awaited by `bus.receive(until)`, where `until` is an
-   instant of `bus.clock`: no other clock, no threads, so that the drive runs emulated too.
-5. `command` packs the command of a cycle into one message that is reused. Torque is asked for
-   with `Wanted.TORQUE` alone. A drive that was switched off by itself, or lost power, must not be
-   switched on again before the next `prepare`.
+   torque. It sends frames by `bus.send` and waits for frames by `bus.receive(until)`, where `until`
+   is an instant of `bus.clock`. It uses no other clock and no threads, so that it also works with
+   emulated drives.
+5. `command` packs the command of a cycle into one message that is reused. It requests torque only
+   for `Wanted.TORQUE`. A drive that has switched itself off, or lost power, must not be switched
+   on again before the next `prepare`.
 6. `receive` reads a frame into the arrays of `Feedback` at `index`, joint side, SI units. A frame
    of the wrong length, or with numbers out of range, changes nothing but `invalid`.
-7. `release` takes the torque away and never raises.
+7. `release` removes the torque. It raises only `DriveError`, and only after all frames were sent.
 
-Where needed: `reset` clears a fault before `prepare`; `prove` tries, for all drives of the kind
-together and before the first torque, what can only be seen (a watchdog, by silence); `asides` are
-frames that are not needed in every cycle; `is_foreign` says which frames on `sent_identifiers`
-are harmless when somebody else sends them.
+Where needed: `reset` clears a fault before `prepare`. `prove` tests, for all drives of the kind
+together and before the first torque, properties that cannot be read back, such as a watchdog.
+`asides` are frames that are not needed in every cycle. `is_foreign` distinguishes commands of
+another host from harmless frames on `watched_identifiers`.
 
 >>> class SilentDrive(Drive):
 ...     '''A drive that reports a position in microradians and takes microNewtonmetres.'''
@@ -92,53 +93,53 @@ if TYPE_CHECKING:
 
 
 class Wanted(IntEnum):
-    """What a drive shall do in this cycle."""
+    """State that is requested from a drive in one cycle."""
 
     OFF = 0
     """No torque, output stage without power."""
     READY = 1
     """Output stage on, torque zero: the cycles between arming and running."""
     TORQUE = 2
-    """The torque that is given."""
+    """Output stage on, with the given torque."""
     RESET = 3
     """Clear a fault; no torque."""
 
 
 class FaultCode(IntEnum):
-    """Faults that a drive does not name itself, beside its own codes of 16 bits."""
+    """Faults that the host detects, in addition to the drive's own codes of 16 bits."""
 
     RESTARTED = 0x10000
-    """It was without power: what was written to it is lost."""
+    """The drive lost power, and with it all values that were written to it."""
     NOT_OPERATIONAL = 0x10001
-    """It has left the operational state and ignores commands."""
+    """The drive has left the operational state and ignores commands."""
     FELL = 0x10002
-    """It switched itself off without a fault."""
+    """The drive switched itself off without a fault."""
     UNNAMED = 0x10003
-    """It has a fault and has not said which."""
+    """The drive reports a fault without a code."""
     UNPROVED = 0x10004
-    """Its watchdog was not tried: it had a fault when the rig was armed."""
+    """The watchdog was not tested: the drive had a fault when the rig was armed."""
     NOT_FOLLOWING = 0x10005
-    """It says that it no longer follows the commanded torque (statusword, bit 12)."""
+    """The drive reports that it no longer follows the commanded torque (statusword, bit 12)."""
     OTHER_MODE = 0x10006
-    """It is in another mode of operation than the one that was set (0x6061)."""
+    """The mode of operation (0x6061) differs from the one that was set."""
     OTHER_TORQUE = 0x10007
-    """The torque that it measures (0x6077) is not the one that it was commanded."""
+    """The measured torque (0x6077) differs from the commanded torque."""
     MUTE = 0x10008
-    """It no longer says in which mode of operation it is (0x6061)."""
+    """The drive no longer answers queries for its mode of operation (0x6061)."""
 
 
 class Finding(Enum):
-    """What a check of one property of a drive came to; values are sentences."""
+    """Result of a check of one property of a drive; values are sentences."""
 
-    FOUND = "as the rig file says"
+    FOUND = "the property matches the rig file"
     MISSING = "the drive does not answer"
-    WRONG = "not what the rig file says"
-    UNKNOWN = "the drive cannot be asked"
+    WRONG = "the property differs from the rig file"
+    UNKNOWN = "the property cannot be read from the drive"
 
 
 @dataclass(frozen=True)
 class AxisCheck:
-    """One property of one drive, as asked before arming.
+    """One property of one drive, checked before arming.
 
     Parameters
     ----------
@@ -147,11 +148,11 @@ class AxisCheck:
     what : str
         The property, with its unit.
     finding : Finding
-        What it came to.
+        Result of the check.
     expected, came : str
-        What the rig file says, and what the drive says.
+        Value in the rig file, and value in the drive.
     cure : str
-        What to do if they differ.
+        Remedy if they differ.
     """
 
     axis: str
@@ -169,7 +170,7 @@ class CycleFrame:
     Parameters
     ----------
     name : str
-        What it is.
+        Name of the frame.
     length : int
         Bytes of data.
     to_drive : bool
@@ -182,11 +183,11 @@ class CycleFrame:
 
 
 class Drive(ABC):
-    """One axis' drive: makes frames of commands and reads frames into feedback.
+    """Drive of one axis: packs commands into frames and reads frames into feedback.
 
-    `inspect`, `prepare` and `release` talk to the drive and wait for answers; they are called
-    outside the loop. `command` and `receive` are called in every cycle: they neither wait nor
-    send. All frames of a cycle are made before the first of them is sent.
+    `inspect`, `prepare` and `release` exchange frames with the drive and wait for answers; they are
+    called outside the loop. `command` and `receive` are called in every cycle: they neither wait
+    nor send. All frames of a cycle are packed before the first of them is sent.
 
     A third kind of drive is a subclass, registered by `register_drive`.
 
@@ -195,7 +196,7 @@ class Drive(ABC):
     axis : Axis
         The axis as the rig file describes it.
     index : int
-        Its place among the axes.
+        Index of the axis.
     rig : Rig
         The whole rig.
     """
@@ -211,12 +212,12 @@ class Drive(ABC):
         return AxisCheck(self.axis.name, what, finding, expected, came, cure)
 
     def _refuse_silence(self, bus: Bus) -> None:
-        """Raise if nothing may be sent on a bus."""
+        """Raise if the bus is silent."""
         if bus.silent:
             raise ArmError(
                 f"axis `{self.axis.name}`",
                 expected="a mode in which frames are sent",
-                came="one that only listens",
+                came="a mode that only listens",
                 cure="Use `concur-rig drive`.",
             )
 
@@ -232,7 +233,7 @@ class Drive(ABC):
 
     @property
     def watched_identifiers(self) -> tuple[int, ...]:
-        """Identifiers on which this host alone may send while it drives."""
+        """Identifiers on which no other host may send while this host commands the drive."""
         return self.sent_identifiers
 
     def is_foreign(self, frame: can.Message) -> bool:
@@ -252,7 +253,7 @@ class Drive(ABC):
 
     @property
     def shares_identifiers(self) -> bool:
-        """Whether drives of this kind may send on one identifier, told apart by their data."""
+        """Whether drives of this kind may send on one identifier and differ in their data."""
         return False
 
     @abstractmethod
@@ -271,16 +272,16 @@ class Drive(ABC):
         Returns
         -------
         tuple of can.Message
-            None by default.
+            Empty by default.
         """
         return ()
 
     @abstractmethod
     def inspect(self, bus: Bus) -> list[AxisCheck]:
-        """Ask the drive who it is and in which units it counts; waits.
+        """Query the drive's identity and units; waits.
 
-        Nothing is written. Where a protocol has no other question, a command without torque is
-        the question; so nobody else should be driving.
+        Nothing is written. If the protocol has no query, a command without torque is sent instead;
+        no other host should then command the drive.
 
         Parameters
         ----------
@@ -290,13 +291,13 @@ class Drive(ABC):
         Returns
         -------
         list of AxisCheck
-            What it says; one finding MISSING if it does not answer, one UNKNOWN if nothing may
-            be sent.
+            The drive's properties; one finding MISSING if it does not answer, one UNKNOWN if the
+            bus is silent.
         """
 
     @abstractmethod
     def prepare(self, bus: Bus) -> list[AxisCheck]:
-        """Inspect, then write what the loop needs: watchdog, mapping, limits; waits.
+        """Inspect the drive, then set its watchdog, mapping and limits; waits.
 
         Parameters
         ----------
@@ -306,20 +307,20 @@ class Drive(ABC):
         Returns
         -------
         list of AxisCheck
-            What the drive says, and what is in force now.
+            The drive's properties, and the settings in force.
 
         Raises
         ------
         ArmError
-            If the drive has no watchdog, or a limit is not in force. No torque has left.
+            If the drive has no watchdog, or a limit is not in force. No torque was sent.
         DriveError
-            If the drive does not answer, or refuses.
+            If the drive does not answer, or rejects a setting.
         UnitError
             If its units are not those of the rig file.
         """
 
     def reset(self, bus: Bus) -> None:  # noqa: B027
-        """Clear a fault before `prepare`, where that is asked for; nothing by default.
+        """Clear a fault before `prepare`, if a reset is requested; nothing by default.
 
         Parameters
         ----------
@@ -329,9 +330,9 @@ class Drive(ABC):
 
     @classmethod
     def prove(cls, drives: Sequence[Drive], bus: Bus) -> list[AxisCheck]:
-        """Try what cannot be read back, for all drives of this kind together; waits.
+        """Test properties that cannot be read back, for all drives of this kind together; waits.
 
-        It is called once all drives are prepared, before any torque. Nothing is tried by default.
+        It is called once all drives are prepared, before any torque. No test by default.
 
         Parameters
         ----------
@@ -343,19 +344,19 @@ class Drive(ABC):
         Returns
         -------
         list of AxisCheck
-            What was seen.
+            Results of the tests.
 
         Raises
         ------
         ArmError
-            If a drive keeps its power when the host falls silent.
+            If a drive keeps its power when the host stops sending.
         DriveError
-            If a drive does not answer, or cannot be put under power.
+            If a drive does not answer, or cannot be enabled.
         """
         return []
 
     def asides(self, cycle: int) -> tuple[can.Message, ...]:
-        """Frames that go out beside the command, such as a question that is asked now and then.
+        """Frames that are sent in addition to the command, such as a periodic query.
 
         Parameters
         ----------
@@ -365,18 +366,18 @@ class Drive(ABC):
         Returns
         -------
         tuple of can.Message
-            None by default; messages that are reused.
+            Messages that are reused; empty by default.
         """
         return ()
 
     @abstractmethod
     def command(self, wanted: Wanted, torque: float) -> can.Message:
-        """Frame of this cycle.
+        """Command frame of this cycle.
 
         Parameters
         ----------
         wanted : Wanted
-            What the drive shall do. With anything but TORQUE the frame asks for no torque.
+            Requested state. The frame requests torque only for TORQUE.
         torque : float
             Torque at the joint, N m (N on a linear axis); finite, within limits.
 
@@ -397,7 +398,7 @@ class Drive(ABC):
         now : float
             Instant of its arrival, s of the loop's clock.
         feedback : Feedback
-            Arrays that take the report at `index`; a frame that is refused changes `invalid` only.
+            Arrays that take the report at `index`; an invalid frame changes `invalid` only.
 
         Returns
         -------
@@ -407,7 +408,7 @@ class Drive(ABC):
 
     @abstractmethod
     def release(self, bus: Bus) -> None:
-        """Leave the drive without torque and out of the loop; waits little.
+        """Remove the drive's torque and take it out of the loop; waits only briefly.
 
         Parameters
         ----------
@@ -417,6 +418,6 @@ class Drive(ABC):
         Raises
         ------
         DriveError
-            If the drive does not confirm it, once everything has been sent. The loop goes on with
+            If the drive does not confirm it, once all frames were sent. The loop continues with
             the other drives, and the run's result names this one.
         """

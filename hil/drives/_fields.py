@@ -1,4 +1,4 @@
-"""What a rig file must say of an axis for its kind of drive, and whether the drive can do that."""
+"""Checks of an axis in a rig file: fields and limits for its kind of drive."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from hil.settings import Axis
 
 COARSEST = 0.05
-"""Largest step of a drive's torque, as a share of the axis' limit."""
+"""Largest step of a drive's torque, as a fraction of the axis' limit."""
 
 LARGEST_NODE = 126
-"""Largest node number: 127 is the host's (CANopen), or begins a command of zero torque (MIT)."""
+"""Largest node number: 127 is the host (CANopen), or begins a command of zero torque (MIT)."""
 
 _IDENTIFIERS = {
     0x080: "emergency message",
@@ -32,7 +32,7 @@ _OTHERS = "rated_torque", "counts", "torque_unit", "torque_count", "rated_torque
 
 
 def check_fields(kind: str, given: Mapping[str, Any], refuse: Refusal) -> None:
-    """Refuse fields of an axis that are missing, or belong to another kind of drive.
+    """Reject missing fields of an axis, and fields of another kind of drive.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def check_fields(kind: str, given: Mapping[str, Any], refuse: Refusal) -> None:
 
 
 def check_units(axis: Axis, refuse: Refusal) -> None:
-    """Refuse limits that the drive of an axis cannot be told, or cannot report.
+    """Reject limits that the drive of an axis cannot represent.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def check_units(axis: Axis, refuse: Refusal) -> None:
 
 
 def identifiers(axis: Axis) -> list[tuple[int, str]]:
-    """Identifiers of the frames of a drive alone, and what these are.
+    """Identifiers that belong to one drive, each with the name of its frame.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ def identifiers(axis: Axis) -> list[tuple[int, str]]:
     Returns
     -------
     list of (int, str)
-        None for kinds that are not known here.
+        Empty for other kinds than "cia402" and "mit".
     """
     if axis.drive == "cia402":
         return [(base + axis.node, what) for base, what in _IDENTIFIERS.items()]
@@ -88,26 +88,27 @@ def _check_cia402(given: Mapping[str, Any], refuse: Refusal) -> None:
         needed = {"rated_torque": "the rated torque of the motor, N m"}
     for field, what in {**needed, "counts": "the encoder counts per motor turn"}.items():
         if field not in given:
-            refuse(
-                field, what, "nothing", f"Add the field `{field}`; it stands in the motor's data."
-            )
+            refuse(field, what, "no value", f"Add the field `{field}`; see the motor's data sheet.")
     if "torque_count" in given and not in_counts:
         refuse(
             "torque_count",
             'no such field unless torque_unit = "count"',
             f"{given['torque_count']:g}",
-            "Remove it, or say that the drive takes counts.",
+            'Remove it, or set torque_unit = "count".',
         )
     for field in ("model", "ranges"):
         if field in given:
             refuse(
-                field, "no such field on a CiA 402 drive", "one", 'Remove it, or set drive = "mit".'
+                field,
+                "no such field on a CiA 402 drive",
+                f"field `{field}`",
+                'Remove it, or set drive = "mit".',
             )
     _check_node(
         given,
         refuse,
         "a CANopen node number",
-        f"Give the drive a lower one; {LARGEST_NODE + 1} is the host's.",
+        f"Give the drive a lower number; {LARGEST_NODE + 1} is the host.",
     )
 
 
@@ -125,14 +126,14 @@ def _check_mit(given: Mapping[str, Any], refuse: Refusal) -> None:
         refuse(
             "model",
             "either a model or `ranges`",
-            "nothing" if model is None else "both",
-            f"Name one of {', '.join(MIT_MODELS)}, or write the ranges of the drive's manual.",
+            "no value" if model is None else "both",
+            f"Name one of {', '.join(MIT_MODELS)}, or add the ranges of the drive's manual.",
         )
     _check_node(
         given,
         refuse,
         "a number",
-        "Give the drive a lower one: the first byte of a report must tell it from a command.",
+        "Give the drive a lower number: the first byte distinguishes a report from a command.",
     )
     if model is not None and model not in MIT_MODELS:
         refuse(
@@ -143,11 +144,11 @@ def _check_mit(given: Mapping[str, Any], refuse: Refusal) -> None:
         )
     for field in BITS if ranges is not None else ():
         lower, upper = (ranges or {})[field]
-        wanted, fits = "the lower end before the upper one, with zero in between", True
+        expected, valid = "lower <= 0 < upper", True
         if field in ("kp", "kd"):
-            wanted, fits = "zero, then a number above", lower == 0.0
-        if not (lower <= 0.0 < upper and fits):
-            refuse(f"ranges.{field}", wanted, f"[{lower:g}, {upper:g}]", "Correct the range.")
+            expected, valid = "lower = 0 < upper", lower == 0.0
+        if not (lower <= 0.0 < upper and valid):
+            refuse(f"ranges.{field}", expected, f"[{lower:g}, {upper:g}]", "Correct the range.")
 
 
 def _check_node(given: Mapping[str, Any], refuse: Refusal, what: str, cure: str) -> None:
@@ -169,7 +170,7 @@ def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
     if axis.torque_limit > largest:
         refuse(
             "torque_limit",
-            f"at most {largest:.4g} at the joint, which the drive can be told: {LARGEST} {unit}, "
+            f"at most {largest:.4g} at the joint, the drive's largest number: {LARGEST} {unit}, "
             f"gear {axis.gear:g}",
             f"{axis.torque_limit:g}",
             f"Check {fields} and `gear`, or lower the limit.",
@@ -178,7 +179,7 @@ def _check_per_mille(axis: Axis, refuse: Refusal) -> None:
 
 
 def _check_modulo(axis: Axis, refuse: Refusal) -> None:
-    """Turns of an encoder that starts again are counted from report to report."""
+    """Reject a range or a speed at which turns of a wrapping encoder cannot be counted."""
     span = axis.modulo / axis.counts * math.tau / axis.gear
     lower, upper = axis.position_limits
     if math.isfinite(upper - lower) and upper - lower >= span:
@@ -186,20 +187,20 @@ def _check_modulo(axis: Axis, refuse: Refusal) -> None:
             "modulo",
             f"counts for more than the range of the joint, {upper - lower:.4g} rad (m)",
             f"{axis.modulo}, which are {span:.4g} rad (m)",
-            "Where the joint stands could not be told at the start. Let the drive count on, or "
-            "narrow `position_limits`.",
+            "Let the drive count over several turns, or narrow `position_limits`: the position at "
+            "the start would be ambiguous.",
         )
     _check_countable(
         axis,
         span,
         "the turns of its encoder",
-        "Lower it, shorten the watchdog, or let the drive count on.",
+        "Lower it, shorten the watchdog, or let the drive count over several turns.",
         refuse,
     )
 
 
 def _check_countable(axis: Axis, span: float, what: str, cure: str, refuse: Refusal) -> None:
-    """Refuse a speed at which more than a quarter of the span could pass unnoticed."""
+    """Reject a speed at which reports can miss more than a quarter of the span."""
     countable = 0.25 * span / axis.watchdog
     if axis.speed_limit > countable:
         refuse(
@@ -218,20 +219,20 @@ def _check_step(step: float, what: str, axis: Axis, refuse: Refusal) -> None:
             f"more than {step / COARSEST:.4g} at the joint, twenty steps of the drive ({what} is "
             f"{step:.4g})",
             f"{axis.torque_limit:g}",
-            "The drive counts too coarsely for this joint. Check its units and `gear`, or take a "
-            "smaller drive.",
+            "Check its units and `gear`, or use a smaller drive: its steps are too coarse for this "
+            "joint.",
         )
 
 
 def _check_ranges(axis: Axis, refuse: Refusal) -> None:
     scale, cure = MitScale(axis), "Check `model` and `gear`, or lower the limit."
-    told = "at most {:g} at the joint, which the drive can {}"
+    at_most = "at most {:g} at the joint, the largest that the drive can {}"
     if axis.torque_limit > scale.largest_torque:
-        expected = told.format(scale.largest_torque, "be told")
+        expected = at_most.format(scale.largest_torque, "be sent")
         refuse("torque_limit", expected, f"{axis.torque_limit:g}", cure)
     _check_step(scale.step, "one step of its range", axis, refuse)
     if axis.speed_limit > scale.fastest:
-        expected = told.format(scale.fastest, "report")
+        expected = at_most.format(scale.fastest, "report")
         refuse("speed_limit", expected, f"{axis.speed_limit:g}", cure)
     first, last = scale.span
     lower, upper = axis.position_limits
@@ -243,9 +244,9 @@ def _check_ranges(axis: Axis, refuse: Refusal) -> None:
             "Set the drive's zero near the middle of its range and correct `offset`, or narrow "
             "the limits.",
         )
-    # A joint without ends leaves the range: its rounds are counted from report to report.
+    # A joint without ends leaves the range: its turns are counted from report to report.
     if math.isinf(upper - lower):
-        what, cure = "the rounds of its position", "Lower it, or shorten the watchdog."
+        what, cure = "the turns of its position", "Lower it, or shorten the watchdog."
         _check_countable(axis, last - first, what, cure, refuse)
 
 

@@ -1,4 +1,4 @@
-"""Frames of somebody else who commands the drives of this rig."""
+"""Detection of frames of another host that command the drives of this rig."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 
 class Intruders:
-    """Tells frames of somebody else from echoes of one's own.
+    """Distinguishes frames of another host from echoes of this host's frames.
 
     Parameters
     ----------
     drives : iterable of Drive
         The drives.
     bus : Bus
-        Their bus. Where its adapter gives back what was sent, or where that is not known, a frame
-        that equals the last one that was sent on its identifier counts as an echo.
+        Their bus. If its adapter echoes sent frames, or may do so, a frame that equals the last
+        sent frame with the same identifier counts as an echo.
     """
 
     def __init__(self, drives: Iterable[Drive], bus: Bus) -> None:
@@ -35,7 +35,7 @@ class Intruders:
         self._sent: dict[int, bytes] = {}
 
     def note(self, frame: can.Message) -> None:
-        """Remember a frame that was sent, where its echo may come.
+        """Store a sent frame if the adapter may echo it.
 
         Parameters
         ----------
@@ -46,12 +46,12 @@ class Intruders:
             self._sent[frame.arbitration_id] = bytes(frame.data)
 
     def is_foreign(self, frame: can.Message) -> bool:
-        """Whether somebody else commands drives by a frame.
+        """Whether a frame of another host commands drives of this rig.
 
         Parameters
         ----------
         frame : can.Message
-            A frame that came.
+            A received frame.
 
         Returns
         -------
@@ -69,7 +69,7 @@ class Intruders:
 
     @staticmethod
     def refusal(frame: can.Message) -> ArmError:
-        """Make the error for somebody else's frame before the run.
+        """Make the error for a frame of another host before the run.
 
         Parameters
         ----------
@@ -79,11 +79,11 @@ class Intruders:
         Returns
         -------
         ArmError
-            To be raised.
+            The error to raise.
         """
         return ArmError(
             f"bus, identifier 0x{frame.arbitration_id:03X}",
-            expected="nobody else who commands the drives",
+            expected="no frame of another controller",
             came=f"a frame with data {frame.data.hex() or 'of no bytes'}",
-            cure="Stop the other controller, or the tool of the drives' maker.",
+            cure="Stop the other controller, or the tool of the drives' manufacturer.",
         )

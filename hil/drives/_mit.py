@@ -1,31 +1,31 @@
 """Drives of the MIT mini-cheetah protocol: mini-cheetah, T-Motor (CubeMars) AK, Damiao, and kin.
 
-A command of 8 bytes on the drive's identifier holds position, velocity, stiffness, damping and
-torque as fixed-point numbers; it is answered by a report that holds position, velocity and torque.
-Here position and velocity are commanded as zero with neither stiffness nor damping, so torque alone
-acts: damping is the guard's. Three frames are not commands: enter motor mode, leave it, and call
-the present position zero, which is never sent.
+A command of 8 bytes on the drive's identifier contains position, velocity, stiffness, damping and
+torque as fixed-point numbers. The drive answers with a report of position, velocity and torque.
+Position, velocity, stiffness and damping are commanded as zero here, so that torque alone acts; the
+guard adds damping. Three frames are not commands: enter motor mode, leave motor mode, and set the
+present position to zero, which is never sent.
 
-All drives of a bus usually report on one identifier (0x000), and the first byte says whose the
-report is. The manual of the AK series gives the drive's own identifier instead; both are
-understood. A report has 6 bytes, or 8 with temperature and error code.
+All drives of a bus usually report on one identifier (0x000), and the first byte contains the number
+of the drive. The manual of the AK series specifies the drive's own identifier instead; both are
+supported. A report has 6 bytes, or 8 with temperature and error code.
 
-What the drives do when commands cease differs, and none can be asked:
+The reaction of the drives to missing commands differs, and cannot be queried:
 
 - Firmware of the mini-cheetah has a `CAN_TIMEOUT`; its descendants differ. Many set torque to zero
-  and stay in motor mode, some leave it, some have the test commented out. Their reports of 6 bytes
-  do not tell which, and the next command may act at once.
-- T-Motor AK drives have an error byte in their reports; no code of it for commands that ceased is
-  known of. Open libraries list 1 motor too hot, 2 current, 3 voltage high, 4 low, 5 encoder.
-- Damiao drives put their state into the upper half of the first byte: 0 off, 1 on, others faults,
+  and keep motor mode, some leave it, some have the check commented out. Their reports of 6 bytes
+  do not show the difference, and the next command may act at once.
+- T-Motor AK drives have an error byte in their reports; no documented code stands for missing
+  commands. Open libraries list 1 motor too hot, 2 current, 3 voltage high, 4 low, 5 encoder.
+- Damiao drives report their state in the upper half of the first byte: 0 off, 1 on, others faults,
   of which 13 is "communication lost" in the libraries that read it.
 
-A watchdog is therefore proved by trial before a rig is armed: the drive enters motor mode at zero
-torque, hears nothing for one and a half times `watchdog`, and must then say by error code or state
-that it is off. A drive that does not say so is refused, even if its watchdog works: nobody could
-know. Unless a person has seen it work and says so in the rig file, by `watchdog_confirmed`: set the
-CAN timeout, let the motor push lightly against a hand, pull the CAN plug, and time how long it goes
-on pushing. The trial is made all the same, and a table says that it proved nothing.
+Therefore a watchdog is tested before a rig is armed. The drive enters motor mode at zero torque and
+receives nothing for one and a half times `watchdog`; then its error code or state must show that it
+is off. A drive whose reports do not show it is rejected, even if its watchdog works. The exception
+is `watchdog_confirmed` in the rig file, for a drive whose watchdog a person has tested: set the CAN
+timeout, let the motor push lightly against a hand, pull the CAN plug, and time how long the motor
+keeps pushing. The automatic test is made nevertheless, and the table shows that it proved nothing.
 """
 
 from __future__ import annotations
@@ -54,26 +54,26 @@ MASTER = 0x000
 """Identifier on which drives report to their master."""
 
 COMMUNICATION_LOST = 0x0D
-"""Error code, or Damiao state, of a drive that has not been commanded for too long."""
+"""Error code, or Damiao state, of a drive that has received no command for too long."""
 
 TIMEOUT = 0.05
-"""Time that a report is waited for while a drive is prepared, s."""
+"""Time-out of a report while a drive is prepared, s."""
 ATTEMPTS = 3
-"""Times that a command without a report is sent."""
+"""Number of times that a command without a report is sent."""
 SILENCE = 1.5
-"""Silence by which a watchdog is proved, as a multiple of its time."""
+"""Duration of the silence that tests a watchdog, as a multiple of the watchdog's time."""
 AT_REST = 0.05
-"""Share of the ranges of torque and velocity below which a drive counts as at rest."""
+"""Fraction of the ranges of torque and velocity below which a drive counts as at rest."""
 
 # Position and velocity in the middle of their ranges; stiffness, damping and torque are zero codes.
 _COMMAND = bytes((0x7F, 0xFF, 0x7F, 0xF0, 0x00, 0x00, 0x00, 0x00))
-_ENTRIES = 8  # frames by which motor mode is entered, in case some are lost
-_SURE = 2  # reports without error after the first of them
-_HALF = 2047.5  # code of no torque in a symmetric range
-_MUCH = 205.0  # tenth of the range of torque, as codes
+_ENTRIES = 8  # frames that enter motor mode, as some may be lost
+_SURE = 2  # reports without error after the first entering frame
+_HALF = 2047.5  # code of zero torque in a symmetric range
+_MUCH = 205.0  # tenth of half the range of torque, in codes
 _LONG = 20  # reports
 _ON = 1  # state of a Damiao drive that is on
-_STATES = range(1, 16)  # those but 0, which does not show in the first byte
+_STATES = range(1, 16)  # without 0, which is invisible in the first byte
 
 
 class Report(NamedTuple):
@@ -82,13 +82,13 @@ class Report(NamedTuple):
     position: int  # 16 bits
     velocity: int  # 12 bits
     torque: int  # 12 bits
-    error: int | None  # or state of a Damiao drive, neither on nor off; None: not told
-    off: bool  # whether the report says that the drive is off
+    error: int | None  # or state of a Damiao drive, neither on nor off; None: not reported
+    off: bool  # whether the drive reports that it is off
     status: int  # the last two bytes, or the state of a Damiao drive
 
 
 def unpack_report(data: bytes | bytearray, node: int, has_state: bool = False) -> Report | None:
-    """Read a report; None if it is of another length, or another drive's.
+    """Read a report; None if it has another length or comes from another drive.
 
     `has_state`: the upper half of the first byte is the drive's state (Damiao).
     """
@@ -114,7 +114,7 @@ def unpack_report(data: bytes | bytearray, node: int, has_state: bool = False) -
 
 
 def pack_torque(data: bytearray, code: int) -> None:
-    """Make a command out of a torque: zero position and velocity, no stiffness, no damping."""
+    """Pack a torque command: zero position and velocity, no stiffness, no damping."""
     data[:] = _COMMAND
     data[6] = code >> 8
     data[7] = code & 0xFF
@@ -128,14 +128,14 @@ class MitDrive(Drive):
     axis : Axis
         The axis as the rig file describes it.
     index : int
-        Its place among the axes.
+        Index of the axis.
     rig : Rig
         The whole rig.
 
     Attributes
     ----------
     scale : MitScale
-        Between the drive's codes and the joint.
+        Conversion between the drive's codes and the joint.
     """
 
     def __init__(self, axis: Axis, index: int, rig: Rig) -> None:
@@ -146,8 +146,8 @@ class MitDrive(Drive):
             arbitration_id=axis.node, data=bytearray(8), is_extended_id=False
         )
         low, high = axis.position_limits
-        # A joint that turns on and on passes the ends of the drive's range; others never do, and
-        # a corrupted report cannot set their count of rounds wrong.
+        # Only a joint without limits passes the ends of the drive's range. Turns of other joints
+        # are not counted, so that a corrupted report cannot make the count wrong.
         self._turns = Turns(16, has_sign=False) if high - low == float("inf") else None
         self._answers_on: int | None = None
         self._has_state = False
@@ -178,7 +178,7 @@ class MitDrive(Drive):
         return True
 
     def is_foreign(self, frame: can.Message) -> bool:
-        """Whether a frame on the drive's identifier is no report of it, where it reports there.
+        """Whether a frame on the drive's identifier is not the drive's own report.
 
         Parameters
         ----------
@@ -188,7 +188,7 @@ class MitDrive(Drive):
         Returns
         -------
         bool
-            Whether it is not.
+            True if another host sent it.
         """
         data = frame.data
         return self._answers_on == MASTER or (len(data) == 8 and data[0] != self.axis.node)
@@ -199,16 +199,16 @@ class MitDrive(Drive):
     # -- in the loop ---------------------------------------------------------------------------
 
     def command(self, wanted: Wanted, torque: float) -> can.Message:
-        """Frame of this cycle.
+        """Command frame of this cycle.
 
-        Motor mode is entered while READY is wanted, never while torque is: a drive that has left
-        it stays off. Drives keep the torque of their last command, so commands without any
-        stand before and between the frames that enter and leave.
+        Motor mode is entered in cycles with READY, never with TORQUE: a drive that has left motor
+        mode stays off. Drives keep the torque of their last command; therefore commands of zero
+        torque precede and separate the frames that enter and leave.
 
         Parameters
         ----------
         wanted : Wanted
-            What the drive shall do. With anything but TORQUE the frame asks for no torque.
+            Requested state. The frame requests torque only for TORQUE.
         torque : float
             Torque at the joint, N m (N on a linear axis); finite, within limits.
 
@@ -268,13 +268,13 @@ class MitDrive(Drive):
         feedback.velocity[index] = scale.velocity(report.velocity)
         feedback.torque[index] = scale.torque(report.torque)
         feedback.status[index] = report.status
-        # Some firmware keeps an error until motor mode is entered: what it had before it was asked
-        # to enter was seen in `prepare`, and what the trial made is none of its own.
+        # Some firmware keeps an error until motor mode is entered. Errors before that were read in
+        # `prepare`, or were caused by the test of the watchdog.
         asks_to_enter = self._prepared and not self._entered and self._entries < _ENTRIES
         fault = (0 if asks_to_enter else report.error) or self._fault_before
         if self._entered:
             if report.off or gap > axis.watchdog or self._is_deaf(report.torque):
-                # off without having been asked: it stays so until it is prepared again
+                # switched off without a command: stays off until the next `prepare`
                 self._entered = self._prepared = False
                 self._fault_before = fault = fault or FaultCode.FELL
         elif self._entries and not report.off:
@@ -287,7 +287,7 @@ class MitDrive(Drive):
         return True
 
     def _follows(self, position: int, gap: float) -> bool:
-        """Whether a position can follow the last one: a quarter of the range takes its time."""
+        """Whether the joint can have moved from the last position to this one."""
         if self._last_position is None:
             return True
         low, high = self.scale.span
@@ -295,10 +295,10 @@ class MitDrive(Drive):
         return abs(step) <= 0x4000 or gap * self.axis.speed_limit >= 0.25 * (high - low)
 
     def _is_deaf(self, torque: int) -> bool:
-        """Whether the drive has long reported next to no torque where much was asked for.
+        """Whether the drive has long reported little torque while much was commanded.
 
-        That is how one that restarted shows, if its reports have no state: it answers, but is
-        not in motor mode.
+        This detects a restarted drive whose reports have no state: it answers, but is not in motor
+        mode.
         """
         asked = abs(self._asked - _HALF)
         if asked > _MUCH and abs(torque - _HALF) < 0.1 * asked:
@@ -319,7 +319,7 @@ class MitDrive(Drive):
                     "drive",
                     Finding.MISSING,
                     "a report",
-                    "none",
+                    "no report",
                     "Check power, cable, termination, bit rate, that the drive is in MIT mode, "
                     "and `node`.",
                 )
@@ -333,22 +333,22 @@ class MitDrive(Drive):
                 "ranges of its numbers",
                 unknown,
                 f"those of model {self.axis.model}" if self.axis.model else "those of `ranges`",
-                "not told",
-                "Compare the model and its ranges with the manual of the drive's firmware: with "
-                "others all torques and positions are wrong by the ratio.",
+                "not reported",
+                "Compare the model and its ranges with the manual of the drive's firmware: wrong "
+                "ranges scale all torques and positions.",
             ),
             self._check(
                 "watchdog of the drive",
                 unknown,
                 f"{self.axis.watchdog:g} s",
-                "not told",
-                "Proved by trial when the rig is armed. It is set over the drive's serial port.",
+                "not reported",
+                "Set it over the drive's serial port. It is tested when the rig is armed.",
             ),
         ]
         return checks + self._plausible(report)
 
     def prepare(self, bus: Bus) -> list[AxisCheck]:
-        """Inspect, then prove the watchdog by silence at zero torque.
+        """Inspect the drive, then test its watchdog by silence at zero torque.
 
         Parameters
         ----------
@@ -358,12 +358,12 @@ class MitDrive(Drive):
         Returns
         -------
         list of AxisCheck
-            What the drive says, and what its watchdog does.
+            The drive's properties, and the result of the watchdog test.
 
         Raises
         ------
         ArmError
-            If the drive does not say that it switched off when commands ceased.
+            If the drive does not report that it switched off when commands ceased.
         DriveError, UnitError
             See `Drive.prepare`.
         """
@@ -386,8 +386,8 @@ class MitDrive(Drive):
         self._forget()
         first = self._raw
         checks.append(self._prove_watchdog(bus, where))
-        # A fault from before is shown by the loop until a reset is asked for. Only now it is known
-        # where in a report it stands.
+        # The loop shows an earlier fault until a reset is requested. Its place in the report is
+        # known only after the exchange above.
         before = unpack_report(first, axis.node, self._has_state)
         fault = before.error if before is not None else None
         self._fault_before = 0 if fault in (None, COMMUNICATION_LOST) else fault or 0
@@ -405,8 +405,8 @@ class MitDrive(Drive):
             raise DriveError(
                 f"axis `{self.axis.name}`",
                 expected="an answer to the command that ends motor mode",
-                came="no answer, though it was sent twice",
-                cure="Look at the drive and its wiring before anybody reaches into the rig.",
+                came="no answer to two of these commands",
+                cure="Check the drive and its wiring before anyone reaches into the rig.",
             )
 
     def _prove_watchdog(self, bus: Bus, where: str) -> AxisCheck:
@@ -426,7 +426,7 @@ class MitDrive(Drive):
                 where,
                 expected="a drive that enters motor mode",
                 came=f"error {working.error}" if working and working.error else came,
-                cure="Look the error up in the drive's manual and remove its cause.",
+                cure="Find the error in the drive's manual and remove its cause.",
             )
         until = clock.now() + SILENCE * axis.watchdog
         while clock.now() < until:
@@ -435,27 +435,27 @@ class MitDrive(Drive):
         self._exchange(bus, LEAVE)
         if self._has_state:
             self._exchange(bus, CLEAR)
-        told = after is None or after.off or self._has_state
-        if not told and axis.watchdog_confirmed:
+        shows_state = after is None or after.off or self._has_state
+        if not shows_state and axis.watchdog_confirmed:
             return self._check(
                 "watchdog in force, s",
                 Finding.UNKNOWN,
                 f"{axis.watchdog:g}",
-                "not told; confirmed in the rig file",
+                "not reported; confirmed in the rig file",
             )
         if after is None or not after.off:
             raise ArmError(
                 f"{where}, watchdog of the drive",
-                expected=f"a drive that is off, and says so, {SILENCE * axis.watchdog:g} s after "
-                "the last command",
+                expected="a report that the drive is off, "
+                f"{SILENCE * axis.watchdog:g} s after the last command",
                 came="no report"
                 if after is None
-                else "reports that have no error code"
+                else "a report without error code"
                 if after.error is None
-                else "one that is still on",
-                cure=f"Set its CAN timeout to {axis.watchdog:g} s over its serial port. If it "
-                "has one and does not report it, see it work (pull the CAN plug while the motor "
-                "pushes lightly against a hand), then set `watchdog_confirmed = true`.",
+                else "a report that the drive is on",
+                cure=f"Set its CAN timeout to {axis.watchdog:g} s over its serial port. If it has "
+                "a timeout and does not report it, verify that it works (pull the CAN plug while "
+                "the motor pushes lightly against a hand), then set `watchdog_confirmed = true`.",
             )
         return self._check(
             "watchdog in force, s",
@@ -465,7 +465,7 @@ class MitDrive(Drive):
         )
 
     def _plausible(self, report: Report) -> list[AxisCheck]:
-        """Whether numbers of a drive at rest make sense in the units of the rig file."""
+        """Check that numbers of a drive at rest are plausible in the units of the rig file."""
         axis, scale = self.axis, self.scale
         low, high = axis.position_limits
         position = scale.position(report.position)
@@ -506,14 +506,14 @@ class MitDrive(Drive):
         message = can.Message(arbitration_id=node, data=data, is_extended_id=False)
         for _ in range(attempts):
             while bus.receive() is not None:
-                pass  # what came before is no answer
+                pass  # discard earlier frames
             bus.send(message)
             until = bus.clock.now() + timeout
             while (frame := bus.receive(until)) is not None:
                 if frame.arbitration_id not in self.identifiers or not frame.data:
                     continue
                 if frame.arbitration_id == node and bytes(frame.data) == data:
-                    bus.echoes = True  # some buses give back what was sent
+                    bus.echoes = True  # some buses echo sent frames
                     continue
                 first = frame.data[0]
                 if first != node and first & 0x0F == node and first >> 4 in _STATES:
@@ -527,6 +527,6 @@ class MitDrive(Drive):
         return None
 
     def _may_have_state(self) -> bool:
-        """Whether no other drive of the bus has the number that this one's with a state is."""
+        """Whether the lower half of the first byte identifies this drive on its bus."""
         others = (axis.node for axis in self.rig.axes if axis.drive == self.axis.drive)
         return not any(o != self.axis.node and o & 0x0F == self.axis.node for o in others)

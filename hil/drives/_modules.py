@@ -1,4 +1,4 @@
-"""Python files that a rig file names in `drive_modules`: they make kinds of drives known."""
+"""Import of the Python files in `drive_modules` of a rig file, which register kinds of drives."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from concur.formats.tables import suggest
 from hil.drives._registry import registering
 from hil.errors import RigFileError
 
-RUNS_NOTHING = 'What it is to run as a program belongs under `if __name__ == "__main__":`.'
+RUNS_NOTHING = 'Put code that runs as a script under `if __name__ == "__main__":`.'
 
 _IMPORTED: set[str] = set()
 
@@ -35,12 +35,12 @@ def drive_files(names: Iterable[str], rig_file: Path) -> tuple[Path, ...]:
     Returns
     -------
     tuple of Path
-        One for each name.
+        One file for each name.
 
     Raises
     ------
     RigFileError
-        If one is missing, or is no Python file.
+        If a file is missing, or is not a Python file.
     """
     files = []
     for place, name in enumerate(names):
@@ -59,9 +59,9 @@ def drive_files(names: Iterable[str], rig_file: Path) -> tuple[Path, ...]:
 
 
 def import_drives(files: Iterable[Path], rig_file: Path) -> None:
-    """Import the files that register drives, each once in a process as long as it is unchanged.
+    """Import the files that register drives; an unchanged file is imported once per process.
 
-    What a file has registered is taken back if it cannot be imported to its end.
+    If an import fails, the registrations of the file are removed.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def import_drives(files: Iterable[Path], rig_file: Path) -> None:
     Raises
     ------
     RigFileError
-        If one cannot be read, raises on import, or registers no kind of drive.
+        If a file cannot be read, raises on import, or registers no kind of drive.
     """
     for place, file in enumerate(files):
         _import(file, rig_file, place)
@@ -84,7 +84,7 @@ def _import(file: Path, rig_file: Path, place: int) -> None:
         source = read_bytes(file, "a readable file", "Check the name.")
     except DescriptionError as error:
         raise _fault(rig_file, place, error.expected, error.came, error.cure) from None
-    # Named after what stands in it: the same drives are the same module, wherever they are.
+    # Named after its content: copies of a file are one module.
     name = f"drive_module_{sha256(source).hexdigest()[:16]}"
     if name in _IMPORTED:
         return
@@ -101,7 +101,7 @@ def _import(file: Path, rig_file: Path, place: int) -> None:
     module = module_from_spec(spec)
     with _kept(module), registering() as kinds:
         try:
-            # No byte code is kept beside the file: that could be older than what was read.
+            # No byte code is stored beside the file: it could be older than the source.
             exec(compile(source, file, "exec", dont_inherit=True), vars(module))
         except (Exception, SystemExit) as error:
             raise _fault(
@@ -109,8 +109,7 @@ def _import(file: Path, rig_file: Path, place: int) -> None:
                 place,
                 "a Python file that can be imported",
                 f"{type(error).__name__}{_line(error, file)}: {error}",
-                f"Correct it. {RUNS_NOTHING} If it was imported before it was changed, start "
-                "Python anew.",
+                f"Correct it. {RUNS_NOTHING} If it was changed after an import, restart Python.",
             ) from error
         if not kinds:
             raise _fault(
@@ -125,7 +124,7 @@ def _import(file: Path, rig_file: Path, place: int) -> None:
 
 @contextmanager
 def _kept(module: ModuleType) -> Iterator[None]:
-    """Forget a module if it cannot be imported to its end."""
+    """Remove a module from `sys.modules` if its import fails."""
     sys.modules[module.__name__] = module
     try:
         yield
@@ -135,9 +134,9 @@ def _kept(module: ModuleType) -> Iterator[None]:
 
 
 def _line(error: BaseException, file: Path) -> str:
-    """Where in a file an error came up."""
+    """Line of a file at which an error was raised."""
     if isinstance(error, SyntaxError):
-        return ""  # says so itself
+        return ""  # its text contains the line
     lines = [f.lineno for f in traceback.extract_tb(error.__traceback__) if f.filename == str(file)]
     return f" in line {lines[-1]}" if lines else ""
 

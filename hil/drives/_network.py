@@ -1,7 +1,7 @@
 """CANopen set-up services without threads: SDO and NMT on the loop's own bus and clock.
 
-The library's client waits for an answer in a thread of its own. Here the wait takes frames off the
-bus and feeds them to the library, so that set-up runs in one thread and on a stepped clock too.
+The library's client waits for an answer in a separate thread. Here the wait receives frames from
+the bus and passes them to the library, so that set-up runs in one thread and on a stepped clock.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from hil.bus import Bus
 from hil.errors import DriveError
 
 TIMEOUT = 0.1
-"""Time that an answer to an SDO request is waited for, s."""
+"""Time-out of an answer to an SDO request, s."""
 ATTEMPTS = 3
-"""Times that a request without an answer is sent."""
+"""Number of times that a request without an answer is sent."""
 
 STANDSTILL = 10
-"""Waits in a row that end before their time, without a frame, after which the clock has stopped."""
+"""Consecutive waits that end early, without a frame, after which the clock counts as stopped."""
 
 _UPLOADED, _DOWNLOADED, _RESPONSE_ABORTED = 0x40, 0x60, 0x80
 
-# without a handler the library's warnings would be printed beside our errors
+# without a handler the library's warnings would be printed beside the errors
 logging.getLogger("canopen").addHandler(logging.NullHandler())
 
 
@@ -50,7 +50,7 @@ class SetupNetwork(canopen.Network):
     def __init__(self, bus: Bus) -> None:
         super().__init__()
         self.link = bus
-        self._asked: tuple[int, bytes] | None = None  # whose echo or answer comes next
+        self._asked: tuple[int, bytes] | None = None  # request that awaits its echo or answer
 
     def send_message(self, can_id: int, data: bytes, remote: bool = False) -> None:
         """Send one frame on the loop's bus."""
@@ -58,11 +58,11 @@ class SetupNetwork(canopen.Network):
             arbitration_id=can_id, data=data, is_extended_id=False, is_remote_frame=remote
         )
         if not self.link.send(frame):
-            raise can.CanOperationError("the bus took no frame")
+            raise can.CanOperationError("the bus accepted no frame")
         self._asked = (can_id, bytes(data))
 
     def pump(self, until: float) -> bool:
-        """Take one frame off the bus and tell the subscribers."""
+        """Receive one frame and pass it to the subscribers."""
         frame = self.link.receive(until)
         if frame is None:
             return False
@@ -71,7 +71,7 @@ class SetupNetwork(canopen.Network):
         return True
 
     def _learn_echo(self, frame: can.Message) -> None:
-        """Learn whether the adapter gives back what was sent: the echo comes before the answer."""
+        """Detect whether the adapter echoes sent frames: the echo precedes the answer."""
         if self._asked is None:
             return
         identifier, data = self._asked
@@ -81,18 +81,18 @@ class SetupNetwork(canopen.Network):
             self.link.echoes, self._asked = bool(self.link.echoes), None
 
     def idle(self, seconds: float) -> None:
-        """Let time pass, in s of the bus' clock, and drop what comes meanwhile."""
+        """Wait for a time, in s of the bus' clock, and discard frames that arrive meanwhile."""
         until, empty = self.link.clock.now() + seconds, 0
         while self.link.clock.now() < until and empty < STANDSTILL:
             empty = 0 if self.pump(until) else empty + 1
 
 
 class _Client(SdoClient):
-    """The library's SDO client, waiting by taking frames off the bus."""
+    """The library's SDO client, which receives frames from the bus while it waits."""
 
     RETRY_DELAY = 0.0
     network: SetupNetwork
-    wanted = (0, 0, 0)
+    awaited = (0, 0, 0)  # service, index and subindex
 
     def __init__(self, node: int, timeout: float, attempts: int) -> None:
         objects = ObjectDictionary()  # type: ignore[no-untyped-call]
@@ -101,15 +101,15 @@ class _Client(SdoClient):
         self.MAX_RETRIES = attempts
 
     def on_response(self, can_id: int, data: bytearray, timestamp: float) -> None:
-        # answers of other lengths are not SDO; a late answer to an earlier attempt tells
+        # answers of other lengths are not SDO; a late answer to an earlier request contains
         # another object or another service
         if len(data) != 8:
             return
         service, index, subindex = struct.unpack_from("<BHB", data)
         if service == _RESPONSE_ABORTED:
-            service = self.wanted[0]
+            service = self.awaited[0]
         if service & 0xE0 in (_UPLOADED, _DOWNLOADED) and (
-            (service & 0xE0, index, subindex) != self.wanted
+            (service & 0xE0, index, subindex) != self.awaited
         ):
             return
         self.responses.put(bytes(data))
@@ -158,7 +158,7 @@ class SdoSession:
 
     def _upload(self, index: int, subindex: int, form: str) -> int:
         """Read a number; the library's error if the drive aborts the transfer."""
-        self._client.wanted = (_UPLOADED, index, subindex)
+        self._client.awaited = (_UPLOADED, index, subindex)
         try:
             data = self._client.upload(index, subindex)
         except SdoAbortedError:
@@ -182,8 +182,8 @@ class SdoSession:
                 self.where(index, subindex),
                 expected="a drive that has this object",
                 came=f"SDO abort {_lower(error)}",
-                cure="The drive cannot run cyclic synchronous torque over CANopen as this rig "
-                "needs it; look for newer firmware or register a drive class of your own.",
+                cure="Install newer firmware, or register your own drive class: the drive lacks an "
+                "object that the rig needs for cyclic synchronous torque over CANopen.",
                 abort=error.code,
             ) from None
 
@@ -196,16 +196,16 @@ class SdoSession:
                 self.where(index, subindex),
                 expected=f"the value that was written, {value}",
                 came=f"{came}",
-                cure="The drive keeps a value of its own: look for a limit or a lock in its "
-                "configuration, or for firmware that ignores this object.",
+                cure="Look for a limit or a lock in the drive's configuration, or for firmware "
+                "that ignores this object.",
             )
 
     def put(self, index: int, subindex: int, form: str, value: int) -> None:
         """Write an object without reading it back."""
-        self._client.wanted = (_DOWNLOADED, index, subindex)
+        self._client.awaited = (_DOWNLOADED, index, subindex)
         data = struct.pack("<" + form, value)
         try:
-            # without the library's buffer, which would write once more when it is thrown away
+            # without the library's buffer, which would write again when it is deleted
             stream: Any = WritableStream(self._client, index, subindex, len(data))  # type: ignore[no-untyped-call]
             stream.write(data)
             stream.close()
@@ -215,7 +215,7 @@ class SdoSession:
             raise self._silent(index, subindex, error) from None
 
     def attempt(self, index: int, subindex: int, form: str, value: int) -> bool:
-        """Write an object that the drive may lack or keep to itself; return whether it took it."""
+        """Write an object that the drive may lack or lock; return whether the drive accepted it."""
         try:
             self.put(index, subindex, form, value)
         except DriveError as error:
@@ -225,7 +225,7 @@ class SdoSession:
         return True
 
     def offer(self, index: int, subindex: int, form: str, value: int) -> bool:
-        """Write an object that the drive may lack; return whether it has the value now."""
+        """Write an object that the drive may lack; return whether it now has the value."""
         self.attempt(index, subindex, form, value)
         return self.find(index, subindex, form) == value
 
@@ -239,10 +239,10 @@ class SdoSession:
     def _refused(self, index: int, subindex: int, error: SdoAbortedError) -> DriveError:
         return DriveError(
             self.where(index, subindex),
-            expected="a drive that allows this",
+            expected="a drive that accepts this value",
             came=f"SDO abort {_lower(error)}",
-            cure="Look the object up in the drive's manual: it may be locked, out of range, or "
-            "not to be changed in its present state.",
+            cure="Find the object in the drive's manual: it may be locked, out of range, or "
+            "unchangeable in the drive's present state.",
             abort=error.code,
         )
 
@@ -250,13 +250,13 @@ class SdoSession:
         return DriveError(
             self.where(index, subindex),
             expected=f"an answer within {self._client.timeout:g} s",
-            came=f"none after {self._client.MAX_RETRIES} requests ({error})",
+            came=f"no answer after {self._client.MAX_RETRIES} requests ({error})",
             cure="Check power, cable, termination, bit rate and the node number in the rig file.",
             silent=True,
         )
 
 
 def _lower(error: Exception) -> str:
-    """Text of an error within a sentence."""
+    """Text of an error, for use inside a sentence."""
     text = str(error)
     return text[:1].lower() + text[1:]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _KINDS = registry(dict[str, type[Drive]](cia402=Cia402Drive, mit=MitDrive))
 
 _LISTENING: list[list[str]] = []
-"""Lists that take every kind that is registered, again or for the first time."""
+"""Lists that collect every registered kind, also if it was registered before."""
 
 _LARGEST_IDENTIFIER = 0x7FF
 _LARGEST_CANOPEN_NODE = 0x7F
@@ -30,48 +30,48 @@ _LARGEST_MIT_NODE = 0x7E
 
 
 def register_drive(kind: str, drive: type[Drive]) -> None:
-    """Make a kind of drive known to rig files.
+    """Register a kind of drive, so that rig files can use it.
 
     Parameters
     ----------
     kind : str
-        What the rig file says in `drive`.
+        Value of the field `drive` in rig files.
     drive : type of Drive
         The class.
 
     Raises
     ------
     RigFileError
-        If another class has this name, or it is no class of drives with all its methods.
+        If another class has this name, or the class does not implement all methods of `Drive`.
     """
     if not (isinstance(drive, type) and issubclass(drive, Drive)) or isabstract(drive):
-        left = ", ".join(sorted(getattr(drive, "__abstractmethods__", ())))
+        missing = ", ".join(sorted(getattr(drive, "__abstractmethods__", ())))
         raise RigFileError(
             f"drive kind `{kind}`",
             expected="a class derived from `hil.Drive`, with all its methods",
-            came=f"one without {left}" if left else f"{drive!r}",
+            came=f"a class without {missing}" if missing else f"{drive!r}",
             cure="See the recipe in `hil/drives/_drive.py`.",
         )
     known = _KINDS.setdefault(kind, drive)
     if known is not drive:
         raise RigFileError(
             f"drive kind `{kind}`",
-            expected="a name that is free",
-            came=f"that of {known.__name__}",
+            expected="an unused name",
+            came=f"the name of {known.__name__}",
             cure="Register the class under another name.",
         )
-    for heard in _LISTENING:
-        heard.append(kind)
+    for kinds in _LISTENING:
+        kinds.append(kind)
 
 
 @contextmanager
 def registering() -> Iterator[list[str]]:
-    """Give the kinds that are registered inside; take them back, and emulated ones, on an error."""
-    heard = list[str]()
-    _LISTENING.append(heard)
+    """Collect the kinds that are registered inside; on an error, restore all registries."""
+    kinds = list[str]()
+    _LISTENING.append(kinds)
     try:
         with restored_on_error():
-            yield heard
+            yield kinds
     finally:
         _LISTENING.pop()
 
@@ -82,13 +82,13 @@ def drive_kinds() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        The kinds that are registered.
+        The registered kinds.
     """
     return tuple(_KINDS)
 
 
 def make_drives(rig: Rig) -> list[Drive]:
-    """Drives of a rig, in the order of its axes. Nothing is sent.
+    """Make the drives of a rig, in the order of its axes; nothing is sent.
 
     Parameters
     ----------
@@ -98,13 +98,12 @@ def make_drives(rig: Rig) -> list[Drive]:
     Returns
     -------
     list of Drive
-        One for each axis.
+        One drive for each axis.
 
     Raises
     ------
     RigFileError
-        If a kind is not known, a node number is not possible, or two drives meet on an
-        identifier.
+        If a kind is unknown, a node number is out of range, or two drives use the same identifier.
     """
     drives = []
     for index, axis in enumerate(rig.axes):
@@ -125,7 +124,7 @@ def make_drives(rig: Rig) -> list[Drive]:
 
 def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
     if issubclass(kind, Cia402Drive):
-        largest, why = _LARGEST_CANOPEN_NODE - 1, f"{HOST_NODE} is the host's own"
+        largest, why = _LARGEST_CANOPEN_NODE - 1, f"{HOST_NODE} is the host"
     elif issubclass(kind, MitDrive):
         largest, why = _LARGEST_MIT_NODE, "127 is the first byte of every command"
     else:
@@ -140,7 +139,7 @@ def _check_node(rig: Rig, axis: Axis, kind: type[Drive]) -> None:
 
 
 def _check_identifiers(rig: Rig, drives: list[Drive]) -> None:
-    """Refuse drives that would take each other's frames for their own."""
+    """Reject drives that share an identifier although their frames cannot be distinguished."""
     owners: dict[int, str] = {
         SYNC_IDENTIFIER: "SYNC",
         NMT_IDENTIFIER: "network management",
@@ -158,13 +157,13 @@ def _check_identifiers(rig: Rig, drives: list[Drive]) -> None:
             if not 0 <= identifier <= _LARGEST_IDENTIFIER or identifier in owners:
                 raise RigFileError(
                     f"{rig.path}, {name}, `node`",
-                    expected="identifiers of its own on the bus",
-                    came=f"0x{identifier:03X}, which is that of {owners[identifier]}"
+                    expected="unused identifiers of 11 bits",
+                    came=f"0x{identifier:03X}, which belongs to {owners[identifier]}"
                     if identifier in owners
                     else f"0x{identifier:03X}, which has more than 11 bits",
-                    cure="Give the drives other numbers. Drives of the MIT protocol report on "
-                    "0x000, which CANopen drives take for network management: the two kinds "
-                    "need a bus each.",
+                    cure="Give the drives other numbers. Use separate buses for CANopen drives and "
+                    "drives of the MIT protocol: the latter report on 0x000, which is network "
+                    "management in CANopen.",
                 )
             owners[identifier] = name
             if may_share:

@@ -1,14 +1,14 @@
-"""Units of the drives: the one place where gear, direction, offset and fixed-point numbers count.
+"""Conversion between the units of drives and joints: gear, direction, offset, fixed-point numbers.
 
-Positions, velocities and torques on this side are those of the joint, in SI units. With gear N and
-direction d (1 or -1) the shaft that the drive knows (the motor's; behind the drive's own gearbox,
-that gearbox' output) and the joint are related by
+Positions, velocities and torques of joints are in SI units. The drive measures and drives a shaft:
+the motor's, or the output of the drive's gearbox if it has one. With gear N and direction d (1 or
+-1) joint and shaft are related by
 
     joint position = offset + d * shaft angle / N,    joint torque = d * N * shaft torque,
 
-so that both sides have the same power. Numbers that a drive cannot be told raise `UnitError`.
-They are never clipped here: the guard has bounded them before, and what is still out of range
-means that units are wrong somewhere.
+so that both sides have the same power. Numbers out of the drive's range raise `UnitError`. They are
+never limited here: the guard has limited them before, so a number out of range shows that units are
+wrong.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ LARGEST = 32767
 
 
 class AxisScale:
-    """Numbers of a CiA 402 drive to and from those of its joint.
+    """Conversion between numbers of a CiA 402 drive and its joint.
 
-    Rated torque (0x6076) and, where `torque_unit` is "maximum", maximum torque in force (0x6072 of
-    0x6076), N m of the motor, are those of the rig file unless the drive reports others.
+    Rated torque (0x6076) and maximum torque in force (0x6072 of 0x6076, used if `torque_unit` is
+    "maximum") are in N m of the motor. Default: the values of the rig file.
     """
 
     __slots__ = (
@@ -60,7 +60,7 @@ class AxisScale:
         if not whole > 0.0:
             raise UnitError(
                 f"axis `{axis.name}`",
-                expected="a torque above zero that 1000 per mille mean",
+                expected="a torque above zero for 1000 per mille",
                 came=f"{whole:g} N m",
                 cure="Check rated (0x6076) and maximum torque (0x6072) of the drive.",
             )
@@ -75,7 +75,7 @@ class AxisScale:
         self.largest_torque = LARGEST * self.step
 
     def per_mille(self, torque: float) -> int:
-        """Torque as the drive takes it (0x6071)."""
+        """Torque in the drive's unit (0x6071)."""
         number = torque * self._inverse_torque
         if not -LARGEST - 0.5 < number < LARGEST + 0.5:
             raise _beyond(self._name, torque, self.largest_torque)
@@ -90,17 +90,17 @@ class AxisScale:
         return self._offset + counts * self._position
 
     def counts(self, position: float) -> int:
-        """Counts of the encoder at a position of the joint, as 32 bits hold them."""
+        """Counts of the encoder at a position of the joint, wrapped to 32 bits."""
         if not math.isfinite(position):
             raise _beyond(self._name, position, math.inf)
         return signed(round((position - self._offset) * self._counts), 32)
 
 
 class MitScale:
-    """Numbers of an MIT drive to and from those of its joint.
+    """Conversion between numbers of an MIT drive and its joint.
 
-    The ends of a range lie on codes, and so a range from -x to x has no code for zero: the
-    nearest stands for half a step.
+    The ends of a range are codes. Therefore a range from -x to x has no code for zero: the nearest
+    code is half a step away.
     """
 
     __slots__ = (
@@ -128,12 +128,12 @@ class MitScale:
         self.largest_torque = axis.gear * min(-lower, upper)
         self.step = axis.gear * self._torque.step
         lower, upper = ranges["velocity"]
-        self.fastest = min(-lower, upper) / axis.gear  # that the drive can report
+        self.fastest = min(-lower, upper) / axis.gear  # largest speed that the drive can report
         first, last = sorted(axis.offset + end / self._factor for end in ranges["position"])
-        self.span = (first, last)  # positions with a code of their own; beyond, codes wrap around
+        self.span = (first, last)  # beyond these positions, codes wrap around
 
     def torque_code(self, torque: float) -> int:
-        """Torque as the drive takes it."""
+        """Torque as the drive's code."""
         return self._coded(self._torque, torque / self._factor, torque, self.largest_torque)
 
     def torque(self, code: int) -> float:
@@ -141,7 +141,7 @@ class MitScale:
         return self._torque.value(code) * self._factor
 
     def position_code(self, position: float) -> int:
-        """Position of the joint as the drive counts it."""
+        """Position of the joint as the drive's code."""
         angle = (position - self._offset) * self._factor
         return self._coded(self._position, angle, position, max(map(abs, self.span)))
 
@@ -150,7 +150,7 @@ class MitScale:
         return self._offset + self._position.value(code) / self._factor
 
     def velocity_code(self, velocity: float) -> int:
-        """Velocity of the joint as the drive reports it."""
+        """Velocity of the joint as the drive's code."""
         return self._coded(self._velocity, velocity * self._factor, velocity, self.fastest)
 
     def velocity(self, code: int) -> float:
@@ -165,7 +165,7 @@ class MitScale:
 
 
 class _Code:
-    """Fixed-point numbers of some bits between two ends."""
+    """Fixed-point numbers with a given number of bits between two ends."""
 
     __slots__ = ("_inverse", "_lower", "step", "top")
 
@@ -180,15 +180,15 @@ class _Code:
         return (value - self._lower) * self._inverse
 
     def value(self, code: int) -> float:
-        """What a code means."""
+        """Value of a code."""
         return self._lower + code * self.step
 
 
 class Turns:
-    """Adds up the rounds of a counter of some bits, from report to report.
+    """Counts the turns of a wrapping counter from report to report.
 
-    Between two reports the counter must move by less than half its range. The first number is read
-    with a sign, or lies between 0 and 2^bits. `modulus`: where the range is no power of two.
+    Between two reports the counter must move by less than half its range. The first number has a
+    sign, or lies between 0 and 2^bits. `modulus` gives a range that is not a power of two.
 
     Examples
     --------
@@ -205,11 +205,11 @@ class Turns:
         self._last: int | None = None
 
     def step(self, number: int) -> int:
-        """Numbers from the last report to this one, the short way round; 0 for the first."""
+        """Signed difference from the last report, the short way round; 0 for the first."""
         return 0 if self._last is None else _wrapped(number - self._last, self.modulus)
 
     def take(self, number: int) -> int:
-        """The number nearest to the last one that has the same bits; the first one as it is."""
+        """Unwrapped number: nearest to the last one among those with the same bits."""
         if self._last is None:
             modulus = self.modulus
             self._last = _wrapped(number, modulus) if self._has_sign else number % modulus
@@ -218,14 +218,14 @@ class Turns:
         return self._last
 
     def forget(self, last: int | None = None) -> None:
-        """Start afresh with the next report, as after a drive was without power."""
+        """Restart with the next report, for example after a drive lost power."""
         self._last = last
 
 
 def first_turn(axis: Axis, scale: AxisScale, number: int) -> int:
-    """Count of an encoder that starts again after `modulo` counts, nearest to the joint's middle.
+    """Unwrapped count of an encoder with `modulo`, nearest to the middle of the joint's range.
 
-    The number itself for an encoder that counts on, and for a joint without ends.
+    An encoder without `modulo`, and a joint without limits, keep the number.
     """
     low, high = axis.position_limits
     if not axis.modulo or not math.isfinite(low + high):
@@ -235,7 +235,7 @@ def first_turn(axis: Axis, scale: AxisScale, number: int) -> int:
 
 
 def signed(number: int, bits: int) -> int:
-    """Give the number that the lowest bits of another mean in two's complement.
+    """Read the lowest bits of a number in two's complement.
 
     Examples
     --------
@@ -246,21 +246,21 @@ def signed(number: int, bits: int) -> int:
 
 
 def _wrapped(number: int, modulus: int) -> int:
-    """The number nearest to zero that differs by whole moduli."""
+    """The number nearest to zero that differs by multiples of the modulus."""
     half = modulus // 2
     return (number + half) % modulus - half
 
 
 def limit_per_mille(axis: Axis) -> int:
-    """Torque limit of an axis in per mille of rated torque, rounded up, as of 0x6072."""
+    """Torque limit of an axis in per mille of rated torque, rounded up, for 0x6072."""
     return math.ceil(axis.torque_limit / (axis.gear * axis.rated_torque) * 1e3 - 1e-9)
 
 
 def _beyond(name: str, value: float, largest: float) -> UnitError:
     return UnitError(
         f"axis `{name}`",
-        expected=f"a number within {largest:g} at the joint, which the drive can be told",
+        expected=f"a number within {largest:g} at the joint, the range of the drive",
         came=f"{value:g}",
-        cure="Limits of the axis are checked against its units when the rig file is read: the "
-        "number has not come through the guard.",
+        cure="Pass the number through the guard, whose limits were checked against the units of "
+        "the axis.",
     )

@@ -1,4 +1,4 @@
-"""What the drives report, in arrays that are allocated once; joint side, SI units."""
+"""Reports of the drives, in arrays that are allocated once; joint side, SI units."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ class Feedback:
         Of the joint: rad, rad/s, N m (m, m/s, N on a linear axis); velocity is NaN where the
         drive reports none. Shape (size,).
     time : numpy.ndarray
-        Instant at which the report was sampled as well as the host knows it, s of the loop's
-        clock; NaN before the first one. Shape (size,).
+        Instant of the report, estimated by the host, s of the loop's clock; NaN before the first
+        report. Shape (size,).
     count : numpy.ndarray
-        Valid reports so far, shape (size,), int64. Only a valid one changes it.
+        Number of valid reports so far, shape (size,), int64.
     enabled : numpy.ndarray
-        Whether the drive says that it turns commands into torque, shape (size,), bool.
+        Whether the drive reports that it applies commanded torque, shape (size,), bool.
     fault : numpy.ndarray
-        Fault code as the drive gives it, shape (size,), int64; 0: none.
+        Fault code of the drive, or a `FaultCode`, shape (size,), int64; 0: no fault.
     status : numpy.ndarray
         Raw status word, shape (size,), int64.
     invalid : numpy.ndarray
-        Frames of the axis that were refused: wrong length, wrong identifier inside, numbers out
+        Number of rejected frames of the axis: wrong length, wrong identifier inside, numbers out
         of range. Shape (size,), int64.
     """
 

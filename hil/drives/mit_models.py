@@ -1,9 +1,9 @@
-"""Ranges of known MIT drives: what the smallest and the largest code of each number mean.
+"""Ranges of known MIT drives: values of the smallest and the largest code of each number.
 
-A drive of the MIT mini-cheetah protocol sends and takes fixed-point numbers whose ranges are
-compiled into it. Host and drive must have the same: a drive of another model moves with another
-torque than was asked for, silently. Makers change ranges between versions of firmware as well, so
-the manual that came with the drive has the last word; ranges of its own go into the rig file.
+A drive of the MIT mini-cheetah protocol uses fixed-point numbers whose ranges are compiled into its
+firmware. Host and drive must use the same ranges: otherwise the drive silently applies another
+torque than the commanded one. Ranges also differ between versions of firmware, so the manual of the
+drive takes precedence; other ranges are given in the rig file.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def _model(position: float, velocity: float, torque: float) -> Ranges:
 MIT_MODELS: Mapping[str, Ranges] = MappingProxyType(
     {
         # CubeMars (T-Motor), AK Series Actuator Driver Manual V1.0.8, section 5.3, pages 49 and 50.
-        # The sample code on page 50 of it has other ranges (95.5, 30, 18); the table counts.
+        # The sample code on its page 50 has other ranges (95.5, 30, 18); the table applies.
         "AK10-9": _model(12.5, 50.0, 65.0),
         "AK60-6": _model(12.5, 45.0, 15.0),
         "AK70-10": _model(12.5, 50.0, 25.0),
@@ -52,7 +52,7 @@ MIT_MODELS: Mapping[str, Ranges] = MappingProxyType(
         "mini-cheetah": _model(12.5, 65.0, 18.0),
     }
 )
-"""Ranges by model, of the output shaft: behind the drive's own gearbox."""
+"""Ranges by model, of the output shaft of the drive's gearbox."""
 
 
 def mit_ranges(axis: Axis) -> Ranges:
@@ -82,5 +82,5 @@ def mit_ranges(axis: Axis) -> Ranges:
         f"axis `{axis.name}`, `model`",
         expected=f"one of {', '.join(MIT_MODELS)}, or `ranges`",
         came=f"`{axis.model}`",
-        cure="Take the ranges from the drive's manual and write them into `ranges`.",
+        cure="Copy the ranges from the drive's manual into `ranges`.",
     )

@@ -1,8 +1,7 @@
-"""An emulated rig: drives as they behave on a bus, on the full-order plant of a robot.
+"""An emulated rig: drives with their behaviour on a bus, and the full-order plant of a robot.
 
-In one process with the controller (`World`), or in a process of its own on a multicast bus
-(`EmulatorProcesses`, `run_emulator`): the controller cannot tell them from a rig, and runs the
-same code.
+It runs in the controller's process (`World`), or in a separate process on a multicast bus
+(`EmulatorProcesses`, `run_emulator`). The controller runs the same code as on a rig.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    """Import a name when it is asked for: the processes of drives need few of them, and soon."""
+    """Import a name at first use: the emulator's process needs few names and must start fast."""
     if name not in _PLACES:
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)

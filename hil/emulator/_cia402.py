@@ -1,7 +1,7 @@
 """An emulated CiA 402 drive in cyclic synchronous torque mode.
 
-The server of service data objects is canopen's; process data, states and watchdogs are here, and
-share nothing with the host's drive class, so that one can be tested against the other.
+The server of service data objects is canopen's. Process data, states and watchdogs are implemented
+here and share no code with the host's drive class, so that each tests the other.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from hil.settings import Axis
 
 PRE_OPERATIONAL, OPERATIONAL, STOPPED, BOOTING = 127, 5, 4, 0
-"""States of network management, as a heartbeat carries them."""
+"""States of network management, as in a heartbeat."""
 
 HEARTBEAT_LOST, LENGTH_SHORT, LENGTH_LONG, PDO_LATE = 0x8130, 0x8210, 0x8220, 0x8250
 OVERCURRENT = 0x2310
@@ -43,22 +43,22 @@ _REMOTE, _VOLTAGE, _FOLLOWS, _LIMITED = 1 << 9, 1 << 4, 1 << 12, 1 << 11
 
 _LIVE = frozenset(
     {0x1001, 0x603F, 0x6040, 0x6041, 0x6060, 0x6061, 0x6064, 0x606C, 0x6071, 0x6072, 0x6077}
-)  # objects whose values are here, not in the server's store
+)  # objects whose values are stored here, not in the server
 
 
 class EmulatedCia402(EmulatedDrive):
-    """A torque drive on a CAN bus, by the letter of CiA 301 and IEC 61800-7-201.
+    """A torque drive on a CAN bus, as specified in CiA 301 and IEC 61800-7-201.
 
     Two watchdogs can be set: a heartbeat consumer (0x1016), and the event timer of the received
-    process data (0x1400:5). When one expires, an emergency frame is sent, 0x6007 and 0x1029 say
-    what becomes of the drive. Frames of a wrong length keep neither quiet.
+    process data (0x1400:5). When one expires, the drive sends an emergency frame and reacts as set
+    in 0x6007 and 0x1029. Frames of a wrong length feed neither watchdog.
 
     Parameters
     ----------
     axis : Axis
         The axis as the rig file describes it.
     settings : DriveSettings, optional
-        How the drive differs from that.
+        Differences of the drive from the rig file.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class EmulatedCia402(EmulatedDrive):
         self._unit = own.torque_unit or axis.torque_unit
         self._counts = axis.counts if own.counts is None else own.counts
         rated = axis.rated_torque if own.rated_torque is None else own.rated_torque
-        self._rated = round(rated * 1000.0) * 1e-3  # as 0x6076 can say it
+        self._rated = round(rated * 1000.0) * 1e-3  # in the resolution of 0x6076
         self._peak = round(own.peak * 1000.0)
         self._changed: dict[int, int] = {}
         self._now = 0.0
@@ -82,7 +82,7 @@ class EmulatedCia402(EmulatedDrive):
         self._boot_at = -NEVER  # at the first poll
 
     def _switch_on(self) -> None:
-        """Be as one is after power came on: nothing of what was written is left."""
+        """Set the state after power-on: all written values are lost."""
         node = self.axis.node
         rated = round(self._rated / self.axis.rated_torque_unit)
         objects = dictionary(node, rated, self._counts, self._peak, self.settings.watchdog)
@@ -99,7 +99,7 @@ class EmulatedCia402(EmulatedDrive):
         self._mode = 0
         self._limit = self._limit_read_back = self._changed.get(0x6072, self._peak)
         self._error_code = 0
-        self._change_at = NEVER  # of a state that ends by itself
+        self._change_at = NEVER  # end of a state that ends without a command
         self._heartbeat_due = NEVER
         self._host_late = NEVER
         self._command_late = NEVER
@@ -111,7 +111,7 @@ class EmulatedCia402(EmulatedDrive):
     # -- objects -------------------------------------------------------------------------------
 
     def _value(self, index: int) -> int:
-        """Process value of an object that changes by itself, or that is kept here."""
+        """Value of an object; process values are computed or stored here."""
         match index:
             case 0x6041:
                 return self.status
@@ -137,11 +137,11 @@ class EmulatedCia402(EmulatedDrive):
         return self._objects.value(index)
 
     def _read(self, index: int, **_: Any) -> int | None:
-        """Answer a read of an object that is not kept by the server."""
+        """Answer a read of an object that the server does not store."""
         return self._value(index) if index in _LIVE else None
 
     def _written(self, index: int, subindex: int, od: Any, data: bytes) -> None:
-        """Take or refuse what is about to be written."""
+        """Accept or reject a value that is about to be written."""
         value = int(od.decode_raw(bytes(data)))
         if index in (0x1400, 0x1401, 0x1800, 0x1801):
             self._objects.check_communication(index, subindex, value)
@@ -167,7 +167,7 @@ class EmulatedCia402(EmulatedDrive):
         elif index == 0x6071:
             self._target = value
         elif index == 0x1016:
-            self._host_late = NEVER  # watched from its next heartbeat on
+            self._host_late = NEVER  # monitored from the host's next heartbeat on
         elif index == 0x1017:
             self._heartbeat_due = self._now + value * 1e-3 if value else NEVER
         self._stale = True
@@ -180,7 +180,7 @@ class EmulatedCia402(EmulatedDrive):
             self._limit = value
 
     def _configure(self) -> None:
-        """Read the process data objects from the dictionary, as often as it was written to."""
+        """Read the process data objects from the dictionary, after each write to it."""
         self._stale = False
         self._received = [self._objects.pdo(0x1400 + k, 0x1600 + k) for k in range(2)]
         self._sent = [self._objects.pdo(0x1800 + k, 0x1A00 + k) for k in range(2)]
@@ -195,7 +195,7 @@ class EmulatedCia402(EmulatedDrive):
             heard.add(0x700 + host)
         self._heard = frozenset(heard)
 
-    # -- what is asked of every drive ----------------------------------------------------------
+    # -- interface of EmulatedDrive ------------------------------------------------------------
 
     @property
     def heard(self) -> frozenset[int]:
@@ -287,7 +287,7 @@ class EmulatedCia402(EmulatedDrive):
 
     def torque(self, now: float) -> float:
         if not self.enabled or now >= self.torque_until:
-            return 0.0  # a watchdog that has run out counts before it is polled
+            return 0.0  # an expired watchdog acts even before it is polled
         return self._at_joint(self._applied() * 1e-3 * self._unit_torque())
 
     def power_cycle(self, now: float) -> None:
@@ -334,7 +334,7 @@ class EmulatedCia402(EmulatedDrive):
         try:
             self._outlet.notify(frame.arbitration_id, bytearray(frame.data), now)
         except (struct.error, TypeError, AttributeError):
-            self.refused += 1  # canopen's server trips over a transfer that was never begun
+            self.refused += 1  # canopen's server raises for a transfer that was never begun
         if self._stale:
             self._configure()
 
@@ -347,7 +347,7 @@ class EmulatedCia402(EmulatedDrive):
         self.last_command = now
 
     def _take_pdo(self, frame: can.Message, now: float) -> None:
-        """Commands of a cycle."""
+        """Receive the commands of a cycle."""
         if self.network_state != OPERATIONAL:
             return
         for pdo in self._received:
@@ -387,7 +387,7 @@ class EmulatedCia402(EmulatedDrive):
             return
         self._syncs += 1
         for k, pdo in enumerate(self._sent):
-            # 0: only when something changed, which in a moving robot is always.
+            # 0: only after a change of values, which is always the case in a moving robot.
             every = max(pdo.transmission, 1)
             if pdo.valid and pdo.transmission <= 240 and self._syncs % every == 0:
                 self._send_pdo(k, now)
@@ -412,7 +412,7 @@ class EmulatedCia402(EmulatedDrive):
     # -- states --------------------------------------------------------------------------------
 
     def _command(self, word: int) -> None:
-        """Take a control word."""
+        """Apply a control word."""
         before, self._control = self._control, word
         state = after(self.state, word, before)
         if state is PowerState.QUICK_STOP_ACTIVE and self.state is not state:
@@ -426,7 +426,7 @@ class EmulatedCia402(EmulatedDrive):
         self.state = state
 
     def _quick_stop(self, now: float) -> None:
-        """Stop as object 0x605A says: at once, with an end, or to stay in quick stop."""
+        """Perform a quick stop as set in 0x605A: at once, for a time, or until a command."""
         option = self._objects.value(0x605A)
         self.state = PowerState.QUICK_STOP_ACTIVE if option else PowerState.SWITCH_ON_DISABLED
         self._change_at = now + self.settings.reaction_time if option in (1, 2) else NEVER
@@ -439,7 +439,7 @@ class EmulatedCia402(EmulatedDrive):
         self._emergency(code)
 
     def _lose_host(self, code: int, now: float) -> None:
-        """A watchdog has run out."""
+        """React to an expired watchdog."""
         if self.network_state != OPERATIONAL:
             return
         self._abort_connection(code, now)
@@ -449,7 +449,7 @@ class EmulatedCia402(EmulatedDrive):
             self._events = [NEVER, NEVER]
 
     def _abort_connection(self, code: int, now: float) -> None:
-        """React to the loss of the host as object 0x6007 says."""
+        """React to the loss of the host as set in 0x6007."""
         option = self._abort_option
         if option == 1:
             self._fault(code, now)
@@ -467,7 +467,7 @@ class EmulatedCia402(EmulatedDrive):
     # -- torque --------------------------------------------------------------------------------
 
     def _unit_torque(self) -> float:
-        """Torque of the motor that 1000 per mille, or counts, mean, N m."""
+        """Torque of the motor at 1000 per mille, or 1000 counts, N m."""
         if self._unit == "count":
             return 1000.0 * self.axis.torque_count
         return self._rated if self._unit == "rated" else self._rated * self._limit * 1e-3

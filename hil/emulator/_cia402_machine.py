@@ -1,4 +1,4 @@
-"""The state machine of CiA 402 drives (IEC 61800-7-201), as the drive has it."""
+"""The state machine of CiA 402 drives (IEC 61800-7-201), on the drive's side."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import Enum, IntEnum
 
 
 class PowerState(IntEnum):
-    """States; values are the bits of the status word that tell them apart."""
+    """States; values are the bits of the status word that identify them."""
 
     NOT_READY = 0x0000
     SWITCH_ON_DISABLED = 0x0040
@@ -19,7 +19,7 @@ class PowerState(IntEnum):
 
 
 class Command(Enum):
-    """What a control word asks for, but for the reset of a fault."""
+    """Commands of a control word, except the reset of a fault."""
 
     SHUTDOWN = "shutdown"
     SWITCH_ON = "switch on, or disable operation"

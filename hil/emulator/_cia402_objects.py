@@ -30,20 +30,20 @@ _WIDTHS = {5: 8, 6: 16, 7: 32, 2: 8, 3: 16, 4: 32}
 
 
 class _NoTask(PeriodicMessageTask):
-    """Stands for a thread that sends heartbeats, of which there is none."""
+    """Replaces canopen's thread that sends heartbeats; does nothing."""
 
     def __init__(self) -> None:
-        """Start nothing."""
+        """Do nothing."""
 
     def stop(self) -> None:
-        """Nothing runs."""
+        """Do nothing."""
 
     def update(self, data: bytes) -> None:
-        """Nothing runs."""
+        """Do nothing."""
 
 
 class _Outlet(canopen.Network):
-    """Where canopen's server puts its answers: a list, instead of a bus and its threads."""
+    """Collects the answers of canopen's server in a list, instead of a bus with threads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class _Outlet(canopen.Network):
 
 @dataclass
 class Pdo:
-    """Communication and mapping of one process data object, as they stand in the dictionary."""
+    """Communication and mapping of one process data object, as in the dictionary."""
 
     identifier: int
     valid: bool
@@ -71,7 +71,7 @@ class Pdo:
 
 
 class Objects:
-    """Objects of a drive, and its process data objects; `outlet.sent` are the server's answers."""
+    """Objects and process data objects of a drive; `outlet.sent`: answers of the server."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Objects:
         self.outlet.add_node(self.server)
 
     def value(self, index: int, sub: int = 0) -> int:
-        """Value of an object; zero if the drive has none."""
+        """Value of an object; zero if the object does not exist."""
         try:
             variable = self.server.object_dictionary.get_variable(index, sub)
             if variable is None:
@@ -104,7 +104,7 @@ class Objects:
             raise SdoAbortedError(UNSUPPORTED_VALUE)
 
     def check_mapping(self, index: int, sub: int, value: int) -> None:
-        """CiA 301, 7.5.2.36: out of use first, then no entries, then entries, then their number."""
+        """Check the order of CiA 301, 7.5.2.36: disable, clear, write entries, their number."""
         communication = index - 0x200
         if not self.value(communication, 1) & _INVALID:
             raise SdoAbortedError(_READ_ONLY_NOW)

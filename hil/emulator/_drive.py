@@ -1,7 +1,7 @@
-"""What every emulated drive is asked: frames in, frames out, torque on the plant. No clock, no bus.
+"""The interface of emulated drives: frames in, frames out, torque on the plant. No clock, no bus.
 
-Time is told to a drive, never asked for by it; so the same drive runs in a world of stepped time
-and in a process of its own.
+The caller passes the time to the drive. Therefore the same drive works in stepped time and in real
+time.
 """
 
 from __future__ import annotations
@@ -18,49 +18,49 @@ if TYPE_CHECKING:
     from hil.settings import Axis
 
 Outgoing = list[tuple[float, can.Message]]
-"""Frames to send, each with the instant at which it leaves the drive, s."""
+"""Frames to send, each with the instant at which the drive sends it, s."""
 
 NEVER = math.inf
 
 
 @dataclass(frozen=True)
 class DriveSettings:
-    """How an emulated drive differs from what the rig file says of it, and what it is like.
+    """Properties of an emulated drive, and its differences from the rig file.
 
-    What is None is as the rig file says.
+    Default of optional parameters: the value of the rig file.
 
     Parameters
     ----------
     rated_torque : float, optional
-        Rated torque of the motor that is really there, N m (CiA 402).
+        True rated torque of the motor, N m (CiA 402).
     torque_unit : {"rated", "maximum"}, optional
-        What its per mille are really of (CiA 402).
+        True reference of the drive's per mille (CiA 402).
     counts : int, optional
-        Encoder counts per motor turn that it really has (CiA 402).
+        True number of encoder counts per motor turn (CiA 402).
     ranges : mapping of str to (float, float), optional
-        Ranges that it really has (MIT): position, velocity, torque, kp, kd.
+        True ranges (MIT): position, velocity, torque, kp, kd.
     limit : {"applied", "ignored", "pretended"}
-        What becomes of a torque limit (0x6072) that is written: it holds; the old one stays, and
-        is read back; the new one is read back, and the old one holds.
+        Effect of writing a torque limit (0x6072). "applied": the new limit acts. "ignored": the old
+        limit acts and is read back. "pretended": the old limit acts, but the new one is read back.
     watchdog : bool
-        Whether the drive notices that commands have ceased.
+        Whether the drive detects missing commands.
     timeout : float, optional
-        Time without a valid command after which an MIT drive leaves motor mode, s; that of the
-        rig file if None. CiA 402 drives are told theirs.
+        Time without a valid command after which an MIT drive leaves motor mode, s. The host sets
+        the time of CiA 402 drives.
     peak : float
         Largest torque of a CiA 402 drive as a multiple of its rated torque; its limit at start.
     after_power_cycle : mapping of int to int
-        Objects (index) of a CiA 402 drive that have other values after it was power-cycled.
+        Objects (index) of a CiA 402 drive that have other values after a power cycle.
     boot_time : float
-        Time from power to boot-up, s.
+        Time from power-on to boot-up, s.
     reaction_time : float
-        Time that a fault reaction or a quick stop takes, s; without torque.
+        Duration of a fault reaction or a quick stop, s; without torque.
     response_time : float
         Time between a frame and its answer, s.
     master : int
         Identifier of the reports of an MIT drive.
     report_length : {6, 8}
-        Bytes of them: 8 with temperature and error, 6 without.
+        Bytes of the reports of an MIT drive: 8 with temperature and error, 6 without.
     """
 
     rated_torque: float | None = None
@@ -87,16 +87,16 @@ class EmulatedDrive(ABC):
     axis : Axis
         The axis as the rig file describes it.
     settings : DriveSettings, optional
-        How it differs from that.
+        Differences of the drive from the rig file.
 
     Attributes
     ----------
     position, velocity : float
-        Of the joint as last sensed, rad and rad/s (m, m/s).
+        Last sensed position and velocity of the joint, rad and rad/s (m, m/s).
     last_command : float
-        Instant of the last valid frame that kept the watchdog quiet, s; NaN before the first.
+        Instant of the last valid frame that fed the watchdog, s; NaN before the first frame.
     refused : int
-        Frames for this drive that were not valid.
+        Number of invalid frames for this drive.
     """
 
     def __init__(self, axis: Axis, settings: DriveSettings | None = None) -> None:
@@ -108,7 +108,7 @@ class EmulatedDrive(ABC):
         self.refused = 0
 
     def sense(self, position: float, velocity: float) -> None:
-        """Let the encoder see the joint.
+        """Set the encoder's reading of the joint.
 
         Parameters
         ----------
@@ -120,12 +120,12 @@ class EmulatedDrive(ABC):
     @property
     @abstractmethod
     def heard(self) -> frozenset[int]:
-        """Identifiers that the drive listens to."""
+        """Identifiers that the drive receives."""
 
     @property
     @abstractmethod
     def enabled(self) -> bool:
-        """Whether commands become torque."""
+        """Whether the drive applies commanded torque."""
 
     @property
     def springy(self) -> bool:
@@ -135,16 +135,16 @@ class EmulatedDrive(ABC):
     @property
     @abstractmethod
     def torque_until(self) -> float:
-        """Instant at which the torque ends by itself unless a command comes, s."""
+        """Instant at which the torque ends unless a command arrives, s."""
 
     @property
     @abstractmethod
     def next_event(self) -> float:
-        """Instant at which `poll` has something to do, s; infinite if never."""
+        """Instant of the next action of `poll`, s; infinite if there is none."""
 
     @abstractmethod
     def receive(self, frame: can.Message, now: float) -> Outgoing:
-        """Take a frame.
+        """Receive a frame.
 
         Parameters
         ----------
@@ -156,12 +156,12 @@ class EmulatedDrive(ABC):
         Returns
         -------
         list of (float, can.Message)
-            Answers, each with the instant at which it leaves the drive.
+            Answers, each with the instant at which the drive sends it.
         """
 
     @abstractmethod
     def poll(self, now: float) -> Outgoing:
-        """Do what is due: boot-up, heartbeats, expired watchdogs.
+        """Perform actions that are due: boot-up, heartbeats, expired watchdogs.
 
         Parameters
         ----------
@@ -186,13 +186,13 @@ class EmulatedDrive(ABC):
         Returns
         -------
         float
-            N m (N on a linear axis), joint side; zero unless the drive is enabled, its watchdog
-            quiet.
+            N m (N on a linear axis), joint side; zero unless the drive is enabled and its watchdog
+            has not expired.
         """
 
     @abstractmethod
     def power_cycle(self, now: float) -> None:
-        """Lose power and get it back at once: what was written is lost, and the drive boots.
+        """Cycle the power: written values are lost, and the drive boots.
 
         Parameters
         ----------
@@ -202,19 +202,19 @@ class EmulatedDrive(ABC):
 
     @abstractmethod
     def fail(self, now: float, code: int = 0) -> Outgoing:
-        """Have a fault of its own, such as too high a current.
+        """Cause a fault of the drive, such as overcurrent.
 
         Parameters
         ----------
         now : float
             The instant, s.
         code : int
-            Fault code; 0: the drive's usual one.
+            Fault code; 0: the drive's default code.
 
         Returns
         -------
         list of (float, can.Message)
-            Frames that say so.
+            Frames that report the fault.
         """
 
     def _motor_angle(self) -> float:
@@ -226,12 +226,12 @@ class EmulatedDrive(ABC):
         return self.velocity * self.axis.direction * self.axis.gear
 
     def _at_joint(self, torque: float) -> float:
-        """Torque of the motor as the joint feels it."""
+        """Torque at the joint for a torque of the motor."""
         return torque * self.axis.direction * self.axis.gear
 
 
 def message(identifier: int, data: bytes | bytearray) -> can.Message:
-    """A data frame with a standard identifier."""
+    """Make a data frame with a standard identifier."""
     return can.Message(arbitration_id=identifier, data=data, is_extended_id=False)
 
 

@@ -1,4 +1,4 @@
-"""Faults on command: what goes wrong with the frames and the drive of an axis, when, how often."""
+"""Injected faults of the frames and the drive of an axis."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ EVERY = "*"
 
 
 class FaultKind(Enum):
-    """What can go wrong; values are sentences."""
+    """Kinds of injected faults; values are sentences."""
 
     DROP = "frames are lost"
-    DELAY = "frames come later"
-    DUPLICATE = "frames come twice"
-    REORDER = "a frame is overtaken by the next"
-    CORRUPT = "one bit of a frame is turned, or its length is another"
-    NAN = "the payload of a frame is garbage: not a number where there are floats"
+    DELAY = "frames are delayed"
+    DUPLICATE = "frames arrive twice"
+    REORDER = "a frame arrives after its successor"
+    CORRUPT = "one bit of a frame is flipped, or its length is changed"
+    NAN = "all bits of a frame are set: NaN as a float"
     STALE = "the drive repeats an old report"
-    FREEZE = "the encoder does not move any more"
-    DRIVE_FAULT = "the drive has a fault of its own"
-    POWER_CYCLE = "the drive loses power and gets it back"
-    BUS_OFF = "no frame passes"
+    FREEZE = "the reading of the encoder is constant"
+    DRIVE_FAULT = "the drive reports a fault"
+    POWER_CYCLE = "the power of the drive is cycled"
+    BUS_OFF = "all frames are lost"
 
 
 _ONCE = (FaultKind.DRIVE_FAULT, FaultKind.POWER_CYCLE)
@@ -40,29 +40,29 @@ _ONCE = (FaultKind.DRIVE_FAULT, FaultKind.POWER_CYCLE)
 
 @dataclass(frozen=True)
 class Fault:
-    """Something that goes wrong for a while.
+    """An injected fault with its start and duration.
 
     Parameters
     ----------
     kind : FaultKind
-        What goes wrong; a name such as "drop" is taken too.
+        Kind of the fault; a name such as "drop" is accepted too.
     axis : str
-        Axis that is hit; "*": all.
+        Affected axis; "*": all axes.
     at : float
-        When it begins, s after the start of the emulator.
+        Start of the fault, s after the start of the emulator.
     lasting : float
-        How long it lasts, s; faults and power cycles of a drive happen once.
+        Duration, s; drive faults and power cycles happen once.
     probability : float
-        Share of the frames that are hit.
+        Fraction of the frames that are affected.
     value : float
-        Delay, s (delay), code (drive_fault); 0: a usual one.
+        Delay in s (delay) or fault code (drive_fault); 0: a default.
     way : {"both", "to_drive", "to_host"}
-        Frames of which direction are hit.
+        Direction of the affected frames.
 
     Raises
     ------
     RigError
-        If a number is out of range, or there is no such kind.
+        If a number is out of range, or the kind does not exist.
     """
 
     kind: FaultKind
@@ -101,7 +101,7 @@ class Fault:
         Parameters
         ----------
         text : str
-            ``KIND,AXIS,AT,FOR`` with times in s; what is left out at the end is usual.
+            ``KIND,AXIS,AT,FOR`` with times in s; missing words at the end have defaults.
 
         Returns
         -------
@@ -133,7 +133,7 @@ class Fault:
 
     @classmethod
     def from_table(cls, table: Mapping[str, Any]) -> Fault:
-        """Make a fault of a table of a file or a datagram.
+        """Make a fault from a table of a file or a datagram.
 
         Parameters
         ----------
@@ -148,7 +148,7 @@ class Fault:
         Raises
         ------
         RigError
-            If a field is unknown or wrong.
+            If a field is unknown or invalid.
         """
         known = [field.name for field in fields(cls)]
         for name in table:
@@ -159,7 +159,7 @@ class Fault:
         return cls(**table)
 
     def to_table(self) -> dict[str, Any]:
-        """Fields by name, of plain types."""
+        """Fields by name, as built-in types."""
         return asdict(self) | {"kind": self.kind.name.lower()}
 
 
@@ -181,7 +181,7 @@ def _wrong(field: str, expected: str, came: object) -> RigError:
 
 
 class Faults:
-    """What goes wrong for one axis: works on its frames and on its drive."""
+    """Applies the injected faults of one axis to its frames and its drive."""
 
     def __init__(
         self, axis: str, faults: Iterable[Fault] = (), seed: int = 0, loss: float = 0.0
@@ -197,18 +197,18 @@ class Faults:
             self.add(fault)
 
     def add(self, fault: Fault) -> None:
-        """Let one more thing go wrong."""
+        """Add a fault."""
         if fault.axis not in (EVERY, self.axis):
             return
         (self._pending if fault.kind in _ONCE else self._faults).append(fault)
 
     @property
     def next_event(self) -> float:
-        """When `strike` has something to do, s after the start."""
+        """Time of the next action of `strike`, s after the start."""
         return min((fault.at for fault in self._pending), default=math.inf)
 
     def strike(self, drive: EmulatedDrive, time: float, now: float) -> Outgoing:
-        """Let faults and power cycles happen to the drive."""
+        """Apply drive faults and power cycles that are due."""
         if time < self.next_event:
             return []
         out: Outgoing = []
@@ -222,15 +222,15 @@ class Faults:
         return out
 
     def is_frozen(self, time: float) -> bool:
-        """Whether the encoder stands still."""
+        """Whether the encoder is frozen."""
         return bool(self._faults) and self._active(FaultKind.FREEZE, time) is not None
 
     def to_drive(self, frame: can.Message, due: float, time: float) -> Outgoing:
-        """What becomes of a frame on its way to the drive."""
+        """Frames that reach the drive in place of a frame of the host."""
         return self._passed("to_drive", frame, due, time)
 
     def to_host(self, frame: can.Message, due: float, time: float) -> Outgoing:
-        """What becomes of a frame on its way from the drive; like `to_drive`."""
+        """Frames that reach the host in place of a frame of the drive."""
         return self._passed("to_host", frame, due, time)
 
     def _active(self, kind: FaultKind, time: float, way: str | None = None) -> Fault | None:
@@ -285,5 +285,5 @@ class Faults:
 
 
 def _garbage(frame: can.Message) -> can.Message:
-    """Numbers all bits of which are set: a NaN as a float, an extreme as an integer."""
+    """Set all bits of a frame: NaN as a float, -1 or the largest number as an integer."""
     return message(frame.arbitration_id, b"\xff" * len(frame.data))

@@ -1,7 +1,7 @@
-"""Frames of a bus for one listener; those for others cost it little.
+"""Reception of the frames of a bus that a process uses, with little cost for all others.
 
-On a multicast bus each process gets every frame. Where the system allows it, a filter in the
-kernel drops frames by their identifier, so that the process is not even woken for them.
+On a multicast bus each process receives every frame. On Linux a filter in the kernel drops frames
+by their identifier, so that they do not wake the process.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ LONGEST = 4096
 
 _ATTACH_FILTER = 26  # SO_ATTACH_FILTER, which Python's socket module does not name
 
-# Where python-can puts things into a datagram: a map of 11 entries, "timestamp" with a double,
-# "arbitration_id" with an integer. The kernel counts from the header of UDP on.
+# Layout of a datagram of python-can: a map of 11 entries, "timestamp" with a double,
+# "arbitration_id" with an integer. Offsets of the kernel include the header of UDP.
 _HEADER = 8
 _MAP, _KEY, _VALUE = _HEADER, _HEADER + 20, _HEADER + 35
 _MAP_OF_11, _TEXT_OF_14, _ONE_BYTE, _TWO_BYTES = 0x8B, 0xAE, 0xCC, 0xCD
@@ -34,7 +34,7 @@ _LOAD_BYTE, _LOAD_HALF, _EQUAL, _RETURN = 0x30, 0x28, 0x15, 0x06
 
 
 class Inbox:
-    """Takes the frames that a listener asks for."""
+    """Receives frames with selected identifiers."""
 
     def __init__(self, bus: can.BusABC, interface: str) -> None:
         self.bus = bus
@@ -46,7 +46,7 @@ class Inbox:
             self._socket.setblocking(False)
 
     def take(self, wait: float, heard: frozenset[int]) -> can.Message | bool:
-        """The next frame with one of these identifiers; true: another one came; false: none."""
+        """The next frame with one of these identifiers; true: another frame; false: no frame."""
         try:
             if self._socket is None:
                 frame = self.bus.recv(wait)
@@ -63,15 +63,15 @@ class Inbox:
             return unpack_message(data, check=True)
         except BlockingIOError:
             return False
-        except Exception:  # what python-can and msgpack raise over a datagram that is no frame
+        except Exception:  # python-can and msgpack raise many types for an invalid datagram
             return True
 
     def wait(self, time: float) -> None:
-        """Wait until a frame comes, or for a time, s."""
+        """Wait until a frame arrives, at most for a time, s."""
         select.select([self.bus if self._socket is None else self._socket], [], [], max(time, 0.0))
 
     def close(self) -> None:
-        """Let go of the socket."""
+        """Close the socket."""
         if self._socket is not None:
             self._socket.close()
 
@@ -79,21 +79,21 @@ class Inbox:
         self._heard = heard
         if sys.platform != "linux":
             return
-        code = _programme(heard)
+        code = _filter_code(heard)
         memory = ctypes.create_string_buffer(code)
-        told = struct.pack("@HP", len(code) // 8, ctypes.addressof(memory))
-        with contextlib.suppress(OSError):  # then all frames come, and are looked at here
-            listening.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, told)
+        program = struct.pack("@HP", len(code) // 8, ctypes.addressof(memory))
+        with contextlib.suppress(OSError):  # without a filter, `take` checks all frames
+            listening.setsockopt(socket.SOL_SOCKET, _ATTACH_FILTER, program)
             self.filtered = True
 
 
-def _programme(heard: Iterable[int]) -> bytes:
-    """Instructions of a socket filter that keeps some identifiers, and whatever it cannot read."""
+def _filter_code(heard: Iterable[int]) -> bytes:
+    """Instructions of a socket filter that keeps some identifiers and all unknown datagrams."""
     listed = sorted(set(heard))
     small = [number for number in listed if number < 0x80]
     middle = [number for number in listed if 0x80 <= number < 0x100]
     large = [number for number in listed if number >= 0x100]
-    # (operation, operand, where to go on equality, where else); labels are names of places
+    # (label, operation, operand, jump on equality, jump otherwise); an empty jump: next line
     lines: list[tuple[str, int, int, str, str]] = [
         ("", _LOAD_BYTE, _MAP, "", ""),
         ("", _EQUAL, _MAP_OF_11, "", "keep"),

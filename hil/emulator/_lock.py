@@ -1,4 +1,4 @@
-"""One emulated rig on a bus of this machine: two would answer each other's controllers."""
+"""Lock that permits one emulated rig per bus: two would answer each other's controllers."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hil.errors import BusError
 if TYPE_CHECKING:
     from hil.settings import BusSettings
 
-fcntl: Any = None  # not on Windows: there nobody is refused
+fcntl: Any = None  # not on Windows: there is no lock
 with suppress(ImportError):
     fcntl = import_module("fcntl")
 
 
 class BusLock:
-    """A lock that the operating system gives back when its holder dies."""
+    """A lock that the operating system releases when its holder dies."""
 
     def __init__(self, bus: BusSettings) -> None:
         self._bus = bus
@@ -32,18 +32,18 @@ class BusLock:
         self._file: int | None = None
 
     def take(self) -> None:
-        """Take the bus."""
+        """Lock the bus."""
         if fcntl is None:
             return
         try:
-            # Anybody can put a link there, whose target would be cut to nothing.
+            # Other users could place a link there, whose target would be truncated.
             flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
             self._file = os.open(self._path, flags, 0o666)
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
                 raise OSError
         except OSError:
             self.release()
-            return  # of another person: then the buses meet, and the loop will say so
+            return  # a file of another user: the loop detects frames of another rig
         try:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -52,15 +52,15 @@ class BusLock:
             self._file = None
             raise BusError(
                 f"bus `{self._bus.interface}`, channel `{self._bus.channel}`",
-                expected="no other emulated rig on it",
-                came=f"one of process {holder or 'unknown'}",
-                cure="End it, or give one of the rigs another `port` in `options` of `[bus]`.",
+                expected="no other emulated rig on the bus",
+                came=f"an emulated rig of process {holder or 'unknown'}",
+                cure="Stop it, or give one of the rigs another `port` in `options` of `[bus]`.",
             ) from error
         os.ftruncate(self._file, 0)
         os.pwrite(self._file, str(os.getpid()).encode("ascii"), 0)
 
     def release(self) -> None:
-        """Give the bus back."""
+        """Unlock the bus."""
         if self._file is not None:
             with suppress(OSError):
                 os.ftruncate(self._file, 0)

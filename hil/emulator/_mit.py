@@ -1,4 +1,4 @@
-"""An emulated drive of the MIT mini-cheetah protocol (mini-cheetah, T-Motor AK and their kin)."""
+"""An emulated drive of the MIT mini-cheetah protocol (mini-cheetah, T-Motor AK and similar)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
     from hil.settings import Axis
 
 ENTER, LEAVE, ZERO = (b"\xff" * 7 + bytes([last]) for last in (0xFC, 0xFD, 0xFE))
-"""Frames that are no commands: enter motor mode, leave it, call this position zero."""
+"""Frames that are not commands: enter motor mode, leave it, set this position to zero."""
 
 OVERCURRENT = 2
-"""T-Motor's code of too high a current."""
+"""T-Motor's code of overcurrent."""
 
 COMMANDS_CEASED = 0x0D
-"""Code reported after the drive has left motor mode because commands had ceased."""
+"""Code reported after the drive has left motor mode because commands ceased."""
 
 TEMPERATURE = 30 + 40
-"""Temperature in a report of 8 bytes: degrees Celsius, from -40 on."""
+"""Temperature in a report of 8 bytes: degrees Celsius plus 40."""
 
 
 class EmulatedMit(EmulatedDrive):
-    """A torque drive of the MIT protocol: each command is answered by a report.
+    """A torque drive of the MIT protocol, which answers each command with a report.
 
     Beyond its range the reported position wraps around, as in the mini-cheetah's firmware.
     Frames of another length than 8 are not commands.
@@ -44,12 +44,12 @@ class EmulatedMit(EmulatedDrive):
     axis : Axis
         The axis as the rig file describes it.
     settings : DriveSettings, optional
-        How the drive differs from that.
+        Differences of the drive from the rig file.
 
     Attributes
     ----------
     error : int
-        Error code that it reports; 0: none.
+        Reported error code; 0: no error.
     """
 
     def __init__(self, axis: Axis, settings: DriveSettings | None = None) -> None:
@@ -57,7 +57,7 @@ class EmulatedMit(EmulatedDrive):
         own = self.settings
         self._ranges = dict(_usual_ranges(axis) if own.ranges is None else own.ranges)
         self._timeout = axis.watchdog if own.timeout is None else own.timeout
-        self._zero = 0.0  # survives the loss of power: it is kept in the drive's flash
+        self._zero = 0.0  # survives the loss of power, as it is stored in the drive's flash
         self._deaf_until = -NEVER
         self._switch_on()
 
@@ -183,6 +183,6 @@ class EmulatedMit(EmulatedDrive):
 def _usual_ranges(axis: Axis) -> Mapping[str, tuple[float, float]]:
     if axis.ranges:
         return axis.ranges
-    from hil.drives.mit_models import mit_ranges  # takes long: not in the processes of the drives
+    from hil.drives.mit_models import mit_ranges  # slow import, which few processes need
 
     return mit_ranges(axis)

@@ -13,17 +13,17 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from hil.settings import EmulatorSettings, Rig
 
-_ROUNDING = 1e-9  # s: an instant this near has come
+_ROUNDING = 1e-9  # s: an instant that is nearer than this counts as reached
 
 PoseOf = Callable[[], tuple[NDArray[np.float64], NDArray[np.float64]]]
-"""Gives position (m) and quaternion (x, y, z, w) of the base as they are now."""
+"""Returns the present position (m) and quaternion (x, y, z, w) of the base."""
 
 
 class MotionCapture:
     """Samples the pose of the base at a fixed rate.
 
-    `send` takes each sample when it leaves: a mapping with `seq`, `time` (s, when it was sampled),
-    `position` (m), `quaternion` (x, y, z, w) and `body`.
+    `send` is called with each sample after the latency: a mapping with `seq`, `time` (instant of
+    the sample, s), `position` (m), `quaternion` (x, y, z, w) and `body`.
     """
 
     def __init__(
@@ -45,21 +45,21 @@ class MotionCapture:
 
     @property
     def next_event(self) -> float:
-        """Instant at which `poll` has something to do, s."""
+        """Instant of the next action of `poll`, s."""
         if self._settings.pose_rate <= 0.0:
             return math.inf
         sample = self._start + self.samples / self._settings.pose_rate
         return min(sample, self._waiting[0][0]) if self._waiting else sample
 
     def poll(self, now: float, pose: PoseOf) -> None:
-        """Sample what is due, and send what has left."""
+        """Take a sample if one is due, and send samples whose latency has passed."""
         rate = self._settings.pose_rate
         if rate <= 0.0:
             return
         reached = now + _ROUNDING
         if reached >= self._start + self.samples / rate:
             sample = self._sample(now, *pose())
-            # After a pause there is one sample, not all that were missed.
+            # After a pause there is one sample, without the missed ones.
             self.samples = max(self.samples + 1, math.floor((reached - self._start) * rate) + 1)
             if self._random.random() >= self._settings.pose_loss:
                 self._waiting.append((now + self._settings.pose_latency, sample))
@@ -95,7 +95,7 @@ def _turned(quaternion: NDArray[np.float64], angle: NDArray[np.float64]) -> list
 def pose_sender(
     rig: Rig, body: str
 ) -> tuple[Callable[[Mapping[str, Any]], object], Callable[[], object]]:
-    """How samples of motion capture are sent to the rig's pose source, and how that is closed."""
+    """Functions that send samples to the rig's pose source, and that close the sender."""
     if rig.pose is None or rig.emulator.pose_rate <= 0.0:
         return (lambda sample: None), (lambda: None)
     from hil.state.pose_source import PoseSender

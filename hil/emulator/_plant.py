@@ -1,4 +1,4 @@
-"""The robot of an emulated rig: the full-order plant, moved by torques that are held."""
+"""The robot of an emulated rig: the full-order plant with zero-order hold of the torques."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from hil.settings import Rig
 
 COULOMB_SPEED = 1e-2
-"""Joint speed at which friction has nearly its full size, rad/s: below, it is smoothed."""
+"""Joint speed above which friction has nearly its full value, rad/s; smoothed below."""
 
 RELEASE = 0.01
-"""Share of an axis' largest torque beyond which the robot is held no more: what MIT drives can
-call zero torque is half a unit of their 12 bits."""
+"""Fraction of an axis' torque limit above which the robot is released. It is above the torque of
+MIT drives at zero command, half a unit of their 12 bits."""
 
 
 class RobotPlant:
-    """The robot of a rig as it moves: Runge-Kutta steps of the full-order plant.
+    """The moving robot of a rig: Runge-Kutta steps of the full-order plant.
 
-    Until the first torque to speak of, the robot is held, as on a stand or in a dock: arms do not
-    fall while the drives are set up, and floating robots do not leave before the run. Then it is
-    let go: with joints at rest, wheels without slip, a floating one with the momentum of the task.
+    The robot is held until the first significant torque, as on a stand or in a dock: arms do not
+    fall while the drives are set up, and floating robots do not drift before the run. It is then
+    released with joints at rest and wheels without slip; a floating robot has the task's momentum.
     """
 
     def __init__(self, rig: Rig, q0: ArrayLike | None = None, held: bool = True) -> None:
@@ -50,7 +50,7 @@ class RobotPlant:
                 f"rig `{rig.name}`, axes",
                 expected=f"the controls of `{robot.name}` in order: {', '.join(names)}",
                 came=", ".join(axis.name for axis in rig.axes),
-                cure="Name each control once.",
+                cure="Give each control of the robot one axis, in this order.",
             )
         self._places = _joint_places(robot, self._rows)
         self._viscous = np.array([rig.emulator.viscous.get(name, 0.0) for name in names])
@@ -60,7 +60,7 @@ class RobotPlant:
         self._q, self._v = self._step.inputs[0][:, 0], self._step.inputs[1][:, 0]
         self._h, self._u = self._step.inputs[2], self._step.inputs[3][:, 0]
         self._q_next, self._v_next = (view[:, 0] for view in self._step.outputs)
-        self.torque = np.zeros(len(names))  # of each axis, N m; to be written
+        self.torque = np.zeros(len(names))  # of each axis, N m; the caller writes it
         self.time = 0.0  # instant reached, s since the start
         self.steps = 0
         self._q[:] = robot.check_configuration(task.q0 if q0 is None else q0, "emulator, `q0`")
@@ -91,7 +91,7 @@ class RobotPlant:
         return [0.0 if self.held else float(self._v[k]) for k in self._rows]
 
     def step(self, h: float) -> None:
-        """Move on, with `torque` held."""
+        """Integrate over a time h, s, with constant `torque`."""
         if self.held and bool((np.abs(self.torque) <= self._slight).all()):
             self.time += h
             return
@@ -107,9 +107,9 @@ class RobotPlant:
         if not math.isfinite(total):
             raise RigError(
                 f"emulated robot `{self.robot.name}`",
-                expected="a motion that stays finite",
-                came=f"none after {self.time:.3f} s",
-                cure="Take a shorter `dt` in `[emulator]`, or less friction.",
+                expected="a finite motion",
+                came=f"a non-finite state after {self.time:.3f} s",
+                cure="Use a shorter `dt` in `[emulator]`, or less friction.",
             )
         self._q[:] = self._q_next
         self._v[:] = self._v_next
@@ -124,7 +124,7 @@ class RobotPlant:
 
 
 def _joint_places(robot: Mechanism, rows: list[int]) -> list[int]:
-    """Where the position of each driven freedom stands in q."""
+    """Index in q of the position of each actuated degree of freedom."""
     places = {}
     for body in robot.bodies:
         q, v = robot.q_slice(body.name), robot.v_slice(body.name)
@@ -134,15 +134,15 @@ def _joint_places(robot: Mechanism, rows: list[int]) -> list[int]:
     if missing:
         raise RigError(
             "emulated robot",
-            expected="motors that move joints of one freedom",
+            expected="actuated joints of one degree of freedom",
             came=", ".join(missing),
-            cure="Describe the joint as several joints of one freedom.",
+            cure="Model the joint as several joints of one degree of freedom.",
         )
     return [places[row] for row in rows]
 
 
 def _step(plant: Plant) -> Evaluator:
-    """One step with the torque held, as machine code where there is a compiler."""
+    """One step with constant torque, compiled if there is a compiler."""
     code = hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
     key = fingerprint(f"emulator {code}", plant)
     shapes = [(plant.nq,), (plant.nv,)]

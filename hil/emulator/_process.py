@@ -1,4 +1,4 @@
-"""The process of an emulated rig: robot and drives in one world, moved by the machine's time."""
+"""The process of an emulated rig: robot and drives in one world that moves in real time."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ BEAT = 0.6 * LEASE
 """Longest time between two renewals of the lease of time, s."""
 
 REPORTS = 5e-3
-"""Time between two reports, and two looks for commanded faults, s."""
+"""Time between two reports, and between two checks for commanded faults, s."""
 
 
 @dataclass(frozen=True, eq=False)
 class RigJob:
-    """What the process of an emulated rig is given."""
+    """Arguments of the process of an emulated rig."""
 
     rig: Rig
     options: Mapping[str, Any]  # arguments of `can.Bus`
@@ -42,7 +42,7 @@ class RigJob:
     settings: Mapping[str, DriveSettings]
     q0: NDArray[np.float64] | None
     parent: int  # process whose death ends this one
-    priority: int = 0  # of SCHED_FIFO, taken where it is permitted; 0: none
+    priority: int = 0  # of SCHED_FIFO, used where it is permitted; 0: normal scheduling
 
 
 def report_block(axes: int, nq: int, nv: int) -> Block:
@@ -50,23 +50,23 @@ def report_block(axes: int, nq: int, nv: int) -> Block:
     return Block(
         (
             ("instant", 1),  # of the state, s of the rig's clock
-            ("torque", axes),  # that acts, N m
+            ("torque", axes),  # acting torque, N m
             ("enabled", axes),
-            ("command", axes),  # instant of the last valid command; NaN before
-            ("free", axes),  # time from there to the end of the torque
+            ("command", axes),  # instant of the last valid command; NaN before the first
+            ("free", axes),  # time from the last valid command to the end of the torque
             ("q", nq),
             ("v", nv),
             ("steps", 1),
             ("delivered", 1),  # frames that reached a drive
             ("sent", 1),
-            ("cpu", 1),  # time of the processor, s
+            ("cpu", 1),  # processor time, s
             ("ready", 1),
         )
     )
 
 
 class _Port:
-    """A bus of which only frames with some identifiers are taken."""
+    """A bus that receives only frames with selected identifiers."""
 
     def __init__(self, bus: can.BusABC, interface: str) -> None:
         self.bus, self.inbox = bus, Inbox(bus, interface)
@@ -83,25 +83,25 @@ class _Port:
                 return None
 
     def send(self, frame: can.Message) -> None:
-        """Send a frame; one that the bus does not take is lost."""
+        """Send a frame; a frame that the bus rejects is lost."""
         with contextlib.suppress(can.CanError, OSError):
             self.bus.send(frame)
             self.sent += 1
 
     def shutdown(self) -> None:
-        """Leave the bus."""
+        """Close the bus."""
         self.inbox.close()
         self.bus.shutdown()
 
 
 def run_rig(job: RigJob, reports: Block, shared: SharedTime, orders: Connection) -> None:
-    """Be a rig until asked to end."""
+    """Emulate a rig until the process is stopped."""
     stopped = Stopped(job.parent)
     import_drives(job.rig.drive_modules, job.rig.path)
     port: Any = _Port(can.Bus(**job.options), job.options["interface"])
     keeper: Any = Timekeeper(shared)
     with contextlib.suppress(KeyboardInterrupt):
-        # The plant is built, which takes long, before the world asks for the time.
+        # `World` builds the plant, which is slow, before it reads the time.
         send, close = pose_sender(job.rig, (job.rig.task.plant or job.rig.task.robot).base.name)
         try:
             with World(
@@ -123,7 +123,7 @@ class _Runner:
         self._heard: tuple[frozenset[int], ...] = ()
 
     def run(self, stopped: Stopped) -> None:
-        """Let the world move with the time until asked to end."""
+        """Move the world in real time until the process is stopped."""
         world, keeper, port = self.world, self.keeper, self.port
         due = keeper.tick()
         while not stopped:
@@ -139,7 +139,7 @@ class _Runner:
             port.inbox.wait(min(world.wake - keeper.tick(), BEAT))
 
     def _listen(self) -> None:
-        """Take what the drives listen to, which changes as they are set up."""
+        """Update the identifiers that the drives receive, which change during set-up."""
         heard = tuple(drive.heard for drive in self.world.drives)
         if heard != self._heard:
             self._heard, self.port.heard = heard, frozenset().union(*heard)

@@ -1,4 +1,4 @@
-"""An emulated rig in a process of its own, on a bus that joins processes."""
+"""An emulated rig in a separate process, on a bus that connects processes."""
 
 from __future__ import annotations
 
@@ -36,21 +36,20 @@ OWN_KINDS = ("cia402", "mit")
 """Kinds of drives that need no file of `drive_modules`."""
 
 START = 60.0
-"""Longest time that the process may take to start, s: the first time ever, the plant is
-compiled."""
+"""Largest start-up time of the process, s: the first start compiles the plant."""
 
 END = 2.0
-"""Time that the process has to end by itself, s."""
+"""Time after SIGTERM in which the process must end, s."""
 
 LONGEST = 4096
 """Bytes of a datagram that commands a fault, at most."""
 
 
 class StopEvent(Protocol):
-    """What `run_emulator` asks of an event, such as that of `threading`."""
+    """An event that stops `run_emulator`, such as `threading.Event`."""
 
     def is_set(self) -> bool:
-        """Whether to end."""
+        """Whether to stop."""
         ...
 
 
@@ -63,14 +62,14 @@ class DriveReport:
     axis : str
         Name of the axis.
     enabled : bool
-        Whether commands become torque.
+        Whether the drive applies commanded torque.
     torque : float
         Torque on the robot, N m.
     last_command : float
         Instant of the last valid command, s of the emulation's clock; NaN before the first.
     torque_free_after : float
         Time from the last valid command to the end of the torque, s; zero if a command ended it,
-        infinite while there is torque, NaN if there never was any.
+        infinite while there is torque, NaN before the first torque.
     """
 
     axis: str
@@ -87,7 +86,7 @@ class PlantReport:
     Parameters
     ----------
     pid : int
-        The process.
+        Number of the process.
     alive : bool
         Whether it runs.
     time : float
@@ -95,13 +94,13 @@ class PlantReport:
     q, v : numpy.ndarray
         True configuration and velocity, shapes (nq,) and (nv,).
     torque : numpy.ndarray
-        Torque that acts on each axis, shape (n,), N m.
+        Torque on each axis, shape (n,), N m.
     steps : int
-        Steps taken.
+        Number of integration steps.
     delivered, sent : int
-        Frames that reached a drive; frames that the drives sent.
+        Number of frames that reached a drive, and of frames that the drives sent.
     stalls : Stalls
-        Standstills of the machine, for which the emulation's clock stood too.
+        Standstills of the machine, during which the emulation's clock stopped too.
     cpu : float
         Processor time since the process was ready, s.
     """
@@ -120,35 +119,36 @@ class PlantReport:
 
 
 class EmulatorProcesses:
-    """An emulated rig in a process of its own; ends it at the end of the `with` block.
+    """An emulated rig in a separate process, which ends at the end of the `with` block.
 
     Robot and drives are a `World` that moves in real time. Its clock stops while the machine does
-    not run the process. If this process dies, that one ends too.
+    not run the process. If the parent process dies, the emulator's process ends too.
 
     Parameters
     ----------
     rig : Rig
-        The rig. Its bus has to join processes: "udp_multicast", "socketcan" and so on.
+        The rig. Its bus must connect processes, for example "udp_multicast" or "socketcan".
     faults : iterable of Fault
-        What goes wrong, beside what the rig file says.
+        Injected faults, in addition to those of the rig file.
     settings : mapping of str to DriveSettings
-        How the drives of some axes differ from the rig file.
+        Differences of the drives from the rig file, by axis.
     q0 : array_like, optional
-        Configuration at the start, shape (nq,); that of the task if not given.
+        Configuration at the start, shape (nq,); default: that of the task.
 
     Attributes
     ----------
     clock : EmulationClock
-        Clock for a controller in this process: it stops with that of the emulated rig. Without
-        it a controller has the machine's time.
+        Clock for a controller in this process, which stops together with the clock of the emulated
+        rig. A controller without it uses the machine's time.
     start : float
-        When the process was ready, s of the monotonic clock; NaN before. Faults count from it.
+        Instant at which the process was ready, s of the monotonic clock; NaN before. Times of
+        faults count from it.
 
     Raises
     ------
     RigError
-        If the bus is one that joins no processes, another rig is emulated on it, or the process
-        does not start.
+        If the bus may have motors or does not connect processes, another rig is emulated on it, or
+        the process does not start.
 
     Examples
     --------
@@ -168,15 +168,15 @@ class EmulatorProcesses:
         if may_have_drives(rig.bus):
             raise RigError(
                 f"rig `{rig.name}`, `bus.interface`",
-                expected="a bus of software alone: udp_multicast, or a vcan channel of socketcan",
+                expected="a bus without hardware: udp_multicast, or a vcan channel of socketcan",
                 came=f"{rig.bus.interface} {rig.bus.channel}, on which there may be motors",
                 cure='Use interface = "udp_multicast" in a rig file for emulation: emulated drives '
-                "beside real ones answer in their place.",
+                "would answer in place of real drives on the same bus.",
             )
         if rig.bus.interface == "virtual":
             raise RigError(
                 f"rig `{rig.name}`, `bus.interface`",
-                expected="a bus that joins processes, such as udp_multicast",
+                expected="a bus that connects processes, such as udp_multicast",
                 came="virtual",
                 cure='Use interface = "udp_multicast", or a `World` in the same process.',
             )
@@ -186,14 +186,15 @@ class EmulatorProcesses:
         scheduled_faults(rig, self._faults)
         self._settings = dict(settings or {})
         for axis in rig.axes:
-            emulated_drive(axis, self._settings.get(axis.name))  # refuses what cannot be emulated
+            emulated_drive(axis, self._settings.get(axis.name))  # raises if there is none
             if axis.drive not in OWN_KINDS and not rig.drive_modules:
                 raise RigError(
                     f"axis `{axis.name}`, `drive`",
-                    expected=f"a kind that other processes know: {', '.join(OWN_KINDS)}, or one of "
-                    "a file that `drive_modules` of the rig file names",
+                    expected=f"a kind that other processes can import: {', '.join(OWN_KINDS)}, or "
+                    "a kind from a file in `drive_modules` of the rig file",
                     came=f"{axis.drive}, registered in this process",
-                    cure="Register it in a file of `drive_modules`, or emulate the rig by `World`.",
+                    cure="Register it in a file of `drive_modules`, or emulate the rig with "
+                    "`World`.",
                 )
         self._q0 = None if q0 is None else np.asarray(q0, dtype=float)
         robot = rig.task.plant or rig.task.robot
@@ -212,7 +213,7 @@ class EmulatorProcesses:
     def __enter__(self) -> EmulatorProcesses:
         self._lock.take()
         try:
-            open_bus(self.rig.bus).close()  # what cannot be opened is said here, not over there
+            open_bus(self.rig.bus).close()  # raises here, rather than in the other process
             self._launch()
             self._listen()
             self._wait_until_ready()
@@ -237,7 +238,7 @@ class EmulatorProcesses:
             self._settings,
             self._q0,
             os.getpid(),
-            # What stands for hardware does not wait for the controller.
+            # Emulated hardware must not wait for the controller.
             min(rig.loop.priority + 10, 99) if rig.loop.priority else 0,
         )
         self._orders, theirs = context.Pipe()
@@ -264,7 +265,7 @@ class EmulatorProcesses:
                 f"rig `{self.rig.name}`, `emulator.control_port`",
                 expected="a free UDP port",
                 came=f"{port}: {error}",
-                cure="Choose another one, or end the other emulator.",
+                cure="Choose another port, or stop the other emulator.",
             ) from error
         control.setblocking(False)
         self._control = control
@@ -276,11 +277,11 @@ class EmulatorProcesses:
                 raise RigError(
                     f"emulator of `{self.rig.name}`",
                     expected=f"a process that is ready within {START:g} s",
-                    came="one that is not" if self.alive else "one that has ended",
-                    cure="See what it has written above; check `[bus]` of the rig file.",
+                    came="a process that is not ready" if self.alive else "a process that ended",
+                    cure="Read its output above, and check `[bus]` of the rig file.",
                 )
             time.sleep(0.02)
-        self._spent = self._block.read()["cpu"][0]  # on starting
+        self._spent = self._block.read()["cpu"][0]  # processor time of the start-up
         self.start = time.monotonic()
 
     def close(self) -> None:
@@ -303,35 +304,35 @@ class EmulatorProcesses:
     # -- commands ------------------------------------------------------------------------------
 
     def fault(self, fault: Fault) -> None:
-        """Let something go wrong, its time counted from now on.
+        """Inject a fault, whose times count from now on.
 
         Parameters
         ----------
         fault : Fault
-            What.
+            The fault.
 
         Raises
         ------
         RigError
-            If it names no axis.
+            If it names an unknown axis.
         """
         check_axis(fault, self._names)
         if self._orders is not None:
-            with contextlib.suppress(OSError):  # a rig that is dead has faults enough
+            with contextlib.suppress(OSError):  # the process has ended
                 self._orders.send(fault)
 
     def poll(self, timeout: float = 0.0) -> int:
-        """Carry out what came in at the control port.
+        """Inject the faults that arrive at the control port.
 
         Parameters
         ----------
         timeout : float
-            Time to wait for something, s.
+            Longest time to wait for a datagram, s.
 
         Returns
         -------
         int
-            Faults that were commanded; what is no fault is passed over.
+            Number of injected faults; invalid datagrams are skipped.
         """
         if self._control is None:
             time.sleep(timeout)
@@ -354,7 +355,7 @@ class EmulatorProcesses:
 
     @property
     def pid(self) -> int:
-        """The process; 0 before it is started."""
+        """Number of the process; 0 before it is started."""
         return 0 if self._process is None else self._process.pid or 0
 
     @property
@@ -364,19 +365,19 @@ class EmulatorProcesses:
 
     def plant(self) -> PlantReport:
         """State of the robot now."""
-        said = self._block.read()
+        report = self._block.read()
         return PlantReport(
             self.pid,
             self.alive,
-            float(said["instant"][0]),
-            said["q"],
-            said["v"],
-            said["torque"],
-            int(said["steps"][0]),
-            int(said["delivered"][0]),
-            int(said["sent"][0]),
+            float(report["instant"][0]),
+            report["q"],
+            report["v"],
+            report["torque"],
+            int(report["steps"][0]),
+            int(report["delivered"][0]),
+            int(report["sent"][0]),
             self._time.stalls,
-            float(said["cpu"][0] - self._spent),
+            float(report["cpu"][0] - self._spent),
         )
 
     def drive(self, axis: str) -> DriveReport:
@@ -390,15 +391,15 @@ class EmulatorProcesses:
         Returns
         -------
         DriveReport
-            Its state, and what the robot has felt of it.
+            Its state, and its torque on the robot.
         """
-        index, said = self._names.index(axis), self._block.read()
+        index, report = self._names.index(axis), self._block.read()
         return DriveReport(
             axis,
-            bool(said["enabled"][index]),
-            float(said["torque"][index]),
-            float(said["command"][index]),
-            float(said["free"][index]),
+            bool(report["enabled"][index]),
+            float(report["torque"][index]),
+            float(report["command"][index]),
+            float(report["free"][index]),
         )
 
     def drives(self) -> list[DriveReport]:
@@ -406,7 +407,7 @@ class EmulatorProcesses:
         return [self.drive(name) for name in self._names]
 
     def status(self) -> str:
-        """All of it in one line."""
+        """State of the emulator in one line."""
         plant, drives = self.plant(), self.drives()
         passed = max(time.monotonic() - self.start, 1e-3)
         stalls = plant.stalls
@@ -430,27 +431,27 @@ def run_emulator(
     report: Callable[[str], object] | None = None,
     every: float = 1.0,
 ) -> None:
-    """Run an emulated rig until it is told to stop, or by SIGINT or SIGTERM.
+    """Run an emulated rig until `stop` is set, or until SIGINT or SIGTERM.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     stop : event, optional
-        Ends it when set.
+        Stops the emulator when set.
     faults : iterable of Fault
-        What goes wrong, beside what the rig file says.
+        Injected faults, in addition to those of the rig file.
     settings : mapping of str to DriveSettings
-        How the drives of some axes differ from the rig file.
+        Differences of the drives from the rig file, by axis.
     report : callable, optional
-        Takes a line of status from time to time.
+        Is called periodically with a line of status.
     every : float
-        Time between two of them, s.
+        Time between two calls of `report`, s.
 
     Raises
     ------
     RigError
-        If it cannot start, or a process of it ends by itself.
+        If the emulator cannot start, or its process ends unexpectedly.
     """
     with _until_signal() as signalled, EmulatorProcesses(rig, faults, settings) as emulator:
         due = 0.0
@@ -463,22 +464,22 @@ def run_emulator(
                 raise RigError(
                     f"emulator of `{rig.name}`",
                     expected="a process that runs until it is stopped",
-                    came="one that has ended",
-                    cure="See what it has written above.",
+                    came="a process that ended",
+                    cure="Read its output above.",
                 )
 
 
 def command_fault(fault: Fault, port: int, host: str = "127.0.0.1") -> None:
-    """Let something go wrong in an emulator that runs elsewhere on this machine.
+    """Inject a fault into an emulator in another process.
 
     Parameters
     ----------
     fault : Fault
-        What; its time is counted from its arrival.
+        The fault; its times count from its arrival.
     port : int
         The emulator's `control_port`.
     host : str
-        Where it runs.
+        Address of the emulator.
     """
     table = fault.to_table()
     if math.isinf(table["lasting"]):
@@ -489,7 +490,7 @@ def command_fault(fault: Fault, port: int, host: str = "127.0.0.1") -> None:
 
 @contextlib.contextmanager
 def _plain_main() -> Any:
-    """Start processes without this programme's main module: they need nothing of it."""
+    """Start processes without importing the main module, which they do not need."""
     import sys
 
     main = sys.modules["__main__"]
@@ -507,7 +508,7 @@ def _plain_main() -> Any:
 
 @contextlib.contextmanager
 def _until_signal() -> Any:
-    """Note SIGINT and SIGTERM instead of dying of them; elsewhere than in a main thread, do not."""
+    """Record SIGINT and SIGTERM instead of ending by them; in the main thread only."""
     seen: list[int] = []
     before: dict[signal.Signals, Any] = {}
     for ending in (signal.SIGINT, signal.SIGTERM):

@@ -1,7 +1,7 @@
 """Memory that the processes of an emulated rig share: one writer for each block, no locks.
 
-A block is written between two steps of a counter: a reader that sees the counter odd, or changed,
-reads again. Numbers of 8 bytes are written whole by all processors that this runs on.
+The writer increments a counter before and after each write. A reader that finds the counter odd, or
+changed, reads again. All supported processors write numbers of 8 bytes atomically.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 TRIES = 100
-"""Readings after which a writer that stopped halfway is no longer waited for."""
+"""Largest number of readings while a writer is interrupted in a write."""
 
 ORPHAN_CHECK = 0.05
-"""Longest time between two looks whether the parent still lives, s."""
+"""Longest time between two checks whether the parent is alive, s."""
 
 
 class Block:
@@ -46,26 +46,26 @@ class Block:
         return Block, (self.names, self.raw)
 
     def draft(self, name: str) -> NDArray[np.float64]:
-        """Place where the writer puts a quantity before `publish`."""
+        """Array into which the writer writes a quantity before `publish`."""
         return self._draft[self._spans[name]]
 
     def place(self, name: str) -> int:
-        """Where a quantity begins in a snapshot."""
+        """First index of a quantity in a snapshot."""
         return int(self._spans[name].start)
 
     def publish(self) -> None:
-        """Let readers see the draft."""
+        """Copy the draft to the shared memory."""
         self._memory[0] += 1.0
         self._numbers[:] = self._draft
         self._memory[0] += 1.0
 
     def read(self) -> dict[str, NDArray[np.float64]]:
-        """All quantities as they were at one instant; copies."""
+        """All quantities at one instant; copies."""
         numbers = self.snapshot()
         return {name: numbers[span] for name, span in self._spans.items()}
 
     def snapshot(self) -> NDArray[np.float64]:
-        """All numbers as they were at one instant; a copy."""
+        """All numbers at one instant; a copy."""
         for _ in range(TRIES):
             before = self._memory[0]
             numbers = self._numbers.copy()
@@ -75,7 +75,7 @@ class Block:
 
 
 class Stopped:
-    """Whether the process was asked to end: by a signal, or by the death of its parent."""
+    """Whether the process must end: after a signal, or after the death of its parent."""
 
     def __init__(self, parent: int) -> None:
         self._parent = parent
@@ -93,19 +93,19 @@ class Stopped:
 
 
 def _die_with_parent() -> None:
-    """Ask Linux to send SIGTERM when the parent dies, however it does."""
+    """Make Linux send SIGTERM when the parent dies for any reason."""
     library = ctypes.CDLL(ctypes.util.find_library("c") or None, use_errno=True)
     library.prctl(1, signal.SIGTERM, 0, 0, 0)  # PR_SET_PDEATHSIG
 
 
 def hurry(priority: int) -> bool:
-    """Ask for SCHED_FIFO with a priority, where that is permitted; return whether it was granted.
+    """Request SCHED_FIFO with a priority, where it is permitted; return whether it was granted.
 
-    With it goes the first processor, which is left to the controller where there are others: what
-    stands for hardware must not take its time.
+    If there are several processors, the first is then left to the controller, which emulated
+    hardware must not slow down.
     """
     gc.collect()
-    gc.freeze()  # what is there stays; looking through it takes longer than a step
+    gc.freeze()  # a collection of existing objects takes longer than a step
     if not priority or not hasattr(os, "sched_setscheduler"):
         return False
     try:

@@ -1,10 +1,10 @@
-"""Time of an emulated rig: it stops while the machine runs one side of the emulation only.
+"""Time of an emulated rig, which stops while the machine suspends one side of the emulation.
 
-The process of the emulated rig writes the time, and grants it in short leases. A controller on the
-same machine reads it, and says until when it has nothing to do. Whoever is kept waiting by the
-machine stops the time of both: emulated drives do not miss commands that a sleeping controller
-could not send, and a controller does not miss reports of drives that slept. A side that is silent
-for longer than `LONGEST_STALL` is not waited for: it hangs, or is dead.
+The process of the emulated rig writes the time and grants it in short leases. A controller on the
+same machine reads the time and writes the instant until which it is idle. If the machine suspends
+either side, the time of both stops: emulated drives do not miss commands of a suspended controller,
+and the controller does not miss reports of suspended drives. Time passes without a side that is
+silent for longer than `LONGEST_STALL`: this side hangs, or is dead.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ from hil.clock import SPIN, MonotonicClock
 from hil.emulator._shared import TRIES
 
 LEASE = 1.5e-3
-"""Time that passes before the emulated rig must renew it, s."""
+"""Time that passes unless the emulated rig renews the lease, s."""
 
 SLACK = 1e-3
-"""Time that passes after a controller should have woken, s."""
+"""Time that passes after the instant at which an idle controller should wake, s."""
 
 LONGEST_STALL = 1.0
-"""Silence of one side, s, after which time passes without it."""
+"""Silence of one side after which time passes without it, s."""
 
 NOTABLE = 1e-3
-"""Standstill that counts as a stall, s."""
+"""Shortest standstill that counts as a stall, s."""
 
 _NUMBERS = 10
 _REAL, _TIME, _LEASE, _COUNT, _LONGEST, _TOTAL, _DUE, _SAID, _MARK = range(1, _NUMBERS)
@@ -43,9 +43,9 @@ class Stalls:
     Parameters
     ----------
     count : int
-        How many there were.
+        Number of standstills.
     longest, total : float
-        Duration of the longest, and of all together, s.
+        Longest and total duration, s.
     """
 
     count: int = 0
@@ -54,7 +54,7 @@ class Stalls:
 
 
 class SharedTime:
-    """Memory in which the time of an emulated rig stands."""
+    """Shared memory with the time of an emulated rig."""
 
     def __init__(self, raw: Any = None) -> None:
         self.raw = RawArray(ctypes.c_double, _NUMBERS) if raw is None else raw
@@ -87,16 +87,16 @@ class SharedTime:
 
 
 class Timekeeper:
-    """Lets the time of an emulated rig pass; for its process."""
+    """Advances the time of an emulated rig; for its process."""
 
     def __init__(self, shared: SharedTime) -> None:
         self._shared = shared
-        self._stalled = 0.0  # time of a standstill that goes on
+        self._stalled = 0.0  # duration of the present standstill, s
         self._mark = 0.0
         self._time = self._real = math.nan
 
     def now(self) -> float:
-        """Time at the last `tick`, s; time begins to pass when it is asked for first."""
+        """Time at the last `tick`, s; the first call starts the time."""
         return self.tick() if math.isnan(self._time) else self._time
 
     def tick(self) -> float:
@@ -128,9 +128,9 @@ class Timekeeper:
         return value
 
     def stamped(self, send: Callable[[Mapping[str, Any]], object]) -> Callable[..., object]:
-        """Give samples the time of those who take them.
+        """Wrap `send` so that samples have the time of the receiving controller.
 
-        A controller that does not share this time has the machine's.
+        A controller that does not share this time uses the machine's.
         """
 
         def stamped(sample: Mapping[str, Any]) -> object:
@@ -142,14 +142,14 @@ class Timekeeper:
 
 
 class EmulationClock(MonotonicClock):
-    """Clock of a controller beside an emulated rig, which stops with it.
+    """Clock of a controller that stops together with the clock of an emulated rig.
 
     Parameters
     ----------
     shared : SharedTime
-        Where the time stands.
+        Shared memory with the time.
     spin : float
-        Last part of each wait that is spent in asking the clock, s.
+        Last part of each wait, in which the clock is polled, s.
     """
 
     __slots__ = ("_last", "shared")
@@ -177,12 +177,12 @@ class EmulationClock(MonotonicClock):
         return self._last
 
     def join(self) -> None:
-        """Let no time pass from now on while this controller is kept waiting; forget stalls."""
+        """Stop the time whenever this controller is suspended, from now on; clear the stalls."""
         self.expect(self.now())
         self.shared.numbers[_MARK] += 1.0
 
     def expect(self, instant: float) -> None:
-        """Say that the controller has nothing to do before an instant.
+        """Declare that the controller is idle until an instant.
 
         Parameters
         ----------
@@ -193,7 +193,7 @@ class EmulationClock(MonotonicClock):
             self.shared.numbers[_DUE] = instant
 
     def sleep_until(self, instant: float) -> None:
-        """Return at `instant`, at once if that has passed.
+        """Sleep until `instant`; return at once if it has passed.
 
         Parameters
         ----------
@@ -209,13 +209,13 @@ class EmulationClock(MonotonicClock):
             if pause > 0.0:
                 time.sleep(pause)
             before, left = left, instant - self.now()
-            # A clock that stands is asked again after a while, not at once.
+            # Poll a stopped clock again after a pause, not at once.
             pause = left - self.spin if left > self.spin else (SPIN if left == before else 0.0)
 
     def asleep(self) -> float:
-        """Time that passed unnoticed, s: none, as the emulated rig sleeps with the machine."""
+        """Time that passed during suspension, s: zero, as the emulated rig is suspended too."""
         return 0.0
 
     def leave(self) -> None:
-        """Let time pass without this controller."""
+        """Let time pass even if this controller is suspended."""
         self.shared.numbers[_DUE] = math.inf

@@ -1,4 +1,4 @@
-"""A whole emulated rig in one process: plant, drives, faults, motion capture, in stepped time."""
+"""An emulated rig in one process: plant, drives, injected faults, motion capture, stepped time."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 Make: TypeAlias = "Callable[[Axis, DriveSettings], EmulatedDrive]"
 
 KINDS = registry(dict[str, Make](cia402=EmulatedCia402, mit=EmulatedMit))
-"""Emulated drives by kind; drives of a third kind are added here to be emulated."""
+"""Emulated drives by kind; add drives of a third kind here."""
 
-_ROUNDING = 1e-9  # s: instants this near to each other are one
+_ROUNDING = 1e-9  # s: instants that are nearer to each other than this are equal
 
 
 def emulated_drive(axis: Axis, settings: DriveSettings | None = None) -> EmulatedDrive:
@@ -41,7 +41,7 @@ def emulated_drive(axis: Axis, settings: DriveSettings | None = None) -> Emulate
     axis : Axis
         The axis.
     settings : DriveSettings, optional
-        How its drive differs from what the rig file says.
+        Differences of the drive from the rig file.
 
     Returns
     -------
@@ -60,30 +60,30 @@ def emulated_drive(axis: Axis, settings: DriveSettings | None = None) -> Emulate
             expected=f"a kind that can be emulated: {', '.join(KINDS)}",
             came=axis.drive,
             cure="Add an emulated drive of this kind to `hil.emulator.KINDS` where the kind is "
-            "registered; without one such a rig cannot be emulated.",
+            "registered.",
         )
     return kind(axis, settings or DriveSettings())
 
 
 def scheduled_faults(rig: Rig, faults: Iterable[Fault] = ()) -> list[Fault]:
-    """Faults of the rig file and others, checked against the axes.
+    """Faults of the rig file and further faults, checked against the axes.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     faults : iterable of Fault
-        Further ones.
+        Further faults.
 
     Returns
     -------
     list of Fault
-        All of them.
+        All faults.
 
     Raises
     ------
     RigError
-        If one names no axis of the rig.
+        If a fault names an unknown axis.
     """
     found = [*(Fault.from_table(table) for table in rig.emulator.faults), *faults]
     for fault in found:
@@ -92,7 +92,7 @@ def scheduled_faults(rig: Rig, faults: Iterable[Fault] = ()) -> list[Fault]:
 
 
 def check_axis(fault: Fault, names: Iterable[str]) -> None:
-    """Refuse a fault of an axis that does not exist."""
+    """Reject a fault of an unknown axis."""
     known = [*names, "*"]
     if fault.axis not in known:
         raise RigError(
@@ -104,29 +104,29 @@ def check_axis(fault: Fault, names: Iterable[str]) -> None:
 
 
 class World:
-    """The emulated counterpart of a controller in the same process.
+    """An emulated rig in the controller's process.
 
-    The controller's clock moves it: frames that were sent since the last instant are on their way,
-    the plant moves with the torques held in between, reports arrive when they are due. With the
-    same seed it does the same each time. Plant steps end where torques change.
+    The controller's clock advances it: sent frames travel, the plant moves with constant torques
+    between events, and reports arrive after their delays. Runs with the same seed are equal. Plant
+    steps end where torques change.
 
     Parameters
     ----------
     rig : Rig
         The rig; its bus must be "virtual" unless `bus` is given.
     clock : Clock
-        The controller's clock. A `SteppedClock` that moves nothing yet will move this world.
+        The controller's clock. A `SteppedClock` without an `advance` will advance this world.
     faults : iterable of Fault
-        What goes wrong, beside what the rig file says; more can be added by `fault`.
+        Injected faults, in addition to those of the rig file; `fault` adds more.
     settings : mapping of str to DriveSettings
-        How the drives of some axes differ from the rig file.
+        Differences of the drives from the rig file, by axis.
     q0 : array_like, optional
-        Configuration at the start, shape (nq,); that of the task if not given.
+        Configuration at the start, shape (nq,); default: that of the task.
     send_pose : callable, optional
-        Takes the samples of the motion capture, see `MotionCapture`; they go to the rig's pose
-        source if not given.
+        Is called with the samples of the motion capture, see `MotionCapture`; default: sends them
+        to the rig's pose source.
     bus : can.BusABC, optional
-        Bus to use in place of opening that of the rig.
+        An open bus to use; default: opens that of the rig.
     held : bool
         Whether the robot is held until the first torque.
 
@@ -135,12 +135,12 @@ class World:
     drives : tuple of EmulatedDrive
         In the order of the axes.
     torque : numpy.ndarray
-        Torque of each axis on the plant now, shape (n,), N m.
+        Present torque of each axis on the plant, shape (n,), N m.
     torque_ended : numpy.ndarray
         Instant at which the torque of each axis last became zero, shape (n,), s; NaN if it never
         did.
     delivered, ignored : int
-        Frames that reached a drive; frames on the bus that no drive listened to.
+        Number of frames that reached a drive, and of frames on the bus for no drive.
     """
 
     def __init__(
@@ -192,11 +192,11 @@ class World:
                 f"rig `{self.rig.name}`, bus",
                 expected='interface = "virtual" for a world in the same process',
                 came=settings.interface,
-                cure="Run the emulator in processes of its own, or replace the rig's bus.",
+                cure="Run the emulator in a separate process, or replace the rig's bus.",
             )
         return can.Bus(interface="virtual", channel=settings.channel)
 
-    # -- what a test may look at ---------------------------------------------------------------
+    # -- state ---------------------------------------------------------------------------------
 
     @property
     def time(self) -> float:
@@ -205,13 +205,13 @@ class World:
 
     @property
     def q(self) -> NDArray[np.float64]:
-        """True configuration now, shape (nq,)."""
+        """Present true configuration, shape (nq,)."""
         self._move(self._now)
         return self.plant.q
 
     @property
     def v(self) -> NDArray[np.float64]:
-        """True velocity now, shape (nv,)."""
+        """Present true velocity, shape (nv,)."""
         self._move(self._now)
         return self.plant.v
 
@@ -241,8 +241,8 @@ class World:
         Returns
         -------
         float
-            In s; zero if a command ended it, infinite while there is torque, NaN if there never
-            was any.
+            In s; zero if a command ended it, infinite while there is torque, NaN before the first
+            torque.
         """
         index = [a.name for a in self.rig.axes].index(axis)
         if self.torque[index] != 0.0:
@@ -251,12 +251,12 @@ class World:
         return free if math.isnan(free) else max(free, 0.0)
 
     def fault(self, fault: Fault) -> None:
-        """Let something go wrong, its time counted from now on.
+        """Inject a fault, whose times count from now on.
 
         Parameters
         ----------
         fault : Fault
-            What.
+            The fault.
         """
         check_axis(fault, [axis.name for axis in self.rig.axes])
         later = Fault(**(vars(fault) | {"at": self.time + fault.at}))
@@ -267,36 +267,36 @@ class World:
     # -- time ----------------------------------------------------------------------------------
 
     def advance(self, instant: float) -> None:
-        """Take the frames that were sent, and move on to an instant of the clock.
+        """Collect sent frames, and advance to an instant of the clock.
 
         Parameters
         ----------
         instant : float
-            In s; a past one changes nothing but takes the frames that were sent.
+            In s; for a past instant only frames are collected.
         """
         if self._moving:
             return
         self._moving = True
         try:
-            self.collect()  # nothing passed since they were sent
+            self.collect()  # before time passes: the frames were sent at the present instant
             self.move(instant)
         finally:
             self._moving = False
 
     def move(self, instant: float) -> None:
-        """Move on to an instant of the clock.
+        """Advance to an instant of the clock.
 
         Parameters
         ----------
         instant : float
-            In s; a past one changes nothing.
+            In s; a past instant changes nothing.
         """
         while self._wake <= instant:
             self._happen(max(self._wake, self._now))
         self._now = max(self._now, instant)
 
     def close(self) -> None:
-        """Leave the bus."""
+        """Close the bus."""
         self._close_sender()
         self.bus.shutdown()
 
@@ -308,11 +308,11 @@ class World:
 
     @property
     def wake(self) -> float:
-        """Instant at which something happens next, s."""
+        """Instant of the next event, s."""
         return self._wake
 
     def collect(self) -> None:
-        """Take the frames that wait at the bus as sent now."""
+        """Receive the frames that wait at the bus; they count as sent now."""
         frame = self.bus.recv(0)
         if frame is None:
             return
@@ -329,7 +329,7 @@ class World:
         self._wake = min(self._wake, self._queue[0][0]) if self._queue else self._wake
 
     def _happen(self, instant: float) -> None:
-        """Do all that is due at an instant."""
+        """Process all events of an instant."""
         limit = instant + _ROUNDING
         since = limit - self._start
         host: list[tuple[int, can.Message]] = []
@@ -395,7 +395,7 @@ class World:
                 drive.sense(position, velocity)
 
     def _load(self, instant: float) -> None:
-        """Let the drives act on the plant from now on."""
+        """Apply the present torques of the drives to the plant."""
         for k, drive in enumerate(self.drives):
             torque = drive.torque(instant)
             if torque == 0.0 and self.torque[k] != 0.0:

@@ -1,7 +1,7 @@
-"""What is kept of a run: a row for each cycle, through a ring and another process to a file.
+"""Recording of runs: one row per cycle, written through a ring and another process to a file.
 
-`Record` is imported when it is asked for: the process that writes the file needs little, and
-starts soon.
+`Record` is imported at first use: the process that writes the file does not need it and must start
+fast.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["Record"]
 
 
 def __getattr__(name: str) -> object:
-    """Import `Record` when it is asked for."""
+    """Import `Record` at first use."""
     if name != "Record":
         raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
     from hil.record._record import Record

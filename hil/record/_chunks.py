@@ -1,11 +1,11 @@
-"""The file of a record: chunks that are only ever appended, each with its own checksum.
+"""The file of a record: chunks with checksums, which are only appended.
 
-Imports nothing but the standard library: the process that writes is ready at once.
+The module imports only the standard library, so that the process that writes the file starts fast.
 
-A chunk is a header of 28 bytes, little-endian, and a payload: four bytes CCRW, kind (uint32; 0: the
-layout as JSON, which opens the file; 1: rows of float64), number of the first row (int64), length
-of the payload in bytes (uint64), and CRC-32 (uint32) of the header before it with the payload. A
-chunk that is torn or changed is recognised and left out; those before and after it stay readable.
+A chunk is a header of 28 bytes, little-endian, and a payload. The header contains four bytes CCRW,
+kind (uint32; 0: the layout as JSON, which opens the file; 1: rows of float64), number of the first
+row (int64), length of the payload in bytes (uint64), and CRC-32 (uint32) of the preceding header
+and the payload. A truncated or changed chunk is detected and skipped; other chunks stay readable.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ LAYOUT, ROWS = 0, 1
 _HEADER = struct.Struct("<4sIqQI")
 _CHECKED = _HEADER.size - 4
 LARGEST = 1 << 16
-"""Largest payload that is written, bytes: on a disk that fills up the last small one still fits."""
+"""Largest payload of a written chunk, bytes: small, to use the last space of a full disk."""
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """A chunk that is whole."""
+    """A valid chunk."""
 
     kind: int
     first: int  # number of its first row, counted from the start of the run
-    start: int  # place of its payload in the file, bytes
+    start: int  # offset of its payload in the file, bytes
     end: int
 
 
 @dataclass(frozen=True)
 class Damage:
-    """A part of the file that is no whole chunk."""
+    """A part of the file that is not a valid chunk."""
 
     start: int
     end: int
@@ -56,7 +56,7 @@ def pack(kind: int, first: int, payload: bytes | memoryview) -> list[bytes | mem
 
 
 def layout_chunk(layout: Mapping[str, Any]) -> list[bytes | memoryview]:
-    """The chunk that opens a file."""
+    """The first chunk of a file, with the layout."""
     return pack(LAYOUT, 0, json.dumps(dict(layout)).encode())
 
 
@@ -81,9 +81,9 @@ def scan(data: bytes | memoryview) -> Iterator[Chunk | Damage]:
 
 
 def _find(view: memoryview, start: int) -> int:
-    """Place of the next magic number; -1 if there is none."""
+    """Offset of the next magic number; -1 if there is none."""
     for begin in range(start, len(view), LARGEST):
-        # Pieces overlap by three bytes, or a magic number on a border would be missed.
+        # Pieces overlap by three bytes, to find a magic number across a border.
         found = bytes(view[begin : begin + LARGEST + 3]).find(MAGIC)
         if found >= 0:
             return begin + found
@@ -101,12 +101,12 @@ def _chunk_at(view: memoryview, place: int) -> tuple[Chunk | None, str]:
     if length > len(view) - start:
         return None, f"a chunk of {length} bytes that ends after {len(view) - start}"
     if zlib.crc32(view[start : start + length], zlib.crc32(head[:_CHECKED])) != checksum:
-        return None, "a chunk whose checksum does not fit"
+        return None, "a chunk with a wrong checksum"
     return Chunk(kind, first, start, start + length), ""
 
 
 class ChunkFile:
-    """The file while it is written: it ends with a whole chunk whatever happens."""
+    """The file while it is written; it always ends with a complete chunk."""
 
     def __init__(self, path: str | os.PathLike[str], layout: Mapping[str, Any], width: int) -> None:
         self.next = 0  # number of the first row that is not in the file
@@ -119,7 +119,7 @@ class ChunkFile:
         self._synced = False
 
     def _whole_size(self) -> int:
-        """Where the last whole chunk ends."""
+        """Offset of the end of the last valid chunk."""
         with open(self.path, "rb") as file:
             data = file.read()
         size = 0
@@ -131,9 +131,9 @@ class ChunkFile:
         return size
 
     def write(self, first: int, rows: memoryview) -> None:
-        """Append rows; without an error they are in the hands of the operating system.
+        """Append rows; on return the operating system has accepted them.
 
-        After an OSError the file ends with the last whole chunk, `next` is the first row that is
+        After an OSError the file ends with the last complete chunk, `next` is the first row that is
         not in it, and the call may be repeated from there.
         """
         if not self._size:
@@ -161,7 +161,7 @@ class ChunkFile:
         self._synced = False
 
     def sync(self) -> None:
-        """Wait until everything is on the disk."""
+        """Wait until all data are on the disk."""
         if not self._synced:
             os.fsync(self._descriptor)
             self._synced = True

@@ -1,6 +1,6 @@
 """The process that drains a ring to a file: `python -m hil.record._drain RING FOLDER`.
 
-It outlives the process that writes the ring, and imports no more than it needs.
+It survives the process that writes the ring, and imports only modules that it needs.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ MANIFEST_FILE = "manifest.json"
 PERIOD = 0.05
 """Time between drains, s."""
 SYNC = 0.25
-"""Time between waits for the disk, s."""
+"""Time between synchronizations with the disk, s."""
 UNWRITTEN = 3
-"""Exit status of the process if it could not write everything."""
+"""Exit status of the process if rows could not be written."""
 PATIENCE = 5.0
-"""How long a full disk is waited for once no more rows come, s."""
+"""Longest wait for space on a full disk after the last row, s."""
 RESERVES = ".manifest.reserve-1", ".manifest.reserve-2"
-"""Files that keep room on the disk for the manifests at the end: of the process, of the loop."""
+"""Files that reserve disk space for the final manifests of this process and of the loop."""
 END_ROOM = 2**15
 """Bytes by which a manifest may grow at the end."""
 
 
 class Drain:
-    """Takes rows from a ring and appends them to the file of a record."""
+    """Copies rows from a ring to the file of a record."""
 
     def __init__(
         self, ring: Ring, folder: Path, make_file: Callable[..., ChunkFile] = ChunkFile
@@ -47,7 +47,7 @@ class Drain:
         self._synced = time.monotonic()
 
     def step(self) -> bool:
-        """Write what is there; true if the file then holds all that was published."""
+        """Write all available rows; return whether the file contains all published rows."""
         ring, file = self.ring, self.file
         error: OSError | None = None
         try:
@@ -77,7 +77,7 @@ class Drain:
         self.file.next += lost
 
     def finish(self, reason: str) -> bool:
-        """Write the rest, wait for the disk, end the manifest; return whether all was written."""
+        """Write the remaining rows and the end of the manifest; return whether all succeeded."""
         deadline = time.monotonic() + PATIENCE
         complete = self.step()
         while not complete and time.monotonic() < deadline:
@@ -97,19 +97,19 @@ class Drain:
 
 
 def end_manifest(folder: Path, end: Mapping[str, Any]) -> None:
-    """Add how a run ended to its manifest.
+    """Add the end of a run to its manifest.
 
     Parameters
     ----------
     folder : Path
         Folder of the record.
     end : mapping
-        What to add to the manifest's `end`.
+        Entries to add to the manifest's `end`.
 
     Raises
     ------
     OSError
-        If it cannot be written; the manifest is as before then.
+        If the manifest cannot be written; it is then unchanged.
     """
     path = folder / MANIFEST_FILE
     try:
@@ -127,7 +127,7 @@ def end_manifest(folder: Path, end: Mapping[str, Any]) -> None:
 
 
 def reserve_end(folder: Path, size: int) -> None:
-    """Keep room on the disk for the manifest of the end, as the disk may be full by then."""
+    """Reserve disk space for the final manifest, as the disk may be full by then."""
     for name in RESERVES:
         with open(folder / name, "wb") as file:
             file.write(bytes(size + END_ROOM))
@@ -136,17 +136,17 @@ def reserve_end(folder: Path, size: int) -> None:
 
 
 def release_end(folder: Path) -> None:
-    """Give back the room that was kept for the end."""
+    """Release the disk space that was reserved for the final manifest."""
     for name in RESERVES:
         with contextlib.suppress(OSError):
             (folder / name).unlink(missing_ok=True)
 
 
 def _fill(reserve: Path, path: Path, document: Mapping[str, Any]) -> None:
-    """Write a file into room that is kept for it, then give it its name."""
+    """Write a JSON file into reserved disk space, then rename it."""
     data = (json.dumps(document, indent=1) + "\n").encode()
     with open(reserve, "r+b") as file:
-        file.write(data)  # over what is there: takes no new room
+        file.write(data)  # overwrites data: needs no new space
         file.truncate()
         file.flush()
         os.fsync(file.fileno())
@@ -154,7 +154,7 @@ def _fill(reserve: Path, path: Path, document: Mapping[str, Any]) -> None:
 
 
 def write_json(path: Path, document: Mapping[str, Any]) -> None:
-    """Write a JSON file that is either the old one or the new one, whole."""
+    """Replace a JSON file atomically."""
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with open(fresh, "w", encoding="utf-8") as file:
@@ -170,7 +170,7 @@ def write_json(path: Path, document: Mapping[str, Any]) -> None:
 
 
 def main(name: str, folder: str) -> int:
-    """Drain a ring until its writer closes it or dies; return 0 if all of it was written."""
+    """Drain a ring until its writer closes it or dies; return 0 if all rows were written."""
     _step_back()
     asked = False
 
@@ -185,7 +185,7 @@ def main(name: str, folder: str) -> int:
     ring = Ring.attach(name)
     drain = Drain(ring, Path(folder))
     while True:
-        # Asked first, drained afterwards: nothing that was published before is left.
+        # Check the end first and drain afterwards, so that all earlier rows are written.
         reason = "closed" if ring.closed else "" if ring.writer_alive else "controller died"
         reason = reason or ("recorder was asked to stop" if asked else "")
         if reason:
@@ -202,7 +202,7 @@ def main(name: str, folder: str) -> int:
 
 
 def _step_back() -> None:
-    """Leave processor and priority to the loop, whose child this is."""
+    """Lower the priority of this process, which inherits that of the loop."""
     with contextlib.suppress(OSError, AttributeError):
         os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
     with contextlib.suppress(OSError):

@@ -1,6 +1,6 @@
 """Records as MCAP files: JSON messages with schemas, one topic for each group of quantities.
 
-Needs the package `mcap`, of the extra `rig`.
+Requires the package `mcap` of the extra `rig`.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ TOPICS: dict[str, tuple[str, ...]] = {
     "timing": ("cycle", "time", "deadline", "compute", "late", "lost", "stale", "clipped"),
     "reports": ("report_time", "reports", "invalid"),
 }
-"""What each topic holds; what stands in none goes to `other`."""
+"""Quantities of each topic; all others belong to the topic `other`."""
 
 
 class Rows(Protocol):
-    """What of a record is written."""
+    """The part of a record that is exported."""
 
     @property
     def manifest(self) -> Mapping[str, Any]: ...
@@ -54,7 +54,7 @@ def write_mcap(record: Rows, path: str | PathLike[str]) -> Path:
         raise RecordError(
             "export to MCAP",
             expected="the package `mcap`",
-            came="a Python without it",
+            came="a Python installation without it",
             cure=f"Install it with `{INSTALL}`.",
         ) from error
     target = Path(path)
@@ -82,7 +82,7 @@ def write_mcap(record: Rows, path: str | PathLike[str]) -> Path:
             str(target),
             expected="a file that can be written",
             came=error.strerror or str(error),
-            cure="Name another place, or free some space.",
+            cure="Choose another file, or free disk space.",
         ) from error
     return target
 
@@ -95,13 +95,13 @@ def _topics(record: Rows) -> dict[str, list[str]]:
 
 
 def _key(column: str) -> str:
-    """A name that message paths of viewers can hold: chassis.x becomes chassis_x."""
+    """A name that is valid in message paths of viewers: chassis.x becomes chassis_x."""
     kept = "".join(c if c.isalnum() else "_" for c in column)
     return kept.strip("_")
 
 
 def _table(record: Rows, names: list[str]) -> list[tuple[str, list[Any], list[str] | None]]:
-    """Name, numbers of all rows as Python's, and keys of each quantity."""
+    """Name, numbers of all rows as Python floats, and keys of each quantity."""
     found = []
     for name in names:
         part = record[name]

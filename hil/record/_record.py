@@ -1,4 +1,4 @@
-"""A record of a run, as read from its folder."""
+"""Reading of the record of a run from its folder."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ from hil.record.manifest import ROWS_FILE, read_manifest
 from hil.record.rows import SCALARS, Layout
 
 LARGEST_INDEX = 2**53
-"""Number of a row above which nothing is believed."""
+"""Largest valid row number."""
 
 
 @dataclass(frozen=True, eq=False)
 class Record:
-    """Rows of a run with their names, units and circumstances; `Record.load` reads one.
+    """Rows of a run with names, units and metadata; `Record.load` reads a record.
 
     Parameters
     ----------
     folder : Path
-        Where it was read from.
+        Folder of the record.
     layout : Layout
-        What stands in a row.
+        Layout of the rows.
     manifest : mapping
-        What was known at the start and, if the run was ended, how it ended: `end`.
+        Metadata of the start and, if the run was ended, of its end: `end`.
     rows : numpy.ndarray
         Shape (n, width).
     index : numpy.ndarray
-        Numbers of the rows, counted from the start of the run, shape (n,), rising; a gap tells
+        Numbers of the rows, counted from the start of the run, shape (n,), increasing; a gap shows
         that rows are missing.
     damage : tuple of Damage
         Parts of the file that could not be read.
     notes : tuple of str
-        What else is to be known: a controller that died, rows that were lost.
+        Remarks, such as a controller that died or lost rows.
 
     Examples
     --------
@@ -66,7 +66,7 @@ class Record:
 
     @classmethod
     def load(cls, folder: str | PathLike[str]) -> Record:
-        """Read a record; what is damaged is left out and told.
+        """Read a record; damaged parts are skipped and listed in `damage`.
 
         Parameters
         ----------
@@ -76,12 +76,12 @@ class Record:
         Returns
         -------
         Record
-            All rows of all whole chunks.
+            The record with the rows of all valid chunks.
 
         Raises
         ------
         RecordError
-            If the folder is none of a record, or its files do not belong together.
+            If the folder does not contain a record, or its files belong to different records.
         """
         path = folder_named(folder, "record")
         manifest = read_manifest(path)
@@ -98,20 +98,20 @@ class Record:
         return len(self.rows)
 
     def __getitem__(self, name: str) -> NDArray[np.float64]:
-        """Columns of a name of the layout: shape (n,) for a scalar, else (n, length)."""
+        """Columns of a quantity of the layout: shape (n,) for a scalar, else (n, length)."""
         span = self.layout.spans.get(name)
         if span is None:
             raise RecordError(
                 f"record {self.folder}",
-                expected=f"a name out of {', '.join(self.layout.spans)}",
+                expected=f"one of the names {', '.join(self.layout.spans)}",
                 came=f"`{name}`",
-                cure="Take one of these.",
+                cure="Use one of these names.",
             )
         part = self.rows[:, span]
         return part[:, 0] if name in self._scalars else part
 
     def __repr__(self) -> str:
-        ended = "" if self.complete else ", not complete"
+        ended = "" if self.complete else ", incomplete"
         return f"Record({self.folder}: {len(self)} rows, {self.duration:.6g} s{ended})"
 
     @property
@@ -120,7 +120,7 @@ class Record:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names that `record[name]` knows."""
+        """Valid names for `record[name]`."""
         return tuple(self.layout.spans)
 
     @property
@@ -130,31 +130,31 @@ class Record:
 
     @property
     def time(self) -> NDArray[np.float64]:
-        """When each cycle began, s since the first one, shape (n,)."""
+        """Start of each cycle, s since the first one, shape (n,)."""
         clock = self["time"]
         return clock - clock[0] if len(clock) else clock
 
     @property
     def wall(self) -> NDArray[np.float64]:
-        """When each cycle began, s since 1970 by the machine's calendar at the start, shape (n,).
+        """Start of each cycle by the machine's wall clock, s since 1970, shape (n,).
 
-        The offset to the loop's clock is that of the start: steps of the calendar are not in it.
+        The offset to the loop's clock is that of the start, without later steps of the wall clock.
         """
         return self["time"] + float(self.manifest.get("wall_minus_clock", 0.0))
 
     @property
     def duration(self) -> float:
-        """From the first cycle to the last, s."""
+        """Time from the first cycle to the last, s."""
         return float(self.time[-1]) if len(self) else 0.0
 
     @property
     def complete(self) -> bool:
-        """Whether the run was ended, and every row of it is here, and nothing else."""
+        """Whether the run was ended and the record contains exactly its rows."""
         return not self.faults
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """What rows and manifest lack, or have that does not belong there: one sentence each."""
+        """Defects of rows and manifest, one sentence each."""
         found, end = [], self.manifest.get("end")
         rows, index = len(self), self.index
         if end is None:
@@ -164,30 +164,30 @@ class Record:
                 found.append(f"the last {end['unwritten']} rows could not be written")
             if end.get("lost"):
                 found.append(f"{end['lost']} rows were overwritten before they were written")
-            told = end.get("rows")
-            if told is None:
-                found.append("the manifest does not say how many rows there are")
-            elif told != rows:
-                found.append(f"{rows} rows in place of the {told} of the manifest")
+            listed = end.get("rows")
+            if listed is None:
+                found.append("the manifest has no number of rows")
+            elif listed != rows:
+                found.append(f"{rows} rows instead of the {listed} in the manifest")
             found += self._wrong_end(str(end.get("reason", "")))
         missing = int(index[-1]) + 1 - rows if rows else 0
         if missing:
             found.append(f"{missing} rows are missing between others")
         return (*found, *map(str, self.damage))
 
-    def _wrong_end(self, told: str) -> list[str]:
-        """What is wrong with the reason of the manifest, beside that of the last row."""
-        if told not in Reason.__members__ or not len(self):
+    def _wrong_end(self, listed: str) -> list[str]:
+        """Contradiction between the reason in the manifest and that of the last row."""
+        if listed not in Reason.__members__ or not len(self):
             return []
         state, reason = self["state"][-1], self["reason"][-1]
-        if told == Reason.RECORDER.name:
-            return []  # whatever the loop's reason was
-        if state == State.STOP and reason == Reason[told]:
+        if listed == Reason.RECORDER.name:
+            return []  # replaces any reason of the loop
+        if state == State.STOP and reason == Reason[listed]:
             return []
-        return [f"the manifest ends with {told}, and the last row does not"]
+        return [f"the manifest ends with {listed}, but the last row does not"]
 
     def columns(self, name: str) -> list[tuple[str, str]]:
-        """Name and unit of each column of a name.
+        """Name and unit of each column of a quantity.
 
         Parameters
         ----------
@@ -200,10 +200,10 @@ class Record:
             One pair for each column.
         """
         span = self.layout.spans[name]
-        told = self.manifest.get("columns", {}).get(name)
-        if told is None or len(told) != span.stop - span.start:
+        listed = self.manifest.get("columns", {}).get(name)
+        if listed is None or len(listed) != span.stop - span.start:
             return [(f"{name}[{i}]", "1") for i in range(span.stop - span.start)]
-        return [(str(column), str(unit)) for column, unit in told]
+        return [(str(column), str(unit)) for column, unit in listed]
 
     def save(self, path: str | PathLike[str]) -> Path:
         """Write the record to an HDF5 file.
@@ -216,9 +216,9 @@ class Record:
         Returns
         -------
         pathlib.Path
-            The file. Each name of the layout is a dataset with its `unit`; one with several columns
-            has their names and units in the attributes `columns` and `units`. The manifest is an
-            attribute of the file, as JSON.
+            The file. Each quantity of the layout is a dataset with its `unit`; a dataset with
+            several columns has their names and units in the attributes `columns` and `units`. The
+            manifest is an attribute of the file, as JSON.
 
         Raises
         ------
@@ -236,7 +236,7 @@ class Record:
         return write_arrays(path, arrays, facts)
 
     def save_mcap(self, path: str | PathLike[str]) -> Path:
-        """Write the record as an MCAP file, for tools that show logs of robots.
+        """Write the record as an MCAP file, for viewers of robot logs.
 
         Parameters
         ----------
@@ -247,9 +247,9 @@ class Record:
         -------
         pathlib.Path
             The file. Each cycle has one message on each topic: an object with one member for each
-            quantity, a number or an object by names of axes and coordinates. NaN is null. Units
-            are part of the schemas. Time stamps are of the calendar: the loop's clock with the
-            offset of the manifest.
+            quantity. The member is a number, or an object with one number for each axis or
+            coordinate. NaN is null. Units are part of the schemas. Time stamps are wall-clock
+            times: the loop's clock plus the offset of the manifest.
 
         Raises
         ------
@@ -267,7 +267,7 @@ def _manifest_layout(folder: Path, manifest: Mapping[str, Any]) -> Layout:
             f"{folder}, layout of the manifest",
             expected="axes, nq, ns, pose_size and size",
             came=f"{type(error).__name__}: {error}",
-            cure="Take the manifest from a copy; the file of rows begins with its layout too.",
+            cure="Restore the manifest from a copy. The file of rows begins with the layout too.",
         ) from error
 
 
@@ -289,14 +289,14 @@ def _read_rows(
         elif part.kind == ROWS and opened:
             size = part.end - part.start
             if part.first < seen or size % (8 * layout.width) or part.first > LARGEST_INDEX:
-                damage.append(Damage(part.start, part.end, "rows that do not follow"))
+                damage.append(Damage(part.start, part.end, "rows with a wrong number or size"))
                 continue
             rows = np.frombuffer(data, np.float64, size // 8, part.start)
             parts.append(rows.reshape(-1, layout.width))
             seen = part.first + len(parts[-1])
             numbers.append(np.arange(part.first, seen))
         else:
-            damage.append(Damage(part.start, part.end, "a chunk that does not belong here"))
+            damage.append(Damage(part.start, part.end, "a chunk of an unexpected kind"))
     if not parts:
         return np.empty((0, layout.width)), np.empty(0, dtype=np.int64), tuple(damage)
     return np.concatenate(parts), np.concatenate(numbers), tuple(damage)
@@ -306,12 +306,12 @@ def _check_layout(file: Path, data: bytes, part: Chunk, layout: Layout) -> None:
     try:
         own = json.loads(data[part.start : part.end])
     except (ValueError, RecursionError):
-        own = "bytes that are no JSON"
+        own = "an invalid JSON layout"
     if own != layout.to_dict():
         raise RecordError(
             str(file),
-            expected=f"rows as the manifest beside them says: {layout.to_dict()}",
-            came=f"rows of {own}",
+            expected=f"rows with the layout of the manifest: {layout.to_dict()}",
+            came=f"rows with {own}",
             cure="Put manifest and rows of the same run into one folder.",
         )
 
@@ -324,6 +324,6 @@ def _notes(manifest: Mapping[str, Any], faults: tuple[str, ...]) -> tuple[str, .
     if "recorder" in end:
         notes.append(f"the recorder {end['recorder']}")
     if end.get("note"):
-        notes.append(f"what kept rows from the file: {end['note']}")
+        notes.append(f"error that kept rows from the file: {end['note']}")
     notes += end.get("left", ())
     return tuple(printable(note) for note in (*notes, *faults))

@@ -1,8 +1,9 @@
-"""Copies of what a record was made with, in its folder: a record needs nothing but itself.
+"""Copies of the source files of a record in its folder, so that the record needs no other files.
 
-Rig, task, robots, certificate and drive modules stand in `files` as they stood beside each other,
-so that each finds those it names. They are data as long as nobody says otherwise: the code of drive
-modules is run only where that is allowed in so many words, whoever wrote the hashes beside it.
+The folder `files` contains rig, task, robots, certificate and drive modules with their original
+relative paths, so that references between them stay valid. By default the copies are only read: the
+code of drive modules runs only if the caller allows it explicitly. Hashes in the manifest do not
+replace this permission.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ if TYPE_CHECKING:
     from hil.settings import Rig
 
 FOLDER = "files"
-"""Folder of the copies, in that of the record."""
+"""Folder of the copies, in the folder of the record."""
 
 MODULE = "drive module"
 """Role of files whose code a rig runs."""
 
 LARGEST_NUMBER = 100
-"""Files that a record may carry."""
+"""Largest number of copies in a record."""
 
 
 def sources(rig: Rig) -> list[tuple[str, Path]]:
@@ -41,7 +42,7 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
     Returns
     -------
     list of (str, Path)
-        Role and file: first that of the rig, then its task, robots, drive modules, certificate.
+        Role and file: rig, task, robots, drive modules, certificate.
     """
     task = rig.task
     found = [("rig", rig.path), ("task", task.path)]
@@ -67,9 +68,9 @@ def save_copies(rig: Rig, folder: Path) -> list[dict[str, str]]:
     Returns
     -------
     list of dict
-        For the manifest, of each file: `role`, `file` (its place below `files`), `was` (where it
-        stood, for files that name it so) and `sha256`. A file that can no longer be read is left
-        out.
+        For the manifest, for each file: `role`, `file` (its path below `files`), `was` (its
+        original path, for files that refer to it) and `sha256`. A file that can no longer be read
+        is skipped.
 
     Raises
     ------
@@ -94,7 +95,7 @@ def save_copies(rig: Rig, folder: Path) -> list[dict[str, str]]:
                 str(target),
                 expected="a file that can be written",
                 came=error.strerror or str(error),
-                cure="Name another `directory` in `[recorder]`, or free some space.",
+                cure="Set another `directory` in `[recorder]`, or free disk space.",
             ) from error
         digest = hashlib.sha256(data).hexdigest()
         copies.append({"role": role, "file": place.as_posix(), "was": str(path), "sha256": digest})
@@ -102,7 +103,7 @@ def save_copies(rig: Rig, folder: Path) -> list[dict[str, str]]:
 
 
 def copied_modules(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Files with code that a record carries, as the manifest lists them.
+    """Copies of files with code, as listed in the manifest.
 
     Parameters
     ----------
@@ -112,7 +113,7 @@ def copied_modules(manifest: Mapping[str, Any]) -> list[dict[str, str]]:
     Returns
     -------
     list of dict
-        As of `save_copies`.
+        Entries as from `save_copies`.
     """
     return [copy for copy in manifest.get("files", []) if copy["role"] == MODULE]
 
@@ -127,20 +128,20 @@ def recorded_rig(folder: Path, manifest: Mapping[str, Any], allow_code: bool = F
     manifest : mapping
         Its manifest.
     allow_code : bool
-        Whether the drive modules that it carries may be run.
+        Whether the copied drive modules may be run.
 
     Returns
     -------
     Rig
-        The rig as it was.
+        The recorded rig.
 
     Raises
     ------
     RecordError
-        If the record carries no copies, if they are not those that the manifest lists, or if it
-        carries code that is not allowed to run.
+        If the record contains no copies, if they differ from those in the manifest, or if the
+        record contains code that is not allowed to run.
     DescriptionError
-        If a copy is no valid file, or names one outside of the record.
+        If a copy is invalid, or refers to a file outside of the record.
     """
     from hil.rig import load_rig
 
@@ -149,29 +150,29 @@ def recorded_rig(folder: Path, manifest: Mapping[str, Any], allow_code: bool = F
     if len(rigs) != 1:
         raise RecordError(
             f"record {folder}",
-            expected="a copy of the rig file that it was made with",
-            came=f"{len(rigs)} in its manifest",
-            cure="Give the rig file with `--rig`.",
+            expected="one copy of the rig file of the run",
+            came=f"{len(rigs)} copies in the manifest",
+            cure="Pass the rig file with `--rig`.",
         )
     home = folder / FOLDER
     with confined(folder):
         for copy in copies:
-            data = read_bytes(home / copy["file"], "a copy of a record", "Take it from a copy.")
+            data = read_bytes(home / copy["file"], "a copy in a record", "Restore the record.")
             if hashlib.sha256(data).hexdigest() != copy["sha256"]:
                 raise RecordError(
                     str(home / copy["file"]),
-                    expected=f"the {copy['role']} file as it was when the record was made",
-                    came="another",
-                    cure="Take the record from a copy, or give the rig file with `--rig`.",
+                    expected=f"the {copy['role']} file of the time of the recording",
+                    came="a file with another hash",
+                    cure="Restore the record from a backup, or pass the rig file with `--rig`.",
                 )
         modules = copied_modules(manifest)
         if modules and not allow_code:
             raise RecordError(
                 f"record {folder}",
-                expected="data alone",
-                came=f"Python code that it brings along: {whose(manifest)}",
-                cure="Read it, then allow it with `--allow-code` if you would run it yourself; or "
-                "give your own rig file with `--rig`.",
+                expected="a record without Python code",
+                came=f"a record with Python code: {whose(manifest)}",
+                cure="Read the code. If you would run it yourself, allow it with `--allow-code`; "
+                "else pass your own rig file with `--rig`.",
             )
         allowed = {(home / module["file"]).resolve() for module in modules}
         with confined(folder, {copy["was"]: home / copy["file"] for copy in copies}):
@@ -179,7 +180,7 @@ def recorded_rig(folder: Path, manifest: Mapping[str, Any], allow_code: bool = F
 
 
 def whose(manifest: Mapping[str, Any]) -> str:
-    """Which code a record carries, and where it says that it is from.
+    """Describe the code in a record and its claimed origin.
 
     Parameters
     ----------
@@ -189,17 +190,17 @@ def whose(manifest: Mapping[str, Any]) -> str:
     Returns
     -------
     str
-        Names and hashes of the files, the machine and the time that the manifest tells.
+        Names and hashes of the files, and machine and time from the manifest.
     """
     files = ", ".join(
         f"`{copy['file']}` (SHA-256 {copy['sha256'][:16]})" for copy in copied_modules(manifest)
     )
     machine, started = manifest.get("machine", {}).get("node"), manifest.get("started")
-    return f"{files}, recorded on `{machine}` at {started}, as the record itself says"
+    return f"{files}, recorded on `{machine}` at {started}, according to the record itself"
 
 
 def valid_copies(found: object) -> bool:
-    """Whether what a manifest lists are copies that `save_copies` may have made.
+    """Whether the copies in a manifest have the form of entries from `save_copies`.
 
     Parameters
     ----------
@@ -209,7 +210,7 @@ def valid_copies(found: object) -> bool:
     Returns
     -------
     bool
-        False if a place is not below the folder of the copies, or is listed twice.
+        False if a path is not below the folder of the copies, or is listed twice.
     """
     if not isinstance(found, list) or len(found) > LARGEST_NUMBER:
         return False

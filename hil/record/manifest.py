@@ -1,4 +1,4 @@
-"""What is written beside the rows: which rig, robot, law and certificate, on which machine."""
+"""Manifest of a record: rig, robot, law, certificate, machine and software of a run."""
 
 from __future__ import annotations
 
@@ -68,31 +68,31 @@ def make_manifest(
     files: Sequence[Mapping[str, str]] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Everything that is known when a run starts.
+    """Collect the metadata of a run at its start.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     layout : Layout
-        What stands in a row.
+        Layout of the rows.
     servo : TrackingLaw
         Servo of the rig's task.
     clock : Clock, optional
-        The loop's clock; the machine's monotonic clock if not given.
+        The loop's clock; default: the machine's monotonic clock.
     mode : str
-        In which mode the loop runs.
+        Mode of the loop.
     ring : str
         Name of the ring in shared memory.
     files : sequence of mapping
-        Copies that the record carries, as of `save_copies`.
+        Copies in the record, from `save_copies`.
     facts : mapping, optional
-        What else is to be kept, such as what the operating system granted.
+        Further entries, such as the granted real-time settings.
 
     Returns
     -------
     dict
-        As JSON types.
+        The manifest, of JSON types.
     """
     now = time.monotonic() if clock is None else clock.now()
     return {
@@ -110,7 +110,7 @@ def make_manifest(
         "limits": {
             axis.name: {"torque": axis.torque_limit, "speed": axis.speed_limit} for axis in rig.axes
         },
-        "rig_file": str(rig.path.resolve()),  # where it stood, for people
+        "rig_file": str(rig.path.resolve()),  # original path, for information
         "files": list(files),
         "fingerprints": fingerprints(rig, servo),
         "certificate": _certificate(rig.certificate),
@@ -122,7 +122,7 @@ def make_manifest(
 
 
 def fingerprints(rig: Rig, servo: TrackingLaw) -> dict[str, str | None]:
-    """Digests that tell whether a record can be computed again.
+    """Digests that show whether a record can be replayed.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ def fingerprints(rig: Rig, servo: TrackingLaw) -> dict[str, str | None]:
     Returns
     -------
     dict of str to str or None
-        `rig` and `task`: of the files; `driver`: of those that `drive_modules` names, None if there
-        are none; `robot` and `law`: of all their numbers and of the code
-        that uses them, None where these hold classes of a user's own; `code`: of that code alone.
+        `rig` and `task`: of the files; `driver`: of the files in `drive_modules`, None if there are
+        none; `robot` and `law`: of all their numbers and of the code that uses them, None if they
+        contain classes of the user; `code`: of the code alone.
     """
     return {
         "rig": file_hash(rig.path),
@@ -156,12 +156,12 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
     servo : TrackingLaw
         Servo of the rig's task.
     layout : Layout
-        What stands in a row.
+        Layout of the rows.
 
     Returns
     -------
     dict of str to list of [str, str]
-        For each name of the layout one pair for each number.
+        For each quantity of the layout, one pair for each number.
     """
     robot, axes = servo.model.robot, layout.axes
     rates = dict(velocity_columns(robot))
@@ -193,7 +193,7 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
         "report_time": [(axis, "s") for axis in axes],
     }
     scalars = dict(SCALARS)
-    told: dict[str, list[list[str]]] = {}
+    named: dict[str, list[list[str]]] = {}
     for name, span in layout.spans.items():
         length = span.stop - span.start
         pairs = found.get(name, [(axis, "1") for axis in axes])
@@ -201,19 +201,19 @@ def columns(servo: TrackingLaw, layout: Layout) -> dict[str, list[list[str]]]:
             pairs = [(name, scalars[name] or "1")]
         if len(pairs) != length:
             pairs = [(f"{name}[{i}]", "1") for i in range(length)]
-        told[name] = [list(pair) for pair in pairs]
-    return told
+        named[name] = [list(pair) for pair in pairs]
+    return named
 
 
 def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Write the manifest of a record, and keep room for that of its end.
+    """Write the manifest of a record, and reserve disk space for the final manifest.
 
     Parameters
     ----------
     folder : Path
         Folder of the record.
     manifest : mapping
-        As of `make_manifest`.
+        The manifest, from `make_manifest`.
 
     Raises
     ------
@@ -228,7 +228,7 @@ def write_manifest(folder: Path, manifest: Mapping[str, Any]) -> None:
             str(folder / MANIFEST_FILE),
             expected="a file that can be written",
             came=error.strerror or str(error),
-            cure="Name another `directory` in `[recorder]`, or free some space.",
+            cure="Set another `directory` in `[recorder]`, or free disk space.",
         ) from error
 
 
@@ -243,33 +243,35 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     Returns
     -------
     dict
-        What `make_manifest` gave and, if the run was ended, how: `end`.
+        Result of `make_manifest` and, if the run was ended, its `end`.
 
     Raises
     ------
     RecordError
-        If there is none, or it is another kind of file.
+        If the file is missing or is not a manifest.
     """
     path = folder / MANIFEST_FILE
-    cure = "Name the folder of one run: one of those in `directory` of `[recorder]`."
+    cure = "Name the folder of one run, which is in `directory` of `[recorder]`."
     with confined(folder):
         found = read_json(path, "the manifest of a record", cure, RecordError)
     known = isinstance(found, dict) and found.get("format") == FORMAT
     if not known or found.get("version") != VERSION:
-        came = f"{found.get('format')!r}, version {found.get('version')!r}" if known else "another"
+        came = "a file of another format"
+        if known:
+            came = f"{found.get('format')!r}, version {found.get('version')!r}"
         raise RecordError(
             str(path),
             expected=f"the manifest of a record, version {VERSION}",
             came=came,
-            cure="Read it with the version of concur that wrote it: `packages` in it.",
+            cure="Read it with the version of concur that wrote it, see its entry `packages`.",
         )
     for name, valid in _ENTRIES.items():
         if name in found and not valid(found[name]):
             raise RecordError(
                 f"{path}, `{name}`",
-                expected="what a recorder writes there",
+                expected="a value as written by a recorder",
                 came=shown(repr(found[name]), 60),
-                cure="Take the manifest from a copy.",
+                cure="Restore the manifest from a backup.",
             )
     return dict(found)
 
@@ -280,12 +282,12 @@ def is_count(value: object) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Whether an entry of a manifest is a number; JSON knows integers that no float can hold."""
+    """Whether an entry of a manifest is a number that a float can represent."""
     return type(value) is float or (type(value) is int and abs(value) <= 2**53)
 
 
 def _is_pairs(found: object) -> bool:
-    """Whether names and units of columns are lists of two texts each."""
+    """Whether an entry contains lists of pairs of name and unit."""
     return isinstance(found, dict) and all(
         isinstance(pairs, list)
         and all(
@@ -334,7 +336,7 @@ _ENTRIES: dict[str, Callable[[Any], bool]] = {
     "files": valid_copies,
     "end": _is_end,
 }
-"""What entries of a manifest must be: a record may be of anybody."""
+"""Checks of the entries of a manifest, as a record may come from an untrusted source."""
 
 
 def file_hash(path: Path) -> str | None:
@@ -346,18 +348,18 @@ def file_hash(path: Path) -> str | None:
 
 
 def _driver_hash(rig: Rig) -> str | None:
-    """SHA-256 of all files that register drives, in their order; None if there are none."""
+    """SHA-256 of all files that register drives, in order; None if there are none."""
     hashes = [str(file_hash(path)) for path in rig.drive_modules]
     return hashlib.sha256(" ".join(hashes).encode()).hexdigest() if hashes else None
 
 
 def machine() -> dict[str, str]:
-    """Which machine this is: floating-point bits are compared on the same one only.
+    """Identify this machine: floating-point bits are compared only on the same machine.
 
     Returns
     -------
     dict of str to str
-        Name of the machine, of its processor and of its system.
+        Names of the machine, its processor and its system.
     """
     model = platform.processor()
     try:

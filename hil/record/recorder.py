@@ -27,38 +27,38 @@ if TYPE_CHECKING:
     from hil.settings import Rig
 
 START = 30.0
-"""Longest time that the process may take to be ready, s."""
+"""Largest start-up time of the process, s."""
 SILENCE = 3.0
 """Time without a report of the process after which recording counts as failed, s."""
 LONGEST_NAME = 50
-"""Characters of a rig's name in that of a folder: with four bytes each there is room for more."""
+"""Largest number of characters of a rig's name in the name of a folder: up to 200 bytes."""
 
 
 class Recorder:
-    """Records every cycle of a run, in a process of its own.
+    """Records every cycle of a run, through a separate process.
 
-    The process drains the ring every 50 ms and waits for the disk every 250 ms. If the controller
-    is killed, it drains the rest and says so in the manifest. If it is killed itself, the file
-    stays readable, `failed` tells, and `stop` writes what the ring still holds. While the disk is
-    full, rows wait in the ring.
+    The process drains the ring every 50 ms and synchronizes with the disk every 250 ms. If the
+    controller is killed, the process writes the remaining rows and notes it in the manifest. If the
+    process is killed, the file stays readable, `failed` becomes true, and `stop` writes the
+    remaining rows. While the disk is full, rows wait in the ring.
 
     Parameters
     ----------
     rig : Rig
-        The rig; `[recorder]` says where records go and how long the ring is.
+        The rig; its table `[recorder]` contains the folder of records and the length of the ring.
     layout : Layout
-        What stands in a row.
+        Layout of the rows.
     folder : str or os.PathLike, optional
-        Folder of this record, which must not be there yet; named after the rig and the time in
-        `directory` of `[recorder]` if not given.
+        Folder of this record, which must not exist or be empty; default: a folder in `directory` of
+        `[recorder]`, named after the rig and the time.
     servo : TrackingLaw, optional
         Servo of the rig's task, if it has been built already.
     clock : Clock, optional
-        The loop's clock; the machine's monotonic clock if not given.
+        The loop's clock; default: the machine's monotonic clock.
     mode : str
-        In which mode the loop runs, for the manifest.
+        Mode of the loop, for the manifest.
     facts : mapping, optional
-        What else the manifest is to keep.
+        Further entries for the manifest.
 
     Attributes
     ----------
@@ -69,12 +69,12 @@ class Recorder:
     complete : bool
         After `stop`: whether every row is in the file.
     note : str
-        After `stop`: what kept rows from the file; "" if nothing did.
+        After `stop`: error that kept rows from the file; "" if there was none.
 
     Raises
     ------
     RecordError
-        If the folder cannot be made or the process does not start.
+        If the folder cannot be created or the process does not start.
     """
 
     def __init__(
@@ -118,9 +118,9 @@ class Recorder:
 
     @property
     def failed(self) -> bool:
-        """Whether rows do not reach the file now: the disk is full, or the process is gone.
+        """Whether rows presently do not reach the file: the disk is full, or the process has ended.
 
-        They are kept in the ring meanwhile. Takes less than a microsecond.
+        The rows wait in the ring. The call takes less than a microsecond.
         """
         ring = self.ring
         silence = time.monotonic() - ring.recorder_heartbeat
@@ -128,17 +128,17 @@ class Recorder:
 
     @property
     def recorded(self) -> int:
-        """Rows that the operating system has been given."""
+        """Number of rows that the operating system has accepted."""
         return self._recorded if self._stopped else self.ring.recorded
 
     @property
     def lost(self) -> int:
-        """Rows that are in no file: the ring was overwritten before they were drained."""
+        """Number of lost rows: they were overwritten in the ring before they were drained."""
         return self._lost if self._stopped else self.ring.lost
 
     @property
     def why(self) -> str:
-        """What keeps rows from the file now, in words; "" if nothing does."""
+        """Error that presently keeps rows from the file, as text; "" if there is none."""
         if self._stopped:
             return self.note
         if self.ring.recorder_error:
@@ -146,12 +146,12 @@ class Recorder:
         return "the recorder's process does not answer" if self.failed else ""
 
     def relieve(self, share: float = 0.5) -> None:
-        """Wait until a share of the ring is free; for loops that run faster than real time.
+        """Wait until a part of the ring is free; for loops that run faster than real time.
 
         Parameters
         ----------
         share : float
-            Share that may be in use. Nothing is waited for if recording has failed.
+            Largest fraction in use after the wait. Returns at once if recording has failed.
         """
         ring = self.ring
         while ring.written - ring.recorded > share * ring.rows and not self.failed:
@@ -165,16 +165,16 @@ class Recorder:
     ) -> None:
         """Drain the ring, complete the manifest, and end the process. Never raises.
 
-        A run that came to its END but whose record is not complete ends as RECORDER.
+        If the record of a run with reason END is incomplete, its reason becomes RECORDER.
 
         Parameters
         ----------
         reason : str
-            Why the run ended.
+            Reason for the end of the run.
         counters : mapping, optional
-            Quality of service.
+            Loop statistics.
         left : sequence of str
-            One sentence for each drive that is not known to be out of the loop.
+            One sentence for each drive that did not confirm its release.
         """
         if self._stopped:
             return
@@ -193,7 +193,7 @@ class Recorder:
             if ring.recorder_done:
                 self.complete = True
             elif self._process.returncode != UNWRITTEN:
-                end["recorder"] = "left early; the controller drained the rest"
+                end["recorder"] = "ended early; the controller wrote the remaining rows"
                 self.complete = Drain(ring, self.folder).finish("closed")
             self.complete = self.complete and not ring.lost
             if not self.complete:
@@ -221,7 +221,7 @@ class Recorder:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        notes = getattr(error, "__notes__", ())  # of the loop: what it left behind
+        notes = getattr(error, "__notes__", ())  # drives that did not confirm their release
         self.stop("" if kind is None else f"{kind.__name__}: {error}", left=notes)
 
     def _wait_until_ready(self) -> None:
@@ -234,15 +234,17 @@ class Recorder:
                 raise RecordError(
                     f"recorder of {self.folder}",
                     expected=f"a process that is ready within {START:g} s",
-                    came="one that is not" if status is None else f"one that ended with {status}",
-                    cure="Run `python -m hil.record._drain` to see what it says.",
+                    came="a process that is not ready"
+                    if status is None
+                    else f"a process that ended with status {status}",
+                    cure="Run `python -m hil.record._drain` to see its error.",
                 )
             time.sleep(0.1 * PERIOD)
 
 
 def _make_folder(rig: Rig, folder: str | os.PathLike[str] | None) -> Path:
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in rig.name[:LONGEST_NAME]) or "rig"
-    # The wall clock gives a name here, and nothing else.
+    # The wall clock is used only for the name.
     stem, number = f"{name}-{datetime.now():%Y%m%d-%H%M%S}", 1
     while True:
         own = rig.recorder.directory / (stem if number == 1 else f"{stem}-{number}")
@@ -250,22 +252,22 @@ def _make_folder(rig: Rig, folder: str | os.PathLike[str] | None) -> Path:
         try:
             path.mkdir(parents=True)
         except (OSError, ValueError) as error:
-            taken = isinstance(error, FileExistsError) and path.is_dir()
-            if taken and folder is None:  # by an earlier run, or by another one just now
+            exists = isinstance(error, FileExistsError) and path.is_dir()
+            if exists and folder is None:  # made by an earlier or a concurrent run
                 number += 1
                 continue
-            if not taken or any(path.iterdir()):
+            if not exists or any(path.iterdir()):
                 raise RecordError(
                     str(path),
-                    expected="a folder that can be made: a record never writes over another",
+                    expected="a new or empty folder: records are never overwritten",
                     came=getattr(error, "strerror", None) or str(error),
-                    cure="Name another folder, or set `directory` of `[recorder]`.",
+                    cure="Choose another folder, or set `directory` of `[recorder]`.",
                 ) from error
         return path.resolve()
 
 
 def _start(name: str, folder: Path) -> subprocess.Popen[bytes]:
-    """Start the process; away from the terminal, whose Ctrl-C is for the controller."""
+    """Start the process in a new session, as Ctrl-C in the terminal must not end it."""
     paths = [str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     return subprocess.Popen(
         [sys.executable, "-P", "-m", "hil.record._drain", name, str(folder)],

@@ -1,10 +1,10 @@
-"""A ring of rows in shared memory: the loop writes, others read, and nobody waits for anybody.
+"""A lock-free ring of rows in shared memory: the loop writes, other processes read.
 
 The writer copies a row into the next slot and then publishes its number. A reader copies rows and
-looks at their numbers afterwards: a slot that was overwritten meanwhile has another one. The memory
-is a file in `/dev/shm`, mapped: it is there for readers that come later, it survives the death of
-the writer, so that the recorder can still drain it, and it is removed by whoever sees that last.
-One object serves one thread. For Linux and macOS.
+checks their numbers afterwards: a slot that was overwritten meanwhile has another number. The
+memory is a mapped file in `/dev/shm`. Readers may attach at any time. The file survives the death
+of the writer, so that the recorder can still drain it; the last process that closes it then removes
+it. One object serves one thread. For Linux and macOS.
 """
 
 from __future__ import annotations
@@ -34,24 +34,24 @@ _LISTED = Path("/proc/self/stat").exists()
 _MAGIC = 0x31474E4952434343
 _HEADER = 4096
 _TEXT, _NOTE = 2048, 3584
-"""Where in the header the layout and the recorder's words stand."""
+"""Offsets in the header of the layout and of the recorder's note."""
 
-# Places of the numbers in the header, int64.
+# Indices of the numbers in the header, int64.
 _READY, _ROWS, _WIDTH, _PID, _BORN, _WRITTEN, _HEARTBEAT, _CLOSED = range(8)
 _RECORDER, _RECORDED, _LOST, _ERROR, _DONE = range(8, 13)
 
 
 def _ring_folder() -> Path:
-    """Folder of the rings: memory where there is one, else the folder for temporary files."""
+    """Folder of the rings: `/dev/shm` if it exists, else the folder for temporary files."""
     memory = Path("/dev/shm")
     return memory if memory.is_dir() else Path(tempfile.gettempdir())
 
 
 def _process_start(pid: int) -> int:
-    """When a process was started, to tell it from a later one with the same number.
+    """Start time of a process, which distinguishes it from a later one with the same number.
 
-    Clock ticks since the machine started; 0: not known; -1: there is no such process,
-    or only what is left of a dead one.
+    In clock ticks since the start of the machine; 0: unknown; -1: the process does not exist, or
+    has ended.
     """
     if _LISTED:
         try:
@@ -70,22 +70,22 @@ def _process_start(pid: int) -> int:
 
 
 class Ring:
-    """Rows of the last seconds; made by `create`, or opened for reading by `attach`.
+    """Rows of the last seconds; `create` makes a ring, `attach` opens one for reading.
 
     Parameters
     ----------
     name : str
-        Name under which others attach.
+        Name for `attach`.
     memory : mmap.mmap
-        The memory that they share.
+        The shared memory.
     writer : bool
-        Whether this one writes.
+        Whether this object writes.
 
     Attributes
     ----------
     row : numpy.ndarray
-        Row to fill, shape (width,): always the same array, so that views of it may be kept. Of the
-        writer only.
+        Row to fill, shape (width,); for the writer only. It is always the same array, so that views
+        of it remain valid.
     """
 
     def __init__(self, name: str, memory: mmap.mmap, writer: bool) -> None:
@@ -100,7 +100,7 @@ class Ring:
         self._stamps = memoryview(memory)[_HEADER:stamps].cast("q")
         self._all_stamps = np.frombuffer(memory, np.int64, rows, _HEADER)
         self._table = np.frombuffer(memory, np.float64, rows * width, stamps).reshape(rows, width)
-        # Releasing and taking a lock keeps processor and compiler from moving writes across.
+        # Release and acquisition of a lock are a memory barrier.
         self._fence = threading.Lock()
         self._fence.acquire()
         self.row = np.full(width, np.nan) if writer else np.empty(0)
@@ -113,11 +113,11 @@ class Ring:
         Parameters
         ----------
         layout : Layout
-            What stands in a row.
+            Layout of the rows.
         rows : int
-            How many rows it holds.
+            Number of rows in the ring.
         name : str, optional
-            Its name; a new one if not given.
+            Name of the ring; default: a new name.
 
         Returns
         -------
@@ -127,7 +127,7 @@ class Ring:
         Raises
         ------
         RecordError
-            If the memory cannot be had, or the name is taken.
+            If the memory cannot be allocated, or the name is in use.
         """
         if rows < 2:
             raise _error(
@@ -150,17 +150,17 @@ class Ring:
         except OSError as error:
             raise _error(
                 f"ring `{name}`",
-                f"a file that can be made in {path.parent}",
+                f"a file that can be created in {path.parent}",
                 error.strerror or str(error),
-                "Take another name, or allow writing there.",
+                "Choose another name, or permit writing in this folder.",
             ) from error
         try:
             if hasattr(os, "posix_fallocate"):
-                # Memory that is not there must be an error here, not a signal in the loop.
+                # Missing memory must raise an error here, rather than a signal in the loop.
                 os.posix_fallocate(descriptor, 0, size)
             else:
                 os.ftruncate(descriptor, size)
-            # All pages at once: the loop must not wait for the first touch of one.
+            # Allocate all pages now: the loop must not wait for a page at its first use.
             memory = mmap.mmap(descriptor, size, mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0))
         except OSError as error:
             path.unlink(missing_ok=True)
@@ -168,7 +168,7 @@ class Ring:
                 f"ring `{name}`",
                 f"{size / 1e6:.3g} MB of shared memory",
                 error.strerror or str(error),
-                f"Set `seconds` of `[recorder]` lower, or free some of {path.parent}.",
+                f"Set `seconds` of `[recorder]` lower, or free memory in {path.parent}.",
             ) from error
         finally:
             os.close(descriptor)
@@ -179,7 +179,7 @@ class Ring:
         memory[_TEXT : _TEXT + len(text)] = text
         header.release()
         ring = cls(name, memory, writer=True)
-        # A writer that forgets to close it, and ends, leaves nothing behind either.
+        # Removes the file if the writer ends without closing the ring.
         weakref.finalize(ring, _forgotten, path, os.getpid())
         ring._barrier()
         ring._header[_READY] = _MAGIC
@@ -202,7 +202,7 @@ class Ring:
         Raises
         ------
         RecordError
-            If there is no such ring.
+            If the ring does not exist.
         """
         path = _ring_folder() / _checked(name)
         try:
@@ -220,24 +220,24 @@ class Ring:
             ready, rows, width = header[_READY], header[_ROWS], header[_WIDTH]
         if ready != _MAGIC or size != _HEADER + 8 * rows * (1 + width):
             memory.close()
-            raise _missing(name, "a file that is none, or is not ready yet")
+            raise _missing(name, "a file that is not a ring, or not ready yet")
         return cls(name, memory, writer=False)
 
     @property
     def layout_dict(self) -> dict[str, Any]:
-        """The layout as it stands in the ring: arguments of `Layout`."""
+        """The layout in the ring, as arguments of `Layout`."""
         text = bytes(self._memory[_TEXT:_NOTE]).rstrip(b"\0")
         found: dict[str, Any] = json.loads(text)
         return found
 
     @property
     def layout(self) -> Layout:
-        """What stands in a row."""
+        """Layout of the rows."""
         return Layout.from_dict(self.layout_dict)
 
     @property
     def rows(self) -> int:
-        """How many rows it holds."""
+        """Number of rows in the ring."""
         return self._rows
 
     @property
@@ -247,12 +247,12 @@ class Ring:
 
     @property
     def written(self) -> int:
-        """Rows published so far."""
+        """Number of rows published so far."""
         return int(self._header[_WRITTEN])
 
     @property
     def closed(self) -> bool:
-        """Whether the writer has said that no more rows come."""
+        """Whether the writer has ended the ring."""
         return bool(self._header[_CLOSED])
 
     @property
@@ -262,16 +262,16 @@ class Ring:
 
     @property
     def heartbeat(self) -> float:
-        """When the last row was published, s of the machine's monotonic clock."""
+        """Instant of the last published row, s of the machine's monotonic clock."""
         return self._header[_HEARTBEAT] * 1e-9
 
     @property
     def writer_alive(self) -> bool:
-        """Whether the process of the writer is there."""
+        """Whether the process of the writer exists."""
         return _process_start(self._header[_PID]) == self._header[_BORN]
 
     def publish(self) -> None:
-        """Let others see `row`, as the next one."""
+        """Publish `row` as the next row."""
         number = self._next
         slot = number % self._rows
         stamps, fence = self._stamps, self._fence
@@ -293,9 +293,9 @@ class Ring:
         Parameters
         ----------
         since : int
-            Number of the first row wanted, counted from 0: `next` of the last call.
+            Number of the first requested row, counted from 0: `next` of the last call.
         most : int, optional
-            How many rows at most; all that are there if not given.
+            Largest number of rows; default: all available rows.
 
         Returns
         -------
@@ -304,8 +304,8 @@ class Ring:
         next : int
             Number of the row after them.
         lost : int
-            How many rows before them were overwritten before they could be copied: the first one
-            copied has the number `since + lost`.
+            Number of requested rows that were overwritten before they could be copied; the first
+            copied row has the number `since + lost`.
         """
         end = self.written
         self._barrier()
@@ -322,7 +322,7 @@ class Ring:
         return rows[bad:], end, begin + bad - since
 
     def last(self) -> NDArray[np.float64] | None:
-        """Copy the newest row; None before the first.
+        """Copy the newest row; None before the first row.
 
         Returns
         -------
@@ -330,7 +330,7 @@ class Ring:
             Shape (width,).
         """
         rows = self._table[:0]
-        # A writer that overtakes a reader again and again is not meant to be: give up some day.
+        # A writer that repeatedly overtakes the reader must not block it forever.
         for _ in range(100):
             written = self.written
             if written and not len(rows):
@@ -338,12 +338,12 @@ class Ring:
         return rows[-1].copy() if len(rows) else None
 
     def end(self) -> None:
-        """Say that no more rows come. Of the writer."""
+        """Mark the end of the rows. For the writer."""
         self._barrier()
         self._header[_CLOSED] = 1
 
     def close(self) -> None:
-        """Let go of the memory, and remove it if nobody will write to it any more."""
+        """Unmap the memory, and remove the file if the writer has ended."""
         if self._memory.closed:
             return
         if self._writer:
@@ -355,12 +355,12 @@ class Ring:
         self._all_stamps = self._all_stamps[:0].copy()
         self._stamps.release()
         self._header.release()
-        # A view that someone keeps keeps the memory too; the name is gone in any case.
+        # A remaining view keeps the memory alive; the name is removed in any case.
         with contextlib.suppress(BufferError):
             self._memory.close()
 
     def remove(self) -> None:
-        """Remove the name; who is attached stays so."""
+        """Remove the file; attached processes keep their access."""
         with contextlib.suppress(OSError):
             self._path.unlink(missing_ok=True)
 
@@ -370,21 +370,21 @@ class Ring:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    # What the recorder tells the loop --------------------------------------------------------
+    # Reports from the recorder to the loop ---------------------------------------------------
 
     def report(self, recorded: int, lost: int, error: int = 0, note: str = "") -> None:
-        """Tell how far recording is. Of the recorder.
+        """Report the progress of recording. For the recorder.
 
         Parameters
         ----------
         recorded : int
             Number of the first row that is not in the file.
         lost : int
-            Rows that were overwritten before they were recorded.
+            Number of rows that were overwritten before they were recorded.
         error : int
-            Number of the operating system's error that keeps rows from the file; 0: none.
+            Number of the operating system's error that keeps rows from the file; 0: no error.
         note : str
-            What it is, in words.
+            The error as text.
         """
         header = self._header
         if error and note:
@@ -394,7 +394,7 @@ class Ring:
         header[_RECORDER] = time.monotonic_ns()
 
     def report_done(self) -> None:
-        """Tell that the file is complete. Of the recorder."""
+        """Report that the file is complete. For the recorder."""
         self._header[_DONE] = 1
 
     @property
@@ -404,17 +404,17 @@ class Ring:
 
     @property
     def recorder_heartbeat(self) -> float:
-        """When the recorder last reported, s of the machine's monotonic clock; 0: never."""
+        """Instant of the recorder's last report, s of the machine's monotonic clock; 0: never."""
         return self._header[_RECORDER] * 1e-9
 
     @property
     def recorder_error(self) -> int:
-        """Number of the error that keeps rows from the file; 0: none."""
+        """Number of the error that keeps rows from the file; 0: no error."""
         return int(self._header[_ERROR])
 
     @property
     def recorder_note(self) -> str:
-        """The last error of the recorder in words; "" if there was none."""
+        """The last error of the recorder as text; "" if there was none."""
         return bytes(self._memory[_NOTE:_HEADER]).rstrip(b"\0").decode(errors="replace")
 
     @property
@@ -429,7 +429,7 @@ class Ring:
 
     @property
     def lost(self) -> int:
-        """Rows that were overwritten before they were recorded."""
+        """Number of rows that were overwritten before they were recorded."""
         return int(self._header[_LOST])
 
     def _barrier(self) -> None:
@@ -438,10 +438,10 @@ class Ring:
 
 
 def _sweep() -> None:
-    """Remove rings whose writers and recorders died without being able to."""
+    """Remove rings of dead writers."""
     for path in _ring_folder().glob(f"{PREFIX}*"):
         with contextlib.suppress(OSError, ValueError):
-            # Who still drains one has it open and does not need the name.
+            # A recorder that still drains the ring has it open and does not need the name.
             if _process_start(_pid_in(path.name)) < 0:
                 path.unlink(missing_ok=True)
 
@@ -458,21 +458,21 @@ def _pid_in(name: str) -> int:
 
 def _checked(name: str) -> str:
     if not name or "/" in name or name.startswith("."):
-        raise _error("ring", "a name of a ring", repr(name), "Take it from the manifest.")
+        raise _error("ring", "a name of a ring", repr(name), "Use the name in the manifest.")
     return name
 
 
 def _missing(name: str, came: str) -> RecordError:
     return _error(
         f"ring `{name}`",
-        "a ring that a controller writes",
+        "a ring of a running controller",
         came,
-        "Start the controller first; the name stands in the manifest of its record.",
+        "Start the controller first, and use the name in the manifest of its record.",
     )
 
 
 def _error(where: str, expected: str, came: str, cure: str) -> RecordError:
-    # Late: the recorder's process needs no more than this module and must be ready soon.
+    # A late import, as the recorder's process must start fast.
     from hil.errors import RecordError
 
     return RecordError(where, expected=expected, came=came, cure=cure)

@@ -1,4 +1,4 @@
-"""One row of numbers for each cycle: what is recorded, shown and replayed."""
+"""Layout of a row: the numbers of one cycle for records, views and replay."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from numpy.typing import NDArray
 SCALARS: tuple[tuple[str, str], ...] = (
     ("cycle", ""),
     ("time", "s"),  # of the loop's clock, at the start of the cycle
-    ("deadline", "s"),  # when it should have started
+    ("deadline", "s"),  # scheduled start of the cycle
     ("elapsed", "s"),  # since RUN began: argument of the reference; NaN before
     ("compute", "s"),  # decode, state, tick, guard, encode
     ("state", ""),  # `State` of the latch
-    ("reason", ""),  # `Reason` of the stop; 0: none
+    ("reason", ""),  # `Reason` of the stop; 0: no stop
     ("tick", ""),  # `TickStatus`
     ("flags", ""),  # `Flag` bits of the guard's verdict
     ("late", ""),  # counters so far
     ("lost", ""),
     ("stale", ""),
     ("clipped", ""),
-    ("pose_age", "s"),  # age of the last external pose; NaN: none
+    ("pose_age", "s"),  # age of the last external pose; NaN before the first pose
 )
 """Scalar columns and their units."""
 
 LARGEST = 10_000
-"""Size above which nothing of a layout is believed."""
+"""Largest valid size in a layout."""
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Where each quantity stands in a row of float64.
+    """Position of each quantity in a row of float64.
 
     Parameters
     ----------
@@ -62,11 +62,11 @@ class Layout:
             "twist": self.size,
             "acceleration": self.size,
             "error": self.size,
-            "demand": n,  # what the law asked for
-            "torque": n,  # what left for the drives
-            "position": n,  # what the drives report
+            "demand": n,  # torque of the law
+            "torque": n,  # torque that was sent to the drives
+            "position": n,  # position that the drives report
             "velocity": n,
-            "measured": n,  # torque as the drives report it
+            "measured": n,  # torque that the drives report
             "report_time": n,
             "reports": n,
             "invalid": n,
@@ -81,7 +81,7 @@ class Layout:
         object.__setattr__(self, "width", start)
 
     def views(self, row: NDArray[np.float64]) -> dict[str, NDArray[np.float64]]:
-        """Views of one row, or of columns of many, by name.
+        """Views of one row, or of columns of several rows, by name.
 
         Parameters
         ----------
@@ -97,12 +97,12 @@ class Layout:
 
     @classmethod
     def from_dict(cls, found: Mapping[str, Any]) -> Layout:
-        """The layout that a dictionary tells.
+        """Read a layout from a dictionary.
 
         Parameters
         ----------
         found : mapping
-            What `to_dict` gave, or a stranger.
+            Result of `to_dict`, possibly from an untrusted file.
 
         Returns
         -------
@@ -112,7 +112,7 @@ class Layout:
         Raises
         ------
         KeyError, ValueError
-            If an entry is missing, or no name or size.
+            If an entry is missing, or has a wrong type or size.
         """
         sizes = {name: found[name] for name in ("nq", "ns", "pose_size", "size")}
         axes = found["axes"]
@@ -123,7 +123,7 @@ class Layout:
         return cls(axes=tuple(axes), **sizes)
 
     def to_dict(self) -> dict[str, object]:
-        """What `Layout(**...)` needs, for a file."""
+        """Arguments of `Layout`, for a file."""
         return {
             "axes": list(self.axes),
             "nq": self.nq,

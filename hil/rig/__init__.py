@@ -1,4 +1,4 @@
-"""What a rig is: its axes, bus, loop, watchdogs and policies, read from a file and checked."""
+"""Rig files: axes, bus, loop, watchdogs and policies of a rig, read and checked."""
 
 from hil.rig._load import load_rig
 from hil.settings import (

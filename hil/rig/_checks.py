@@ -1,4 +1,4 @@
-"""What must hold between the fields of a rig file, besides their types."""
+"""Checks of a rig file across fields; types are checked in `_schema.py`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from hil.settings import Axis, Rig
 
 WATCHDOG = (0.02, 0.2)
-"""Shortest and longest time after which a drive removes torque by itself, s."""
+"""Shortest and longest time of a drive's watchdog, s."""
 
 LONGEST_PATIENCE = 0.2
-"""Longest time that failing cycles may be put up with, s."""
+"""Longest time for which consecutive faulty cycles are tolerated, s."""
 
 
 def _refusal(rig: Rig, table: str) -> Refusal:
@@ -36,45 +36,45 @@ def _label(name: str) -> str:
 
 
 def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
-    """Put the axes into the order of the robot's controls."""
+    """Sort the axes in the order of the robot's controls."""
     robot = task.robot
     for body in robot.actuated or ():
         joint = robot.bodies[robot.index(body)].joint
         if joint.nv != 1:
             Refusal(path, "")(
                 "task",
-                "a robot all of whose driven joints have one freedom, as a motor has",
+                "a robot whose actuated joints have one degree of freedom each",
                 f"`{body}`, whose joint of type {type(joint).__name__} has {joint.nv}",
-                f"Describe `{body}` as {joint.nv} joints in a row, with bodies without mass in "
+                f"Model `{body}` as a chain of {joint.nv} joints, with bodies without mass in "
                 "between.",
             )
     names = [robot.freedom_names[i] for i in robot.actuated_freedoms]
     by_name: dict[str, AxisTable] = {}
     for axis in table.axes:
         if axis.name not in names:
-            raise unknown(path, _label(axis.name), "name", "a driven joint", axis.name, names)
+            raise unknown(path, _label(axis.name), "name", "an actuated joint", axis.name, names)
         if axis.name in by_name:
             Refusal(path, _label(axis.name))(
                 "name",
-                "each driven joint once",
+                "each actuated joint once",
                 f"`{axis.name}` twice",
-                "Remove one of the tables, or name the joint that it moves: "
-                f"{', '.join(n for n in names if n not in by_name) or 'none is left'}.",
+                "Remove one of the tables, or name another joint: "
+                f"{', '.join(n for n in names if n not in by_name) or 'all have an axis'}.",
             )
         by_name[axis.name] = axis
     missing = [name for name in names if name not in by_name]
     if missing:
         Refusal(path, "")(
             "axes",
-            f"one axis for each driven joint of `{robot.name}`: {', '.join(names)}",
-            f"none for {', '.join(f'`{name}`' for name in missing)}",
+            f"one axis for each actuated joint of `{robot.name}`: {', '.join(names)}",
+            f"no axis for {', '.join(f'`{name}`' for name in missing)}",
             "Add a table [[axes]] for it: every control needs its motor.",
         )
     return [by_name[name] for name in names]
 
 
 def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> None:
-    """Refuse kinds of drives that nobody knows, and fields that belong to another kind."""
+    """Reject unknown kinds of drives, and fields that belong to another kind."""
     known = list(kinds)
     for axis in axes:
         refuse = Refusal(path, _label(axis.name))
@@ -86,8 +86,8 @@ def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> N
                 suggest(
                     axis.drive,
                     known,
-                    "Register another kind by `hil.drives.register_drive`, in a Python file that "
-                    "`drive_modules` names.",
+                    "Register another kind by `hil.drives.register_drive`, in a Python file listed "
+                    "in `drive_modules`.",
                 ),
             )
         check_fields(axis.drive, axis.given(), refuse)
@@ -97,7 +97,7 @@ def check_kinds(axes: Iterable[AxisTable], kinds: Iterable[str], path: str) -> N
 
 
 def check_rig(rig: Rig) -> None:
-    """Refuse a rig whose parts do not fit each other."""
+    """Reject a rig whose fields contradict each other."""
     _check_times(rig)
     _check_nodes(rig)
     for axis in rig.axes:
@@ -112,7 +112,7 @@ def _check_times(rig: Rig) -> None:
     period = rig.loop.period
     loop = _refusal(rig, "[loop]")
     if rig.loop.rate > 10_000.0:
-        loop("rate", "a rate in Hz, at most 10000", f"{rig.loop.rate:g}", "Is it a period?")
+        loop("rate", "a rate in Hz, at most 10000", f"{rig.loop.rate:g}", "Lower it.")
     for field in ("receive_window", "spin"):
         value = getattr(rig.loop, field)
         if not value < period:
@@ -120,41 +120,41 @@ def _check_times(rig: Rig) -> None:
                 field,
                 f"a time shorter than the period of {period:g} s",
                 f"{value:g} s",
-                f"Shorten it, to {0.375 * period:.3g} for example, or lower the rate.",
+                f"Shorten it, for example to {0.375 * period:.3g}, or lower the rate.",
             )
     if rig.policies.max_consecutive_faults * period > LONGEST_PATIENCE:
         _refusal(rig, "[policies]")(
             "max_consecutive_faults",
-            f"at most {LONGEST_PATIENCE:g} s of failing cycles, which are "
+            f"at most {LONGEST_PATIENCE:g} s of faulty cycles, "
             f"{math.floor(LONGEST_PATIENCE / period + 1e-9)} at {rig.loop.rate:g} Hz",
             rig.policies.max_consecutive_faults,
-            "Lower it: what holds or damps through a long fault is a rig without control.",
+            "Lower it: a rig that holds or damps during a long fault is not under control.",
         )
     if not 2.0 * period < rig.operator.timeout <= 2.0:
         _refusal(rig, "[operator]")(
             "timeout",
             f"more than two periods ({2.0 * period:g} s), at most 2 s",
             f"{rig.operator.timeout:g} s",
-            "A few tenths of a second bridge a lost datagram and still stop soon.",
+            "Set a few tenths of a second: this tolerates a lost datagram and still stops soon.",
         )
     if not 2.0 * rig.estimator.bandwidth < rig.loop.rate:
         _refusal(rig, "[estimator]")(
             "bandwidth",
             f"less than half the loop's rate, {0.5 * rig.loop.rate:g} Hz",
             f"{rig.estimator.bandwidth:g} Hz",
-            f"A tenth of the rate is usual: {0.1 * rig.loop.rate:g}.",
+            f"Set for example a tenth of the rate, {0.1 * rig.loop.rate:g}.",
         )
     if rig.estimator.latency > 0.1:
         _refusal(rig, "[estimator]")(
             "latency",
             "at most 0.1 s",
             f"{rig.estimator.latency:g} s",
-            "It is meant in seconds: 1 ms is 1e-3.",
+            "Give it in seconds: 1 ms is 1e-3.",
         )
 
 
 def _check_nodes(rig: Rig) -> None:
-    """Refuse frames of two drives under one identifier."""
+    """Reject two drives that use the same identifier."""
     owners: dict[int, tuple[str, str]] = {}
     for axis in rig.axes:
         refuse = _refusal(rig, _label(axis.name))
@@ -164,8 +164,8 @@ def _check_nodes(rig: Rig) -> None:
             if other.node == axis.node and other.drive == axis.drive:
                 refuse(
                     "node",
-                    "a node number of its own for each drive",
-                    f"{axis.node}, which `{other.name}` has too",
+                    "a different node number for each drive",
+                    f"{axis.node}, the number of `{other.name}`",
                     "Give one of the two drives another number, and write it here.",
                 )
         for identifier, what in identifiers(axis):
@@ -173,8 +173,8 @@ def _check_nodes(rig: Rig) -> None:
                 name, of_other = owners[identifier]
                 refuse(
                     "node",
-                    "frames with identifiers that no other drive uses",
-                    f"{axis.node}: its {what} has identifier {identifier:#05x}, which is the "
+                    "identifiers that no other drive uses",
+                    f"{axis.node}: its {what} has identifier {identifier:#05x}, as has the "
                     f"{of_other} of {name}",
                     "Give one of the two drives another number.",
                 )
@@ -186,8 +186,8 @@ def _check_nodes(rig: Rig) -> None:
             "drive",
             "drives of one protocol on a bus",
             "an MIT drive beside CiA 402 drives",
-            "MIT drives answer with identifier 0, which tells CANopen nodes to start or stop. "
-            "Give each protocol a rig of its own.",
+            "Use a separate rig for each protocol: MIT drives answer with identifier 0, which "
+            "starts or stops CANopen nodes.",
         )
 
 
@@ -197,9 +197,9 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
     if not lower < upper:
         refuse(
             "position_limits",
-            "the lower end before the upper one",
+            "a lower limit below the upper limit",
             f"[{lower:g}, {upper:g}]",
-            "Exchange the two." if lower > upper else "Leave them out for a joint without ends.",
+            "Exchange the two." if lower > upper else "Omit them for a joint without limits.",
         )
     shortest, longest = WATCHDOG
     if not shortest <= axis.watchdog <= longest:
@@ -207,15 +207,15 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
             "watchdog",
             f"{shortest:g} to {longest:g} s",
             f"{axis.watchdog:g} s",
-            "50 to 100 ms are usual. Without a drive that removes its torque by itself, nothing "
-            "may be armed.",
+            "Set 50 to 100 ms. Without drives that remove their torque when commands cease, the "
+            "rig must not be armed.",
         )
     if not axis.watchdog > 2.0 * rig.loop.period:
         refuse(
             "watchdog",
             f"more than two periods of the loop, {2.0 * rig.loop.period:g} s",
             f"{axis.watchdog:g} s",
-            "Lengthen it, or raise the rate: one late cycle must not stop the drive.",
+            "Lengthen it, or raise the rate: a single late cycle must not stop the drive.",
         )
     check_units(axis, refuse)
 
@@ -225,10 +225,10 @@ def _check_hold(rig: Rig) -> None:
     if hold is not None and abs(hold - period) > 1e-6 * period:
         _refusal(rig, "[loop]")(
             "rate",
-            f"the rate that the task is simulated with, {1.0 / hold:g} Hz (hold = {hold:g} s in "
+            f"the rate of the simulation of the task, {1.0 / hold:g} Hz (hold = {hold:g} s in "
             f"{rig.task.path})",
             f"{rig.loop.rate:g} Hz",
-            f"Write rate = {1.0 / hold:g}, or hold = {period:g} in the task.",
+            f"Set rate = {1.0 / hold:g}, or hold = {period:g} in the task.",
         )
 
 
@@ -241,7 +241,7 @@ def _check_start(rig: Rig) -> None:
         if not lower <= start <= upper:
             _refusal(rig, _label(axis.name))(
                 "position_limits",
-                f"limits with the task's start in between, {start:g}",
+                f"limits around the task's start, {start:g}",
                 f"[{lower:g}, {upper:g}]",
                 f"Widen them, or change [initial.q] of {rig.task.path}.",
             )
@@ -254,7 +254,7 @@ def _check_ports(rig: Rig) -> None:
     for table, field, port in ports:
         if port and port in used:
             _refusal(rig, table)(
-                field, "a port of its own", f"{port}, which {used[port]} has", "Take another one."
+                field, "an unused port", f"{port}, the port of {used[port]}", "Choose another port."
             )
         used[port] = table
 
@@ -266,14 +266,14 @@ def _check_emulator(rig: Rig) -> None:
             "dt",
             f"a time step not longer than the period of {rig.loop.period:g} s",
             f"{emulator.dt:g} s",
-            "1 ms is usual.",
+            "Set for example 1 ms.",
         )
     if emulator.pose_rate > 0.0 and rig.pose is None:
         refuse(
             "pose_rate",
-            "a table [pose] that says where poses arrive",
-            f"{emulator.pose_rate:g} Hz without one",
-            "Add [pose], or remove it.",
+            "a table [pose] with the address of the poses",
+            f"{emulator.pose_rate:g} Hz without this table",
+            "Add [pose], or remove `pose_rate`.",
         )
     names = [axis.name for axis in rig.axes]
     for field in ("viscous", "friction"):

@@ -35,7 +35,7 @@ from hil.settings import (
 )
 
 HOLDING = 5.0
-"""Stiffness of a holding stop over its damping where the file gives none, 1/s."""
+"""Default ratio of stiffness to damping of a holding stop, 1/s."""
 
 
 def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = None) -> Rig:
@@ -44,15 +44,15 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
     Parameters
     ----------
     path : path
-        The file. Its fields are ``name``; ``task``, a task file relative to this one;
-        ``certificate`` (optional, likewise); ``drive_modules`` (optional), Python files likewise,
-        which are imported to make kinds of drives known; a table ``[[axes]]`` for each control of
-        the task's robot with the fields of `Axis`; ``[bus]``, ``[loop]``, ``[policies]``,
-        ``[operator]``, ``[pose]``, ``[estimator]``, ``[recorder]`` and ``[emulator]`` with those
-        of the classes named alike. What is left out takes the defaults of these classes; without
-        ``[pose]`` there is no external pose.
+        The file. Its fields are ``name``; ``task``, a task file; ``certificate`` (optional), a
+        file; ``drive_modules`` (optional), Python files that are imported to register kinds of
+        drives; a table ``[[axes]]`` for each control of the task's robot with the fields of `Axis`;
+        ``[bus]``, ``[loop]``, ``[policies]``, ``[operator]``, ``[pose]``, ``[estimator]``,
+        ``[recorder]`` and ``[emulator]`` with the fields of the classes of the same name. Names of
+        files are relative to the folder of the rig file. Missing fields take the defaults of these
+        classes; without ``[pose]`` there is no external pose.
     allowed : container of Path, optional
-        Files of ``drive_modules`` that may be run, with links resolved; all of them if not given.
+        Files of ``drive_modules`` that may be run, with links resolved; default: all.
 
     Returns
     -------
@@ -64,9 +64,9 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
     ------
     RigFileError
         If the file cannot be read, a field is missing, unknown, of the wrong type or out of
-        range, parts do not fit each other, or a file of ``drive_modules`` cannot be imported.
+        range, fields contradict each other, or a file of ``drive_modules`` cannot be imported.
     BusLoadError
-        If the frames of all axes do not fit on the bus.
+        If the frames of all axes exceed the capacity of the bus.
     DescriptionError
         If the task cannot be read; names the task's file.
     """
@@ -79,7 +79,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
                 "",
                 expected="a rig file",
                 came="a task file (it has `outputs`)",
-                cure="Name the rig file; it names this task in its field `task`.",
+                cure="Pass the rig file, which names this task in its field `task`.",
             )
         table = check(RigTable, data, path)
         file = Path(path)
@@ -91,9 +91,9 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
                 path,
                 "",
                 "drive_modules",
-                expected="no Python files but those whose code is allowed to run",
+                expected="only Python files whose code is allowed to run",
                 came=", ".join(map(str, refused)),
-                cure="Allow it only if you would run them yourself.",
+                cure="Allow their code only if you would run it yourself.",
             )
         import_drives(modules, file)
         axes = sorted_axes(table, task, str(path))
@@ -117,7 +117,7 @@ def load_rig(path: str | PathLike[str], *, allowed: Container[Path] | None = Non
 
 @contextmanager
 def _as_rig_errors(path: str | PathLike[str]) -> Iterator[None]:
-    """Make errors of the rig file of errors that name it; those of other files pass."""
+    """Convert errors in the rig file to `RigFileError`; errors in other files pass unchanged."""
     try:
         yield
     except DescriptionError as error:
@@ -140,7 +140,7 @@ def _beside(file: Path, field: str, name: str, kind: str) -> Path:
 
 
 def _certificate(file: Path, name: str) -> Path:
-    """Find the certificate, and refuse a file that is something else."""
+    """Find the certificate, and reject a file of another kind."""
     kind = "a certificate"
     found = _beside(file, "certificate", name, kind)
     try:
@@ -150,13 +150,13 @@ def _certificate(file: Path, name: str) -> Path:
     else:
         if isinstance(document, dict) and document.get("format") == OPERATING:
             return found
-        came = f"{found}, which is none"
+        came = f"{found}, a file of another kind"
         cure = "Name the operating.json that `concur certify` writes for the rig's task."
     raise fault(file, "", "certificate", expected=kind, came=came, cure=cure)
 
 
 def _parts(table: RigTable) -> dict[str, Any]:
-    """Build the parts that have a table of their own in the file."""
+    """Build the settings that have a separate table in the file."""
     kinds: dict[str, Any] = {
         "loop": LoopSettings,
         "policies": Policies,

@@ -1,7 +1,7 @@
-"""Tables of a rig file: fields and types; what must hold between them is in `_checks.py`.
+"""Tables of a rig file: fields and types. `_checks.py` checks conditions across fields.
 
-No table has defaults of its own: a field that is left out takes the default of the dataclass in
-`rig.py` that the table becomes.
+Tables define no defaults: a missing field takes the default of the dataclass in `hil.settings` to
+which the table is converted.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hil.settings import RENAMED
 
 
 def _one_of(*known: int) -> AfterValidator:
-    """Refuse other whole numbers; a `Literal` would take `true` for 1."""
+    """Reject other integers; a `Literal` would accept `true` as 1."""
 
     def check(value: int) -> int:
         if value not in known:
@@ -33,7 +33,7 @@ def _tables(value: Any) -> Any:
     raise ValueError("a list of tables")
 
 
-# Bounds are those of machines: beyond them an entry is in another unit, or a slip of the pen.
+# Bounds of real machines: a value beyond them has another unit, or is a typing error.
 NotNegative = Annotated[
     float, Field(ge=0.0, le=LARGEST, description="a number not below zero, at most 1e9")
 ]
@@ -42,7 +42,7 @@ Natural = Annotated[
     int, Field(ge=0, le=2**31 - 1, description="a whole number not below zero, below 2^31")
 ]
 Cycles = Annotated[int, Field(gt=0, le=10_000, description="a whole number above zero, to 10000")]
-# A drive reports its position as a signed number of 32 bits: more counts were not one turn.
+# A drive reports its position with 32 bits and a sign: more counts would not cover one turn.
 Counts = Annotated[int, Field(gt=0, le=2**30, description="a whole number above zero, to 2^30")]
 Torque = Annotated[float, Field(ge=1e-6, le=1e6, description="a number above zero, 1e-6 to 1e6")]
 Speed = Annotated[float, Field(ge=1e-4, le=1e3, description="a number above zero, 1e-4 to 1e3")]
@@ -51,13 +51,13 @@ Ratio = Annotated[float, Field(ge=1e-4, le=1e6, description="a number from 1e-4 
 Place = Annotated[float, Field(ge=-1e6, le=1e6, description="a number within 1e6, rad or m")]
 Seconds = Annotated[float, Field(ge=1e-6, le=1e3, description="a time from 1e-6 to 1e3 s")]
 Delay = Annotated[float, Field(ge=0.0, le=10.0, description="a time from 0 to 10 s")]
-# A rig that still brakes after that does not stop; a category 1 stop removes the power then.
+# A rig that still brakes after this time does not stop; a category 1 stop then removes the power.
 StopTime = Annotated[float, Field(ge=1e-3, le=10.0, description="a time from 1e-3 to 10 s")]
-# In m or rad: a watch that lets more pass watches nothing.
+# In m or rad: larger tolerances would detect no fault.
 Deviation = Annotated[
     float, Field(ge=1e-9, le=10.0, description="a number from 1e-9 to 10, m or rad")
 ]
-# The plant's step: shorter ones take longer than the time that they are to cover.
+# The plant's step: the computation of a shorter step takes longer than the step.
 Step = Annotated[float, Field(ge=1e-5, le=1.0, description="a time step from 1e-5 to 1 s")]
 Rate = Annotated[float, Field(ge=0.0, le=1e4, description="a rate from 0 to 1e4 Hz")]
 Port = Annotated[int, Field(ge=1, le=65535, description="a port from 1 to 65535")]
@@ -72,7 +72,7 @@ ByAxis = Annotated[dict[str, NotNegative], Field(description="a table of numbers
 
 
 class RangesTable(Table):
-    """Ranges of an MIT drive: what the smallest and the largest code mean."""
+    """Ranges of an MIT drive: values of the smallest and the largest code."""
 
     position: Pair
     velocity: Pair
@@ -126,7 +126,7 @@ class AxisTable(Table):
 
 
 class BusTable(Table):
-    """Where the frames go."""
+    """The bus of the drives."""
 
     cures: ClassVar[Mapping[str, str]] = {"bit_rate": "Did you mean `bitrate`?"}
 
@@ -146,7 +146,7 @@ class BusTable(Table):
 
 
 class LoopTable(Table):
-    """How the loop runs."""
+    """Rate, priority and timing of the loop."""
 
     renamed: ClassVar[Mapping[str, str]] = {"window": "receive_window"}
     cures: ClassVar[Mapping[str, str]] = {"period": "Give its inverse, `rate`, in Hz."}
@@ -161,7 +161,7 @@ class LoopTable(Table):
 
 
 class PoliciesTable(Table):
-    """What is done when something fails."""
+    """Responses of the loop to late cycles and missing reports, and stops."""
 
     renamed: ClassVar[Mapping[str, str]] = RENAMED
 
@@ -185,7 +185,7 @@ class PoliciesTable(Table):
 
 
 class OperatorTable(Table):
-    """The person at the stop button."""
+    """The channel of the operator's stop button and enabling device."""
 
     host: Text | None = None
     port: Port | None = None
@@ -213,7 +213,7 @@ class PoseTable(Table):
 
 
 class EstimatorTable(Table):
-    """How states are made of reports."""
+    """State estimation."""
 
     bandwidth: Positive | None = None
     latency: Delay | None = None
@@ -221,14 +221,14 @@ class EstimatorTable(Table):
 
 
 class RecorderTable(Table):
-    """What becomes of each cycle."""
+    """Recording of the cycles."""
 
     directory: FileName | None = None
     seconds: Seconds | None = None
 
 
 class EmulatorTable(Table):
-    """How an emulated rig differs from a perfect one."""
+    """Imperfections of an emulated rig."""
 
     latency: Delay | None = None
     loss: Share | None = None
@@ -265,7 +265,7 @@ class RigTable(Table):
     ) = None
     axes: Annotated[
         list[AxisTable],
-        # Node numbers end there.
+        # The largest number of nodes on a bus.
         Field(min_length=1, max_length=126, description="at least one table [[axes]], at most 126"),
     ]
     loop: LoopTable | None = None

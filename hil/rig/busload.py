@@ -1,7 +1,7 @@
-"""How much of the bus the frames of a cycle need, and the refusal of a rate that is too high.
+"""Bus load of the frames of a cycle, and rejection of rates that are too high.
 
-Emulated buses neither throttle nor arbitrate; without this arithmetic a rate that no wire can
-carry would work until the day the wire is plugged in.
+Emulated buses have no bit rate and no arbitration. Without this check a rate that exceeds the
+capacity of a real bus would work in emulation and fail on the rig.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ INTERFRAME = 3
 
 
 class _Framed(Protocol):
-    """What is asked of a drive here."""
+    """The part of a drive's interface that is used here."""
 
     def cycle_frames(self) -> Sequence[CycleFrame]:
         """Frames that cross the bus in every cycle for this axis."""
@@ -40,13 +40,13 @@ def frame_bits(length: int) -> int:
     Returns
     -------
     int
-        Bits with the silence after the frame: 44 of frame and 8 for each byte; one stuffed after
-        every four of the 34 + 8 n bits from start to checksum but the first; 3 between frames.
+        Number of bits: 44, 8 for each of the n bytes, one stuff bit after every four of the
+        34 + 8 n bits from start to checksum except the first, and 3 between frames.
 
     Raises
     ------
     BusLoadError
-        If no frame is that long.
+        If the length is out of range.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def frame_bits(length: int) -> int:
             "frame, `length`",
             expected="0 to 8 bytes",
             came=str(length),
-            cure="Split what is longer: the rig uses classic CAN.",
+            cure="Split longer data: the rig uses classic CAN.",
         )
     return 44 + 8 * length + (34 + 8 * length - 1) // 4 + INTERFRAME
 
@@ -70,15 +70,15 @@ class LoadRow:
     Parameters
     ----------
     name : str
-        What they are.
+        Name of the frames.
     length : int
         Bytes of data.
     bits : int
-        Bits of one of them in the worst case.
+        Bits of one frame in the worst case.
     per_second : float
-        How many there are, 1/s.
+        Frames per second.
     each_cycle : int
-        How many there are in every cycle of the loop; 0 for those with a rate of their own.
+        Frames in every cycle of the loop; 0 for frames with another rate.
     """
 
     name: str
@@ -90,22 +90,22 @@ class LoadRow:
 
 @dataclass(frozen=True)
 class BusLoad:
-    """Share of a bus that frames need in the worst case.
+    """Load of a bus by frames in the worst case.
 
     Parameters
     ----------
     share : float
-        Of the bit rate.
+        Load as a fraction of the bit rate.
     rows : tuple of LoadRow
-        What it is made of.
+        Contributions to the load.
     largest_rate : float
-        Largest whole rate of the loop at which `largest_load` is kept, Hz; 0: none.
+        Largest integer rate of the loop that satisfies `largest_load`, Hz; 0: no rate does.
     rate : float
         Rate of the loop, Hz.
     bitrate : int
         Bit rate, bit/s.
     largest_load : float
-        Share that may be used.
+        Largest permitted fraction of the bit rate.
     """
 
     share: float
@@ -117,7 +117,7 @@ class BusLoad:
 
     @property
     def fits(self) -> bool:
-        """Whether the share is allowed."""
+        """Whether the load is permitted."""
         return self.share <= self.largest_load
 
     def __str__(self) -> str:
@@ -150,11 +150,11 @@ def frames_load(
     bitrate : int
         Bit rate, bit/s.
     cycle : iterable of (str, int, int)
-        Frames of every cycle: what they are, bytes of data, how many.
+        Frames of every cycle: name, bytes of data, number.
     steady : iterable of (str, int, float)
-        Frames with a rate of their own: what they are, bytes of data, how many per second.
+        Frames with another rate: name, bytes of data, number per second.
     largest_load : float
-        Share of the bit rate that may be used.
+        Largest permitted fraction of the bit rate.
 
     Returns
     -------
@@ -199,13 +199,12 @@ def bus_load(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
     rig : Rig
         The rig.
     drives : sequence of Drive, optional
-        Its drives, which know their frames; without them frames of the usual lengths are taken
-        for each kind.
+        Its drives, which list their frames; default: frames of the usual lengths of each kind.
 
     Returns
     -------
     BusLoad
-        With frames of the loop, SYNC and heartbeats.
+        The load of commands, reports, SYNC and heartbeats.
     """
     counted: dict[tuple[str, int], int] = {}
     if drives is None:
@@ -241,41 +240,42 @@ def _usual_frames(axis: Axis) -> tuple[tuple[str, int], ...]:
 
 
 def _heartbeats(axes: Iterable[Axis]) -> list[tuple[str, int, float]]:
-    """Heartbeats of drives that may have them on, and questions for their mode of operation.
+    """Possible heartbeats of drives, and queries for their mode of operation.
 
-    Either comes twice within each watchdog.
+    Either is sent twice within each watchdog time.
     """
     often = sum(2.0 / axis.watchdog for axis in axes if axis.drive == "cia402")
-    return [("heartbeat of a drive", 1, often), ("mode asked for, and answer", 8, 2.0 * often)]
+    return [("heartbeat of a drive", 1, often), ("query for the mode, and answer", 8, 2.0 * often)]
 
 
 def refuse_overload(rig: Rig, drives: Sequence[_Framed] | None = None) -> BusLoad:
-    """Refuse a rate at which the frames do not fit on the bus.
+    """Reject a rate at which the frames exceed the permitted bus load.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     drives : sequence of Drive, optional
-        As for `bus_load`.
+        Its drives, as for `bus_load`.
 
     Returns
     -------
     BusLoad
-        The load, which is allowed.
+        The load, which is permitted.
 
     Raises
     ------
     BusLoadError
-        If it is not; with the arithmetic and the largest rate. The load is its attribute `load`.
+        If the load is not permitted; with the computation and the largest rate. The load is its
+        attribute `load`.
     """
     load = bus_load(rig, drives)
     if load.fits:
         return load
     slower = (
-        f"Write rate = {load.largest_rate:g} or less, or spread the axes over more buses."
+        f"Set rate = {load.largest_rate:g} or less, or distribute the axes over several buses."
         if load.largest_rate
-        else "No rate is low enough: raise the bit rate, or spread the axes over more buses."
+        else "Raise the bit rate, or distribute the axes over several buses: no rate is low enough."
     )
     raise BusLoadError(
         f"{rig.path}, [loop], field `rate`",

@@ -1,1 +1,1 @@
-"""What the robot does now: velocities from encoders, the base's pose from the lift and sources."""
+"""State estimation: velocities from encoders, the base's pose from the lift and pose sources."""

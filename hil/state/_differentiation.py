@@ -6,11 +6,11 @@ Each axis has an observer of position x and velocity w with two equal poles at
     x- = x + (w + f/2) dt        w- = w + f        r = y - x-
     x  = x- + (1 - theta^2) r    w  = w- + (1 - theta)^2 r / dt
 
-where dt is the time between the samples, whatever it is, and f the change of velocity that is
-known from elsewhere: of an acceleration that was computed, or of a velocity that the drive
-reports. Under a constant acceleration that f does not know, w is late by
-``dt ((1 + theta) / (1 - theta) - 1/2)``, near ``1 / (pi bandwidth)``; what f knows is not late.
-Steady speed is followed without error.
+where dt is the time between the samples, which may vary, and f is the known change of velocity, of
+a computed acceleration or of a velocity that the drive reports. Under a constant acceleration
+without f, the delay of w is ``dt ((1 + theta) / (1 - theta) - 1/2)``, nearly
+``1 / (pi bandwidth)``. The part of the acceleration in f causes no delay. Constant speed is
+estimated without error.
 """
 
 from __future__ import annotations
@@ -29,35 +29,37 @@ if TYPE_CHECKING:
     from hil.settings import Axis
 
 HORIZON = 0.1
-"""Longest time that a position is carried forward without a report, s."""
+"""Longest extrapolation of a position without a report, s."""
 
 SHARE = 0.4
-"""Bandwidth for axes whose drives report velocities, as a share of that without.
+"""Bandwidth for axes whose drives report velocities, as a fraction of the bandwidth for others.
 
-Of positions and velocities as MIT drives round them, this leaves less noise than either alone.
+With the rounding of MIT drives, this gives less noise than positions or velocities alone.
 """
 
 SLACK = 4.0
-"""Encoder steps by which a report may miss its prediction on top of what speed allows."""
+"""Tolerated difference of a report from its prediction, in addition to the speed limit, encoder
+steps."""
 
 LONGEST_WAIT = 8.0
-"""Periods after which a report is not taken for one that waited: the clock may have jumped."""
+"""Longest gap for which the next report may be delayed, periods: after longer gaps the clock may
+have jumped."""
 
 MOST_EXCUSED = 50.0
-"""Reports after a gap, at most, by which an encoder is not judged to be stuck."""
+"""Largest number of reports after a gap that are exempt from the check for stuck encoders."""
 
 PATIENCE = 3
-"""Implausible reports in a row after which an axis counts as lost."""
+"""Consecutive implausible reports after which an axis counts as lost."""
 
 ABSURD = 1e6
-"""Sum of accelerations, rad/s^2 (m/s^2), from which on they are not believed."""
+"""Sum of accelerations above which they are ignored, rad/s^2 (m/s^2)."""
 
 FINEST = 25.0 / 65535.0
-"""Step of a drive that reports radians, where its range is not known, rad."""
+"""Step of a drive that reports radians, if its range is unknown, rad."""
 
 
 def velocity_delay(bandwidth: float, period: float) -> float:
-    """Time by which an observer's velocity is late when nothing is known of the acceleration."""
+    """Delay of an observer's velocity if the acceleration is unknown, s."""
     theta = math.exp(-2.0 * math.pi * bandwidth * period)
     return period * ((1.0 + theta) / (1.0 - theta) - 0.5)
 
@@ -103,18 +105,18 @@ class Observer:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all states; counters stay."""
+        """Reset all states, but not the counters."""
         self.x, self.w, self.t = math.nan, 0.0, -math.inf
-        self.refused, self.stuck = 0, False  # implausible reports in a row
-        self._stamp = -math.inf  # instant that came with the last report that was taken,
-        self._last = math.nan  # its position,
-        self._reported = math.nan  # and the velocity in it
+        self.refused, self.stuck = 0, False  # number of consecutive implausible reports
+        self._stamp = -math.inf  # instant in the last accepted report
+        self._last = math.nan  # position in it
+        self._reported = math.nan  # velocity in it
         self._watch = Watch(encoder_step(self._axis), self._axis.torque_limit)
 
     def take(
         self, y: float, speed: float, t: float, known: float | None, effort: float, asked: float
     ) -> bool:
-        """Take one report, or refuse it."""
+        """Process one report; return whether it is accepted and the axis is not stuck."""
         if self.refused >= PATIENCE or not (math.isfinite(y) and math.isfinite(t)):
             return self._refuse()
         if abs(speed) > 2.0 * self._fastest:
@@ -155,9 +157,9 @@ class Observer:
         return not self.stuck
 
     def _sampled(self, y: float, t: float) -> float:
-        """When a report that follows a gap was sampled: it may have waited through all of it.
+        """Estimated instant at which a report after a gap was sampled, as it may be delayed.
 
-        An axis that has gone less far than it should have by then was seen earlier.
+        If the axis has moved less than expected, the sample is older than the report's instant.
         """
         dt = t - self.t
         way = self.w * dt
@@ -174,10 +176,10 @@ class Observer:
 
 
 class Differentiator:
-    """Observers of all axes; `update` takes what was reported and predicts the present.
+    """Observers of all axes; `update` processes reports and predicts the present state.
 
-    Arrays are those of `Estimator`, shape (n,). A report that comes after more than one and a half
-    periods may have been sampled earlier than its instant says.
+    The arrays, shape (n,), are those of `Estimator`. A report after a gap of more than one and a
+    half periods may have been sampled before its instant.
     """
 
     def __init__(
@@ -202,7 +204,7 @@ class Differentiator:
         self.reset()
 
     def reset(self) -> None:
-        """Forget all states: the last report of each axis is its first. Counters stay."""
+        """Restart with the last report of each axis; counters keep their values."""
         for observer in self._observers:
             observer.reset()
         self._counts, self._clean = [0] * self.size, True
@@ -220,9 +222,9 @@ class Differentiator:
         acceleration: NDArray[np.float64] | None = None,
         torque: Sequence[float] | None = None,
     ) -> None:
-        """Take the reports that are new, and predict all axes to the present."""
+        """Process new reports, and predict all axes to the present."""
         ahead = None if acceleration is None else acceleration.tolist()
-        if ahead is not None and not sum(map(abs, ahead)) < ABSURD:  # nor of NaN
+        if ahead is not None and not sum(map(abs, ahead)) < ABSURD:  # also for NaN
             ahead = None
         counts = feedback.count.tolist()
         if counts != self._counts:
@@ -252,7 +254,7 @@ class Differentiator:
         ahead: list[float] | None,
         asked: Sequence[float],
     ) -> None:
-        """Let the observers take the reports that are new."""
+        """Pass new reports to the observers."""
         positions, times = feedback.position.tolist(), feedback.time.tolist()
         efforts = feedback.torque.tolist()
         speeds = feedback.velocity.tolist() if self.use_reported else self._none
@@ -265,11 +267,11 @@ class Differentiator:
                     clean = False
         self._counts = counts
         if not (clean and self._clean):
-            self._tell()
+            self._copy_findings()
         self._clean = clean
 
-    def _tell(self) -> None:
-        """Bring the arrays up to what the observers found; rarely needed."""
+    def _copy_findings(self) -> None:
+        """Copy the observers' findings to the arrays; rarely needed."""
         observers = self._observers
         self.stuck[:] = [o.stuck for o in observers]
         self.lost[:] = [o.refused >= PATIENCE for o in observers]

@@ -1,14 +1,14 @@
 """Graphs of the estimator: the base from the lift, its correction, and accelerations.
 
-Encoders measure the driven joints; the base and all joints without a motor follow from the
-lift v = H(q) s + h(q). Over a cycle the measured joints move by an increment d, and everything
+Encoders measure the actuated joints; the base and all unactuated joints follow from the affine lift
+v = H(q) s + h(q). Over a cycle the measured joints move by an increment d, and the configuration
 moves by ``H(q') d + h(q') dt`` with q' half way, on the groups of the joints: a midpoint rule.
-The increments add up to what the encoders say, so noise of velocities does not become drift.
+The sum of the increments equals the motion of the encoders, so noise of velocities causes no drift.
 
-The pose of the base is remembered relative to a frame that moves with the corrections by an
-external source (the anchor): the inertial frame as the lift alone would have it. So a pose that
-was measured some time ago is compared with what is now believed of that time, and a correction
-moves past and present alike.
+Past poses of the base are stored relative to a frame that moves with the corrections by an external
+source (the anchor): the inertial frame according to the lift alone. So an older measurement is
+compared with the present estimate of the pose at its instant, and a correction moves past and
+present poses alike.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from concur.reduction import ReducedModel
 from hil.errors import RigError
 
 WEAKEST = 1e-9
-"""Part of a motion of the base below which a pose source is said not to see it."""
+"""Fraction of a motion of the base below which a pose source counts as blind to it."""
 
 
 @dataclass(frozen=True)
 class Places:
-    """Where the measured freedoms stand."""
+    """Indices of the measured degrees of freedom."""
 
-    q: tuple[int, ...]  # index of each axis in q,
-    v: tuple[int, ...]  # and in v
+    q: tuple[int, ...]  # index of each axis in q
+    v: tuple[int, ...]  # index of each axis in v
     shape: tuple[int, ...]  # axis that measures each shape velocity
     reconstructed: tuple[str, ...]  # bodies whose joints follow from the lift
 
 
 def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
-    """Find out which coordinates are measured, and whether the others follow from them."""
+    """Find the measured coordinates, and check that they determine all others."""
     robot = model.robot
     where = f"estimator of `{model.name}`"
     of_freedom = {
@@ -52,45 +52,46 @@ def find_places(model: ReducedModel, axes: Sequence[str]) -> Places:
             raise RigError(
                 f"{where}, axis `{name}`",
                 expected=f"a joint with one coordinate ({', '.join(of_freedom)})",
-                came="a freedom of a joint with several, or none of this robot",
-                cure="Describe the joint as a chain of joints with one motor each.",
+                came="a joint with several coordinates, or an unknown joint",
+                cure="Model the joint as a chain of joints with one motor each.",
             )
     indices = tuple(robot.freedom_names.index(name) for name in axes)
     missing = [n for n, i in zip(model.shape_names, model.shape, strict=True) if i not in indices]
     if missing:
         raise RigError(
             where,
-            expected="an encoder for each shape velocity: all else follows from these",
-            came=f"none for {', '.join(f'`{name}`' for name in missing)}",
-            cure="Neither the wheels nor a momentum determine these velocities from the driven "
-            "joints. Drive these joints, or take a robot whose motion its motors determine.",
+            expected="an encoder for each shape velocity",
+            came=f"no encoder for {', '.join(f'`{name}`' for name in missing)}",
+            cure="Actuate these joints, or use a robot whose motion its motors determine: neither "
+            "wheels nor momentum determine these velocities from the actuated joints.",
         )
-    driven = {name.split("[")[0] for name in axes}
+    actuated = {name.split("[")[0] for name in axes}
     return Places(
         tuple(of_freedom[name] for name in axes),
         indices,
         tuple(indices.index(i) for i in model.shape),
-        tuple(b.name for b in robot.bodies if b.joint.nv and b.name not in driven),
+        tuple(b.name for b in robot.bodies if b.joint.nv and b.name not in actuated),
     )
 
 
 @dataclass(frozen=True)
 class Graphs:
-    """Functions of one robot behind buffers."""
+    """Compiled functions of one robot, with buffers."""
 
     step: Evaluator
-    """(q, y, w, dt, anchor) to (q, taken, v, anchored): configuration of the last cycle, positions
-    and velocities of the axes now, time since then, anchor; to the configuration now, velocities
-    that the law takes, all velocities, and the base's pose seen from the anchor."""
+    """(q, y, w, dt, anchor) to (q, s, v, anchored). Inputs: configuration of the last cycle,
+    present positions and velocities of the axes, time since the last cycle, anchor. Results:
+    present configuration, velocities for the law, all velocities, base's pose in the anchor."""
     acceleration: Evaluator
-    """(q, s, u) to the acceleration of the axes under control forces."""
+    """(q, s, u) to the acceleration of the axes due to control inputs u."""
     correct: Evaluator | None
-    """(q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance, angle):
-    two remembered poses and where between them the measurement belongs, what was measured, and the
-    part of the error to be removed; to what is corrected, and the error, m and rad."""
+    """(q, anchor, older, newer, share, position, attitude, gain) to (q, anchor, distance, angle).
+    `older` and `newer` are stored poses, `share` places the measurement between them, and `gain` is
+    the fraction of the error to remove. Results: corrected q and anchor, and the error, m and
+    rad."""
 
     def compile(self) -> bool:
-        """Call machine code from now on, if there is a compiler."""
+        """Compile the functions, if there is a compiler; return whether they are compiled."""
         evaluators = [e for e in (self.step, self.acceleration, self.correct) if e is not None]
         made = compiled([evaluator.function for evaluator in evaluators])
         if made is None:
@@ -101,7 +102,7 @@ class Graphs:
 
 
 def make_graphs(model: ReducedModel, places: Places, measured: bool, gives: str) -> Graphs:
-    """Make the functions of an estimator; an external source gives `PoseSettings.gives`, or ""."""
+    """Make the functions of an estimator; `gives`: `PoseSettings.gives`, "" without a source."""
     where = f"estimator of `{model.name}`"
     n, nq, nv, ns = len(places.q), model.nq, model.nv, model.ns
     step = _step(model, places, measured)
@@ -143,7 +144,7 @@ def _step(model: ReducedModel, places: Places, measured: bool) -> ca.Function:
         [q, y, w, dt, anchor],
         [ca.densify(part) for part in results],
         ["q", "y", "w", "dt", "anchor"],
-        ["after", "taken", "v", "anchored"],
+        ["after", "s", "v", "anchored"],
         {"cse": True},
     )
 
@@ -175,11 +176,11 @@ def _correction(model: ReducedModel, gives: str, where: str) -> ca.Function:
     if not size or np.abs(motions[seen]).max() < WEAKEST:
         raise RigError(
             f"{where}, `[pose]`",
-            expected=f"a base of which the {gives} changes",
+            expected=f"a base whose {gives} changes",
             came=f"the joint {type(base.joint).__name__} of `{base.name}`",
-            cure="Remove the pose source, or say what else it `gives`.",
+            cure="Remove the pose source, or change `gives`.",
         )
-    # From what is seen of an error to the motion of the base that takes it off.
+    # From the visible part of an error to the motion of the base that removes it.
     onto = np.zeros((size, 6))
     onto[:, seen] = np.linalg.pinv(motions[seen], rcond=WEAKEST)
 

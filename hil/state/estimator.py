@@ -1,14 +1,13 @@
-"""The state of the robot from what its drives report, and from a pose source if there is one.
+"""Estimation of the robot's state from the reports of its drives, and from an optional pose source.
 
-Joints: positions and velocities by tracking observers with a known delay, predicted to the
-present (`hil.state._differentiation`). Base, and all joints without a motor: by reconstruction from
-the lift, from increments of the encoders (`hil.state._reconstruction`): odometry on wheels; on a
-floating robot at the momentum that the servo knows. An external pose source draws the base
-gently to what it says; while it is silent or not to be believed, the lift goes on alone.
+Joints: tracking observers with a known delay estimate positions and velocities and predict them to
+the present (`hil.state._differentiation`). Base and unactuated joints: the affine lift maps
+increments of the encoders to their motion (`hil.state._reconstruction`). This is odometry for
+robots on wheels; a floating robot uses the momentum of the servo. An external pose source corrects
+the base gradually; while it is silent or implausible, the lift alone determines the base.
 
-What is not estimated: the momentum of a floating robot. If it is another one than the servo
-knows, the base drifts, and with a pose source it is held within the drift per
-``1 / pose_gain``.
+The momentum of a floating robot is not estimated. If it differs from the momentum of the servo, the
+base drifts; with a pose source the error stays within the drift during ``1 / pose_gain``.
 """
 
 from __future__ import annotations
@@ -29,22 +28,22 @@ from hil.state._reconstruction import find_places, make_graphs
 from hil.state.pose_source import PoseMeasurement
 
 REMEMBERED = 512
-"""Cycles for which poses of the base are kept, to compare old measurements with."""
+"""Number of cycles for which poses of the base are stored, for comparison with old measurements."""
 
 LONGEST_GAP = 0.05
-"""Time between poses, s, beyond which a later one counts no more than that."""
+"""Upper bound of the time between poses for the gain of a correction, s."""
 
 JUMPS = 10
-"""Poses in a row, too far from the estimate, from which on the source is said to disagree."""
+"""Consecutive poses too far from the estimate after which the source disagrees."""
 
 REPEATS = 5
-"""Poses in a row that are the same to the bit, from which on the source may have frozen:"""
+"""Consecutive equal poses after which the source may be frozen."""
 
 FROZEN = 0.02
-"""that is, if the odometry has moved on by so much since, m or rad."""
+"""Motion of the odometry during equal poses above which the source is frozen, m or rad."""
 
 AHEAD = 5e-3
-"""Time by which a pose may seem to come from the future, s: clocks are not quite one."""
+"""Tolerated lead of a pose over the present, s: clocks differ slightly."""
 
 _ORIGIN: tuple[float, ...] = (0.0, 0.0, 0.0)
 _UPRIGHT: tuple[float, ...] = (0.0, 0.0, 0.0, 1.0)
@@ -53,75 +52,75 @@ _REASONS = ("old", "disordered", "invalid", "jump", "frozen", "drift")
 
 
 class Estimator:
-    """Configuration and velocities of a rig's robot.
+    """Estimates configuration and velocities of a rig's robot.
 
-    In each cycle: `update`, then `correct` for each pose that arrived; then `q` and `s` are ready
-    for the law. Once before: `start`.
+    Call `start` once. In each cycle call `update`, then `correct` for each received pose; then `q`
+    and `s` are ready for the law.
 
     Parameters
     ----------
     rig : Rig
         Axes, loop rate, settings of estimator and pose source.
     servo : TrackingLaw
-        The law; its model gives the lift.
+        The control law; its model defines the lift.
     compiled : bool
-        Whether to make machine code where there is a compiler.
+        Whether to compile the functions, if there is a compiler.
     use_reported : bool
-        Whether velocities that drives report are used.
+        Whether to use velocities that drives report.
 
     Attributes
     ----------
     q : numpy.ndarray
-        Configuration now, shape (nq,).
+        Present configuration, shape (nq,).
     s : numpy.ndarray
-        Velocities that the law takes now, shape (nw,).
+        Present velocities for the law, shape (nw,).
     v : numpy.ndarray
-        All velocities of the robot, shape (nv,), by the lift.
+        All velocities of the robot according to the lift, shape (nv,).
     position, velocity : numpy.ndarray
-        Of the axes now, rad and rad/s (m, m/s), shape (n,).
+        Present positions and velocities of the axes, rad and rad/s (m, m/s), shape (n,).
     age : numpy.ndarray
-        Time since the sample that each axis rests on, s, shape (n,); infinite before the first.
+        Age of the last sample of each axis, s, shape (n,); infinite before the first.
     stuck : numpy.ndarray
-        Axes whose reports cannot be true, shape (n,), bool: the position stays the same to the
-        bit although the axis must have gone on; or all of the report does, although the torque
-        given to `acceleration` changes. Slow axes are watched only while accelerations are
-        given. An encoder that fails while its axis creeps cannot be told from one that rests.
+        Axes with wrongly constant reports, shape (n,), bool. Either the position is equal to the
+        bit although the axis must have moved, or the whole report is constant although the torque
+        given to `acceleration` changes. Slow axes are checked only while accelerations are given.
+        An encoder that fails while its axis creeps cannot be distinguished from one at rest.
     lost : numpy.ndarray
-        Axes that reported implausible positions several times in a row, shape (n,), bool;
-        until `start` nothing they report is taken.
+        Axes with several consecutive implausible positions, shape (n,), bool. Their reports are
+        rejected until `start`.
     implausible, repeated : numpy.ndarray
-        Reports refused since the estimator was made: jumps and numbers that are not finite;
+        Number of rejected reports since the estimator was made: jumps and non-finite numbers;
         samples that were not newer. Shape (n,), int64.
     started : bool
         Whether `start` was called and each axis has reported.
     valid : bool
-        Whether q and s may be used: started, no axis lost, and all numbers finite. Where the lift
-        gives no finite numbers the last ones stay in place.
+        Whether q and s may be used: started, no axis lost, and all numbers finite. If the lift
+        gives non-finite numbers, q and s keep their last values.
     poses : int
-        External poses that were taken.
+        Number of accepted external poses.
     poses_refused : dict of str to int
-        External poses that were not, by reason: "old" (than the timeout or the memory), not
-        after the one before ("disordered"), incomplete or of wrong numbers ("invalid"),
-        further off than `largest_jump` ("jump"), the same to the bit while the odometry moves
-        ("frozen"), or of a source that has drawn the base further away from the odometry than
-        `largest_jump` and `largest_drift` allow ("drift").
+        Number of rejected external poses by reason. "old": older than the time-out or the stored
+        poses. "disordered": not newer than the last one. "invalid": incomplete, or invalid numbers.
+        "jump": further from the estimate than `largest_jump`. "frozen": equal to the bit while the
+        odometry moves. "drift": the source has moved the base further from the odometry than
+        `largest_jump` and `largest_drift` allow.
     pose_error : tuple of float
         Distance (m) and angle (rad) between the last external pose and the estimate at its
-        instant, as far as the base can move so; NaN without one.
+        instant, along possible motions of the base; NaN before the first pose.
     pose_age : float
-        Time since the instant of the last external pose that was taken, s; NaN without one.
+        Age of the last accepted external pose, s; NaN before the first pose.
     velocity_delay : float
-        Time by which velocities are late where nothing is known of the acceleration, s; counted
-        from the sample, `age` before now.
+        Delay of the velocities if the acceleration is unknown, s; it counts from the sample, `age`
+        before the present.
     compiled : bool
-        Whether machine code is used.
+        Whether the functions are compiled.
 
     Raises
     ------
     RigError
-        If the motion of the robot does not follow from what is measured: a shape velocity
-        without axis, an axis on a joint with several freedoms; or if the pose source sees
-        nothing of the base's motion.
+        If the measurements do not determine the motion of the robot (a shape velocity without
+        axis, an axis on a joint with several degrees of freedom), or if the pose source measures
+        no motion of the base.
     """
 
     def __init__(
@@ -148,7 +147,7 @@ class Estimator:
         self.q, self.v, self.s = np.zeros(model.nq), np.zeros(model.nv), np.zeros(servo.nw)
         self._measured_q = np.array(self._places.q, dtype=np.intp)
         self._shape_axes = np.array(self._places.shape, dtype=np.intp)
-        # Memories take vectors in a third of the time that arrays need.
+        # Assignment to a memoryview takes a third of the time of assignment to an array.
         inputs: list[Any] = [memoryview(part[:, 0].data) for part in step.inputs]
         self._q_in, self._y_in, self._w_in, self._dt_in, self._anchor_in = inputs
         self._results = tuple(part[:, 0] for part in step.outputs)
@@ -169,18 +168,18 @@ class Estimator:
         return self._places.reconstructed
 
     def start(self, feedback: Feedback, now: float, q0: ArrayLike | None = None) -> bool:
-        """Begin anew: of the past nothing counts, of the drives only their last reports.
+        """Restart the estimator from the last reports of the drives.
 
         Parameters
         ----------
         feedback : Feedback
-            Last reports: the joints with an encoder are where these say. If some axis has not
-            reported yet, `update` starts with its first report.
+            Last reports, which determine the joints with an encoder. If an axis has not reported
+            yet, `update` starts with its first report.
         now : float
             The present, s of the loop's clock.
         q0 : array_like, optional
-            Configuration, shape (nq,), of which the base and the joints without an encoder are
-            taken; default that at the start of the rig's task.
+            Configuration, shape (nq,), for the base and the joints without an encoder; default:
+            that at the start of the rig's task.
 
         Returns
         -------
@@ -190,7 +189,7 @@ class Estimator:
         Raises
         ------
         ShapeError, NonFiniteError
-            If `q0` is no configuration of the robot.
+            If `q0` is not a configuration of the robot.
         """
         self._forget(self.rig.task.q0 if q0 is None else q0)
         self._asked = True
@@ -209,11 +208,11 @@ class Estimator:
         self._pose_time, self.pose_age = -math.inf, math.nan
         self.pose_error = (math.nan, math.nan)
         self._jumps = 0
-        self._said: tuple[object, ...] = ()  # by the source, last,
-        self._repeats = 0  # so many times in a row,
-        self._said_at = self._anchored = np.array(_LEFT)  # first with the odometry at this pose
-        self._base = self._anchor.copy()  # anchor when a pose was adopted, or before any
-        self._way = self._turn = 0.0  # of the odometry since, m and rad
+        self._last_pose: tuple[object, ...] = ()  # last measurement of the source
+        self._repeats = 0  # number of its repetitions; -1: frozen
+        self._last_pose_at = self._anchored = np.array(_LEFT)  # odometry at its first arrival
+        self._base = self._anchor.copy()  # anchor at the start, or at the last `adopt`
+        self._way = self._turn = 0.0  # path of the odometry since then, m and rad
         self._drifted = False
         self._asked = self.started = self.valid = False
 
@@ -223,18 +222,18 @@ class Estimator:
         now: float,
         acceleration: NDArray[np.float64] | None = None,
     ) -> bool:
-        """Take the reports of this cycle and bring the state to the present.
+        """Process the reports of this cycle and predict the state to the present.
 
         Parameters
         ----------
         feedback : Feedback
-            Last reports of all axes. They were sampled at `feedback.time`, when they arrived,
-            less the rig's `estimator.latency`.
+            Last reports of all axes. The instant of a sample is `feedback.time`, its arrival, minus
+            the rig's `estimator.latency`.
         now : float
-            The present, s of the loop's clock: what `q` and `s` are for.
+            The present, s of the loop's clock: the instant of `q` and `s`.
         acceleration : numpy.ndarray, optional
-            Acceleration of the axes since the last cycle, as `acceleration` gives it, shape
-            (n,): velocities are then late only for what it does not know.
+            Acceleration of the axes since the last cycle, from `acceleration`, shape (n,). The
+            delay of velocities then concerns only the part that it lacks.
 
         Returns
         -------
@@ -247,7 +246,7 @@ class Estimator:
             self._now, self.valid = now, False
             return False
         if not self.started:
-            # The first reports say where the joints are, not how they moved.
+            # The first reports contain positions, but no motion since the last cycle.
             self.q[self._measured_q] = joints.position
             self.started = True
         dt = now - self._now
@@ -257,7 +256,7 @@ class Estimator:
         self._dt_in[0] = dt if dt > 0.0 else 0.0
         self._anchor_in[:] = self._anchor
         self._graphs.step.trigger()
-        after, taken, v, anchored = self._results
+        after, s, v, anchored = self._results
         self._now = now
         if self._pose_time > -math.inf:
             self.pose_age = now - self._pose_time
@@ -265,7 +264,7 @@ class Estimator:
             self.valid = False
             return False
         self.q[:] = after
-        self.s[:] = taken
+        self.s[:] = s
         self.v[:] = v
         self._newest = place = (self._newest + 1) % REMEMBERED
         self._times[place] = now
@@ -274,22 +273,21 @@ class Estimator:
         return self.valid
 
     def acceleration(self, torque: ArrayLike) -> NDArray[np.float64]:
-        """Acceleration of the axes by the model, at the last state under a torque.
+        """Acceleration of the axes according to the model, at the last state, for a torque.
 
-        To be given to the next `update`. Friction and whatever else the model does not know
-        is missing in it; velocities are late for that part only.
+        Pass it to the next `update`. It lacks friction and other unmodelled forces; the delay of
+        velocities concerns only this part.
 
         Parameters
         ----------
         torque : array_like
-            Torque of the axes, as sent or as reported, shape (n,), N m (N); remembered for
-            `stuck`.
+            Sent or reported torque of the axes, shape (n,), N m (N); also used for `stuck`.
 
         Returns
         -------
         numpy.ndarray
-            Shape (n,), rad/s^2 (m/s^2): a view that the next call overwrites. NaN, which
-            `update` takes for nothing known, where the model gives no number.
+            Shape (n,), rad/s^2 (m/s^2): a view that the next call overwrites. NaN, which `update`
+            ignores, where the model has no finite value.
         """
         q, s, u = self._acting
         q[:], u[:] = self.q, torque
@@ -300,15 +298,16 @@ class Estimator:
 
     @property
     def disagrees(self) -> bool:
-        """Whether the external source has been too far from the estimate for a while.
+        """Whether the external source contradicts the estimate.
 
-        It is not followed then, since either may be wrong: stop, look, and `start` or `adopt`.
+        The source is then ignored, since either may be wrong: stop, find the cause, and call
+        `start` or `adopt`.
         """
         return self._jumps >= JUMPS or self._drifted or self._repeats < 0
 
     @property
     def source(self) -> str:
-        """What the base's pose rests on now."""
+        """Present sources of the base's pose, as text."""
         settings = self._pose
         if settings is None:
             return "lift"
@@ -319,20 +318,20 @@ class Estimator:
         return f"lift (no external {settings.gives})"
 
     def correct(self, measurement: PoseMeasurement) -> bool:
-        """Draw the base to an external pose, by a part that depends on the time between poses.
+        """Correct the base towards an external pose, by a fraction that grows with their interval.
 
-        The pose is compared with the estimate at its own instant. One that is further off than
-        `largest_jump` is refused, and so are all that follow until one is near again.
+        The pose is compared with the estimate at the instant of the measurement. A pose that is
+        further away than `largest_jump` is rejected.
 
         Parameters
         ----------
         measurement : PoseMeasurement
-            What the source says.
+            The measurement.
 
         Returns
         -------
         bool
-            Whether it was taken.
+            Whether it was accepted.
         """
         settings, graph = self._pose, self._graphs.correct
         if settings is None or graph is None or not self.started or self._newest < 0:
@@ -356,25 +355,25 @@ class Estimator:
         return True
 
     def _is_frozen(self, measurement: PoseMeasurement) -> bool:
-        """Whether the source repeats a pose although the odometry has moved on since."""
-        said = (measurement.position, measurement.quaternion)
+        """Whether the source repeats a pose although the odometry has moved since."""
+        pose = (measurement.position, measurement.quaternion)
         here = self._history[self._newest]
-        if said != self._said:
-            self._said, self._repeats, self._said_at = said, 0, here.copy()
+        if pose != self._last_pose:
+            self._last_pose, self._repeats, self._last_pose_at = pose, 0, here.copy()
             return False
         self._repeats += self._repeats >= 0
-        way, turn = _between(self._said_at, here)
+        way, turn = _between(self._last_pose_at, here)
         gives = "" if self._pose is None else self._pose.gives
         moved = max(0.0 if gives == "attitude" else way, 0.0 if gives == "position" else turn)
         if self._repeats >= REPEATS and moved > FROZEN:
-            self._repeats = -1  # until it says something else
+            self._repeats = -1  # until a different measurement
         return self._repeats < 0
 
     def _drifts(self, anchor: NDArray[np.float64], settings: PoseSettings) -> bool:
-        """Whether a correction would leave the odometry behind by more than it may be wrong.
+        """Whether a correction would move the base further from the odometry than tolerated.
 
-        The momentum of a floating robot may be another one than the servo knows: there the
-        odometry may be wrong by any distance.
+        There is no limit for floating robots: their momentum may differ from that of the servo, and
+        then the error of the odometry is unbounded.
         """
         here = self._history[self._newest]
         way, turn = _between(self._anchored, here)
@@ -388,17 +387,17 @@ class Estimator:
         return far > jump + drift * self._way or off > jump + drift * self._turn
 
     def adopt(self, measurement: PoseMeasurement) -> bool:
-        """Put the base where an external pose says, near or far: before a run.
+        """Set the base to an external pose at any distance; for use before a run.
 
         Parameters
         ----------
         measurement : PoseMeasurement
-            What the source says; compared, as by `correct`, with the estimate at its instant.
+            The measurement; as in `correct`, it is compared with the estimate at its instant.
 
         Returns
         -------
         bool
-            Whether it was taken: once started, and with a source.
+            Whether it was accepted; False before the start, and without a pose source.
         """
         settings, graph = self._pose, self._graphs.correct
         if settings is None or graph is None or not self.started or self._newest < 0:
@@ -418,7 +417,7 @@ class Estimator:
         return True
 
     def _is_news(self, time: float, settings: PoseSettings) -> bool:
-        """Whether a pose of an instant is newer than the last one, and not too old."""
+        """Whether a measurement is newer than the last one, and not too old."""
         if not time > self._pose_time:
             return self._refuse("disordered")
         if not -AHEAD <= self._now - time <= settings.timeout:
@@ -426,7 +425,7 @@ class Estimator:
         return True
 
     def _fill(self, graph: Evaluator, measurement: PoseMeasurement, time: float) -> bool:
-        """Give a measurement to the graph, with the two remembered poses round its instant."""
+        """Write a measurement, and the two stored poses around its instant, to the graph."""
         assert self._pose is not None
         gives = self._pose.gives
         position = _ORIGIN if gives == "attitude" else measurement.position
@@ -459,7 +458,7 @@ class Estimator:
         return True
 
     def _found(self, graph: Evaluator) -> tuple[float, float]:
-        """Distance and angle of what was compared."""
+        """Distance and angle between measurement and estimate."""
         return float(graph.outputs[2][0, 0]), float(graph.outputs[3][0, 0])
 
     def _take(self, graph: Evaluator, time: float) -> None:
@@ -475,7 +474,7 @@ class Estimator:
 
 
 def _placed(anchor: NDArray[np.float64], pose: NDArray[np.float64]) -> NDArray[np.float64]:
-    """A pose (position and quaternion (x, y, z, w)) in the frame in which an anchor stands."""
+    """A pose relative to an anchor, expressed in the parent frame of the anchor."""
     turn, own = Rotation.from_quat(anchor[3:]), Rotation.from_quat(pose[3:])
     return np.concatenate([anchor[:3] + turn.apply(pose[:3]), (turn * own).as_quat()])
 

@@ -1,14 +1,15 @@
-"""Poses of the base from outside: motion capture, or the attitude of an IMU, as datagrams.
+"""External poses of the base as datagrams: motion capture, or the attitude of an IMU.
 
 Each datagram is a MessagePack map::
 
     {"seq": 17, "time": 5023.118, "position": [x, y, z], "quaternion": [x, y, z, w],
      "body": "chassis"}
 
-`time` is when the pose was measured, s of the sender's monotonic clock; the pose is that of the
-body's frame in the inertial frame of the robot's model, m. A source of positions or attitudes
-leaves out the other key; `body` may be left out. It comes over UDP, or over ZeroMQ from a PUB
-socket that connects; the receiver binds, so that `host` and `port` mean the same for both.
+`time` is the instant of the measurement, s of the sender's monotonic clock. The pose is that of the
+body's frame in the inertial frame of the robot's model, m. A source of positions only, or of
+attitudes only, omits the other key; `body` is optional. Datagrams arrive over UDP, or over ZeroMQ
+from a PUB socket that connects. The receiver binds, so that `host` and `port` have the same meaning
+for both.
 
 A bridge from a motion-capture system is a loop like this one::
 
@@ -22,10 +23,10 @@ A bridge from a motion-capture system is a loop like this one::
             time = clock.now() - capture.latency     # when the picture was taken
             sender.send(time, marker.position, marker.quaternion)    # m, (x, y, z, w)
 
-On the machine of the loop the two clocks are one. A sender elsewhere has a clock of its own: the
-receiver then takes the smallest difference between arrival and stamp within the last seconds for
-the difference of the clocks, which makes such poses seem newer than they are by the shortest time
-that a datagram takes.
+A sender on the machine of the loop has the same clock. For a sender on another machine, the
+receiver uses the smallest difference between arrival and stamp within the last seconds as the
+difference of the clocks. Such poses therefore seem newer than they are, by the shortest travel time
+of a datagram.
 """
 
 from __future__ import annotations
@@ -46,34 +47,34 @@ from hil.errors import RigError
 from hil.settings import PoseSettings
 
 LONGEST = 1024
-"""Bytes beyond which a datagram is none of ours."""
+"""Largest size of a datagram, bytes."""
 
 MOST = 64
-"""Datagrams taken in one poll."""
+"""Largest number of datagrams in one poll."""
 
 SAME_CLOCK = (-5e-3, 1.0)
-"""Differences of arrival and stamp, s, that say that sender and loop have one clock."""
+"""Range of the difference of arrival and stamp in which sender and loop share a clock, s."""
 
 WINDOW = 10.0
-"""Time over which the smallest difference of clocks is kept, s; at most twice that."""
+"""Time for which the smallest difference of clocks is stored, s; at most twice this time."""
 
 SILENCE = 1.0
-"""Time without a new pose after which whatever sends is taken for a new sender, s."""
+"""Time without a new pose after which the next datagram counts as from a new sender, s."""
 
 AHEAD = 0.02
-"""Time by which a stamp may be ahead of all before it, against its arrival, s."""
+"""Tolerated lead of a stamp over all earlier stamps, relative to their arrivals, s."""
 
 AGREEING = 10
-"""Refused stamps in a row, each later than the one before, after which the sender's clock is taken
-for another one."""
+"""Consecutive rejected stamps, each later than the last, after which the sender's clock counts as
+changed."""
 
 FARTHEST = 1e6
-"""Coordinate, m, that no base has."""
+"""Bound of valid coordinates, m."""
 
 
 @dataclass(frozen=True)
 class PoseMeasurement:
-    """What an external source says of the base at some instant.
+    """Measurement of the base by an external source.
 
     Parameters
     ----------
@@ -91,14 +92,14 @@ class PoseMeasurement:
 
 
 class _Channel(Protocol):
-    """Where datagrams come from."""
+    """Source of datagrams."""
 
     def take(self) -> bytes | None:
-        """The next datagram, or None: never waits."""
+        """The next datagram, or None; never waits."""
         ...
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         ...
 
 
@@ -155,40 +156,40 @@ class _Zmq:
 
 
 class PoseReceiver:
-    """Takes poses that have arrived; never waits, and never fails on what it is sent.
+    """Receives poses; never waits, and never raises for invalid datagrams.
 
-    Datagrams are refused, and counted, if they cannot be read, lack what `settings.gives` asks
-    for, hold numbers that are not finite or a quaternion that is not of unit length, speak of
-    another body, or are not newer than the one before.
+    A datagram is rejected and counted if it is unreadable, lacks a part of `settings.gives`,
+    contains a non-finite number or a quaternion without unit norm, names another body, or is not
+    newer than the last one.
 
     Parameters
     ----------
     settings : PoseSettings
-        Where poses arrive, and what they give.
+        Address at which poses arrive, and their content.
     body : str
-        Name of the base; "" if any name will do.
+        Name of the base; "" accepts every name.
 
     Attributes
     ----------
     port : int
-        Port that is listened at: that of the settings, or a free one if that is 0.
+        Port of the receiver: that of the settings, or a free port if that is 0.
     taken : int
-        Poses handed out.
+        Number of poses returned by `poll`.
     invalid : int
-        Datagrams that were unreadable, incomplete, of wrong numbers, or of another body.
+        Number of datagrams that were unreadable, incomplete, invalid, or of another body.
     disordered : int
-        Datagrams that were repeated, or older than one before.
+        Number of datagrams that were repeated, or older than an earlier one.
     ahead : int
-        Datagrams with a stamp further ahead than the sender's clock, as far as it is known.
+        Number of datagrams with a stamp ahead of the sender's estimated clock.
     missed : int
-        Numbers left out between datagrams that were taken.
+        Number of missing sequence numbers between accepted datagrams.
     offset : float
-        What is added to the sender's time, s; 0 if the clocks are one.
+        Time added to the sender's time, s; 0 if sender and loop share a clock.
 
     Raises
     ------
     RigError
-        If the port cannot be had, or the library for it is missing.
+        If the port cannot be opened, or the library for it is missing.
     """
 
     def __init__(self, settings: PoseSettings, body: str = "") -> None:
@@ -209,7 +210,7 @@ class PoseReceiver:
         self._suspect, self._suspects = -math.inf, 0
 
     def poll(self, now: float) -> list[PoseMeasurement]:
-        """Take what has arrived.
+        """Receive the poses that have arrived.
 
         Parameters
         ----------
@@ -219,7 +220,7 @@ class PoseReceiver:
         Returns
         -------
         list of PoseMeasurement
-            New poses, oldest first; at most 64, what else waits comes with the next call.
+            New poses, oldest first; at most 64. The next call returns the others.
         """
         found: list[PoseMeasurement] = []
         for _ in range(MOST):
@@ -254,7 +255,7 @@ class PoseReceiver:
             self._forget()
         if self._doubts(time, now):
             return None
-        # A sender that started again counts from zero, with later stamps than before.
+        # A restarted sender counts from zero, with later stamps than before.
         if time <= self._time or sequence == self._sequence:
             self.disordered += 1
             return None
@@ -269,12 +270,12 @@ class PoseReceiver:
         )
 
     def _doubts(self, time: float, now: float) -> bool:
-        """Whether a stamp does not fit the sender's clock: one must not shut out those after it.
+        """Whether a stamp contradicts the sender's clock; a wrong stamp must not block later ones.
 
-        Stamps that agree with each other for a while are believed: then it is another clock.
+        Several consistent stamps are accepted: then the sender's clock has changed.
         """
         least = min(self._least, self._before)
-        # What waited together arrives together: the last of it is the newest.
+        # Datagrams that waited together arrive together: the last of them is the newest.
         ahead = now > self._heard and least < math.inf and least - (now - time) > AHEAD
         if not ahead and time > self._time:
             self._suspects = 0
@@ -288,7 +289,7 @@ class PoseReceiver:
         return ahead
 
     def _compare(self, time: float, now: float) -> None:
-        """Learn the difference of the clocks from a stamp and its arrival."""
+        """Update the difference of the clocks from a stamp and its arrival."""
         difference = now - time
         if not now - self._began <= WINDOW:
             self._before, self._least, self._began = self._least, math.inf, now
@@ -297,7 +298,7 @@ class PoseReceiver:
         self.offset = 0.0 if SAME_CLOCK[0] <= least <= SAME_CLOCK[1] else least
 
     def close(self) -> None:
-        """Give the port back."""
+        """Close the port."""
         self._channel.close()
 
     def __enter__(self) -> PoseReceiver:
@@ -308,21 +309,21 @@ class PoseReceiver:
 
 
 class PoseSender:
-    """Sends poses; for bridges of motion capture, for IMUs, and for emulated ones.
+    """Sends poses; for bridges of motion capture, for IMUs, and for emulated sources.
 
     Parameters
     ----------
     kind : {"udp", "zmq"}
-        How they travel.
+        Transport.
     host, port : str, int
-        Where they go.
+        Address of the receiver.
     body : str
-        Name of the base, sent along.
+        Name of the base, included in each datagram.
 
     Raises
     ------
     RigError
-        If the library for it is missing, or the address is none.
+        If the library for it is missing, or the address is invalid.
     """
 
     def __init__(self, kind: str, host: str, port: int, body: str = "") -> None:
@@ -351,12 +352,12 @@ class PoseSender:
         position: Sequence[float] | None = None,
         quaternion: Sequence[float] | None = None,
     ) -> None:
-        """Send one pose, without waiting; what cannot be sent is lost.
+        """Send one pose, without waiting; a pose that cannot be sent is lost.
 
         Parameters
         ----------
         time : float
-            When it was measured, s of this machine's monotonic clock.
+            Instant of the measurement, s of this machine's monotonic clock.
         position : sequence of float, optional
             Position of the base's frame in inertial axes, m, shape (3,).
         quaternion : sequence of float, optional
@@ -373,7 +374,7 @@ class PoseSender:
         self.send_bytes(msgpack.packb(facts))
 
     def send_bytes(self, data: bytes) -> None:
-        """Send a datagram as it is.
+        """Send a datagram unchanged.
 
         Parameters
         ----------
@@ -401,7 +402,7 @@ class PoseSender:
 
 
 def _decoded(data: bytes) -> dict[Any, Any]:
-    """The map in a datagram; an empty one if there is none."""
+    """The map in a datagram; empty if it contains none."""
     if len(data) > LONGEST:
         return {}
     return unpack_map(data) or {}
@@ -426,7 +427,7 @@ def _vector(values: Any, size: int) -> list[float] | None:
 
 
 def _unit(values: list[float] | None) -> list[float] | None:
-    """A quaternion of unit length, from one that nearly is."""
+    """Normalize a quaternion; None if its norm differs too much from 1."""
     if values is None:
         return None
     norm = math.hypot(*values)
@@ -451,5 +452,5 @@ def _no_port(kind: str, host: str, port: int, error: Exception) -> RigError:
         f"pose source, {kind} at {host}:{port}",
         expected="an address of this machine with a free port",
         came=str(error),
-        cure="Check `host` and `port` of `[pose]`; end what listens there already.",
+        cure="Check `host` and `port` of `[pose]`, and stop other programs that use the port.",
     )

@@ -1,1 +1,1 @@
-"""What people see of a run: terminal, browser, figures and report."""
+"""Views of a run: terminal, browser, figures and report."""

@@ -1,12 +1,12 @@
-"""The page of a run, with its stop button, on a server that shares nothing with the viewer.
+"""Server of the page of a run with its stop button, independent of the 3-D viewer.
 
-The 3-D viewer keeps its buttons in a registry that its clients may change. So the stop button is
-not one of its: this server of the standard library has a port and threads of its own, answers in
-plain HTML, and hands STOP to the loop although the viewer hangs. The viewer is a frame of the page,
-of another origin, which cannot reach out of it.
+The 3-D viewer keeps its buttons in a registry that its clients may change. Therefore the stop
+button belongs to this server of the standard library. It has its own port and threads, answers in
+plain HTML, and passes STOP to the loop even if the viewer hangs. The viewer is a frame of the page
+with another origin, which cannot access the page.
 
-Whatever a browser sends must be meant for this machine (Host, against names that are bound to it
-from outside) and come from the page itself (Origin, against other pages that are open).
+Every request must be addressed to this machine (header Host, against foreign names bound to its
+address) and come from the page itself (header Origin, against other open pages).
 """
 
 from __future__ import annotations
@@ -25,31 +25,31 @@ from hil.errors import RigError
 from hil.views._page import shell
 
 LOCAL = ("127.0.0.1", "localhost", "[::1]")
-"""Names of this machine for itself."""
+"""Local names of this machine."""
 
 PATIENCE = 5.0
-"""Time that a browser may take for one request, s."""
+"""Longest duration of one request, s."""
 
 CONNECTIONS = 64
-"""Connections at a time: a further one ends the oldest, which has had its time."""
+"""Largest number of connections; a further connection ends the oldest one."""
 
-_NOT_FOR_US = "This page is for this machine and comes from itself only.\n"
+_REJECTED = "This page accepts requests only from itself, on this machine.\n"
 
 
 def admits(
     hosts: Sequence[str], origins: Sequence[str], names: Sequence[str], needs_origin: bool
 ) -> bool:
-    """Whether a request of a browser is meant for this server, and made by its own page.
+    """Whether a request is addressed to this server and made by its own page.
 
-    Host and Origin are given as often as they were sent. An Origin is needed for sockets, which
-    pages of all origins may open.
+    `hosts` and `origins` are all values of the headers Host and Origin. An origin is required for
+    sockets, which pages of all origins may open.
     """
     if len(hosts) != 1 or len(origins) > 1:
         return False
     host = hosts[0].strip().lower()
     name, _, port = host.rpartition(":")
     if not (name and port.isascii() and port.isdigit()):
-        name = host  # of port 80
+        name = host  # port 80 is omitted
     if name not in names:
         return False
     if not origins:
@@ -58,7 +58,7 @@ def admits(
 
 
 class Gate:
-    """Serves the page, HTML by place that `words` gives, and the stop button; None: no button."""
+    """Serves the page with the HTML from `words`, and a stop button unless `stop` is None."""
 
     def __init__(
         self,
@@ -78,14 +78,14 @@ class Gate:
                 f"dashboard at {host}:{port}",
                 expected="a free port of this machine",
                 came=f"{error}",
-                cure="Give another with `--dashboard`, or close what uses it.",
+                cure="Pass another port with `--dashboard`, or stop the program that uses it.",
             ) from error
         self.port: int = self._server.server_address[1]
         self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        """Serve no more."""
+        """Stop serving."""
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
@@ -98,11 +98,11 @@ class _Server(ThreadingHTTPServer):
     def __init__(self, address: tuple[str, int], gate: Gate) -> None:
         self.gate = gate
         self._lock = threading.Lock()
-        self._open: dict[int, socket.socket] = {}  # the oldest first
+        self._open: dict[int, socket.socket] = {}  # in the order of their start
         super().__init__(address, _Handler)
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        """Serve a connection; the oldest one ends if there are too many, or STOP would wait."""
+        """Serve a connection; if there are too many, end the oldest, so that STOP never waits."""
         with self._lock:
             if len(self._open) >= CONNECTIONS:
                 oldest = self._open.pop(next(iter(self._open)))
@@ -112,13 +112,13 @@ class _Server(ThreadingHTTPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: Any) -> None:
-        """Forget a connection that has ended."""
+        """Remove a connection that has ended."""
         with self._lock:
             self._open.pop(id(request), None)
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A browser that went away is no news."""
+        """Print nothing: browsers may disconnect at any time."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -131,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         if self.path == "/":
             nonce = secrets.token_urlsafe(16)
-            # Of another site than the page, so that browsers give it a process of its own.
+            # Another site than the page's, so that browsers use a separate process for it.
             other = LOCAL[self.headers["Host"].startswith(LOCAL[0])]
             viewer = f"http://{other}:{gate.viewer}/" if gate.viewer else ""
             text = shell(gate.name, viewer, gate.stop is not None, nonce)
@@ -157,9 +157,9 @@ class _Handler(BaseHTTPRequestHandler):
         if self.path != "/stop":
             self._answer(HTTPStatus.NOT_FOUND, "Nothing here.\n")
         elif gate.stop is None:
-            self._answer(HTTPStatus.CONFLICT, "This run listens to nobody.\n")
+            self._answer(HTTPStatus.CONFLICT, "This run accepts no operator input.\n")
         elif gate.stop():
-            self._answer(HTTPStatus.OK, "STOP has been asked for.\n")
+            self._answer(HTTPStatus.OK, "STOP was requested.\n")
         else:
             words = "STOP COULD NOT BE SENT. Use the emergency stop.\n"
             self._answer(HTTPStatus.SERVICE_UNAVAILABLE, words)
@@ -169,7 +169,7 @@ class _Handler(BaseHTTPRequestHandler):
         hosts, origins = headers.get_all("Host", []), headers.get_all("Origin", [])
         if admits(hosts, origins, self.server.gate.names, needs_origin=False):
             return True
-        self._answer(HTTPStatus.FORBIDDEN, _NOT_FOR_US)
+        self._answer(HTTPStatus.FORBIDDEN, _REJECTED)
         return False
 
     def _answer(
@@ -187,12 +187,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, *_: Any) -> None:
-        """No word in between what the loop prints."""
+        """Print nothing, so that the output of the loop stays readable."""
 
 
 @contextmanager
 def guarded_sockets(names: Sequence[str]) -> Iterator[None]:
-    """Let servers of `websockets` that are started meanwhile admit their own pages only."""
+    """Make servers of `websockets` that are started in this context admit only their own pages."""
     import websockets.asyncio.server as library
 
     inner, started = library.serve, []
@@ -204,7 +204,7 @@ def guarded_sockets(names: Sequence[str]) -> Iterator[None]:
             headers = request.headers
             hosts, origins = headers.get_all("Host"), headers.get_all("Origin")
             if not admits(hosts, origins, names, bool(headers.get_all("Upgrade"))):
-                return connection.respond(HTTPStatus.FORBIDDEN, _NOT_FOR_US)
+                return connection.respond(HTTPStatus.FORBIDDEN, _REJECTED)
             return process_request(connection, request) if process_request else None
 
         return inner(*arguments, process_request=guard, **options)
@@ -217,7 +217,7 @@ def guarded_sockets(names: Sequence[str]) -> Iterator[None]:
     if not started:
         raise RigError(
             "viewer of the dashboard",
-            expected="a server of `websockets` whose requests can be judged",
-            came="none: this version of `viser` has another",
-            cure="Install a version of `viser` that this one of concur was tested with.",
+            expected="a server of the package `websockets`, whose requests can be checked",
+            came="another server, in this version of `viser`",
+            cure="Install a version of `viser` with which this version of concur was tested.",
         )

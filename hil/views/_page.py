@@ -1,4 +1,4 @@
-"""What the dashboard's page says: its card, its tables, its style."""
+"""Content of the dashboard's page: card, tables and style."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from hil.guard import Flag
 from hil.reasons import Reason, State
 
 SILENCE = 0.5
-"""Time without a new cycle after which the page says so, s."""
+"""Time without a new cycle after which the page shows a warning, s."""
 
 ASKED = 0.25
-"""Time between two questions of the page in the browser for what is new, s."""
+"""Time between two requests of the browser for new content, s."""
 
 DEAD = 1.0
-"""Time without an answer after which the page says that its button is dead, s."""
+"""Time without an answer after which the page marks its button as dead, s."""
 
 OLD = 3.0
-"""Time without news after which the page in the browser calls itself frozen, s."""
+"""Time without new content after which the browser marks the page as frozen, s."""
 
 _Member = TypeVar("_Member", bound=IntEnum)
 
@@ -83,7 +83,7 @@ ask();
 
 
 def shell(name: str, viewer: str, stops: bool, nonce: str) -> str:
-    """The page itself: the stop button as a plain form, and places for what is new."""
+    """The page: the stop button as a plain form, and elements for changing content."""
     script = _SCRIPT.replace("DEAD", f"{1e3 * DEAD:.0f}").replace("ASKED", f"{1e3 * ASKED:.0f}")
     frame = (
         f'<iframe id="hil-view" src="{escape(viewer)}" sandbox="{_MAY}"></iframe>' if viewer else ""
@@ -92,21 +92,21 @@ def shell(name: str, viewer: str, stops: bool, nonce: str) -> str:
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title>'
         f'{again}{STYLE}</head><body><div id="hil-side"><div id="hil-card"></div>'
-        '<form id="hil-stop" method="post" action="/stop" target="hil-told">'
+        '<form id="hil-stop" method="post" action="/stop" target="hil-response">'
         f'<button id="hil-press"{"" if stops else " disabled"}>STOP</button>'
         '<div id="hil-dead" hidden>THE BUTTON IS DEAD: the dashboard does not answer. Use the '
-        'emergency stop.</div><iframe name="hil-told"></iframe></form><div id="hil-answer"></div>'
-        f'<div id="hil-axes"></div><div id="hil-quality"></div></div>{frame}'
-        f'<script nonce="{nonce}">{script}</script></body></html>'
+        'emergency stop.</div><iframe name="hil-response"></iframe></form>'
+        '<div id="hil-answer"></div><div id="hil-axes"></div><div id="hil-quality"></div></div>'
+        f'{frame}<script nonce="{nonce}">{script}</script></body></html>'
     )
 
 
 _MAY = "allow-scripts allow-same-origin"
-"""What the viewer may do in its frame: not leave it, and not open another page in its place."""
+"""Permissions of the viewer's frame, which must not replace the page or open another one."""
 
 
 def member(kind: type[_Member], value: float) -> _Member | None:
-    """The member of an enumeration that a number of a row means; None if there is none."""
+    """The member of an enumeration for a number in a row; None if there is none."""
     try:
         return kind(int(value))
     except (ValueError, OverflowError):
@@ -114,20 +114,20 @@ def member(kind: type[_Member], value: float) -> _Member | None:
 
 
 def number(value: float, form: str = ".3f") -> str:
-    """A number for people; a dash if it is not finite."""
+    """A number as text; a dash if it is not finite."""
     return format(value, form) if math.isfinite(value) else "–"
 
 
 def silence(written: int, closed: bool, alive: bool, silent: float, state: State | None) -> str:
-    """What is to be said of a loop that has been silent for some seconds; "" if all is well."""
+    """Warning about a loop that has been silent for some seconds; "" if there is none."""
     if not alive and not closed:
-        return "The controller's process is gone. The drives stop by their own watchdogs."
+        return "The controller's process has ended. The watchdogs of the drives stop them."
     if closed or (state is State.STOP and silent > SILENCE):
         return "The loop has ended; this is its last cycle."
     if not written:
         return "No cycle yet: the run is being prepared."
     if silent > SILENCE:
-        return f"No new cycle for {silent:.1f} s: the loop hangs, or waits."
+        return f"No new cycle for {silent:.1f} s: the loop hangs or waits."
     return ""
 
 
@@ -138,9 +138,9 @@ def card(
     note: str,
     beat: int | None,
 ) -> str:
-    """The state in plain words, as HTML.
+    """State, reason and time of the run, as HTML.
 
-    A card whose `beat` stays the same for a while calls itself frozen, unless that is None.
+    The browser marks the card as frozen if `beat` does not change for a while, unless it is None.
     """
     state = None if row is None else member(State, row["state"][0])
     reason = None if row is None else member(Reason, row["reason"][0])
@@ -166,8 +166,8 @@ def card(
     frozen = ""
     if beat is not None:
         frozen = (
-            f'<div class="hil-old" data-beat="{beat}">FROZEN: no news from the dashboard. What '
-            "you see is old, and the button may reach nobody. Use the emergency stop.</div>"
+            f'<div class="hil-old" data-beat="{beat}">FROZEN: no new data from the dashboard. The '
+            "values are old, and the button may be dead. Use the emergency stop.</div>"
         )
     body = "".join(f'<div class="hil-note">{line}</div>' for line in lines)
     return (
@@ -204,7 +204,7 @@ def axes_table(
 def quality_table(
     row: dict[str, NDArray[np.float64]], recent: dict[str, NDArray[np.float64]]
 ) -> str:
-    """Counters, cycle times and what the guard does, as HTML."""
+    """Counters, cycle times and actions of the guard, as HTML."""
 
     def pair(values: NDArray[np.float64]) -> str:
         known = 1e6 * values[np.isfinite(values)]
@@ -215,15 +215,15 @@ def quality_table(
         for name, column in (
             ("cycles", "cycle"),
             ("late cycles", "late"),
-            ("lost reports", "lost"),
-            ("stale reports", "stale"),
-            ("clipped cycles", "clipped"),
+            ("missing reports", "lost"),
+            ("repeated reports", "stale"),
+            ("limited cycles", "clipped"),
         )
     }
     flags = recent["flags"][np.isfinite(recent["flags"])].astype(int)
     seen = Flag(int(np.bitwise_or.reduce(flags))) if flags.size else Flag.NONE
     names = [str(flag.name).lower().replace("_", " ") for flag in seen]
-    words["guard, last second"] = ", ".join(names) or "nothing changed"
+    words["guard, last second"] = ", ".join(names) or "no change"
     words["lateness, last second"] = pair(recent["time"] - recent["deadline"])
     words["computing, last second"] = pair(recent["compute"])
     if math.isfinite(row["pose_age"][0]):

@@ -1,8 +1,7 @@
-"""The robot in a viser scene: box, wheels, arms, hands, and where they should be.
+"""The robot in a viser scene: box, wheels, arms, hands, and the references of its outputs.
 
-Everything hangs below one node, `/world`, that is moved against the robot's travel: the robot
-stays before the camera, the ground passes below it, and who looks may turn the camera as they
-like.
+All nodes are below one node, `/world`, which moves against the robot's travel. So the robot stays
+before the camera, the ground moves below it, and the viewer can still turn the camera.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 TRAIL = 600
-"""Points of the path that each hand leaves behind it."""
+"""Number of points of each hand's path."""
 
 STEP = 0.01
-"""Distance between two of them, as a share of the robot's size."""
+"""Distance between two points of a path, as a fraction of the robot's size."""
 
 _SIDES = 12
 _FACES = np.array(
@@ -53,7 +52,7 @@ _EDGES = np.array(
 
 
 def color(name: str) -> tuple[int, int, int]:
-    """A colour of the figures as three numbers from 0 to 255."""
+    """A colour as three numbers from 0 to 255."""
     from matplotlib.colors import to_rgb
 
     red, green, blue = (round(255 * part) for part in to_rgb(name))
@@ -66,7 +65,7 @@ class Scene:
     def __init__(
         self, server: viser.ViserServer, robot: Mechanism, outputs: Sequence[Any], q: Floats
     ) -> None:
-        self.follow = True  # the robot stays before the camera; else the ground does
+        self.follow = True  # the camera follows the robot instead of the ground
         self._server, self._robot, self._outputs = server, robot, tuple(outputs)
         self._outline = Outline(robot, q, self._outputs)
         self._root = self._outline.root
@@ -134,7 +133,7 @@ class Scene:
             self.wheels.append(
                 (wheel.body, _add_mesh(self._server.scene, name, *_disc(rims), WHEEL))
             )
-            # Marks on both faces, a little outside of them: they show how the wheel turns.
+            # Marks on both faces, slightly outside, show the rotation of the wheel.
             hub, out = spoke
             sides = [rim[:-1].mean(axis=0) - hub for rim in rims]
             marks = [[hub + 1.1 * side, hub + 1.1 * side + 0.9 * (out - hub)] for side in sides]
@@ -168,16 +167,16 @@ class Scene:
             )
 
     def update(self, q: Floats, pose: Floats) -> None:
-        """Move the robot, unless the configuration is invalid; NaN: no demanded poses."""
+        """Move the robot, unless the configuration is invalid; NaN: no reference poses."""
         now = np.concatenate([q, pose, [self.follow]])
         if not np.isfinite(q).all() or np.array_equal(now, self._last, equal_nan=True):
             return
         try:
             at = self._outline.at(q)
-        except ConcurError:  # too large, or a quaternion that is not of unit length
+        except ConcurError:  # too large numbers, or a quaternion without unit norm
             return
         self._last = now
-        with self._server.atomic():  # or the arm would be seen apart from its base
+        with self._server.atomic():  # otherwise the arm could be shown apart from its base
             travel = self._base(q) if self.follow else self._start
             self.world.position = tuple(-travel)
             _put(self.base, self._pose(q, self._root))
@@ -210,7 +209,7 @@ class Scene:
         return np.asarray(self._robot.pose(q, body), dtype=float)
 
     def _base(self, q: Floats) -> Floats:
-        """Where the base is; above the ground its height is left out."""
+        """Position of the base; its height is zero for robots on the ground."""
         place = self._pose(q, self._root)[:3, 3].copy()
         if self._robot.ground_height is not None:
             place[2] = 0.0
@@ -218,9 +217,9 @@ class Scene:
 
 
 def demanded_place(output: Any, demanded: Floats, hand: Floats) -> Floats | None:
-    """Where in space a demand is, m; what it leaves open is taken from the hand.
+    """Reference position, m; coordinates without a reference are those of the hand.
 
-    None if it says nothing along the axes of the world, or is not finite.
+    None if no coordinate is along an axis of the world frame, or the position is not finite.
     """
     place = hand.copy()
     if output.group in ("R", "R2", "R3"):
@@ -236,7 +235,7 @@ def demanded_place(output: Any, demanded: Floats, hand: Floats) -> Floats | None
 
 
 def placed(handle: Any) -> Floats:
-    """Vertices of a mesh of the scene where it is drawn, below `/world`."""
+    """Vertices of a mesh of the scene, in the frame `/world`."""
     from scipy.spatial.transform import Rotation
 
     w, x, y, z = handle.wxyz
@@ -245,7 +244,7 @@ def placed(handle: Any) -> Floats:
 
 
 def _into(pose: Floats, points: Floats) -> Floats:
-    """Points of the world in the frame of a pose."""
+    """Points of the world frame, in the frame of a pose."""
     return (points - pose[:3, 3]) @ pose[:3, :3]
 
 
@@ -257,14 +256,14 @@ def _put(handle: Any, pose: Floats) -> None:
 
 
 def _span(handle: Any, begin: Floats, end: Floats) -> None:
-    """Lay a prism of unit length along z from one point to another."""
+    """Place a prism of unit length along z between two points."""
     along = end - begin
     length = float(np.linalg.norm(along))
     handle.visible = length > 0.0
     if not length:
         return
     x, y, z = along / length
-    # The quaternion that turns (0, 0, 1) into (x, y, z) on the shortest way.
+    # The quaternion of the smallest rotation from (0, 0, 1) to (x, y, z).
     wxyz = np.array([1.0 + z, -y, x, 0.0]) if z > -1.0 + 1e-9 else np.array([0.0, 1.0, 0.0, 0.0])
     handle.wxyz = tuple(wxyz / np.linalg.norm(wxyz))
     handle.position = tuple(begin)

@@ -1,7 +1,7 @@
 """The terminal view of a running loop, and the keys that keep it running or stop it.
 
-Runs in a process of its own: it reads the ring and sends the operator's datagrams. Should it hang
-or die, the heartbeat stays away and the rig stops.
+The view runs in a separate process: it reads the ring and sends the operator's datagrams. If it
+hangs or dies, the heartbeat ends and the rig stops.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from hil.settings import Rig
 
 RATE = 10.0
-"""Updates of the view in a second."""
+"""Updates of the view per second."""
 
 GRIP = 0.7
-"""Time for which one key press counts as holding, s: keyboards repeat only after half a second."""
+"""Time for which one key press counts as holding, s: keyboards repeat after half a second."""
 
 BEAT = 0.05
 """Time between heartbeats, s."""
@@ -43,15 +43,15 @@ BEAT = 0.05
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """Where heartbeats go, and what they rest on.
+    """Destination and source of the heartbeats.
 
     Parameters
     ----------
     host, port, token : str, int, str
         The loop's operator channel.
     by : {"keys", "auto", "none"}
-        The space bar held in this terminal; by itself, for emulated rigs only; or another
-        program's.
+        Source of the heartbeats. "keys": the space bar held in this terminal. "auto": automatic,
+        for emulated rigs only. "none": another program.
     """
 
     host: str
@@ -62,7 +62,7 @@ class Heartbeat:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the view knows beside the ring.
+    """Constant properties of a run for the view.
 
     Parameters
     ----------
@@ -73,9 +73,9 @@ class Facts:
     torque_limits : tuple of float
         Their torque limits, N m.
     outputs : tuple of (str, int)
-        Names of the outputs, and how many error coordinates each has.
+        Names of the outputs, each with its number of error coordinates.
     duration : float
-        Length of the run, s.
+        Duration of the run, s.
     """
 
     title: str
@@ -86,23 +86,23 @@ class Facts:
 
 
 def facts_of(rig: Rig, outputs: tuple[tuple[str, int], ...], mode: str, duration: float) -> Facts:
-    """What the view has to know of a rig.
+    """Collect the constant properties of a run.
 
     Parameters
     ----------
     rig : Rig
         The rig.
     outputs : tuple of (str, int)
-        Names of the outputs, and how many error coordinates each has.
+        Names of the outputs, each with its number of error coordinates.
     mode : str
         Name of the mode.
     duration : float
-        Length of the run, s.
+        Duration of the run, s.
 
     Returns
     -------
     Facts
-        What does not change during the run.
+        The properties.
     """
     return Facts(
         f"{rig.name}, {mode}",
@@ -114,18 +114,18 @@ def facts_of(rig: Rig, outputs: tuple[tuple[str, int], ...], mode: str, duration
 
 
 def start_console(facts: Facts, ring: str, heartbeat: Heartbeat, live: bool) -> BaseProcess:
-    """Show a loop in this terminal, from a process of its own.
+    """Show a loop in this terminal, from a separate process.
 
     Parameters
     ----------
     facts : Facts
-        What is shown.
+        Constant properties of the run.
     ring : str
         Name of the loop's ring.
     heartbeat : Heartbeat
-        Where the operator's word goes.
+        Destination and source of the heartbeats.
     live : bool
-        Whether to draw; without it only heartbeats are sent.
+        Whether to draw; if False, the process only sends heartbeats and stops.
 
     Returns
     -------
@@ -140,21 +140,21 @@ def start_console(facts: Facts, ring: str, heartbeat: Heartbeat, live: bool) -> 
 
 
 def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -> RenderableType:
-    """One picture of the loop's state.
+    """Render the state of the loop.
 
     Parameters
     ----------
     facts : Facts
-        What does not change.
+        Constant properties of the run.
     row : dict of str to numpy.ndarray
-        The last row by names, as `Layout.views` gives it.
+        The last row by column, see `Layout.views`.
     hint : str
-        What the person may do.
+        The operator's keys.
 
     Returns
     -------
     rich.console.RenderableType
-        Something to print.
+        The view, for printing.
     """
     from rich.console import Group
     from rich.panel import Panel
@@ -164,7 +164,7 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
     def number(name: str) -> float:
         return float(row[name][0])
 
-    # A row that says nonsense is shown as that: the heartbeat must not end for it.
+    # Invalid values of a row are shown as unknown: they must not end the heartbeat.
     state, reason = member(State, number("state")), member(Reason, number("reason"))
     styles: dict[State | None, str] = {State.RUN: "bold green", State.STOP: "bold red"}
     style = styles.get(state, "bold yellow")
@@ -209,8 +209,8 @@ def picture(facts: Facts, row: dict[str, NDArray[np.float64]], hint: str = "") -
 
 
 def _serve(facts: Facts, name: str, heartbeat: Heartbeat, live: bool) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop decides what an interrupt means
-    # In order, or the terminal would stay without echo.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop handles the interrupt
+    # An orderly exit restores the terminal's echo.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     ring = Ring.attach(name)
     with (
@@ -234,15 +234,15 @@ def _show(
 
     parent, layout = os.getppid(), ring.layout
     hint = {
-        "keys": "hold SPACE: go on    any other key: stop",
-        "auto": "any key: stop (the heartbeat goes by itself: this rig is emulated)",
+        "keys": "hold SPACE: keep running    any other key: stop",
+        "auto": "any key: stop (automatic heartbeat, as this rig is emulated)",
     }.get(heartbeat.by, "any key: stop")
     gripped = next_picture = 0.0
     shown: Any = Live(refresh_per_second=RATE, transient=True) if live else contextlib.nullcontext()
     with shown as view:
         while os.getppid() == parent and not ring.closed:
             pressed = _pressed(keys, BEAT)
-            if pressed is None:  # the terminal is gone: nobody holds a key, nobody can
+            if pressed is None:  # the terminal has closed: no key can be held
                 keys = None
             for key in pressed or "":
                 if key == " " and heartbeat.by == "keys":
@@ -277,14 +277,14 @@ def _keys() -> Iterator[int | None]:
         tty.setcbreak(terminal)
         yield terminal
     finally:
-        # Now, not once all has been written: a terminal that is held up would hold up the end.
+        # TCSANOW does not wait for pending output, which a blocked terminal would never accept.
         with contextlib.suppress(termios.error):
             termios.tcsetattr(terminal, termios.TCSANOW, before)
         os.close(terminal)
 
 
 def _pressed(keys: int | None, wait: float) -> str | None:
-    """Keys that were pressed meanwhile; None if the terminal is gone."""
+    """Keys that were pressed meanwhile; None if the terminal has closed."""
     if keys is None:
         time.sleep(wait)
         return ""
@@ -298,5 +298,5 @@ def _pressed(keys: int | None, wait: float) -> str | None:
 
 
 def terminal_is_there() -> bool:
-    """Whether somebody looks at this program's output."""
+    """Whether the output of this program is a terminal."""
     return sys.stdout.isatty()

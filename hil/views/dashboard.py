@@ -1,9 +1,9 @@
-"""The dashboard: the robot in a browser, what the loop measures, and a stop button.
+"""The dashboard: the robot in a browser, measurements of the loop, and a stop button.
 
-Runs in a process of its own, reads the ring, and talks to the loop by the operator's datagrams
-only: a dashboard that hangs, or dies, cannot hold the loop up. The page and its button come from a
-server of their own (`hil.views._gate`): they are there before the robot is drawn, and stay when the
-viewer fails. Nothing is fetched from other machines.
+It runs in a separate process, reads the ring, and sends only the operator's datagrams to the loop:
+a dashboard that hangs or dies cannot block the loop. A separate server (`hil.views._gate`) provides
+the page and its button: they appear before the robot is drawn, and remain if the viewer fails. The
+page loads nothing from other machines.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ PORT = 8080
 """Default port of the page."""
 
 RATE = 12.0
-"""Movements of the robot in a second."""
+"""Updates of the robot per second."""
 
 WORDS = 4.0
-"""Updates of words and curves in a second."""
+"""Updates of text and curves per second."""
 
 SHOWN = 10.0
-"""Length of the curves, s."""
+"""Duration shown by the curves, s."""
 
 POINTS = 250
-"""Points of a curve."""
+"""Number of points of a curve."""
 
 
 class Dashboard:
@@ -63,16 +63,16 @@ class Dashboard:
     ring : Ring
         Ring that the loop writes, attached.
     sender : OperatorSender or None
-        Takes the stop button's word to the loop; None where the loop listens to nobody.
+        Sends the stop to the loop; None if the loop accepts no operator input.
     host, port : str, int
-        Where the page is served; by default for this machine only.
+        Address of the page; default: this machine only.
     duration : float, optional
-        Length of the run, s; that of the task if not given.
+        Duration of the run, s; default: that of the task.
 
     Raises
     ------
     RigError
-        If the port is taken.
+        If the port is in use.
     """
 
     def __init__(
@@ -94,7 +94,7 @@ class Dashboard:
             rig.name, host, port, lambda: self.words, None if sender is None else self.stop
         )
         try:
-            with _hushed(), guarded_sockets((*LOCAL, host.lower())):
+            with _silenced(), guarded_sockets((*LOCAL, host.lower())):
                 self.server = viser.ViserServer(host=host, port=0, label=rig.name, verbose=False)
         except BaseException:
             self.gate.close()
@@ -105,7 +105,7 @@ class Dashboard:
         self._last: dict[str, NDArray[np.float64]] | None = None
         self._history = np.empty((0, self.layout.width))
         self._stride = max(round(SHOWN * rig.loop.rate / POINTS), 1)
-        self._asked: float | None = None  # when the button was pressed, until the loop has stopped
+        self._asked: float | None = None  # instant of the stop request; None once stopped
         self._trouble = ""
         self._build()
         self._show_words()
@@ -142,7 +142,7 @@ class Dashboard:
             for k, name in enumerate(names)
         ]
         return self.server.gui.add_uplot(
-            data=_nothing(len(names)),
+            data=_empty_plot(len(names)),
             series=tuple(series),
             scales={"x": uplot.Scale(time=False, range=(-SHOWN, 0.0))},
             axes=(uplot.Axis(size=32.0), uplot.Axis(size=62.0)),
@@ -151,17 +151,17 @@ class Dashboard:
         )
 
     def draw(self) -> None:
-        """Draw the robot; takes a while, and is not needed to stop it."""
+        """Draw the robot; slow, and not needed for the stop button."""
         task = self.rig.task
         self._scene = Scene(self.server, task.robot, task.outputs, np.asarray(task.q0, dtype=float))
 
     def stop(self) -> bool:
-        """Ask the loop to stop; goes on asking until it has.
+        """Request a stop of the loop; `update` repeats the request until the loop has stopped.
 
         Returns
         -------
         bool
-            Whether the machine took the word.
+            Whether the datagram was sent.
         """
         if self.sender is None:
             return False
@@ -170,19 +170,19 @@ class Dashboard:
         return self.sender.stop()
 
     def update(self, words: bool = True) -> bool:
-        """Show what the loop has written since the last time.
+        """Show the rows that the loop has written since the last update.
 
         Parameters
         ----------
         words : bool
-            Whether to renew words and curves, beside moving the robot.
+            Whether to update text and curves too, in addition to the robot.
 
         Returns
         -------
         bool
-            Whether there was anything new.
+            Whether there were new rows.
         """
-        with np.errstate(all="ignore"):  # what is not finite is shown as such
+        with np.errstate(all="ignore"):  # non-finite values are shown as such
             return self._update(words)
 
     def _update(self, words: bool) -> bool:
@@ -203,7 +203,7 @@ class Dashboard:
         return bool(len(rows))
 
     def _insist(self) -> None:
-        """A stop that was asked for is asked for again until the loop says that it has stopped."""
+        """Repeat a requested stop until the loop reports that it has stopped."""
         if self._asked is None or self.sender is None:
             return
         if self._state is State.STOP or self.ring.closed:
@@ -248,21 +248,21 @@ class Dashboard:
             "which removes power at once, must be wired.</p>"
         )
         if self.sender is None:
-            note = '<p class="hil-note">This run listens to nobody: Ctrl-C ends it.</p>'
+            note = '<p class="hil-note">This run accepts no operator input: Ctrl-C ends it.</p>'
         elif self._asked is not None:
             since = time.monotonic() - self._asked
             if since > SILENCE:
                 note = (
-                    '<p class="hil-note hil-bad">STOP was asked for '
+                    '<p class="hil-note hil-bad">STOP was requested '
                     f"{since:.0f} s ago, and the loop has not stopped. Use the emergency "
                     "stop.</p>"
                 )
             else:
-                note = '<p class="hil-note">STOP has been asked for.</p>'
+                note = '<p class="hil-note">STOP was requested.</p>'
         return note
 
     def _show_curves(self) -> None:
-        # Bins that begin at fixed numbers of rows: a curve does not flicker as it moves on.
+        # Bins begin at fixed row numbers, so that moving curves do not flicker.
         stride, first = self._stride, self._since - len(self._history)
         rows = self._history[-first % stride :]
         bins = -(-len(rows) // stride)
@@ -284,12 +284,12 @@ class Dashboard:
             plot.data = _drawable(times, columns)
 
     def run(self, ended: threading.Event) -> None:
-        """Serve the page until told to end; the robot is drawn on the way.
+        """Serve the page until an event is set; draw the robot after the first update.
 
         Parameters
         ----------
         ended : threading.Event
-            Set by whoever wants the end.
+            Ends the dashboard when set.
         """
         drawn, words = False, 0.0
         while not ended.is_set():
@@ -302,13 +302,13 @@ class Dashboard:
                 if renew:
                     words = now + 1.0 / WORDS
                 self.update(renew)
-            # The page is served by this process: nothing that cannot be shown may end it.
+            # This process serves the stop button: an error of the display must not end it.
             except Exception as error:
-                self._trouble = f"Not everything can be shown: {type(error).__name__}: {error}"
+                self._trouble = f"The display is incomplete: {type(error).__name__}: {error}"
             ended.wait(1.0 / RATE)
 
     def say_goodbye(self) -> None:
-        """Show the last cycle, and that the page is at its end."""
+        """Show the last cycle and the end of the session."""
         with contextlib.suppress(Exception):
             self._asked = None
             self.update()
@@ -316,14 +316,14 @@ class Dashboard:
         self.words["card"] = card(self.rig.name, self._last, self.duration, "", None)
         self.words["answer"] = (
             '<p class="hil-note"><b>The session has ended.</b> This is its last '
-            "cycle; the page will not change any more.</p>"
+            "cycle; the page is no longer updated.</p>"
         )
         self.server.flush()
 
     def close(self) -> None:
         """Close the page."""
         self.gate.close()
-        with _hushed():
+        with _silenced():
             self.server.stop()
 
 
@@ -335,7 +335,7 @@ def start_dashboard(
     port: int = PORT,
     duration: float | None = None,
 ) -> BaseProcess:
-    """Serve the page from a process of its own.
+    """Serve the page from a separate process.
 
     Parameters
     ----------
@@ -344,11 +344,11 @@ def start_dashboard(
     ring : str
         Name of the loop's ring.
     operator : int
-        Port at which the loop listens to the operator; 0: it listens to nobody.
+        Port of the loop for the operator's datagrams; 0: the loop accepts no operator input.
     host, port : str, int
-        Where the page is served.
+        Address of the page.
     duration : float, optional
-        Length of the run, s; that of the task if not given.
+        Duration of the run, s; default: that of the task.
 
     Returns
     -------
@@ -358,9 +358,9 @@ def start_dashboard(
     Raises
     ------
     RigError
-        If the port is taken.
+        If the port is in use.
     """
-    Gate("", host, port, dict, None).close()  # told here, not by a process that ends
+    Gate("", host, port, dict, None).close()  # raises here, rather than in the other process
     process = multiprocessing.get_context("spawn").Process(
         target=_serve,
         args=(rig_path, ring, operator, host, port, duration),
@@ -381,7 +381,7 @@ def _serve(
 ) -> None:
     from hil.rig import load_rig
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop decides what an interrupt means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the loop handles the interrupt
     ended = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: ended.set())
     if hasattr(os, "nice"):
@@ -390,7 +390,7 @@ def _serve(
     rig = load_rig(rig_path)
     sender = None
     if operator:
-        sender = OperatorSender(rig.operator.host, operator)  # it may stop, and nothing else
+        sender = OperatorSender(rig.operator.host, operator)  # without a token: may only stop
     with Ring.attach(ring) as attached:
         dashboard = Dashboard(rig, attached, sender, host, port, duration)
         try:
@@ -398,7 +398,7 @@ def _serve(
             watch.start()
             dashboard.run(ended)
             dashboard.say_goodbye()
-            time.sleep(2.0 * ASKED)  # for the last words to reach the browsers
+            time.sleep(2.0 * ASKED)  # browsers fetch the last content
         finally:
             dashboard.close()
 
@@ -409,19 +409,19 @@ def _end_with(parent: int, ended: threading.Event) -> None:
     ended.set()
 
 
-def _hushed() -> contextlib.redirect_stdout[io.StringIO]:
-    """No word of the server in between what the loop prints, which may be JSON."""
+def _silenced() -> contextlib.redirect_stdout[io.StringIO]:
+    """Discard the output of the server: the loop's output on the same terminal may be JSON."""
     return contextlib.redirect_stdout(io.StringIO())
 
 
-def _nothing(curves: int) -> tuple[NDArray[np.float64], ...]:
-    """Data of a plot without anything in it."""
+def _empty_plot(curves: int) -> tuple[NDArray[np.float64], ...]:
+    """Data of an empty plot."""
     return (np.array([-SHOWN, 0.0]), *(np.zeros(2) for _ in range(curves)))
 
 
 def _drawable(
     times: NDArray[np.float64], columns: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], ...]:
-    """Data of a plot: what is not finite leaves a gap."""
+    """Data of a plot; non-finite values leave a gap."""
     known = np.where(np.isfinite(columns), columns, np.nan)
     return (np.ascontiguousarray(times), *(np.ascontiguousarray(part) for part in known.T))

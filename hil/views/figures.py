@@ -1,4 +1,4 @@
-"""Figures of a record. Nothing is computed again."""
+"""Figures of a record, without any recomputation."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ _COLUMNS = 2
 _ROWS_OF_ONE_COLUMN = 6
 
 CAPTIONS = {
-    "errors": "Tracking errors by output and unit. Grey: the law's torques did not leave.",
-    "torques": "Torques as asked for by the law, as sent after the guard, and as the drives "
-    "report them, with the limits of the rig.",
-    "timing": "When cycles began after their deadlines, and what they took to compute.",
-    "guard": "State of the latch, what the guard changed, and what was counted so far.",
+    "errors": "Tracking errors by output and unit. Grey: the law's torques were not sent.",
+    "torques": "Torques commanded by the law, sent after the guard, and measured by the drives, "
+    "with the limits of the rig.",
+    "timing": "Lateness of the cycles after their deadlines, and their computing times.",
+    "guard": "State of the latch, changes by the guard, and counters.",
 }
 
 
@@ -61,7 +61,7 @@ def error_figure(record: Record) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Above the norm on a logarithmic axis, below the coordinates.
+        Top: the norm on a logarithmic axis; bottom: the coordinates.
     """
     groups: dict[tuple[str, str], list[tuple[int, str]]] = {}
     for i, (name, unit) in enumerate(record.columns("error")):
@@ -69,7 +69,7 @@ def error_figure(record: Record) -> Figure:
         groups.setdefault((output, unit), []).append((i, coordinate))
     outputs = list(dict.fromkeys(output for output, _ in groups))
     run = _runs(record)
-    # Outside of a run the law is evaluated too, for a reference that nothing follows.
+    # Outside of a run the law is evaluated too, for a reference that is not followed.
     t, error = record.time, _only(record["error"], run)
     with styled():
         figure = new_figure(max(6.5, 4.3 * len(groups)), 6.2)
@@ -97,7 +97,7 @@ def error_figure(record: Record) -> Figure:
 
 
 def torque_figure(record: Record) -> Figure:
-    """Draw the torques of each axis: demand, sent, measured, and their limits.
+    """Draw the torques of each axis: commanded, sent, measured, and their limits.
 
     Parameters
     ----------
@@ -121,11 +121,11 @@ def torque_figure(record: Record) -> Figure:
         panels = grid.T.reshape(-1)
         figure.suptitle(f"Torques of {_name(record)}")
         for i, (axes, (name, unit)) in enumerate(zip(panels, names, strict=False)):
-            # They mostly coincide: each is drawn narrower than the one before.
+            # The lines mostly coincide: each is narrower than the one before.
             axes.plot(t, demand[:, i], color=REFERENCE, linewidth=4.0, alpha=0.35, label="demand")
             axes.plot(t, measured[:, i], color=PALETTE[4], linewidth=2.0, label="measured")
             axes.plot(t, sent[:, i], color=PALETTE[0], linewidth=0.8, label="sent")
-            # A wild demand must not make what was sent flat.
+            # A large commanded torque must not flatten the line of the sent torque.
             _frame(axes, np.column_stack([sent[:, i], measured[:, i]]))
             limit = float(limits.get(name, {}).get("torque", np.inf))
             low, high = axes.get_ylim()
@@ -133,9 +133,9 @@ def torque_figure(record: Record) -> Figure:
                 for end in (-limit, limit):
                     axes.axhline(end, color=REFERENCE, linestyle="-.", linewidth=1.0)
                 axes.set_ylim(min(low, -1.08 * limit), max(high, 1.08 * limit))
-            told = f"±{limit:.3g}" if np.isfinite(limit) else "none"
+            bound = f"±{limit:.3g} {unit}" if np.isfinite(limit) else "none"
             peak = _largest(np.abs(sent[:, i]))
-            axes.set_title(f"{name}: at most {peak:.3g} {unit}, limit {told} {unit}")
+            axes.set_title(f"{name}: at most {peak:.3g} {unit}, limit {bound}")
             axes.set_ylabel(f"[{unit}]")
             _shade(axes, record)
         for axes in panels[len(names) :]:
@@ -149,7 +149,7 @@ def torque_figure(record: Record) -> Figure:
 
 
 def timing_figure(record: Record) -> Figure:
-    """Draw how late cycles began, and how long they computed: over time and as histograms.
+    """Draw lateness and computing time of the cycles, over time and as histograms.
 
     Parameters
     ----------
@@ -165,10 +165,10 @@ def timing_figure(record: Record) -> Figure:
     period = 1e6 / float(record.manifest.get("rate", np.nan))
     late = np.maximum(1e6 * (record["time"] - record["deadline"]), 0.0)
     parts = [
-        ("lateness", "How late each cycle began", late, PALETTE[1], 0.5, "half a period: late"),
+        ("lateness", "Lateness of each cycle", late, PALETTE[1], 0.5, "half a period: late"),
         (
             "compute",
-            "How long each cycle computed",
+            "Computing time of each cycle",
             1e6 * record["compute"],
             PALETTE[0],
             1.0,
@@ -184,12 +184,12 @@ def timing_figure(record: Record) -> Figure:
         ):
             finite = np.isfinite(values)
             good = values[finite]
-            drawn = np.maximum(good, 0.1)
-            # Simulated time has cycles that are never late; a logarithmic axis has no zero.
+            shown = np.maximum(good, 0.1)
+            # In simulated time no cycle is late; a logarithmic axis has no zero.
             zero = not good.any()
             left.plot(
                 t[finite],
-                drawn,
+                shown,
                 visible=not zero,
                 color=color,
                 linestyle="none",
@@ -209,17 +209,17 @@ def timing_figure(record: Record) -> Figure:
                 left.text(0.5, 0.4, words, transform=left.transAxes, ha="center")
                 right.set_axis_off()
             else:
-                edges = np.geomspace(drawn.min() * 0.95, max(drawn.max(), 1.0) * 1.05, 60)
-                right.hist(drawn, bins=edges, color=color, alpha=0.85)
+                edges = np.geomspace(shown.min() * 0.95, max(shown.max(), 1.0) * 1.05, 60)
+                right.hist(shown, bins=edges, color=color, alpha=0.85)
                 for quantile, style in ((0.5, "-"), (0.999, "--"), (1.0, ":")):
                     value = float(np.quantile(good, quantile))
-                    told = {0.5: "median", 0.999: "99.9 %", 1.0: "largest"}[quantile]
+                    label = {0.5: "median", 0.999: "99.9 %", 1.0: "largest"}[quantile]
                     right.axvline(
                         max(value, 0.1),
                         color="black",
                         linestyle=style,
                         linewidth=1.0,
-                        label=f"{told} {value:.3g} µs",
+                        label=f"{label} {value:.3g} µs",
                     )
                 right.set_xscale("log")
                 right.set_yscale("log")
@@ -232,7 +232,7 @@ def timing_figure(record: Record) -> Figure:
 
 
 def guard_figure(record: Record) -> Figure:
-    """Draw the state of the latch, the guard's flags, and the counters of quality over time.
+    """Draw the state of the latch, the guard's flags, and the loop's counters over time.
 
     Parameters
     ----------
@@ -275,12 +275,12 @@ def guard_figure(record: Record) -> Figure:
                 markersize=9.0,
                 color=PALETTE[row % len(PALETTE)],
             )
-        told = [
+        labels = [
             f"{_words(flag.name)}: {int((flags & flag.value != 0).sum())} cycles" for flag in names
         ]
-        middle.set_yticks(range(len(names)), told)
+        middle.set_yticks(range(len(names)), labels)
         middle.set_ylim(len(names) - 0.4, -0.6)
-        middle.set_title("What the guard changed in a torque that it passed")
+        middle.set_title("Changes of passed torques by the guard")
         for number, name in enumerate(("late", "lost", "stale", "clipped")):
             values = record[name]
             last = values[-1] if len(values) else 0.0
@@ -292,7 +292,7 @@ def guard_figure(record: Record) -> Figure:
                 linestyle=("-", "--", "-.", ":")[number],
                 label=f"{name}: {last:.6g}",
             )
-        bottom.set_title("Counted so far: late, clipped cycles; lost, stale reports")
+        bottom.set_title("Counters: late and limited cycles; missing and repeated reports")
         bottom.set_ylabel("number")
         bottom.set_ylim(0.0, max(1.0, 1.08 * bottom.get_ylim()[1]))
         bottom.set_xlabel(TIME)
@@ -317,7 +317,7 @@ def save_figures(record: Record, directory: str | PathLike[str]) -> dict[str, Pa
     record : Record
         A record.
     directory : str or os.PathLike
-        Where to; made if it is missing.
+        Target folder; created if it is missing.
 
     Returns
     -------
@@ -341,7 +341,7 @@ def save_figures(record: Record, directory: str | PathLike[str]) -> dict[str, Pa
 
 
 def reason_name(record: Record) -> str:
-    """Why a run ended, as a sentence.
+    """Reason for the end of a run, as a sentence.
 
     Parameters
     ----------
@@ -351,7 +351,7 @@ def reason_name(record: Record) -> str:
     Returns
     -------
     str
-        Sentence of the last cycle's `Reason`, or how the record ended.
+        Sentence of the last cycle's `Reason`, or the end in the record's manifest.
     """
     reasons = record["reason"]
     known = {int(reason): reason for reason in Reason if reason}
@@ -377,7 +377,7 @@ def _runs(record: Record) -> NDArray[np.bool_]:
 
 
 def _only(values: NDArray[np.float64], rows: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Columns with gaps where a row is not wanted."""
+    """Columns with NaN outside of the selected rows."""
     return np.where(rows[:, None], values, np.nan)
 
 
@@ -395,7 +395,7 @@ def _spans(record: Record) -> list[tuple[State, float, float]]:
 
 
 def _shade(axes: Axes, record: Record) -> None:
-    """Shade the time in which the law's torques did not leave."""
+    """Shade the time in which the law's torques were not sent."""
     for state, begin, end in _spans(record):
         if state is not State.RUN:
             axes.axvspan(begin, end, color=_SHADE, zorder=0)
@@ -404,7 +404,7 @@ def _shade(axes: Axes, record: Record) -> None:
 
 
 def _frame(axes: Axes, values: NDArray[np.float64]) -> None:
-    """Limits that frame what matters, with some room."""
+    """Set limits of the axis around finite values, with a margin."""
     finite = values[np.isfinite(values)]
     if not finite.size:
         return

@@ -1,4 +1,4 @@
-"""The page that reports a record, with its figures."""
+"""Report of a record as an HTML page with figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def quality_rows(record: Record) -> list[tuple[str, str, str, bool | None]]:
-    """Quality of service of a record: what, how much, limit, whether it is kept.
+    """Loop statistics of a record: name, value, limit, and whether the limit is met.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def quality_rows(record: Record) -> list[tuple[str, str, str, bool | None]]:
     Returns
     -------
     list of (str, str, str, bool or None)
-        As the summary of a report takes them; None: there is no limit.
+        Rows of the report's summary; None: there is no limit.
     """
     rows: list[tuple[str, str, str, bool | None]] = []
     reason = reason_name(record)
@@ -46,9 +46,9 @@ def quality_rows(record: Record) -> list[tuple[str, str, str, bool | None]]:
     rows.append(("cycles in RUN", str(int(run.sum())), "", None))
     for name, what in (
         ("late", "late cycles"),
-        ("lost", "lost reports"),
-        ("stale", "stale reports"),
-        ("clipped", "cycles with a bounded torque"),
+        ("lost", "missing reports"),
+        ("stale", "repeated reports"),
+        ("clipped", "cycles with a limited torque"),
     ):
         values = record[name]
         rows.append((what, f"{values[-1]:.0f}" if len(values) else "0", "", None))
@@ -62,10 +62,10 @@ def quality_rows(record: Record) -> list[tuple[str, str, str, bool | None]]:
         if not microseconds.size:
             continue
         quantiles = np.quantile(microseconds, (0.5, 0.999, 1.0))
-        told = "median {:.3g}, 99.9 % {:.3g}, largest {:.4g} µs".format(*quantiles)
+        value = "median {:.3g}, 99.9 % {:.3g}, largest {:.4g} µs".format(*quantiles)
         limit = "" if share is None else f"median below the period, {period:.6g} µs"
         kept = None if share is None else bool(quantiles[0] < share * period)
-        rows.append((what, told, limit, kept))
+        rows.append((what, value, limit, kept))
     error = record["error"][run]
     groups: dict[tuple[str, str], list[int]] = {}
     for i, (name, unit) in enumerate(record.columns("error")):
@@ -94,23 +94,23 @@ def write_report(
     figures: Mapping[str, Path] | None = None,
     replayed: ReplayReport | None = None,
 ) -> Path:
-    """Write `report.html`: verdict, quality of service, circumstances and figures on one page.
+    """Write `report.html`: verdict, loop statistics, circumstances and figures on one page.
 
     Parameters
     ----------
     record : Record
         A record.
     directory : str or os.PathLike
-        Where to; made if it is missing.
+        Target folder; created if it is missing.
     figures : mapping of str to pathlib.Path, optional
-        PNG files as of `save_figures`; drawn anew if not given.
+        PNG files from `save_figures`; default: draw the figures.
     replayed : ReplayReport, optional
-        What a replay found, to be told too.
+        Result of a replay, to include in the page.
 
     Returns
     -------
     pathlib.Path
-        The page. Figures are embedded; nothing outside of it is referred to.
+        The page. Figures are embedded; the page refers to no other files.
 
     Raises
     ------
@@ -159,14 +159,14 @@ def _verdict(
     reasons = list(missed)
     if replayed is not None:
         other = ", ".join(f"another {name}" for name in replayed.forced)
-        why = replayed.first or "; ".join(record.faults) or other or "nothing was evaluated"
+        why = replayed.first or "; ".join(record.faults) or other or "no cycle was evaluated"
         reasons.append(
-            "Computed again, every cycle is as recorded."
+            "The replay reproduces every recorded cycle."
             if replayed.passed
-            else f"Computed again, it is not as recorded: {why}."
+            else f"The replay differs from the record: {why}."
         )
     bad = bool(missed) or (replayed is not None and not replayed.passed)
-    headline = "The run was not as it should be" if bad else "The run was done as it should be"
+    headline = "Run failed" if bad else "Run passed"
     return {"mark": "bad" if bad else "good", "headline": headline, "reasons": reasons}
 
 
@@ -181,14 +181,15 @@ def _facts(record: Record) -> Iterable[tuple[str, str]]:
     certificate = manifest.get("certificate")
     if certificate:
         yield "Certificate", f"{certificate['file']}: {certificate['status']}"
-    told = manifest.get("machine", {})
-    yield "Machine", ", ".join(str(told[name]) for name in ("node", "processor") if told.get(name))
+    machine = manifest.get("machine", {})
+    parts = [str(machine[name]) for name in ("node", "processor") if machine.get(name)]
+    yield "Machine", ", ".join(parts)
     packages = [f"{name} {number}" for name, number in manifest.get("packages", {}).items()]
     yield "Software", ", ".join([f"Python {manifest.get('python', '')}", *packages])
 
 
 def _style() -> str:
-    """Style of the package's other report: one look for both."""
+    """Style of the report of concur, which this report shares."""
     template = resources.files("concur.plotting") / "report.html.j2"
     return template.read_text(encoding="utf-8").partition("<style>")[2].partition("</style>")[0]
 

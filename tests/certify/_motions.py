@@ -1,4 +1,4 @@
-"""Independent error maps and motions: closed forms in NumPy, vectorised over errors."""
+"""Error maps and error motions once more: closed forms in NumPy, for many errors at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Error bounds from a start: never below the error of a motion, and hardly above."""
+"""Largest errors from a start: never less than any motion shows, and hardly more."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Torques in tubes: the law's derivative against the law, the bound against samples."""
+"""Torques needed in tubes: the law's change against the law itself, the bound against draws."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Exports for all tests of this folder, each written and compiled once."""
+"""What is exported, written and compiled once for all tests of this folder."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Exported C: warning-free, the servo's torques, and no torque in invalid states."""
+"""Exported C: warning-free, the servo's torques, and never a torque where there is none."""
 
 from __future__ import annotations
 

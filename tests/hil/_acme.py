@@ -1,4 +1,4 @@
-"""A file that registers a kind of drive of one's own, and what it leaves behind taken back."""
+"""A file that registers a kind of drive, and a fixture that restores the registries."""
 
 import sys
 from contextlib import contextmanager
@@ -20,7 +20,7 @@ KINDS["acme"] = EmulatedCia402
 
 @contextmanager
 def forgotten():
-    """Forget afterwards what files of drives have registered."""
+    """Remove the registrations of drive files after the test."""
     kept = _registry._KINDS, hil.emulator.KINDS, _modules._IMPORTED
     before = [kind.copy() for kind in kept]
     try:

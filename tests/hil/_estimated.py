@@ -40,7 +40,7 @@ def pose_settings(**others):
 
 
 def law_of(model, measured=False):
-    """What an estimator asks of a servo."""
+    """The part of a servo that an estimator uses."""
     return SimpleNamespace(model=model, measured=measured, nw=model.nv if measured else model.ns)
 
 
@@ -87,7 +87,7 @@ class Encoders:
 
 
 def motion_of(model, q0, duration, amplitude=0.5, seed=3, step=1e-3):
-    """A smooth motion of the joints and what the lift makes of it, in steps of time.
+    """A smooth motion of the joints and the resulting motion of the lift, in steps of time.
 
     Integrated to 1e-10 by a method of eighth order, which has nothing of the estimator.
     """

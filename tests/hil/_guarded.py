@@ -40,7 +40,7 @@ def wheels(size=3, **changes):
 
 
 class Loop:
-    """Guard and latch in the order of the controller; `mode` is what tests want to show idle."""
+    """Guard and latch in the order of the controller; `mode` must have no effect."""
 
     def __init__(self, bounds, policies=None, mode="drive"):
         self.limits = bounds

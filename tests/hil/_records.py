@@ -41,5 +41,5 @@ def layout_of_rig(rig):
 
 
 def numbered(layout, first, count):
-    """Rows that tell their number in every entry."""
+    """Rows whose entries all equal their number."""
     return np.arange(first, first + count, dtype=float)[:, None] + np.arange(layout.width) / 1024

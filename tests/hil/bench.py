@@ -66,11 +66,11 @@ USUAL = {
     "loop": {"receive_window": 2.5e-3},
     "operator": {"port": 0},
 }
-"""What tests rely on, whatever the examples put up with on machines that are busy."""
+"""Strict policies for tests; the examples tolerate more, for busy machines."""
 
 
 def rig_of(file=ROVER, **parts):
-    """An example on a virtual bus of its own; `policies={"end": "hold"}` changes a part of it."""
+    """An example on a new virtual bus; `policies={"end": "hold"}` changes a part of it."""
     rig = mocked(load_rig(EXAMPLES / file))
     names = {*USUAL, *parts}
     changes = {name: {**USUAL.get(name, {}), **parts.get(name, {})} for name in names}
@@ -240,7 +240,7 @@ class Bench:
         self.sender.heartbeat()
 
     def begin_cycle(self):
-        """Count a cycle of RUN, and do what is to be done at its start."""
+        """Count a cycle of RUN, and perform the actions for its start."""
         self.cycle += 1
         for act in self._acts.pop(self.cycle, ()):
             act()
@@ -267,10 +267,10 @@ class Bench:
         self.clock.sleep_until(self.clock.now() + seconds)
 
     def is_free(self, torques):
-        """Whether torques are none, as far as the drives can say zero."""
+        """Whether all torques are zero, up to the resolution of the drives."""
         return bool((np.abs(torques) <= self.slight).all())
 
-    # -- what was seen -------------------------------------------------------------------------
+    # -- results -------------------------------------------------------------------------------
 
     def __getitem__(self, name):
         column = self.columns[name]
@@ -328,7 +328,7 @@ class Bench:
         return self.servo.errors(q, still, pose, np.zeros(self.servo.size))[0]
 
     def check(self):
-        """What holds of every run, whatever happens to it."""
+        """Check the properties of every run, with any fault."""
         torque, state = self["torque"], self["state"]
         limits, period = self.limits, self.rig.loop.period
         assert np.isfinite(torque).all()
@@ -378,7 +378,7 @@ class Bench:
 
 
 def _slight(axis):
-    """What a drive makes of no torque: 12 bits of the MIT protocol have no zero."""
+    """Torque of a drive at zero command: 12 bits of the MIT protocol have no zero."""
     if not axis.ranges:
         return 0.0
     low, high = axis.ranges["torque"]
@@ -409,7 +409,7 @@ class JumpingClock(SteppedClock):
 
 
 class Turns:
-    """Time for several loops in one process: the one that wakes first goes on alone.
+    """Time for several loops in one process: the loop that wakes first runs alone.
 
     Parameters
     ----------
@@ -482,7 +482,7 @@ class Seat(SteppedClock):
 
 
 def together(turns, *loops):
-    """Run loops, each a (clock, function); what each returns."""
+    """Run loops, each a (clock, function); return the result of each."""
     results = [None] * len(loops)
     errors = []
 

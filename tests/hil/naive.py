@@ -24,7 +24,7 @@ END = 2.0
 
 
 class Joint:
-    """A joint with a hard end, and a drive that reads what is no number as full scale."""
+    """A joint with a hard end, and a drive that reads NaN as full scale."""
 
     def __init__(self, dt=0.004, inertia=0.5):
         self.q = self.v = 0.0
@@ -86,7 +86,7 @@ def packed(values):
 
 
 def run_setpoints(frames, send):
-    """Accident 4: the checksum says that the bytes arrived, and nothing about the numbers."""
+    """Accident 4: the checksum covers the bytes, but not the validity of the numbers."""
     for frame in frames:
         data, (checksum,) = frame[:-4], struct.unpack("<I", frame[-4:])
         if zlib.crc32(data) != checksum:
@@ -96,7 +96,7 @@ def run_setpoints(frames, send):
 
 
 class PacketWatchdog:
-    """Accident 5: whatever arrives is a sign of life. Accident 7: on any clock."""
+    """Accident 5: any datagram counts as a sign of life. Accident 7: on any clock."""
 
     def __init__(self, timeout, clock=time.time):
         self.timeout, self.clock, self.fed = timeout, clock, clock()
@@ -118,7 +118,7 @@ class UnlatchedStop:
 
 
 class SendOnChange:
-    """Accident 8: what has not changed is not sent again."""
+    """Accident 8: an unchanged command is not sent again."""
 
     def __init__(self, send):
         self.send, self.last = send, None
@@ -181,7 +181,7 @@ class HoldLast:
 
 
 class MisreadLimit:
-    """Accident 15: the file says `torque_limit`, the program asks for another word."""
+    """Accident 15: the file contains `torque_limit`, the program reads another name."""
 
     def __init__(self, settings):
         self.limit = settings.get("max_torque", 1e3)
@@ -191,12 +191,12 @@ class MisreadLimit:
 
 
 def per_mille(torque, rated):
-    """Accident 16: per mille of rated torque, whatever the drive counts in."""
+    """Accident 16: per mille of rated torque, for any unit of the drive."""
     return round(1000.0 * torque / rated)
 
 
 def as_integer(number):
-    """What a cast makes of a number in C on most processors: of NaN, the least integer."""
+    """Cast to an integer as in C on most processors: NaN becomes the smallest integer."""
     return -(2**15) if math.isnan(number) else max(-(2**15), min(2**15 - 1, round(number)))
 
 
@@ -224,10 +224,10 @@ class NaiveController:
         self.estimator = Estimator(self.rig, bench.servo)
         self.fresh = [False] * len(self.axes)
 
-    # What the accidents override.
+    # Methods that the accidents override.
 
     def decide(self, torques):
-        """What to send in place of the law's torques."""
+        """Torque that is sent instead of the law's."""
         return torques
 
     def bound(self, torques):
@@ -244,7 +244,7 @@ class NaiveController:
         for drive, torque in zip(self.drives, torques, strict=True):
             self.send_one(drive, torque)
 
-    # What it does.
+    # The loop.
 
     limit = 8.0
 

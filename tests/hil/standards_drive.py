@@ -91,9 +91,9 @@ class StandardsDrive:
     ignores_watchdog : bool
         Stores the times of its watchdogs and does nothing when they expire.
     late : float
-        Factor by which its watchdogs take longer than they are told.
+        Factor by which its watchdogs exceed their set time.
     quick_stop_holds : bool
-        Keeps its torque in a quick stop, whatever 0x605A says.
+        Keeps its torque in a quick stop, for every 0x605A.
     never_sets : int
         Bits of the statusword that it never sets.
     modulus : int
@@ -132,10 +132,10 @@ class StandardsDrive:
         self.never_sets = never_sets
         self.modulus = modulus
         self.has_supply = True  # without it, it is never switched on
-        self.follows = True  # turned off: no torque, and bit 12 says so
+        self.follows = True  # False: no torque, and bit 12 is cleared
         self.admits = True  # turned off: bit 12 stays set all the same
-        self.pushes = 0  # per mille that it adds by itself
-        self.shows = True  # whether 0x6077 says anything
+        self.pushes = 0  # per mille that it adds to the command
+        self.shows = True  # whether 0x6077 is nonzero
         self.counts = 0
         self.state = DISABLED
         self.network = BOOT
@@ -408,7 +408,7 @@ class OnBus:
         self.before: Callable[[float], None] = lambda now: None
 
     def advance(self, now: float) -> None:
-        """Take what was sent, answer it, let watchdogs expire."""
+        """Receive frames, answer them, and let watchdogs expire."""
         self.before(now)
         while (message := self.bus.recv(0)) is not None:
             self.heard.append((now, message))

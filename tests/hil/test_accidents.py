@@ -89,7 +89,7 @@ def test_3_nothing_is_sent_before_the_whole_vector_is_judged(bad):
     assert loop.latch.reason is Reason.NOT_FINITE
 
 
-def test_4_numbers_that_are_none_are_not_a_success():
+def test_4_invalid_numbers_are_not_a_success():
     good = [0.5, 0.5, 0.5]
     frames = [naive.packed(v) for v in (good, [0.5, math.nan, 0.5], good)]
     sent = []
@@ -203,7 +203,7 @@ def test_8_silence_is_loss_so_every_cycle_sends():
         drive.pass_time(PERIOD)
     assert drive.trips == 0
     assert drive.acting == 1.0
-    # A stop goes on sending too: every state has its action in every cycle.
+    # A stop also sends: every state has an action in every cycle.
     for _ in range(100):
         drive.command(loop.cycle(np.ones(1), reason=Reason.OPERATOR)[0])
         drive.pass_time(PERIOD)
@@ -269,7 +269,7 @@ def test_11_gains_of_a_stop_are_those_of_the_host():
 
     bounds, out = limits(1, damping=1.0, stiffness=3.0), np.empty(1)
     guard.hold(np.zeros(1), np.ones(1), np.ones(1), ONE, bounds, out)
-    assert out[0] == 2.0  # N m, whatever the drive believes
+    assert out[0] == 2.0  # N m, for any unit of the drive
 
 
 def test_12_there_is_no_guard_for_one_mode_only():

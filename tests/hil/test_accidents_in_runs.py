@@ -1,4 +1,4 @@
-"""The accidents once more, in whole runs: controller, drives and emulated rig in one process.
+"""The accidents in whole runs: controller, drives and emulated rig in one process.
 
 The naive pieces that repeat them are in `naive.py`, and fail in `test_accidents.py`.
 """
@@ -33,7 +33,7 @@ slow = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def law():
-    """What is the same in all runs: servo, tick, reference."""
+    """The common parts of all runs: servo, tick, reference."""
     rig = load_rig(FOLDER / "rig.toml")
     servo = rig.task.servo()
     return servo, servo.compile(), sample_plan(rig.task, servo, rig.loop.period, 0.3)
@@ -62,7 +62,7 @@ class Law:
 
 
 class Loop:
-    """A controller on an emulated rig, and what it did in each cycle."""
+    """A controller on an emulated rig, and its actions in each cycle."""
 
     def __init__(
         self, law, change=None, file="rig.toml", settings=None, mode=Mode.MOCK, cycle=CYCLE, **rest
@@ -73,7 +73,7 @@ class Loop:
         operator = dataclasses.replace(rig.operator, port=0, timeout=0.2)
         self.rig = dataclasses.replace(rig, policies=policies, operator=operator)
         self.clock = rest.pop("clock", None) or SteppedClock()
-        # With a fault that never strikes, the world remembers what a stale drive will repeat.
+        # With a fault that never starts, the world stores the report that a stale drive repeats.
         idle = Fault("drop", probability=0.0)
         self.world = World(self.rig, self.clock, [idle], settings=settings)
         self.bus = open_bus(self.rig.bus, self.clock)
@@ -145,7 +145,7 @@ class Loop:
         self.clock.sleep_until(self.clock.now() + seconds)
 
     def checked(self):
-        """What holds of every run: bounded, and without torque at its end."""
+        """Check the properties of every run: limited torque, and no torque at its end."""
         torque, state = self["torque"], self["state"]
         assert np.isfinite(torque).all()
         assert (np.abs(torque) <= self.limits.torque).all()
@@ -224,7 +224,7 @@ def test_1_to_4_a_law_that_gives_no_number(law, index, value):
         stops(loop, outcome, Reason.NOT_FINITE)
         bad = int(np.flatnonzero(~np.isfinite(loop["demand"]).all(axis=1))[0])
         assert loop["state"][bad] == State.STOP
-        # What left instead, in the same cycle and on all axes, is joint damping.
+        # Joint damping was sent instead, in the same cycle and on all axes.
         assert (loop["torque"][bad] * loop["s"][bad] <= 0.0).all()
 
 
@@ -260,7 +260,7 @@ def test_6_a_fault_that_goes_away_does_not_bring_the_torque_back(law):
 
 
 class Stalling(SteppedClock):
-    """A clock that can be made to say once more what it said before."""
+    """A clock that can be made to repeat a reading."""
 
     __slots__ = ("again", "spoke")
 

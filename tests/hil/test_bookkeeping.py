@@ -1,4 +1,4 @@
-"""Numbers of a record that follow from others: what honest loops count, and what they cannot."""
+"""Dependent columns of a record: values that a correct loop counts, and impossible ones."""
 
 import dataclasses
 
@@ -80,7 +80,7 @@ def test_the_reference_of_a_run_begins_at_its_first_instant(record):
 def test_counters_begin_at_zero(record, name):
     record[name][:] += 1.0
     assert wrong(record) == {name: [0]}
-    assert wrong(without(record, 0)) == {}  # it is not known what was counted there
+    assert wrong(without(record, 0)) == {}  # the counts of the missing row are unknown
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
@@ -147,7 +147,7 @@ def test_late_cycles_are_those_that_began_late(record, lateness, late):
     record["time"][5] += lateness * PERIOD
     record["late"][5:] += late
     assert wrong(record) == {}
-    assert wrong(without(record, 5)) == {}  # what was counted there is not known
+    assert wrong(without(record, 5)) == {}  # the counts of the missing row are unknown
     record["late"][5:] += 1.0 - 2.0 * late
     assert wrong(record) == {"late": [5]}
 

@@ -1,4 +1,4 @@
-"""The bus: whose clock it waits by, what it counts, and what cannot hold it up."""
+"""The bus: its clock, its counters, and faults that must not delay it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def frame(identifier=0x181, data=b"12345678", **more):
 
 
 class FakeBus(can.BusABC):
-    """An interface that gives what it was given, and fails when told to."""
+    """An interface that returns given frames, and fails on request."""
 
     def __init__(self, *frames):
         super().__init__(channel="fake")
@@ -83,7 +83,7 @@ def make():
 @pytest.mark.parametrize(
     "failure",
     [
-        can.CanOperationError("Transmit buffer full"),  # ENOBUFS, as python-can tells it
+        can.CanOperationError("Transmit buffer full"),  # ENOBUFS in python-can
         OSError(105, "No buffer space available"),
         can.CanTimeoutError("timed out"),
         BlockingIOError(),
@@ -157,7 +157,7 @@ def test_frames_of_no_use_are_counted_and_passed_over(make):
     assert bus.receive() is good
     assert bus.receive() is None
     assert (bus.errors, bus.foreign, bus.refused) == (1, 4, 0)
-    assert not bus.is_off  # what an error frame means is known for Linux only
+    assert not bus.is_off  # error frames have a defined meaning on Linux only
 
 
 def test_error_frames_of_linux_tell_that_the_bus_is_off(make, monkeypatch):
@@ -221,8 +221,8 @@ def test_accident_7_waiting_does_not_hang_when_the_wall_clock_is_set_back(monkey
     """python-can's own `recv` measures its time-out by the wall clock.
 
     An interface may come back without a frame, and early: for a frame of another protocol, or a
-    spurious readiness. The naive wait then begins anew with the hours by which the clock was set
-    back; ours waits on by the loop's clock.
+    spurious readiness. The naive wait then restarts with the hours by which the clock was set
+    back; the rig's bus continues to wait by the loop's clock.
     """
 
     class Spurious(FakeBus):
@@ -269,7 +269,7 @@ def test_frames_cross_a_real_bus_unchanged(data, identifier):
 
 
 def test_frames_cross_processes_multicast():
-    """Loopback multicast in real time; one's own frames come back there, as drives must know."""
+    """Loopback multicast in real time, where sent frames are echoed."""
     settings = BusSettings(
         "udp_multicast", "239.74.163.2", options={"port": random.randint(20000, 60000)}
     )
@@ -278,7 +278,7 @@ def test_frames_cross_processes_multicast():
         for bus in (one, other):
             came = bus.receive(bus.clock.now() + 5.0)
             assert (came.arbitration_id, bytes(came.data)) == (0x123, b"abc")
-        # garbage that is no CAN frame is passed over, and what stands behind it is taken
+        # garbage that is not a CAN frame is skipped, and the next frame is received
         one.bus._multicast.send(b"no frame at all")
         one.send(frame(0x124, b"d"))
         came = other.receive(other.clock.now() + 5.0)
@@ -292,7 +292,7 @@ def test_a_bus_that_cannot_be_opened_names_the_cure():
     assert "concur-rig emulate" in caught.value.cure
 
 
-def test_the_bit_rate_is_told_to_interfaces_that_have_one(monkeypatch):
+def test_the_bit_rate_is_passed_to_interfaces_that_have_one(monkeypatch):
     told = {}
 
     def opens(**options):

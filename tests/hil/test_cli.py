@@ -146,7 +146,7 @@ def test_check_shows_what_the_certificate_needs_beside_the_limits(changed):
         cells = [cell.strip() for cell in row.strip("│").split("│")]
         assert cells[1:3] == [f"{axis.torque_limit:g}", f"{bound[axis.name]:.3g}"]
     bare = changed(("certificate", "# certificate"))
-    assert "no certificate says how much torque the law needs" in run("check", bare, "--mock")[0]
+    assert "need: unknown, as there is no certificate" in run("check", bare, "--mock")[0]
 
 
 def test_check_of_drives_that_do_not_answer(alone):
@@ -185,7 +185,7 @@ def test_drives_of_one_s_own_that_cannot_be_used(acme):
     unemulated = acme(ACME.replace("KINDS[", "dict()["))
     assert "`hil.emulator.KINDS`" in refused("check", unemulated, "--mock")
     assert "`hil.emulator.KINDS`" in run("emulate", unemulated, status=2)[1]
-    assert "that of AcmeDrive" in refused("check", acme(), "--mock")  # another file by now
+    assert "the name of AcmeDrive" in refused("check", acme(), "--mock")  # another file by now
     for text, told in (("", "registers none"), ("1 / 0", "ZeroDivisionError in line 1: ")):
         assert told in refused("check", acme(text), "--mock")
 
@@ -213,7 +213,7 @@ def test_replay_with_another_driver(acme, tmp_path):
 
 
 @pytest.mark.usefixtures("unreported")
-def test_code_that_a_record_brings_along_is_not_run_unasked(acme, tmp_path):
+def test_code_in_a_record_is_not_run_without_permission(acme, tmp_path):
     folder = tmp_path / "record"
     with forgotten():
         run("drive", acme(), "--mock", "--duration", 0.4, "--out", folder)
@@ -225,7 +225,7 @@ def test_code_that_a_record_brings_along_is_not_run_unasked(acme, tmp_path):
         assert "acme" not in drive_kinds()
 
 
-# --- what is refused --------------------------------------------------------------------------
+# --- rejected input ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", [c for c in COMMANDS if c != "replay"])
@@ -259,9 +259,9 @@ def test_a_bus_that_cannot_carry_it(changed):
         (["--mock", "--duration", "-1"], "-1"),
         (["--mock", "--duration", "nan"], "nan"),
         (["--yes", "--heartbeat", "auto"], "auto"),
-        ([], "--yes"),  # nobody at a terminal to ask
+        ([], "--yes"),  # no interactive terminal
     ],
-    ids=range(9),  # the folder's name, in the message, must not hold what is looked for
+    ids=range(9),  # the folder's name, in the message, must not contain the expected text
 )
 def test_drive_refuses(words, told, alone):
     _, err = run("drive", alone, *words, status=2)
@@ -275,7 +275,7 @@ def test_drive_refuses(words, told, alone):
 
 @pytest.fixture(scope="module")
 def driven(tmp_path_factory):
-    """A short run with mock drives: its folder, and what was printed."""
+    """A short run with mock drives: its folder and its output."""
     folder = tmp_path_factory.mktemp("driven") / "record"
     out, err = run("drive", RIG, "--mock", "--duration", 1, "--out", folder, "--json")
     assert err == ""
@@ -298,7 +298,7 @@ def test_drive_with_mock_drives(driven):
 @pytest.mark.usefixtures("unreported")
 def test_drive_prints_tables(tmp_path):
     out, _ = run("drive", RIG, "--mock", "--duration", 0.4, "--out", tmp_path / "r")
-    assert "Quality of service" in out
+    assert "Loop statistics" in out
     assert "Tracking errors at the end" in out
     assert "END: the task is done (after 0.4 s)" in out
     assert max(map(len, out.splitlines())) <= 80
@@ -367,7 +367,7 @@ def test_replay_with_another_law(driven, changed, tmp_path):
 
 @pytest.fixture
 def asked(monkeypatch, tmp_path, driven):
-    """What a session would be asked for; nothing is run."""
+    """Records the options of a session, and runs nothing."""
     wishes = []
 
     def fake(rig, wished, **_):
@@ -463,14 +463,14 @@ def test_dashboards_have_a_port_that_can_be_named(port):
     assert "--dashboard" in run("drive", RIG, "--mock", "--dashboard", port, status=2)[1]
 
 
-def test_emulate_runs_as_long_as_it_is_told(changed):
+def test_emulate_runs_for_its_duration(changed):
     port = 20_000 + time.monotonic_ns() % 20_000
     rig = changed(("port = 43113", f"port = {port}"))
     words = ("emulate", rig, "--duration", "0.1", "--fault", "drop,turret,0,0.1")
     with started(*words, env=os.environ | {"COLUMNS": "200"}) as process:
         out, err = process.communicate(timeout=120.0)
     assert process.returncode == 0, err
-    assert re.search(r"5 drives on udp_multicast 239\.255\.99\.2; interrupt to end", out)
+    assert re.search(r"5 drives on udp_multicast 239\.255\.99\.2; press Ctrl-C to end", out)
     assert out.rstrip().endswith("ended")
 
 
@@ -482,7 +482,7 @@ def test_drive_of_an_emulated_rig(changed, tmp_path):
     with started("drive", rig, *words) as process:
         out, err = process.communicate(timeout=180.0)
     result = json.loads(out)
-    # How a shared machine keeps time is not asserted; that all is told and recorded is.
+    # The timing of a shared machine is not asserted, but its report and record are.
     assert process.returncode == (0 if result["passed"] else 1), err
     assert result["passed"] == (result["reason"] == "END")
     assert (result["mode"], result["complete"]) == ("drive", True)

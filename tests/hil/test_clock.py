@@ -1,4 +1,4 @@
-"""Clocks: time asleep is what CLOCK_BOOTTIME ran on while CLOCK_MONOTONIC stood."""
+"""Clocks: time of suspension counts in CLOCK_BOOTTIME and not in CLOCK_MONOTONIC."""
 
 import time
 

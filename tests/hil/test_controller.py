@@ -1,4 +1,4 @@
-"""The loop: how it arms, what it puts up with, how it stops, and that it always leaves in order."""
+"""The loop: arming, tolerated faults, stops, and an orderly end in all cases."""
 
 import dataclasses
 import os
@@ -120,11 +120,11 @@ def test_drive_mode_needs_an_operator():
         Bench(mode=Mode.DRIVE, operator=None)
 
 
-def test_nobody_at_the_deadman_nothing_is_armed():
+def test_without_a_heartbeat_no_drive_is_armed():
     with Bench(mode=Mode.DRIVE) as bench:
         bench.beats = False
         begin = bench.clock.now()
-        with pytest.raises(ArmError, match="deadman") as caught:
+        with pytest.raises(ArmError, match="enabling device") as caught:
             bench.run()
         assert caught.value.came == f"no heartbeat for {OPERATOR_PATIENCE:.1f} s"
         waited = bench.clock.now() - begin
@@ -150,7 +150,7 @@ def test_a_plan_of_another_period_is_refused():
 
 
 @FIRST
-def test_a_fault_from_before_is_cleared_only_if_asked(file):
+def test_an_earlier_fault_is_cleared_only_on_request(file):
     for resets in (False, True):
         with Bench(file, resets=resets) as bench:
             bench.world.fault(Fault("drive_fault", "turret", at=0.3))
@@ -174,7 +174,7 @@ def braked_in_time(bench):
     braking = np.flatnonzero(torque[stopped:].any(axis=1)) + stopped
     speeds = bench["s"]
     assert (torque[braking] * speeds[braking] <= 1e-12).all()
-    # It is the speed of now that is damped, whatever it was that asked for the stop.
+    # The present speed is damped, for every reason of the stop.
     n = len(bench.names)
     true = np.array(bench.speeds)[braking]
     assert np.abs(speeds[braking][:, :n] - true).max() < 0.25
@@ -326,7 +326,7 @@ def test_category_2_holds_under_power_until_the_operator_resets():
         assert len(cycles) == 400
         rows = held(bench)
         assert len(rows) >= 399
-        # The joints yield by what the arm's weight makes of their stiffness, and stay there.
+        # The joints deflect by the arm's weight over their stiffness, and stay there.
         position, axis = bench["position"][rows], bench.rig.axes[3]
         yielding = np.abs(bench["torque"][bench.begun : bench.stopped, 3]).max() / axis.stiffness
         assert np.abs(position - position[0])[:, 2:].max() < 1.5 * yielding
@@ -462,7 +462,7 @@ def break_clock(bench, error):
 
 
 class Breakable(SteppedClock):
-    """A clock that can be told to fail."""
+    """A clock that can be made to fail."""
 
     broken = None
 
@@ -622,7 +622,7 @@ def hang(bench, time):
 
 
 def test_a_cycle_that_takes_too_long():
-    """Its reference is the one of its time all the same: what was missed is skipped."""
+    """The reference still follows the time: missed instants are skipped."""
     with Bench() as bench:
         bench.at(20, hang, bench, 3.4 * PERIOD)
         outcome = bench.run()
@@ -668,7 +668,7 @@ def test_cycles_that_are_late_again_and_again(policy, cycles):
 
 @SECOND
 def test_a_loop_that_hangs_for_longer_than_the_watchdogs(file):
-    """The drives stop by themselves; what comes back to life finds them off, and stays off."""
+    """The watchdogs stop the drives; the loop that continues finds them off, and stays off."""
     with Bench(file) as bench:
         bench.at(20, hang, bench, 0.25)
         outcome = bench.run()
@@ -826,12 +826,12 @@ def test_listening_sends_nothing(mode, file):
         assert heard.reason is Reason.END
         assert not both.sent
         assert both.controller.bus.silent
-        # Counted once more on the bus: all frames are of the drives, or of the driving loop.
+        # An independent count on the bus: all frames are of the drives, or of the driving loop.
         count = 0
         while both.spy.recv(0) is not None:
             count += 1
         assert count == len(both.bench.sent) + both.said[0] > 1000
-        # It has seen what happened: the robot's joints, and torques of its own.
+        # Its record contains the robot's joints, and its computed torques.
         run = both.columns["state"][:, 0] == State.RUN
         assert run.sum() == len(both.bench.plan) - 1
         assert np.abs(both.columns["torque"][run]).max() > 1.0
@@ -886,7 +886,7 @@ def test_listening_runs_the_same_guard(mode, monkeypatch):
         for controller, outcome in ((both.bench.controller, driven), (both.controller, heard)):
             mine = [verdict for limits, verdict in calls if limits is controller.limits]
             assert len(mine) == outcome.quality.cycles + 1  # one to warm up
-        # What the others command is above these limits: it is said, and bounded where it counts.
+        # The other controller exceeds these limits: flags show it, and the torque is limited.
         run = both.columns["state"][:, 0] == State.RUN
         flags = both.columns["flags"][run, 0].astype(int)
         assert (flags & Flag.CLIPPED_TORQUE != 0).mean() > 0.5
@@ -926,7 +926,7 @@ def test_listening_stops_for_the_same_reasons(mode, change, reason):
         assert state[-1] == State.STOP
 
 
-def test_listening_where_nobody_speaks_ends_after_the_time_of_the_run():
+def test_listening_on_a_silent_bus_ends_after_the_time_of_the_run():
     with Bench(mode=Mode.LISTEN, duration=0.2) as bench:
         before = bench.clock.now()
         outcome = bench.run()

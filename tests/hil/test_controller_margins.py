@@ -42,7 +42,7 @@ class Clock:
 
 
 def controller(**others):
-    """A controller of one axis with only what the method under test needs."""
+    """A controller of one axis with only the attributes that the tested method needs."""
     made = Controller.__new__(Controller)
     made.clock = Clock()
     made.mode, made._talks, made.resets, made.attended = Mode.MOCK, True, False, True
@@ -105,10 +105,10 @@ def test_errors_at_their_bound_are_within_it(values, within):
     ("losing", "absent", "counted"),
     [
         (0, 1, 1),
-        (2, 1, 1),  # the third cycle in a row
+        (2, 1, 1),  # the third consecutive cycle
         (3, 1, 0),  # beyond the patience: axes that hesitate in turn
         (3, 3, 0),
-        (3, 4, 4),  # unless one stays away for longer
+        (3, 4, 4),  # unless one axis is missing for longer
     ],
 )
 def test_axes_that_hesitate_in_turn_are_no_failure(losing, absent, counted):
@@ -142,7 +142,7 @@ def test_only_a_run_has_failing_cycles():
     assert made.failing is None
 
 
-def test_a_cycle_that_asks_for_no_report_misses_none():
+def test_a_cycle_without_requests_has_no_missing_report():
     made = Failures(SimpleNamespace(max_consecutive_faults=3), losing=2, lost=2)
     made.count(True, False, True, 2, 3, True)
     assert (made.lost, made.losing) == (0, 2)
@@ -201,11 +201,11 @@ def armed(reason=Reason.NONE, started=True, **others):
     ("reason", "lost", "heard"),
     [(Reason.NONE, 0, 8), (Reason.NONE, 1, 0), (Reason.STUCK, 0, 0), (Reason.STUCK, 1, 0)],
 )
-def test_cycles_count_as_heard_if_all_report_and_the_state_is_good(reason, lost, heard):
+def test_cycles_count_as_complete_if_all_report_and_the_state_is_valid(reason, lost, heard):
     made = armed(reason)
-    made._arming.heard = 7
+    made._arming.complete = 7
     made._advance(100.0, lost)
-    assert made._arming.heard == heard
+    assert made._arming.complete == heard
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_drives_have_three_seconds_to_come_and_listeners_the_time_of_the_run(
 @pytest.mark.parametrize(("heard", "runs"), [(2, False), (3, True)])
 def test_a_listener_runs_after_as_many_reports_as_the_prelude_has_cycles(heard, runs):
     made = armed(_talks=False)
-    made._arming.heard = heard
+    made._arming.complete = heard
     made.latch.may_run, ran = True, []
     made.latch.run = lambda: ran.append(True)
     assert made._advance(100.0, 0) is Reason.NONE
@@ -375,7 +375,7 @@ def test_a_cycle_is_late_beyond_half_a_period(lateness, late, missed):
         (State.DISARMED, True, False),
     ],
 )
-def test_the_guard_stops_a_rig_that_is_armed_once_its_state_is_known(
+def test_the_guard_stops_an_armed_rig_once_its_state_is_estimated(
     monkeypatch, state, started, told
 ):
     monkeypatch.setattr(hil.controller._controller, "largest_speed", lambda *_: 0.0)

@@ -1,4 +1,4 @@
-"""docs/rig.md says what the code says: tables are complete, numbers are constants, code runs."""
+"""docs/rig.md agrees with the code: complete tables, right constants, code that runs."""
 
 import dataclasses
 import doctest
@@ -89,7 +89,7 @@ def execute(word, **names):
     [("States", hil.State), ("Reasons", hil.Reason)],
     ids=["states", "reasons"],
 )
-def test_states_and_reasons_are_told_in_their_own_words(title, sentences):
+def test_states_and_reasons_have_their_sentences(title, sentences):
     told = {name: cells[0] for name, cells in rows(section(title)).items()}
     assert told == {member.name: member.sentence for member in sentences}
 

@@ -127,7 +127,7 @@ def test_reports_are_waited_for_until_the_window_ends(after, taken):
     ("instants", "quiet", "ends"),
     [
         ((), True, 10.07),
-        ((10.06, 10.12), True, 10.19),  # a report begins the silence anew
+        ((10.06, 10.12), True, 10.19),  # a report restarts the silence
         ((10.071,), True, 10.07),
         ((10.06, 10.12, 10.18, 10.24), True, 10.31),
         ((10.06, 10.12, 10.18, 10.24, 10.3), False, 10.3),  # they do not cease
@@ -141,7 +141,7 @@ def test_reports_have_to_cease_for_seven_hundredths_of_a_second(instants, quiet,
 
 
 class Answering(Frames):
-    """Answers each frame after a delay of its own; NaN: not at all."""
+    """Answers each frame after its delay; NaN: no answer."""
 
     def __init__(self, *delays):
         super().__init__()
@@ -177,7 +177,7 @@ def test_the_shortest_of_five_round_trips_counts(delays, shortest, trials):
 @pytest.mark.parametrize("talks", [True, False])
 def test_frames_of_somebody_else_are_counted(talks):
     made = exchange(Frames(10.0005, 10.001, 10.0015), Drive(), talks)
-    made._takes = {}
+    made._receivers = {}
     made._intruders = SimpleNamespace(is_foreign=lambda _: True, note=lambda _: None)
     made.take(10.0)
     assert made.foreign == (3 if talks else 0)
@@ -206,7 +206,7 @@ def test_a_node_that_babbles_is_listened_to_for_two_windows():
     assert bus.clock.time == 10.0 + 9 * 2.0**-11
 
 
-def test_frames_that_waited_are_taken_for_one_window():
+def test_waiting_frames_are_received_for_one_window():
     bus = Babble()
     made = exchange(bus, Asked())
     assert len(made._take_waiting(10.0 + 2.0**-9)) == 5
@@ -251,7 +251,7 @@ def test_one_report_that_became_too_old_is_enough(sampled, is_outdated):
     assert made.ages.tolist() == [10.25 - time for time in sampled]
 
 
-def test_axes_that_stay_away_are_counted_each():
+def test_missing_axes_are_counted_each():
     made = two(Frames())
     counts = []
     for reports in ((1, 0), (1, 0), (2, 0), (3, 1)):

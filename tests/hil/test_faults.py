@@ -1,4 +1,4 @@
-"""Faults on command in whole runs: short ones are put up with, long ones stop the rig for good."""
+"""Injected faults in whole runs: short ones are tolerated, long ones stop the rig."""
 
 import dataclasses
 import functools
@@ -60,7 +60,7 @@ def errors_of(bench, places, rows):
 
 
 def largest_deviation(bench, cycles, change):
-    """Bound on what torques that were wrong for some cycles do to the tracking errors.
+    """Bound on the tracking errors due to torques that were wrong for some cycles.
 
     The error of an output with stiffness k and damping 2 sqrt(k) answers an acceleration that
     lasts for h, short against 1 / sqrt(k), by at most h / (e sqrt(k)) times its size. The
@@ -98,7 +98,7 @@ def held_change(file):
 
 
 def guarded_change(bench):
-    """How far a torque can get from what the law would have given, whatever the law is told."""
+    """Largest deviation of the torque from the law's, for any input of the law."""
     limits = bench.limits
     return lambda lasting: np.minimum(2.0 * limits.torque, 2.0 * limits.rate * lasting)
 
@@ -154,7 +154,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("file", "axis", "kind", "way", "others"), CASES)
-def test_a_short_fault_is_put_up_with(file, axis, kind, way, others):
+def test_a_short_fault_is_tolerated(file, axis, kind, way, others):
     if (file, kind, way) == (ROVER_MIT, "nan", "to_drive"):
         others = others | {"probability": 0.0}  # eight times 0xFF is none of its commands
     with Bench(file, duration=DURATION) as bench:
@@ -188,7 +188,7 @@ MAY_STOP = [
 )
 @pytest.mark.parametrize(("kind", "way"), MAY_STOP)
 def test_a_short_fault_that_tells_wrong_things(file, axis, kind, way):
-    """Reports that lie are believed for a while, or not; what leaves is bounded in any case."""
+    """Wrong reports are accepted for a while, or rejected; the torque is limited in any case."""
     with Bench(file, duration=DURATION) as bench:
         strike(bench, kind, axis, SHORT * PERIOD - 1e-4, way=way)
         outcome = bench.run()
@@ -283,7 +283,7 @@ def test_frames_that_come_twice_change_nothing(file, kind, way):
     with Bench(file, duration=DURATION) as bench:
         strike(bench, kind, "*", math.inf, way=way)
         assert bench.run().done
-        # Two reports of one sample: once read, the second tells nothing new.
+        # Two reports of one sample: the second adds no information.
         assert deviation(bench).max() < 1e-3
         bench.check()
 
@@ -300,7 +300,7 @@ def test_frames_lost_at_random_all_the_time(share):
         bench.check()
 
 
-def test_a_floating_robot_whose_cameras_fall_silent_goes_on():
+def test_a_floating_robot_whose_cameras_fall_silent_continues():
     with Bench(FLOATER, duration=0.5) as bench:
         bench.at(40, lambda: setattr(bench.world._capture, "_send", lambda sample: None))
         assert bench.run().done
@@ -357,7 +357,7 @@ def test_a_full_disk_stops_the_rig(full_disk, monkeypatch, tmp_path):
     (world,) = worlds
     assert not world.torque.any()
     assert not any(drive.enabled for drive in world.drives)
-    # What was written before can be read, and what could not be is said.
+    # Earlier rows are readable, and the error is reported.
     record = Record.load(result.folder)
     assert 1 <= len(record) == result.recorded < result.outcome.quality.cycles
     assert (result.folder / "rows.bin").stat().st_size <= 100_000
@@ -411,7 +411,7 @@ def instant_of(bench, cycle):
 
 @pytest.mark.parametrize("middle", [False, True], ids=["between", "within"])
 def test_a_clock_that_jumps_ahead_a_little(middle):
-    """Three cycles are missing: the reference is that of the time, and the run goes on."""
+    """Three cycles are missing: the reference follows the time, and the run continues."""
     with jumped(2.6 * PERIOD, middle=middle) as bench:
         outcome = bench.run()
         assert outcome.done, outcome.reason.name
@@ -457,7 +457,7 @@ def test_a_clock_that_goes_back_between_cycles(by):
 
 @pytest.mark.parametrize("by", [-0.02, -0.3, slow(-2.0)])
 def test_a_clock_that_goes_back_or_stands_still_within_a_cycle(by):
-    """The loop sleeps for so much longer. If that is long, the drives stop by themselves."""
+    """The loop sleeps longer by this time. If that is long, their watchdogs stop the drives."""
     with jumped(by, middle=True) as bench:
         outcome = bench.run()
         watchdog = max(axis.watchdog for axis in bench.rig.axes)
@@ -478,7 +478,7 @@ def test_a_clock_that_goes_back_or_stands_still_within_a_cycle(by):
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_many_faults_one_after_the_other(seed):
-    """Whatever happens: bounded torque, a reason of its own, and none of it comes back."""
+    """For every fault: limited torque, a specific reason, and no torque afterwards."""
     rng = np.random.default_rng(seed)
     kinds = ["drop", "delay", "duplicate", "reorder", "corrupt", "nan", "stale", "freeze"]
     kinds += ["drive_fault", "bus_off", "power_cycle"]

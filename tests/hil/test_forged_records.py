@@ -87,7 +87,7 @@ def places(data):
     return found
 
 
-# --- what is not whole ------------------------------------------------------------------------
+# --- incomplete records -----------------------------------------------------------------------
 
 
 def cut_at_a_chunk(folder):
@@ -364,7 +364,7 @@ def test_terminals_obey_nothing_in_a_manifest(folder, rig, servo):
     assert all(note.isprintable() for note in notes)
 
 
-# --- what is outside --------------------------------------------------------------------------
+# --- files outside of the record --------------------------------------------------------------
 
 
 @pytest.fixture
@@ -400,7 +400,7 @@ def test_a_record_needs_nothing_but_itself(made, rig, tmp_path, servo):
 def test_a_copy_that_was_changed_is_refused(folder):
     path = folder / FOLDER / "rig.toml"
     path.write_text(path.read_text() + "\n")
-    with pytest.raises(RecordError, match="rig file as it was when the record was made"):
+    with pytest.raises(RecordError, match="the rig file of the time of the recording"):
         recorded(folder)
 
 
@@ -555,7 +555,7 @@ def test_half_a_record_is_the_answer_1_and_stands_in_the_json(folder):
     assert status == 1
     assert told["passed"] is False
     assert told["differences"] == []
-    assert any("in place of the" in fault for fault in told["faults"])
+    assert any("instead of the" in fault for fault in told["faults"])
 
 
 def test_a_folder_that_no_disk_can_have_is_refused(folder):

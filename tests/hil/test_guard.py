@@ -1,4 +1,4 @@
-"""The guard: what leaves it is finite, bounded and rate-bounded, or is a stop."""
+"""The guard: its torque is finite and within the torque and rate limits, or it is a stop."""
 
 import math
 import tracemalloc
@@ -83,12 +83,12 @@ def test_a_step_of_the_torque_is_above_eight_roundings_of_its_limit(share, fits)
     if fits:
         Limits.from_axes(axes, PERIOD)
     else:
-        with pytest.raises(RigFileError, match="can resolve"):
+        with pytest.raises(RigFileError, match="above the rounding error"):
             Limits.from_axes(axes, PERIOD)
 
 
 @pytest.mark.parametrize("period", [0.0, -1.0, math.nan, math.inf])
-def test_a_period_that_is_none_is_refused(period):
+def test_an_invalid_period_is_rejected(period):
     with pytest.raises(RigFileError, match="period"):
         Limits.from_axes([axis()], period)
     with pytest.raises(RigFileError, match="largest_age"):
@@ -141,7 +141,7 @@ def test_limits_take_every_number_of_the_axes_in_their_order():
     assert (bounds.size, bounds.period, bounds.largest_age) == (3, PERIOD, 8 * PERIOD)
 
 
-# -- what stops --------------------------------------------------------------------------------
+# -- stops -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("index", range(N))
@@ -224,7 +224,7 @@ def test_a_result_of_wrong_shape_stops(shape):
 
 
 @pytest.mark.parametrize("period", [0.0, -PERIOD, math.nan, math.inf, 1.1])
-def test_a_period_that_is_none_stops(period):
+def test_an_invalid_period_stops(period):
     verdict, out = verdict_of(limits(), np.ones(N), period=period)
     assert verdict == Verdict(Reason.CLOCK)
     assert not out.any()
@@ -277,7 +277,7 @@ def test_a_torque_on_its_bound_was_not_changed(sign):
     ):
         arrays = [sign * np.array([x]) for x in (demand, before, q, v)]
         verdict, out = verdict_of(bounds, *arrays, ages=np.full(1, 0.001))
-        if q:  # (high - q) / zone is rounded: the bound is what it gives
+        if q:  # (high - q) / zone is rounded, and so is the bound
             demand = 10.0 * ((1.0 - q) / (0.05 * 2.0))
             arrays[0] = arrays[1] = sign * np.array([demand])
             verdict, out = verdict_of(bounds, *arrays, ages=np.full(1, 0.001))
@@ -291,12 +291,12 @@ def test_a_torque_a_whole_step_away_was_not_changed(sign):
     assert (verdict.flags, out.tolist()) == (Flag.NONE, farthest.tolist())
     verdict, _ = verdict_of(limits(), np.nextafter(farthest, sign * 9.0))
     assert verdict.flags == Flag.CLIPPED_RATE
-    # What rounding can add is taken off in advance: a few units in the last place of the limit.
+    # The step is reduced by the rounding error: a few units in the last place of the limit.
     missing = 500.0 * PERIOD - abs(farthest[0])
     assert 10.0 * 2.0**-52 <= missing <= 10.0 * 6 * 2.0**-52
 
 
-# -- what is bounded, in numbers ---------------------------------------------------------------
+# -- limits, in numbers ------------------------------------------------------------------------
 
 
 def test_a_demand_within_all_limits_passes_bit_by_bit():
@@ -358,7 +358,7 @@ def test_above_the_speed_limit_accelerating_torque_fades_and_braking_passes(v, b
         (1.89, 1.0, 10.0, 10.0),  # before the zone
         (1.95, 0.0, 10.0, 5.0),  # half of it is left
         (1.95, 1.0, 10.0, 4.0),  # and half of the damping
-        (1.95, 0.0, 3.0, 3.0),  # within what is left
+        (1.95, 0.0, 3.0, 3.0),  # within the rest of the range
         (2.0, 0.0, 10.0, 0.0),
         (2.05, 0.0, 10.0, 0.0),
         (2.05, 1.0, 10.0, -2.0),  # past the end: braked
@@ -477,7 +477,7 @@ def check_cases(seed, rows, batch=50_000):
                 )
             assert before == {name: column.tobytes() for name, column in columns.items()}
 
-            # Written anew, with NumPy: which of the rows have to stop?
+            # An independent implementation with NumPy: which rows must stop?
             bad = (
                 ~((ages >= -PERIOD) & (ages <= bounds.largest_age))
                 | ~np.isfinite(demand)
@@ -556,7 +556,7 @@ def test_no_float_makes_the_guard_raise_or_lets_torque_out(vectors, period):
     st.booleans(),
 )
 def test_braking_is_never_reduced(q, v, size, far):
-    """Accident 13: whatever the place and the speed, torque against the motion passes."""
+    """Accident 13: torque against the motion passes at every position and speed."""
     bounds = limits(1, position_limits=(-1e6, 1e6) if far else (-2.0, 2.0), power_limit=1e6)
     torque = -math.copysign(size, v)
     verdict, out = verdict_of(
@@ -576,7 +576,7 @@ def test_braking_is_never_reduced(q, v, size, far):
 
 @given(st.floats(-4.79, 4.79), st.floats(-10, 10), st.floats(-10, 10))
 def test_torque_never_moves_away_from_demand_and_last_torque(v, demand, before):
-    """Far from the ends, the result lies between what was sent and what is asked for, or zero."""
+    """Far from the ends, the result lies between the last torque and the law's, or zero."""
     _, out = verdict_of(
         limits(1), np.array([demand]), np.array([before]), np.zeros(1), np.array([v]), FRESH[:1]
     )
@@ -763,7 +763,7 @@ def test_policies_give_bounded_torque_or_a_stop(policy, failing, vectors):
 
 
 @pytest.mark.parametrize("value", NASTY)
-def test_a_last_torque_that_is_none_cannot_be_held(value):
+def test_a_non_finite_last_torque_cannot_be_held(value):
     verdict, out = policy_of(Policy.HOLD, 1, with_entry(ZERO, 1, value))
     assert verdict == Verdict(Reason.NOT_FINITE, Flag.NONE, 1)
     assert not out.any()
@@ -789,7 +789,7 @@ def test_reports_may_be_as_old_as_patience_allows():
     assert verdict.reason is Reason.STALE
 
 
-def test_every_flag_and_reason_says_what_it_means():
+def test_every_flag_and_reason_has_a_sentence():
     assert {f.value for f in Flag if f} == {1, 2, 4, 8, 16, 32, 64}
     assert len({r.sentence for r in Reason}) == len(Reason)
     assert all(r.sentence[0].islower() and len(r.sentence.split()) > 3 for r in Reason)

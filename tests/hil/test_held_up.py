@@ -85,7 +85,9 @@ def test_a_release_that_fails_leaves_a_trace_and_the_others_are_released():
         released = []
 
         def fail(_):
-            raise DriveError("axis `turret`", expected="an answer", came="none", cure="Look.")
+            raise DriveError(
+                "axis `turret`", expected="an answer", came="silence", cure="Check it."
+            )
 
         for drive in bench.controller.drives:
             drive.release = fail if drive.axis.name == "turret" else released.append
@@ -108,15 +110,15 @@ def test_frames_that_the_bus_refuses_at_the_end_leave_a_trace():
         drive.release = release
         (sentence,) = bench.run().left
         assert bench.names[1] in sentence
-        assert "the bus did not take" in sentence
+        assert "the bus rejected frames" in sentence
 
 
-def test_a_run_that_ends_well_has_nothing_to_tell():
+def test_a_run_that_ends_well_has_no_remarks():
     with Bench() as bench:
         assert bench.run().left == ()
 
 
-def test_a_release_that_fails_after_an_error_is_told_with_the_error():
+def test_a_failed_release_after_an_error_is_a_note_of_the_error():
     with Bench() as bench:
 
         def fail(*_):

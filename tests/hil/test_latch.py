@@ -1,4 +1,4 @@
-"""The latch: a stop stays until it is reset, and means the same whatever the mode."""
+"""The latch: a stop stays until a reset, and has the same meaning in every mode."""
 
 import math
 
@@ -72,7 +72,7 @@ def test_every_pair_of_state_and_event(state, event):
 
 
 @pytest.mark.parametrize("period", [0.0, -1.0, math.nan, math.inf])
-def test_a_period_that_is_none_is_refused(period):
+def test_an_invalid_period_is_rejected(period):
     with pytest.raises(ArmError, match="period"):
         Latch(POLICIES, period)
 
@@ -154,7 +154,7 @@ def test_a_stop_stays_although_its_cause_is_gone(reason):
             act()
 
 
-def test_a_second_reason_neither_replaces_the_first_nor_starts_anew():
+def test_a_second_reason_neither_replaces_the_first_nor_restarts_the_stop():
     cycles = Cycles().running()
     cycles.step(Reason.DEADMAN)
     cycles.step(times=2)
@@ -209,7 +209,7 @@ def test_an_unknown_speed_is_not_rest():
     assert cycles.latch.phase is Phase.BRAKING
 
 
-def test_braking_that_makes_it_worse_is_given_up():
+def test_braking_that_accelerates_a_joint_ends():
     """An encoder or gear of wrong sign turns damping into drive."""
     cycles = Cycles(Policies(stop_time=10.0)).running()
     cycles.step(Reason.END, speed=0.5)
@@ -219,7 +219,7 @@ def test_braking_that_makes_it_worse_is_given_up():
     assert cycles.latch.phase is Phase.OFF
 
 
-def test_braking_that_makes_it_worse_is_seen_after_speeds_that_were_unknown():
+def test_braking_that_accelerates_a_joint_is_detected_after_unknown_speeds():
     cycles = Cycles(Policies(stop_time=10.0)).running()
     cycles.step(Reason.END, speed=math.nan)
     cycles.step(speed=0.1)
@@ -355,12 +355,12 @@ def test_holding_is_ended_by_removing_power_or_by_a_reset():
     assert (cycles.latch.phase, cycles.latch.action) == (Phase.OFF, Action.OFF)
     cycles.step(times=3)
     assert not cycles.latch.may_leave
-    cycles.latch.remove_power()  # once more changes nothing
+    cycles.latch.remove_power()  # a repetition changes nothing
     cycles.step()
     assert cycles.latch.may_leave
     cycles = Cycles(HOLDING).running()
     cycles.step(Reason.END)
-    with pytest.raises(ArmError, match="still brakes"):
+    with pytest.raises(ArmError, match="still brake"):
         cycles.latch.reset()
     cycles.step(times=50)
     cycles.latch.reset()
@@ -390,7 +390,7 @@ class AnyOrder(RuleBasedStateMachine):
         self.latch = self.cycles.latch
         self.first = None  # reason of the present stop, as this machine saw it
         self.armed = 0  # cycles of zero torque since arming
-        self.begun = False  # at the first cycle nobody knows whether the clock moves
+        self.begun = False  # at the first cycle the motion of the clock is unknown
 
     @rule(
         reason=st.one_of(st.just(Reason.NONE), st.sampled_from(REASONS)),

@@ -1,4 +1,4 @@
-"""The operator's channel: what refreshes the deadman, and what stops."""
+"""The operator's channel: valid heartbeats, and stops."""
 
 import hmac
 import math
@@ -30,7 +30,7 @@ TICK = 1e-3
 
 
 class Desk:
-    """A channel, and a socket that can send it anything and hears what comes back."""
+    """A channel, and a socket that sends it any datagrams and receives its answers."""
 
     def __init__(self, settings=SETTINGS, period=None, token=None):
         self.clock = SteppedClock()
@@ -142,7 +142,7 @@ class Relay:
         self.waiting, self.sender = [], None
 
     def holder(self):
-        """A sender that knows the relay in the place of the loop."""
+        """A sender that has the address of a relay instead of the loop's."""
         return OperatorSender(*self.front.getsockname(), self.desk.channel.token)
 
     def move(self):
@@ -213,7 +213,7 @@ def test_a_network_that_is_quick_enough_keeps_the_rig_alive_and_no_longer_than_t
         alive = life(desk, relay, 3.0, 6.0, sender)
     steady = [instant for instant in alive if 0.5 < instant < 3.0]
     assert len(steady) == pytest.approx(2.5 / PERIOD, abs=2)  # all of them
-    # What it takes there and back, and between two challenges, is taken off the timeout.
+    # Round trip and interval of challenges shorten the time-out.
     lost = 2.0 * delay + TIMEOUT / CHALLENGES + 2 * PERIOD
     assert TIMEOUT - lost <= max(alive) - relay.last <= TIMEOUT
 
@@ -285,13 +285,13 @@ def test_a_challenge_of_the_future_refreshes_nothing(begun):
     assert begun.channel.poll(begun.clock.now() - 0.01) is Reason.DEADMAN
 
 
-def test_the_clock_of_a_sender_is_not_asked(desk, monkeypatch):
+def test_the_clock_of_a_sender_is_ignored(desk, monkeypatch):
     monkeypatch.delattr("time.monotonic_ns")
     with desk.sender() as sender:
         assert held(desk, sender) is Reason.NONE
 
 
-def test_a_sender_that_starts_anew_is_heard(desk):
+def test_a_restarted_sender_is_accepted_by_the_loop(desk):
     for _ in range(3):
         with desk.sender() as sender:
             assert held(desk, sender) is Reason.NONE
@@ -302,7 +302,7 @@ def test_a_sender_that_starts_anew_is_heard(desk):
 def test_a_pause_ends_with_the_second_heartbeat(desk):
     with desk.sender() as sender:
         assert held(desk, sender) is Reason.NONE
-        for _ in range(300):  # nobody holds the button, the loop goes on
+        for _ in range(300):  # the button is released, and the loop continues
             desk.after(PERIOD)
         sender.heartbeat()
         assert desk.after(PERIOD) is Reason.DEADMAN
@@ -377,7 +377,7 @@ def test_so_many_senders_are_known_and_one_that_has_left_makes_room(desk):
         sender.close()
 
 
-# --- what is no heartbeat ---------------------------------------------------------------------
+# --- invalid heartbeats -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -399,7 +399,7 @@ def test_so_many_senders_are_known_and_one_that_has_left_makes_room(desk):
     ],
 )
 def test_invalid_heartbeats_refresh_nothing(begun, entries):
-    """Accident 5 for the operator: only what is valid proves that somebody watches."""
+    """Accident 5 for the operator: only a valid heartbeat proves that a person watches."""
     for _ in range(4):
         begun.message(change=entries)
         verdict = begun.after(0.01)
@@ -550,7 +550,7 @@ def test_polls_do_not_shorten_the_timeout():
     assert sum(verdict is Reason.NONE for verdict in verdicts) in (74, 75)
 
 
-def test_a_heartbeat_that_goes_on_keeps_the_deadman_quiet_for_any_number_of_polls():
+def test_a_continuing_heartbeat_prevents_deadman_for_any_number_of_polls():
     with Desk(period=PERIOD) as desk, desk.sender() as sender:
         held(desk, sender)
         for cycle in range(600):
@@ -567,7 +567,7 @@ def test_a_clock_that_goes_wrong_is_no_heartbeat(begun, now):
     assert begun.channel.poll(now) is Reason.DEADMAN
 
 
-def test_where_none_is_required_a_heartbeat_that_began_must_go_on():
+def test_an_optional_heartbeat_that_began_must_continue():
     with Desk(OperatorSettings(port=0, required=False)) as desk, desk.sender() as sender:
         assert desk.after(10.0) is Reason.NONE
         assert held(desk, sender) is Reason.NONE

@@ -1,7 +1,7 @@
-"""A whole rig of processes over a multicast bus: what is left when one of them is killed.
+"""A whole rig of processes over a multicast bus, of which one is killed.
 
-On a machine that does other work at the same time, cycles are late and reports are lost; all of
-that is put up with here, and no time is asserted but that of watchdogs, with a margin.
+On a busy machine cycles are late and reports are lost. The tests tolerate both, and assert only
+times of watchdogs, with a margin.
 """
 
 import contextlib
@@ -30,7 +30,7 @@ from hil.session import SessionOptions, run_session
 
 FOLDER = Path(__file__).parents[2] / "examples" / "rover_rig"
 WATCHDOG = 0.2
-SLACK = 0.15  # s: what a loaded machine may take to run a process
+SLACK = 0.15  # s: longest delay of a process on a loaded machine
 TOKEN = "a token for tests"
 PATIENCE = 60.0  # s, of the tests, for processes to start
 
@@ -43,7 +43,7 @@ def free_port():
 
 @pytest.fixture(params=["rig.toml", pytest.param("rig_mit.toml", marks=pytest.mark.slow)])
 def file(request, tmp_path):
-    """The rover's rig on ports of its own, which puts up with a machine that is busy."""
+    """The rover's rig on free ports, with tolerances for a busy machine."""
     bus = random.SystemRandom().randrange(20_000, 60_000)
     text = (FOLDER / request.param).read_text(encoding="utf-8")
     lines = []
@@ -97,7 +97,7 @@ with OperatorSender("127.0.0.1", int(sys.argv[1]), sys.argv[2]) as sender:
 
 @contextlib.contextmanager
 def process(script, *arguments):
-    """A process of its own, which does not outlive the test."""
+    """A separate process, which ends with the test."""
     words = [sys.executable, "-c", script, *map(str, arguments)]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=FOLDER.parents[1]
@@ -111,7 +111,7 @@ def process(script, *arguments):
 
 @contextlib.contextmanager
 def beating(port):
-    """An operator who holds the deadman."""
+    """An operator who holds the enabling device."""
     done = threading.Event()
 
     def beat():
@@ -143,7 +143,7 @@ def runs(emulator):
 
 
 class Killer(threading.Thread):
-    """Kills processes once the rig runs, and says when."""
+    """Kills processes once the rig runs, and records the time."""
 
     def __init__(self, emulator, pids):
         super().__init__()
@@ -180,11 +180,11 @@ def test_a_controller_that_is_killed(file, tmp_path):
             assert not report.torque
             assert 0.0 < report.torque_free_after <= WATCHDOG + SLACK, report
             assert report.last_command <= killed
-        # Nothing comes back by itself.
+        # No torque returns without a command.
         time.sleep(2.0 * WATCHDOG)
         assert not emulator.plant().torque.any()
         assert not any(report.enabled for report in emulator.drives())
-        # The recorder has outlived the controller, and has written what there was.
+        # The recorder has survived the controller, and has written all rows.
         assert until(lambda: "end" in json.loads((folder / "manifest.json").read_text()), 20.0)
     record = Record.load(folder)
     assert record.manifest["end"]["reason"] == "controller died"
@@ -231,7 +231,7 @@ def test_an_emulator_that_dies(file, tmp_path):
 
 
 def test_an_operator_who_dies(file, tmp_path):
-    """No heartbeat any more, nobody there: the rig brakes, and its drives are switched off."""
+    """The heartbeat ends: the rig brakes, and its drives are switched off."""
     rig = load_rig(file)
     with (
         EmulatorProcesses(rig) as emulator,

@@ -132,7 +132,7 @@ def test_reports_that_become_late_stop_the_run(file, delay):
     assert (bench["state"][bench.stopped :] == State.STOP).all()
 
 
-def test_lost_frames_are_not_taken_for_late_ones():
+def test_lost_frames_do_not_count_as_late():
     with Bench(duration=1.2) as bench:
         fault = Fault("drop", "*", probability=0.05, way="to_host")
         bench.at(AT, bench.world.fault, fault)

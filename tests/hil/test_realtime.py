@@ -1,4 +1,4 @@
-"""What a machine gives to a process that runs in real time."""
+"""Suitability of a machine for a process in real time."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Reference and state of a record, computed again: what was forged is told with both numbers."""
+"""Recomputed reference and state of a record: forged numbers are reported with the true ones."""
 
 import dataclasses
 import random
@@ -76,7 +76,7 @@ def test_a_run_comes_out_again_at_instants_that_are_found(made):
     ("name", "change"),
     [("position", 1e-6), ("report_time", -1e-6), ("q", 1e-6), ("s", 1e-6)],
 )
-def test_a_forged_report_or_state_is_told(made, name, change):
+def test_a_forged_report_or_state_is_reported(made, name, change):
     record = forged(made[2])
     k = row_of(record, State.RUN, 60)
     record[name][k, -1] += change if name != "reports" else -record[name][k, -1]
@@ -94,7 +94,7 @@ def test_a_forged_report_or_state_is_told(made, name, change):
         assert first.replayed == pytest.approx(made[2][name][k, -1], abs=1e-12)
 
 
-def test_a_forged_velocity_of_a_drive_that_reports_it_is_told(made):
+def test_a_forged_velocity_of_a_drive_that_reports_it_is_reported(made):
     record = forged(made[2])
     k = row_of(record, State.RUN, 60)
     reports = bool(np.isfinite(record["velocity"][k, -1]))
@@ -111,7 +111,7 @@ def test_states_are_compared_within_the_tolerance(made, part, told):
     assert ("estimator: q" in differences(made, record)) == told
 
 
-def test_a_shifted_base_is_told_where_the_shift_begins(made):
+def test_a_shifted_base_is_reported_where_the_shift_begins(made):
     """All cycles from one on: the law is evaluated elsewhere, and each step is right again."""
     record = forged(made[2])
     k = row_of(record, State.RUN, 60)
@@ -185,7 +185,7 @@ def test_the_instant_is_found_between_its_bounds(span, speed, part):
     assert unsure < 1e-12
 
 
-def test_what_is_not_known_does_not_tell_the_instant():
+def test_unknown_numbers_do_not_determine_the_instant():
     x, w, a, span = np.zeros(2), np.array([1.0, 9.0]), np.zeros(2), 1e-3
     position, velocity = motion(x, w, a, 0.3 * span)
     position[1] = velocity[1] = np.nan
@@ -193,7 +193,7 @@ def test_what_is_not_known_does_not_tell_the_instant():
     assert now == pytest.approx(0.3 * span, rel=1e-9)
 
 
-def test_an_axis_whose_velocity_is_given_up_does_not_tell_the_instant():
+def test_an_axis_whose_velocity_was_set_to_zero_does_not_determine_the_instant():
     early = np.zeros(2), np.array([0.1, 9.0])
     late = np.array([1e-4, 5e-3]), np.array([0.1, 0.0])
     now, _ = instant_of(np.array([4e-5, 4e-3]), np.array([0.1, 9.0]), early, late, 0.0, 1e-3)
@@ -224,7 +224,7 @@ def test_without_time_between_the_bounds_there_is_one_instant():
     ("state", "number"),
     [(State.ARMED, 3), (State.RUN, 0), (State.RUN, 60), (State.STOP, 0), (State.STOP, 7)],
 )
-def test_a_forged_reference_is_told(made, name, state, number):
+def test_a_forged_reference_is_reported(made, name, state, number):
     record = forged(made[2])
     k = row_of(record, state, number)
     before = record[name][k, 0]
@@ -235,7 +235,7 @@ def test_a_forged_reference_is_told(made, name, state, number):
     assert found.column == record.columns(name)[0][0]
 
 
-def test_a_reference_that_lags_is_told(made):
+def test_a_reference_that_lags_is_reported(made):
     """All of it, so that nothing else of the record contradicts it but law and task."""
     record = forged(made[2])
     runs = np.flatnonzero(record["state"] == State.RUN)
@@ -313,7 +313,7 @@ def wrong(made, record):
 
 
 @pytest.mark.parametrize("state", [State.ARMED, State.RUN, State.STOP])
-def test_a_forged_deadline_is_told(made, state):
+def test_a_forged_deadline_is_reported(made, state):
     record = forged(made[2])
     k = row_of(record, state, 5)
     before = record["deadline"][k]

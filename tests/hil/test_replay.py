@@ -1,4 +1,4 @@
-"""Replay: what ran comes out again to the last bit, and anything that was changed is found."""
+"""Replay: it reproduces a run to the last bit, and detects every change."""
 
 import dataclasses
 import json
@@ -55,7 +55,7 @@ def folder(made, tmp_path):
 
 
 def rewrite(folder, change):
-    """Write the rows anew after they were changed."""
+    """Write changed rows to the file."""
     record = Record.load(folder)
     rows = record.rows.copy()
     kept = change(record.layout.views(rows))
@@ -161,7 +161,7 @@ def test_a_stop_that_does_not_brake_is_found(folder, rig, servo):
 
 
 def test_holding_at_the_end_comes_out_although_its_first_cycle_is_doubtful(folder, rig, servo):
-    """Where the joints are held, and by what torque, is known from the row all the same."""
+    """The row determines the held position and its torque nevertheless."""
     end = int(np.argmax(Record.load(folder)["state"] == State.STOP))
 
     def change(views):
@@ -196,7 +196,7 @@ def test_when_listening_the_torques_of_others_are_judged(folder, rig, servo):
     assert replay(folder, rig, servo=servo).passed
 
 
-def test_on_another_machine_rounding_is_put_up_with(folder, rig, servo):
+def test_on_another_machine_rounding_is_tolerated(folder, rig, servo):
     machine = edit(folder)["machine"]
     edit(folder, machine={**machine, "processor": "another"})
 
@@ -220,8 +220,8 @@ def test_rows_that_are_missing_are_left_out(folder, rig, servo):
     rewrite(folder, lambda views: [(0, k), (k + 3, len(views["q"]))])
     report = replay(folder, rig, servo=servo)
     assert report.differences == ()
-    assert not report.passed  # what is missing was not compared
-    assert report.left_out == 1  # what was sent in the cycle before is not known
+    assert not report.passed  # missing rows were not compared
+    assert report.left_out == 1  # the torque of the preceding cycle is unknown
     assert ("note", "3 rows are missing between others") in report.rows()
 
 
@@ -252,7 +252,7 @@ def test_another_rig_file_is_refused_by_name(made, rig, servo, tmp_path):
     assert ("verdict", "not as recorded: another rig") in report.rows()
 
 
-def test_other_code_is_told_as_such(folder, rig, servo):
+def test_other_code_is_reported_as_such(folder, rig, servo):
     prints = edit(folder)["fingerprints"]
     edit(folder, fingerprints={**prints, "robot": "0", "law": "0", "code": "0"})
     with pytest.raises(RecordError, match=r"robot, another law \(the code of concur"):
@@ -261,7 +261,7 @@ def test_other_code_is_told_as_such(folder, rig, servo):
 
 def test_a_rig_with_other_axes_is_refused(made, rig, servo):
     other = dataclasses.replace(rig, axes=rig.axes[::-1])
-    with pytest.raises(RecordError, match="Name the rig file that was used"):
+    with pytest.raises(RecordError, match="Pass the rig file of the run"):
         replay(made, other, force=True, servo=servo)
 
 

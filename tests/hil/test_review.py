@@ -1,5 +1,5 @@
-"""What a reviewer of the rig found: ways in which torque could leave that should not, or a stop
-would not come or not stay. Each of these failed before it was cured."""
+"""Findings of a review of the rig: ways in which wrong torque could be sent, or a stop could be
+missing or end too early. Each of these tests failed before the correction."""
 
 import contextlib
 import dataclasses
@@ -58,7 +58,7 @@ def operator(timeout=0.3):
 
 
 def test_heartbeats_that_waited_for_long_are_not_fresh():
-    """Nobody has read for two seconds: when what waits there was sent, nobody knows."""
+    """After two seconds without reading, the instants of waiting frames are unknown."""
     with operator() as (clock, channel, sender):
         sender.heartbeat()
         assert channel.poll(clock.now()) is Reason.NONE
@@ -114,7 +114,7 @@ def test_a_deadman_that_is_held_all_the_time_runs_although_preparing_takes_long(
         assert bench.controller.run().done
 
 
-def test_a_stop_asked_for_before_arming_forbids_it():
+def test_a_stop_request_before_arming_forbids_it():
     with Bench(mode=Mode.DRIVE) as bench:
         bench.sender.stop()
         with pytest.raises(ArmError, match="stop"):
@@ -130,10 +130,10 @@ def test_driving_without_a_required_operator_is_refused():
 
 
 def test_who_never_armed_sends_nothing():
-    """Somebody else may drive this rig: no frame of ours may take his torque away."""
+    """Another controller may drive this rig: this host must not remove its torque."""
     with Bench(mode=Mode.DRIVE) as bench:
         bench.beats = False
-        with pytest.raises(ArmError, match="deadman"):
+        with pytest.raises(ArmError, match="enabling device"):
             bench.run()
         assert not bench.sent
 
@@ -150,7 +150,7 @@ def holding(bench, act, after=100):
             cycles.append(None)
             if len(cycles) == after:
                 act()
-            assert len(cycles) < after + 1000, "holds for good"
+            assert len(cycles) < after + 1000, "holds forever"
         inner(deadline)
 
     bench.controller._cycle = cycle
@@ -191,7 +191,7 @@ def test_letting_go_of_the_deadman_ends_holding(ends):
 
 
 def test_letting_go_of_the_deadman_in_a_run_does_not_hold():
-    """Nobody is there who could end it."""
+    """There is no operator who could end it."""
     rig = rig_of(policies=CATEGORY_2, operator={"port": 0, "timeout": 0.1})
     with Bench(rig=rig, mode=Mode.DRIVE) as bench:
         cycles = holding(bench, lambda: None)
@@ -202,10 +202,10 @@ def test_letting_go_of_the_deadman_in_a_run_does_not_hold():
         bench.check()
 
 
-def test_a_shadow_does_not_hold_for_good():
+def test_a_shadow_does_not_hold_forever():
     rig = rig_of(policies=CATEGORY_2, operator={"port": 0})
     with Bench(rig=rig, mode=Mode.DRIVE, duration=0.2) as bench:
-        bench.controller._talks = False  # what it does to the bus is not asked here
+        bench.controller._talks = False  # the bus is not tested here
         bench.controller.mode = Mode.SHADOW
         bench.beats = False
         cycles = holding(bench, lambda: None)
@@ -259,24 +259,24 @@ def test_patience_with_late_cycles_counts_the_deadlines_that_had_no_cycle():
         stall(bench, 20, 12.05)
         outcome = bench.run()
         assert outcome.reason is Reason.LATE
-        assert bench.stopped == bench.begun + 21  # in the same cycle, before its torque leaves
+        assert bench.stopped == bench.begun + 21  # in the same cycle, before its torque is sent
         bench.check()
 
 
 def test_a_cycle_that_takes_longer_than_the_watchdogs_removes_power_at_once():
-    """Wherever in it the time goes: what is known of speeds is from before."""
+    """For a delay at any place in the cycle: the known speeds are outdated."""
     with Bench() as bench:
         watchdog = min(axis.watchdog for axis in bench.rig.axes)
         stall(bench, 20, (watchdog + 0.02) / PERIOD + 0.05)
         outcome = bench.run()
         assert outcome.reason is Reason.LATE
-        assert bench.stopped == bench.begun + 21  # in the same cycle, before its torque leaves
+        assert bench.stopped == bench.begun + 21  # in the same cycle, before its torque is sent
         assert not bench["torque"][bench.stopped :].any()
         bench.check()
 
 
 @slow
-def test_one_hiccup_within_patience_is_put_up_with():
+def test_one_hiccup_within_patience_is_tolerated():
     with Bench() as bench:
         stall(bench, 20, 4.1)
         outcome = bench.run()
@@ -286,7 +286,7 @@ def test_one_hiccup_within_patience_is_put_up_with():
 
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=slow), pytest.param(2, marks=slow)])
 def test_every_deadline_has_a_cycle_or_is_counted_as_skipped(seed):
-    """Cycles and skipped deadlines together are the deadlines that passed, whatever happens."""
+    """Cycles plus skipped deadlines equal the passed deadlines in every case."""
     random = np.random.default_rng(seed)
     with Bench(rig=rig_of(policies={"max_consecutive_faults": 200, "stop_time": 0.1})) as bench:
         inner, cycle = bench.law.run, bench.controller._cycle
@@ -310,7 +310,7 @@ def test_every_deadline_has_a_cycle_or_is_counted_as_skipped(seed):
         last = bench["time"][-1]
         passed = 1 + int((last - first) / PERIOD + 1e-6)
         assert quality.cycles + quality.skipped == passed
-        # What a row calls its deadline is the first one that had no cycle yet.
+        # The deadline in a row is the first one without an earlier cycle.
         gaps = np.rint(np.diff(bench["deadline"]) / PERIOD)
         assert (gaps >= 1).all()
         late = bench["time"] - bench["deadline"] > 0.5 * PERIOD
@@ -351,7 +351,7 @@ def test_lost_reports_count_each_axis():
         bench.check()
 
 
-def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_for_good():
+def test_axes_that_are_lost_in_turn_do_not_keep_an_old_torque_forever():
     """No axis is away for longer than a cycle, and yet one is missing in each."""
     with Bench(rig=rig_of(policies={"max_consecutive_faults": 5, "stop_time": 0.1})) as bench:
         for cycle in range(20, 80):
@@ -409,7 +409,7 @@ def test_replay_counts_late_cycles_and_lost_reports_as_the_loop_does(tmp_path):
     [("socketcan", "can0"), ("pcan", "PCAN_USBBUS1"), ("slcan", "ttyACM0")],
 )
 def test_nothing_is_emulated_on_a_bus_that_may_have_drives(interface, channel):
-    """With `--emulate` nobody is asked and nobody holds the deadman."""
+    """With `--emulate` there is no confirmation and no enabling device."""
     rig = dataclasses.replace(load_rig(EXAMPLES / ROVER), bus=BusSettings(interface, channel))
     with pytest.raises(RigError, match=r"bus\.interface"):
         EmulatorProcesses(rig)
@@ -420,7 +420,7 @@ def test_nothing_is_emulated_on_a_bus_that_may_have_drives(interface, channel):
 
 def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
     """A full queue refuses the last frame of each cycle, and takes the others: that drive would
-    keep its last torque for as long as the host's heartbeat goes on."""
+    keep its last torque while the host's heartbeat continues."""
     with Bench() as bench:
         send, sent = bench.bus.bus.send, []
         commands = {i for drive in bench.controller.drives for i in drive.sent_identifiers}
@@ -444,7 +444,7 @@ def test_one_drive_that_gets_no_command_any_more_stops_the_rig():
 
 
 @slow
-def test_a_queue_that_is_full_once_is_put_up_with():
+def test_a_queue_that_is_full_once_is_tolerated():
     with Bench() as bench:
         send, refused = bench.bus.bus.send, []
 
@@ -476,7 +476,7 @@ def test_somebody_else_who_commands_the_drives_stops_the_rig():
         bench.check()
 
 
-def test_an_adapter_that_gives_back_what_was_sent_is_nobody_else():
+def test_echoes_of_an_adapter_are_not_foreign():
     with Bench(duration=0.2) as bench:
         send, receive, echoes = bench.bus.bus.send, bench.bus.bus._recv_internal, []
 
@@ -624,8 +624,8 @@ def test_an_error_beyond_its_bound_stops():
 # -- drives ------------------------------------------------------------------------------------
 
 
-def test_a_fault_that_goes_by_itself_does_not_bring_the_torque_back():
-    """Some drives leave a fault when its cause is gone: still nobody has looked at it."""
+def test_a_fault_that_disappears_does_not_bring_the_torque_back():
+    """Some drives clear a fault when its cause ends, although no person has checked it."""
     rig = rig_of(policies={"stop_time": 0.4})
     with Bench(rig=rig) as bench:
         index = bench.names.index("turret")
@@ -677,8 +677,8 @@ def test_per_mille_of_either_torque_end_to_end(unit):
 
 @slow
 def test_a_drive_whose_per_mille_are_of_the_other_torque_is_not_what_the_host_believes():
-    """Which of the two they are of cannot be asked: the bound on the error, and what the drive
-    says of its torque, are all there is. What leaves stays within the drive's own limit."""
+    """The reference of the per mille cannot be queried: only the bound on the error and the torque
+    that the drive reports can show it. The torque stays within the drive's own limit."""
     from hil.emulator import DriveSettings
 
     settings = {"turret": DriveSettings(torque_unit="maximum")}
@@ -741,7 +741,7 @@ def test_an_encoder_that_fails_is_noticed(kind, axis):
 # -- clocks ------------------------------------------------------------------------------------
 
 
-def test_a_clock_that_stops_for_good_does_not_hold_the_loop(monkeypatch):
+def test_a_clock_that_stops_forever_does_not_hold_the_loop(monkeypatch):
     clock = MonotonicClock()
     instant = clock.now()
     monkeypatch.setattr(MonotonicClock, "now", lambda self: instant)
@@ -761,7 +761,7 @@ class Silent:
         return None, True
 
 
-def test_a_clock_that_stops_for_good_does_not_hold_the_set_up(monkeypatch):
+def test_a_clock_that_stops_forever_does_not_hold_the_set_up(monkeypatch):
     clock = MonotonicClock()
     instant = clock.now()
     monkeypatch.setattr(MonotonicClock, "now", lambda self: instant)

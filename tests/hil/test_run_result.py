@@ -1,4 +1,4 @@
-"""What a run says when it ends: nothing that went wrong is hidden, on the terminal or in JSON."""
+"""Report of a run at its end: terminal and JSON show every error."""
 
 import io
 import json

@@ -54,7 +54,7 @@ def long_rig(folder: Path, seconds: float):
     )
     made = load_rig(rig)
     options = dict(made.bus.options) | {"port": 20000 + time.monotonic_ns() % 20000}
-    # A shared machine may stand still for some tens of ms: put up with it for as long as the
+    # A shared machine may stand still for some tens of ms: tolerate this for as long as the
     # drives' own watchdogs do.
     patience = int(min(axis.watchdog for axis in made.axes) * made.loop.rate) - 1
     return dataclasses.replace(

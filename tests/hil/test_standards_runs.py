@@ -75,7 +75,7 @@ class Plugged(EmulatedDrive):
 
 @pytest.fixture
 def plugged(monkeypatch):
-    """Rigs whose drives are those; gives the place of what is odd about some."""
+    """Rigs with these drives; some have special properties."""
     monkeypatch.setitem(hil.emulator._world.KINDS, "cia402", Plugged)
     quirks = {}
     monkeypatch.setattr(Plugged, "quirks", quirks)
@@ -129,7 +129,7 @@ def test_a_wheel_that_no_longer_follows_stops_the_rig_in_the_next_cycle(plugged)
 
 
 @pytest.mark.parametrize("axis", [0, 4])
-def test_a_drive_that_pushes_by_itself_stops_the_rig_before_it_is_fast(plugged, axis):
+def test_a_drive_that_pushes_without_a_command_stops_the_rig_before_it_is_fast(plugged, axis):
     with Bench() as bench:
         settings = bench.rig.axes[axis]
         whole = settings.torque_limit / settings.gear / settings.rated_torque * 1e3
@@ -161,7 +161,7 @@ def test_a_makers_tool_is_foreign_at_its_first_frame(plugged, act):
         tool.close()
         assert outcome.reason is Reason.FOREIGN
         assert bench.stopped - bench.row(40) <= 1
-        # power is removed at once: nothing brakes with drives that somebody else commands
+        # power is removed at once: no braking with drives that another host commands
         assert not bench["torque"][bench.stopped :].any()
 
 
@@ -193,7 +193,7 @@ def test_a_makers_tool_is_noticed_while_drives_are_prepared(plugged, act, foreig
         with contextlib.ExitStack() as stack:
             stack.callback(tool.close)
             if foreign:
-                stack.enter_context(pytest.raises(ArmError, match="nobody else"))
+                stack.enter_context(pytest.raises(ArmError, match="no frame of another controller"))
             assert bench.run().reason is Reason.END
         assert foreign == (len(bench) == 0)
 
@@ -226,5 +226,5 @@ def test_the_trial_is_part_of_arming_and_asks_for_no_torque(plugged):
         ]
         assert len(targets) > 20
         assert not any(targets)
-        trials = [check for check in outcome.checks if "by trial" in check.what]
+        trials = [check for check in outcome.checks if "watchdog test" in check.what]
         assert [check.axis for check in trials] == bench.names

@@ -1,4 +1,4 @@
-"""The accidents on whole rigs: a naive loop and ours on the same emulated drives.
+"""The accidents on whole rigs: a naive loop and the rig's loop on the same emulated drives.
 
 In each test the naive loop (`naive.NaiveController`, with the fault that led to the accident) puts
 torque on the emulated robot that should not be there, or takes away what should; ours, met by the
@@ -76,7 +76,7 @@ def stops(bench, outcome, *reasons):
     bench.torque_ended_in_time()
 
 
-# -- numbers that are none ---------------------------------------------------------------------
+# -- invalid numbers ---------------------------------------------------------------------------
 
 
 class Clipping(naive.NaiveController):
@@ -120,7 +120,7 @@ class CheckedWhileSending(naive.NaiveController):
 
 
 def test_3_found_while_the_frames_are_being_sent():
-    """Some joints are commanded anew, the others go on with what they had; for good."""
+    """Some joints get new commands, the others keep their last ones forever."""
     with Bench() as bench:
         spoil(bench)
         loop = CheckedWhileSending(bench).start()
@@ -136,7 +136,7 @@ def test_3_found_while_the_frames_are_being_sent():
         spoil(bench)
         outcome = bench.run()
         stops(bench, outcome, Reason.NOT_FINITE)
-        # In the cycle in which it was found, all five were told to brake.
+        # In the cycle of the detection, all five brake.
         stopped = bench["time"][bench.stopped]
         last = [i for t, i, _ in bench.sent if stopped <= t < stopped + PERIOD]
         assert [i for i in last if 0x200 < i < 0x280] == [0x201, 0x202, 0x203, 0x204, 0x205]
@@ -185,7 +185,7 @@ def test_4_set_points_without_numbers_are_no_success():
 
 
 class AnyPacketCounts(naive.NaiveController):
-    """Commands on while packets of the drive arrive, whatever is in them."""
+    """Keeps commanding while packets of the drive arrive, for any content."""
 
     def __init__(self, bench):
         super().__init__(bench)
@@ -214,7 +214,7 @@ def test_5_invalid_packets_are_no_sign_of_life():
     with Bench() as bench:
         stammer(bench)
         AnyPacketCounts(bench).start().run(95)
-        assert np.abs(bench.world.torque).min() > 0.0  # of a turret that nobody has seen for 0.3 s
+        assert np.abs(bench.world.torque).min() > 0.0  # a turret without reports for 0.3 s
 
     with Bench() as bench:
         stammer(bench)
@@ -244,7 +244,7 @@ def test_6_a_stop_stays():
         loop.run(CYCLE + 10)
         assert not bench.world.torque.any()
         loop.run(40)
-        assert np.abs(bench.world.torque).min() > 0.0  # and nobody has asked for it
+        assert np.abs(bench.world.torque).min() > 0.0  # without a request
 
     with Bench() as bench:
         bench.at(CYCLE, bench.world.fault, gone)
@@ -266,7 +266,7 @@ class WatchedByAStoppedClock(naive.NaiveController):
 
 
 def test_7_a_watchdog_does_not_hang_on_one_clock():
-    """Of a robot that nobody sees: ours counts cycles, and asks whether time passes at all."""
+    """Without reports: the loop counts cycles, and checks whether time passes."""
     blind = Fault("drop", "*", way="to_host")
     with Bench() as bench:
         bench.at(CYCLE, bench.world.fault, blind)
@@ -278,7 +278,7 @@ def test_7_a_watchdog_does_not_hang_on_one_clock():
         feedback = bench.controller.feedback
 
         def stop_clock():
-            """The reports' age says 1 ms for ever."""
+            """The age of the reports is always 1 ms."""
             take = bench.controller._exchange.count
             bench.controller._exchange.count = lambda now: take(
                 float(feedback.time.max()) + 1e-3 if bench.cycle >= CYCLE else now
@@ -291,7 +291,7 @@ def test_7_a_watchdog_does_not_hang_on_one_clock():
 
 
 class OnChange(naive.NaiveController):
-    """Sends what has changed; its drives have a watchdog for once."""
+    """Sends only changed commands; here its drives have a watchdog."""
 
     def __init__(self, bench):
         super().__init__(bench)
@@ -325,7 +325,7 @@ def test_8_silence_is_not_sent():
         constant(bench)
         OnChange(bench).start().run(100)
         assert not any(drive.enabled for drive in bench.world.drives)
-        assert not bench.world.torque.any()  # in the middle of a run, and nobody was told
+        assert not bench.world.torque.any()  # in the middle of a run, without an error
 
     with Bench() as bench:
         constant(bench)
@@ -375,7 +375,7 @@ def test_9_a_stop_is_the_same_in_every_mode():
 
 
 class Reconnecting(naive.NaiveController):
-    """Sets a drive up again as soon as it is back, and goes on."""
+    """Sets a drive up again as soon as it is back, and continues."""
 
     def hear(self, frame):
         node = self.axes[TURRET].node
@@ -405,7 +405,7 @@ def test_11_a_rebooted_drive_is_asked_again():
 
     def reboot(bench):
         bench.world.drive("turret").power_cycle(bench.clock.now())
-        bench.world.drive("turret")._rated = 12.0  # what the power stage makes of it
+        bench.world.drive("turret")._rated = 12.0  # true value in the power stage
         bench.wait(0.2)
 
     def turn(u):
@@ -515,7 +515,7 @@ def test_13_what_brakes_is_not_blocked():
         bench.law.change = change
 
     with Bench(rig=rig) as bench:
-        # Up to there it is not limited: the accident is what it does above the limit.
+        # Below the limit it is not limited: the accident is its behaviour above the limit.
         slow_down(bench)
         loop = naive.NaiveController(bench).start()
         loop.run(late)
@@ -538,7 +538,7 @@ def test_13_what_brakes_is_not_blocked():
         bench.check()
 
 
-# -- what stays when nothing comes -------------------------------------------------------------
+# -- behaviour without reports or commands -----------------------------------------------------
 
 
 class HoldingLast(naive.NaiveController):
@@ -575,7 +575,7 @@ def test_14_the_last_torque_is_not_held():
 
 
 def test_14_a_host_that_dies_leaves_no_torque():
-    """Its drives had no watchdog, since nobody had set one."""
+    """Its drives had no watchdog, as none had been set."""
     with Bench() as bench:
         naive.NaiveController(bench).start().run(50)
         bench.wait(2.0)

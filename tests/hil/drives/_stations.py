@@ -95,7 +95,7 @@ def frame(identifier: int, data: bytes = b"", **more: Any) -> can.Message:
 
 
 def take_all(bus: can.BusABC) -> list[can.Message]:
-    """Whatever came."""
+    """Receive all waiting frames."""
     frames = []
     while (came := bus.recv(0)) is not None:
         frames.append(came)
@@ -103,7 +103,7 @@ def take_all(bus: can.BusABC) -> list[can.Message]:
 
 
 class AnsweringBus(Bus):
-    """A bus in stepped time with someone on it who answers each frame at once."""
+    """A bus in stepped time with a station that answers each frame at once."""
 
     def __init__(
         self, answer: Callable[[can.Message, float], list[can.Message]], clock: Clock | None = None
@@ -181,8 +181,8 @@ for _index in (0x1600, 0x1601, 0x1A00):
 class Station:
     """A drive that the library's `LocalNode` serves, with threads, on the other end of a bus.
 
-    It answers SDO, knows its network state, sends its report when SYNC comes and takes what the
-    host's process data mean as the library decodes them from the mapping that the host wrote.
+    It answers SDO, has a network state, sends its report at each SYNC, and applies the
+    host's process data, which the library decodes by the mapping that the host wrote.
 
     Parameters
     ----------
@@ -270,7 +270,7 @@ class Station:
             report.transmit()
 
     def decode_command(self, message: can.Message) -> dict[int, int]:
-        """What a command means by the mapping that the host wrote, as the library reads it."""
+        """Values of a command, decoded by the library with the mapping that the host wrote."""
         self.node.rpdo.read()
         command = self.node.rpdo[1]
         assert command.enabled

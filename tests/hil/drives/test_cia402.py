@@ -65,7 +65,7 @@ def test_inspect_finds_the_drive_and_writes_nothing():
         assert drive.written == []
 
 
-def test_inspect_of_an_absent_drive_says_so():
+def test_inspect_reports_an_absent_drive():
     with virtual_pair(SteppedClock()) as (bus, _):
         (check,) = make_drive().inspect(bus)
         assert check.finding is Finding.MISSING
@@ -74,7 +74,7 @@ def test_inspect_of_an_absent_drive_says_so():
             make_drive().prepare(bus)
 
 
-def test_nothing_is_asked_on_a_silent_bus():
+def test_no_query_is_sent_on_a_silent_bus():
     with virtual_pair(SteppedClock()) as (bus, far):
         bus.silent = True
         drive = make_drive()
@@ -98,12 +98,12 @@ def test_prepare_makes_the_librarys_node_speak_our_process_data():
         assert drive.node.nmt.state == "OPERATIONAL"
         host.accept(ENABLED)
 
-        # what we send, as the library reads it by the mapping that we wrote
+        # sent values, decoded by the library with the mapping that the host wrote
         host.receive(report(ENABLED, 0, 0), 0.0, Feedback(1))
         message = host.command(Wanted.TORQUE, -5.0)
         assert drive.decode_command(message) == {0x6040: 0x0F, 0x6071: 250}
 
-        # what the library sends, as we read it
+        # values that the library sends, as the host reads them
         drive.set(0x6041, ENABLED)
         drive.set(0x6064, -4096)
         drive.set(0x6077, -500)
@@ -169,13 +169,13 @@ def test_a_mapping_is_changed_only_while_out_of_use():
     ("values", "without", "kind", "words"),
     [
         ({"x6076": 2500}, (), UnitError, "rated torque"),
-        ({"x6076": 1000, "x6072": 2000}, (), UnitError, "maximum torque as `rated_torque`"),
+        ({"x6076": 1000, "x6072": 2000}, (), UnitError, "maximum torque in `rated_torque`"),
         ({"x6502": 0x1FF}, (), DriveError, "mode 10"),
         ({}, (0x1016, (0x1400, 5)), ArmError, "dead host"),
         ({}, (0x6007,), ArmError, "0x6007"),
     ],
 )
-def test_drives_that_are_not_as_the_rig_file_says_are_refused(values, without, kind, words):
+def test_drives_that_differ_from_the_rig_file_are_rejected(values, without, kind, words):
     with station(without=without, **values) as (bus, drive):
         host = make_drive()
         with pytest.raises(kind, match=words) as caught:
@@ -226,7 +226,7 @@ def test_positions_turned_round_in_the_drive_are_refused(polarity, refused):
             make_drive().prepare(bus)
 
 
-def test_what_a_drive_does_not_tell_is_unknown_and_no_obstacle():
+def test_a_property_that_is_not_reported_is_unknown_and_no_obstacle():
     with station(without=(0x6502, 0x1018)) as (bus, _):
         checks = {c.what.split(" (")[0]: c for c in make_drive().prepare(bus)}
         assert "identity" not in checks
@@ -300,10 +300,10 @@ def test_one_watchdog_is_enough(kept):
         assert drive.value(0x6007) == 2
 
 
-def test_a_watchdog_that_does_not_keep_its_time_is_none():
+def test_a_watchdog_that_exceeds_its_time_is_rejected():
     with station(without=((0x1400, 5),)) as (bus, drive):
         drive.refuses[0x1016, 1] = 0x06090030
-        with pytest.raises(ArmError, match="keeps neither"):
+        with pytest.raises(ArmError, match="stores none"):
             make_drive().prepare(bus)
         assert drive.node.nmt.state != "OPERATIONAL"
 
@@ -525,7 +525,7 @@ def test_faults_and_emergencies_reach_the_feedback():
     assert feedback.fault[0] == 0
 
 
-def test_a_fault_is_reset_by_an_edge_only_when_asked_for():
+def test_a_fault_is_reset_by_an_edge_only_on_request():
     drive, feedback = make_drive(), Feedback(1)
     drive.receive(report(FAULT, 0, 0), 0.0, feedback)
     drive.receive(frame(0x80 + NODE, struct.pack("<HB5x", 0x2310, 1)), 0.0, feedback)
@@ -533,7 +533,7 @@ def test_a_fault_is_reset_by_an_edge_only_when_asked_for():
         assert command_of(drive, wanted, 5.0) == (0, 0)
     words = [command_of(drive, Wanted.RESET)[0] for _ in range(6)]
     assert words == [0x80, 0, 0x80, 0, 0x80, 0]
-    # its end is known even if the frame that tells it was lost
+    # the end of a fault is detected even if its frame was lost
     drive.receive(report(DISABLED, 0, 0), 0.0, feedback)
     assert feedback.fault[0] == 0x2310
     assert command_of(drive, Wanted.RESET) == (0, 0)
@@ -545,7 +545,7 @@ def test_a_fault_is_reset_by_an_edge_only_when_asked_for():
 
 
 class NaiveDrive:
-    """What a first attempt looks like: it takes whatever comes, and always goes up."""
+    """A naive implementation: it accepts every frame, and always enables."""
 
     def __init__(self):
         self.last_heard = -np.inf
@@ -558,7 +558,7 @@ class NaiveDrive:
 
     def command(self, torque):
         word = {0x40: 6, 0x21: 7, 0x23: 15, 0x27: 15}.get(self.state, 0x80)
-        return word, round(-torque / 20 * 1000)  # 10: the last torque, whatever became of the drive
+        return word, round(-torque / 20 * 1000)  # 10: the last torque, in every state of the drive
 
     def set_limit(self, station, limit):
         station.node.set_data(0x6072, 0, struct.pack("<H", limit))  # 15: written, not read
@@ -649,7 +649,7 @@ def test_a_drive_that_was_switched_off_on_purpose_has_not_fallen():
         assert command_of(drive, Wanted.READY) == (0x06, 0)
 
 
-def test_a_node_that_leaves_the_operational_state_is_told():
+def test_a_node_that_leaves_the_operational_state_is_reported():
     with station() as (bus, _):
         drive, feedback = prepared(bus)
         drive.receive(frame(0x700 + NODE, b"\x05"), 0.0, feedback)
@@ -693,7 +693,7 @@ def test_accident_15_a_limit_that_is_not_in_force_forbids_to_arm():
         other.ignores.add(0x6072)
         naive = NaiveDrive()
         naive.set_limit(other, 1500)
-        assert other.value(0x6072) == 2 * naive.limit  # twice what it believes in force
+        assert other.value(0x6072) == 2 * naive.limit  # twice the expected limit
         with pytest.raises(ArmError, match="0x6072:00: expected the torque limit of 1500"):
             make_drive().prepare(bus)
         assert other.node.nmt.state != "OPERATIONAL"
@@ -702,11 +702,11 @@ def test_accident_15_a_limit_that_is_not_in_force_forbids_to_arm():
 def test_accident_16_units_are_the_drives():
     with station(x6076=4000) as (bus, _):
         _, target = NaiveDrive().command(10.0)
-        assert -target * 1e-3 * 4.0 * 10 == pytest.approx(20.0)  # twice what was asked for
+        assert -target * 1e-3 * 4.0 * 10 == pytest.approx(20.0)  # twice the command
         with pytest.raises(UnitError, match="rated torque") as caught:
             make_drive().prepare(bus)
         assert caught.value.came == "4000"
-        # with what the drive says in the rig file, torque is torque
+        # with the drive's value in the rig file, torques are right
         drive = make_drive(rated_torque=4.0)
         drive.prepare(bus)
         drive.accept(ENABLED)

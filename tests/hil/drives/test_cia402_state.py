@@ -110,7 +110,7 @@ def test_one_step_up_by_the_librarys_command(wanted: Wanted, before: str, after:
 
 @pytest.mark.parametrize("state", NAMES)
 def test_the_librarys_way_up_is_ours(state: str) -> None:
-    """Wherever the library goes next on its way up, ours goes, but for faults."""
+    """The next state on the way up equals that of the library, except for faults."""
     target = State402.next_state_indirect(state)
     word = next_controlword(NAMES[state], Wanted.READY)
     if state in ("FAULT", "FAULT REACTION ACTIVE", "OPERATION ENABLED"):
@@ -126,7 +126,7 @@ def test_an_enabled_drive_is_kept_enabled() -> None:
     assert transitions("OPERATION ENABLED", word) == set()
 
 
-# Every row of the standard's table of commands, with what ours send in that state.
+# Every row of the standard's table of commands, with the controlword in that state.
 @pytest.mark.parametrize(
     ("state", "wanted", "numbers"),
     [
@@ -180,7 +180,7 @@ def test_a_fault_is_left_only_by_a_reset_and_its_edge() -> None:
 
 
 @given(state=st.sampled_from(DriveState), wanted=st.sampled_from(Wanted), edge=st.booleans())
-def test_power_is_asked_for_only_where_it_is_wanted(
+def test_power_is_requested_only_for_ready_and_torque(
     state: DriveState, wanted: Wanted, edge: bool
 ) -> None:
     word = next_controlword(state, wanted, edge)

@@ -86,13 +86,13 @@ class Firmware:
 
     Parameters
     ----------
-    kind : {"tells", "mini-cheetah", "no watchdog", "damiao"}
-        "tells": leaves motor mode and reports an error code; "mini-cheetah": sets torque to zero,
-        stays in motor mode, reports 6 bytes; "no watchdog": goes on; "damiao": leaves motor mode,
+    kind : {"reports", "mini-cheetah", "no watchdog", "damiao"}
+        "reports": leaves motor mode and reports an error code; "mini-cheetah": sets torque to zero,
+        stays in motor mode, reports 6 bytes; "no watchdog": continues; "damiao": leaves motor mode,
         has its state in the first byte.
     """
 
-    def __init__(self, kind="tells", node=NODE, timeout=0.05, master=0, position=0.0, t_max=18.0):
+    def __init__(self, kind="reports", node=NODE, timeout=0.05, master=0, position=0.0, t_max=18.0):
         self.kind, self.node, self.timeout, self.master = kind, node, timeout, master
         self.position, self.t_max = position, t_max
         self.reported_torque = None
@@ -177,7 +177,7 @@ class Loop:
 def make_bench():
     buses = []
 
-    def make(kind="tells", axis=None, **options):
+    def make(kind="reports", axis=None, **options):
         firmware = Firmware(kind, **options)
         bus = AnsweringBus(firmware.answer)
         buses.append(bus)
@@ -324,7 +324,7 @@ def test_a_joint_with_ends_is_never_wrapped():
 # -- arming ------------------------------------------------------------------------------------
 
 
-def test_inspect_tells_what_can_be_known(make_bench):
+def test_inspect_reports_the_readable_properties(make_bench):
     bus, drive, firmware = make_bench()
     checks = {check.what: check for check in drive.inspect(bus)}
     assert checks["drive"].finding is Finding.FOUND
@@ -334,7 +334,7 @@ def test_inspect_tells_what_can_be_known(make_bench):
     assert not {ENTER, LEAVE} & set(firmware.commands)
 
 
-def test_nothing_is_asked_on_a_silent_bus(make_bench):
+def test_no_query_is_sent_on_a_silent_bus(make_bench):
     bus, drive, firmware = make_bench()
     bus.silent = True
     assert [check.finding for check in drive.inspect(bus)] == [Finding.UNKNOWN]
@@ -361,7 +361,7 @@ def test_a_drive_that_does_not_answer_its_release_is_named():
         drive = make_drive()
         with pytest.raises(DriveError, match=drive.axis.name) as caught:
             drive.release(bus)
-        assert caught.value.came == "no answer, though it was sent twice"
+        assert caught.value.came == "no answer to two of these commands"
         sent = [bytes(m.data) for m in take_all(far)]
         assert sent.count(LEAVE) == 2
 
@@ -383,10 +383,10 @@ def test_a_watchdog_is_proved_by_silence_without_torque(make_bench):
 @pytest.mark.parametrize(
     ("kind", "options", "came"),
     [
-        ("no watchdog", {}, "still on"),
-        ("mini-cheetah", {}, "no error code"),
-        ("tells", {"timeout": 10.0}, "still on"),
-        ("damiao", {"timeout": 10.0}, "still on"),
+        ("no watchdog", {}, "that the drive is on"),
+        ("mini-cheetah", {}, "without error code"),
+        ("reports", {"timeout": 10.0}, "that the drive is on"),
+        ("damiao", {"timeout": 10.0}, "that the drive is on"),
     ],
 )
 def test_a_watchdog_that_cannot_be_proved_forbids_to_arm(make_bench, kind, options, came):
@@ -399,7 +399,7 @@ def test_a_watchdog_that_cannot_be_proved_forbids_to_arm(make_bench, kind, optio
 
 
 @pytest.mark.parametrize("kind", ["no watchdog", "mini-cheetah"])
-def test_a_watchdog_that_is_not_told_may_be_confirmed_by_a_person(make_bench, kind):
+def test_a_watchdog_that_is_not_reported_may_be_confirmed_by_a_person(make_bench, kind):
     bus, drive, firmware = make_bench(kind)
     drive.axis = dataclasses.replace(drive.axis, watchdog_confirmed=True)
     proof = next(check for check in drive.prepare(bus) if check.what.startswith("watchdog in"))
@@ -428,7 +428,7 @@ def test_a_drive_that_is_not_there(make_bench):
         drive.prepare(bus)
 
 
-@pytest.mark.parametrize("kind", ["tells", "damiao"])
+@pytest.mark.parametrize("kind", ["reports", "damiao"])
 def test_a_drive_whose_fault_cannot_be_cleared_is_refused(make_bench, kind):
     bus, drive, firmware = make_bench(kind)
     answer = bus.answer
@@ -446,7 +446,7 @@ def test_a_drive_whose_fault_cannot_be_cleared_is_refused(make_bench, kind):
 
 
 @pytest.mark.parametrize("master", [0, NODE])
-@pytest.mark.parametrize("kind", ["tells", "damiao"])
+@pytest.mark.parametrize("kind", ["reports", "damiao"])
 def test_whole_life(make_bench, kind, master):
     bus, drive, firmware = make_bench(kind, master=master)
     drive.prepare(bus)
@@ -502,7 +502,7 @@ def test_motor_mode_is_entered_between_commands_without_torque(make_bench):
 
 
 def test_an_error_that_clears_on_enter_alone_does_not_keep_the_drive_off(make_bench):
-    """What the trial of the watchdog leaves, and a fault from before once it is reset."""
+    """Neither the watchdog test nor an earlier fault that was reset is a fault."""
     bus, drive, firmware = make_bench()
     firmware.clears_on_enter = True
     drive.prepare(bus)
@@ -521,7 +521,7 @@ def test_an_error_that_clears_on_enter_alone_does_not_keep_the_drive_off(make_be
     assert not loop.feedback.enabled[0]
     drive.prepare(bus)
     loop.cycle(Wanted.READY, times=3)
-    assert loop.feedback.fault[0] == 2  # from before: shown until somebody asks for a reset
+    assert loop.feedback.fault[0] == 2  # an earlier fault, shown until a reset is requested
     loop.cycle(Wanted.RESET, times=3)
     loop.cycle(Wanted.READY, times=12)
     assert loop.feedback.fault[0] == 0
@@ -541,8 +541,8 @@ def test_an_error_that_entering_does_not_clear_is_a_fault(make_bench):
     assert not loop.feedback.enabled[0]
 
 
-@pytest.mark.parametrize(("kind", "code"), [("tells", 2), ("damiao", 0x0A)])
-def test_a_fault_is_shown_until_a_reset_is_asked_for(make_bench, kind, code):
+@pytest.mark.parametrize(("kind", "code"), [("reports", 2), ("damiao", 0x0A)])
+def test_a_fault_is_shown_until_a_reset_is_requested(make_bench, kind, code):
     bus, drive, firmware = make_bench(kind)
     firmware.error = code
     drive.prepare(bus)
@@ -579,7 +579,7 @@ def test_a_fault_in_the_loop_stays_until_it_is_prepared_again(make_bench):
 
 
 class NaiveDrive:
-    """What a first attempt looks like: enters before each torque, believes every report."""
+    """A naive implementation: enters before each torque, accepts every report."""
 
     def __init__(self, t_max=18.0):
         self.t_max, self.heard = t_max, -math.inf
@@ -602,7 +602,7 @@ def test_accident_5_invalid_reports_are_no_sign_of_life():
     assert (feedback.time[0], feedback.count[0], feedback.invalid[0]) == (1.0, 1, 3)
 
 
-@pytest.mark.parametrize("kind", ["tells", "damiao"])
+@pytest.mark.parametrize("kind", ["reports", "damiao"])
 def test_accident_10_after_power_cycling_nothing_resumes(make_bench, kind):
     bus, drive, firmware = make_bench(kind)
     drive.prepare(bus)
@@ -620,7 +620,7 @@ def test_accident_10_after_power_cycling_nothing_resumes(make_bench, kind):
     loop.cycle(Wanted.TORQUE, 5.0, times=40)
     assert not firmware.motor_mode
     assert firmware.torque == 0.0
-    assert not loop.feedback.enabled[0]  # noticed: it answers, but does not do what it is told
+    assert not loop.feedback.enabled[0]  # detected: it answers, but does not follow commands
     assert loop.feedback.fault[0] == FaultCode.FELL
     loop.cycle(Wanted.READY, times=20)
     assert not firmware.motor_mode
@@ -644,7 +644,7 @@ def test_accident_11_a_restarted_drive_with_another_timeout_is_refused(make_benc
     bus, drive, firmware = make_bench()
     drive.prepare(bus)
     firmware.power_cycle()
-    firmware.timeout = 1.0  # what was set had not been stored
+    firmware.timeout = 1.0  # the setting had not been stored
     with pytest.raises(ArmError, match="watchdog"):
         drive.prepare(bus)
 
@@ -687,7 +687,7 @@ def test_accident_16_numbers_that_make_no_sense_forbid_to_arm(make_bench, option
 
 
 def test_accident_16_another_model_turns_one_torque_into_another():
-    """Why the model stands in the rig file: nothing in a frame tells it."""
+    """The rig file must contain the model, as no frame contains it."""
     naive = NaiveDrive(t_max=18.0).commands(9.0)[1]
     assert unpack_cmd(naive, t_max=65.0)[4] == pytest.approx(32.5, abs=0.02)
     for model, largest in (("AK80-9", 18.0), ("AK10-9", 65.0)):
@@ -698,7 +698,7 @@ def test_accident_16_another_model_turns_one_torque_into_another():
 
 
 @given(data=st.binary(max_size=8), has_state=st.booleans(), node=st.integers(1, 126))
-def test_any_bytes_are_a_report_in_range_or_none(data, has_state, node):
+def test_any_bytes_are_a_report_in_range_or_rejected(data, has_state, node):
     report = unpack_report(data, node, has_state)
     if report is None:
         return

@@ -87,7 +87,7 @@ def test_a_value_that_does_not_stay_is_an_error():
 
 
 @pytest.mark.parametrize("act", ["find", "put", "offer", "read"])
-def test_silence_is_told_with_a_cure_and_nothing_is_printed(act, capsys, caplog):
+def test_a_missing_answer_is_an_error_with_a_cure_and_nothing_is_printed(act, capsys, caplog):
     logging.getLogger().handlers.clear()
     bus = AnsweringBus(lambda frame, now: [])
     arguments = {"find": ("I",), "read": ("I",), "put": ("I", 3), "offer": ("I", 3)}
@@ -110,7 +110,7 @@ def test_a_silent_bus_is_an_error_and_no_hang():
         assert far.recv(0) is None
 
 
-def test_an_answer_that_was_lost_is_asked_for_again():
+def test_a_lost_answer_is_requested_again():
     asked = []
 
     def third_time(message, now):
@@ -131,7 +131,7 @@ def answer_to(message: can.Message, value: int) -> can.Message:
     return frame(0x580 + NODE, struct.pack("<BHBI", 0x60, index, sub, 0))
 
 
-def test_late_and_foreign_answers_are_not_taken_for_the_one_that_is_awaited():
+def test_late_and_foreign_answers_are_ignored():
     def muddle(message, now):
         _, index, sub = struct.unpack_from("<BHB", message.data)
         return [

@@ -70,7 +70,7 @@ def test_mit_drives_share_the_identifier_of_their_reports():
         ([make_mit_axis(name="a"), make_mit_axis(name="b")], "axis `a`"),
         # reports on 0x000 would be commands of network management to the other drive
         ([make_axis(name="a"), make_mit_axis(name="b")], "network management"),
-        ([make_mit_axis(name="b"), make_axis(name="a")], "a bus each"),
+        ([make_mit_axis(name="b"), make_axis(name="a")], "separate buses"),
     ],
 )
 def test_rigs_that_cannot_work_are_refused(axes, words):
@@ -94,7 +94,7 @@ def test_what_is_no_whole_class_of_drives_is_not_registered(kinds):
     for none in (3, dict, MitDrive(make_mit_axis(), 0, make_rig(make_mit_axis()))):
         with pytest.raises(RigFileError, match=r"derived from `hil\.Drive`"):
             register_drive("none", none)
-    with pytest.raises(RigFileError, match=r"got one without command, .*release"):
+    with pytest.raises(RigFileError, match=r"got a class without command, .*release"):
         register_drive("half", Half)
     assert drive_kinds() == ("cia402", "mit")
 
@@ -104,9 +104,9 @@ def _register_two(drive):
     register_drive("mit", drive)
 
 
-def test_what_is_registered_is_taken_back_after_an_error(kinds):
+def test_registrations_are_removed_after_an_error(kinds):
     class Own(MitDrive):
-        """A kind of one's own."""
+        """A user's kind."""
 
     with _registry.registering() as heard:
         register_drive("own", Own)
@@ -163,7 +163,7 @@ def test_identifiers_of_a_third_kind_may_not_meet_those_of_others(kinds):
 
     register_drive("loud", Loud)
     rig = make_rig(make_axis(name="a"), make_axis(name="b", node=6, drive="loud"))
-    with pytest.raises(RigFileError, match="0x185, which is that of axis `a`"):
+    with pytest.raises(RigFileError, match="0x185, which belongs to axis `a`"):
         make_drives(rig)
 
     class Far(Loud):

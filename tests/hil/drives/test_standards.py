@@ -119,17 +119,17 @@ def test_the_trial_asks_for_no_torque_and_is_silent_for_its_time():
         ((left, state),) = drive.left
         assert state == DISABLED
         assert 0.9 * watchdog <= left - last <= 1.2 * watchdog
-        assert drive.network == OPERATIONAL  # started anew
+        assert drive.network == OPERATIONAL  # restarted
 
 
 def test_a_watchdog_that_is_stored_and_ignored_is_refused():
-    for confirmed in (False, True):  # a person cannot confirm what the drive denies
+    for confirmed in (False, True):  # a person cannot confirm a watchdog that fails the test
         drive = StandardsDrive(NODE, ignores_watchdog=True)
         with Setting(drive, watchdog_confirmed=confirmed) as setting:
             with pytest.raises(ArmError, match="has left operation enabled") as caught:
                 setting.arm()
             assert "got operation enabled" in str(caught.value)
-            assert "ignored" in caught.value.cure
+            assert "ignores it" in caught.value.cure
             assert drive.value(0x1400, 5) == 50  # it had stored it
             assert drive.state == DISABLED
 
@@ -169,7 +169,7 @@ def test_a_drive_that_cannot_be_seen_to_leave_needs_a_person():
                 with pytest.raises(ArmError, match="no answer to SDO"):
                     setting.arm()
                 continue
-            check = found(setting.arm())["watchdog by trial"]
+            check = found(setting.arm())["watchdog test"]
             assert check.finding is Finding.UNKNOWN
             setting.cycle(Wanted.READY, times=15)
             assert setting.feedback.enabled[0]
@@ -182,12 +182,12 @@ def test_a_node_that_stops_and_stays_enabled_is_found_out_when_it_is_woken():
         fixed=[(0x1029, 1), 0x6007],
     )
     setting = Setting(drive, watchdog_confirmed=True)
-    with setting, pytest.raises(ArmError, match="once its node was woken"):
+    with setting, pytest.raises(ArmError, match="once its node was pre-operational"):
         setting.arm()
 
 
 def test_a_drive_whose_answers_belie_its_reports_is_refused():
-    """It ignores its watchdog, and by SDO it says that it was switched off."""
+    """It ignores its watchdog, and reports by SDO that it was switched off."""
 
     class Liar(StandardsDrive):
         def _serve(self, data, now):
@@ -202,7 +202,7 @@ def test_a_drive_whose_answers_belie_its_reports_is_refused():
     assert liar.state == DISABLED
 
 
-def test_a_drive_that_cannot_be_enabled_says_which_bits_are_missing():
+def test_the_error_of_a_drive_that_cannot_be_enabled_lists_missing_bits():
     drive = StandardsDrive(NODE)
     drive.has_supply = False
     with Setting(drive) as setting, pytest.raises(DriveError, match="operation enabled") as caught:
@@ -233,7 +233,7 @@ def test_a_drive_has_its_time_to_be_enabled_and_no_more(over):
 
 @pytest.mark.parametrize("falls", [False, True])
 def test_the_silence_begins_once_a_drive_has_been_enabled_for_a_while(falls):
-    """One that falls meanwhile, for its motor has not found its commutation, waits anew."""
+    """If a drive switches off meanwhile, without commutation, the wait restarts."""
     drive = StandardsDrive(NODE)
     with Setting(drive) as setting:
 
@@ -261,7 +261,7 @@ def test_a_drive_with_a_fault_is_not_tried_and_not_enabled():
         setting.arm()
         setting.cycle(Wanted.READY, times=10)
         assert setting.feedback.fault[0] == FaultCode.UNNAMED
-        drive.state = DISABLED  # it has gone by itself, or by somebody's tool
+        drive.state = DISABLED  # it disappeared, or another tool cleared it
         setting.cycle(Wanted.READY, times=10)
         assert setting.feedback.fault[0] == FaultCode.UNPROVED
         assert drive.state == DISABLED
@@ -310,7 +310,7 @@ def test_a_reaction_whose_option_code_may_hold_torque_is_refused(option, code, l
 
 
 @pytest.mark.parametrize("fixed", [True, False])
-def test_a_quick_stop_that_holds_torque_is_refused_whatever_its_option_code_says(fixed):
+def test_a_quick_stop_that_holds_torque_is_rejected_for_every_option_code(fixed):
     drive = reacts(3, fixed, quick_stop_holds=True)
     with Setting(drive) as setting, pytest.raises(ArmError, match="quick stop active") as caught:
         setting.arm()
@@ -342,7 +342,7 @@ def test_a_drive_that_clears_bit_12_is_noticed_in_the_cycle():
         assert not setting.feedback.enabled[0]
         setting.drives[0].follows = True
         setting.cycle(Wanted.TORQUE, 5.0, times=3)
-        assert setting.feedback.fault[0] == FaultCode.NOT_FOLLOWING  # until it is prepared anew
+        assert setting.feedback.fault[0] == FaultCode.NOT_FOLLOWING  # until the next `prepare`
         assert setting.drives[0].state == DISABLED
 
 
@@ -361,7 +361,7 @@ def test_another_mode_is_noticed_within_half_a_watchdog():
 
 @pytest.mark.parametrize("answer", ["none", "abort"])
 @pytest.mark.parametrize("over", [False, True])
-def test_a_drive_that_no_longer_says_its_mode_is_noticed(answer, over):
+def test_a_drive_that_no_longer_reports_its_mode_is_detected(answer, over):
     with Setting(StandardsDrive(NODE)).run() as setting:
         drive, host = setting.drives[0], setting.hosts[0]
         asked, inner = [], drive.receive
@@ -398,14 +398,14 @@ def test_the_mode_is_part_of_the_report_where_there_is_room():
         assert setting.feedback.fault[0] == FaultCode.OTHER_MODE
 
 
-def test_a_drive_without_a_mode_display_is_not_asked_for_it():
+def test_a_drive_without_a_mode_display_gets_no_query_for_it():
     with Setting(StandardsDrive(NODE, without=[0x6061])).run() as setting:
         assert not [m for _, m in setting.far.heard[-40:] if m.arbitration_id == 0x600 + NODE]
 
 
 @pytest.mark.parametrize("wanted", [Wanted.READY, Wanted.TORQUE])
 @pytest.mark.parametrize(("share", "noticed"), [(0.9, False), (1.1, True)])
-def test_a_drive_that_pushes_by_itself_is_noticed_soon(wanted, share, noticed):
+def test_a_drive_that_pushes_without_a_command_is_detected_soon(wanted, share, noticed):
     with Setting(StandardsDrive(NODE)).run(0.0) as setting:
         # 30 N m at the joint are 1500 per mille
         setting.drives[0].pushes = round(share * MISFIT * 1500)
@@ -414,14 +414,14 @@ def test_a_drive_that_pushes_by_itself_is_noticed_soon(wanted, share, noticed):
         assert setting.feedback.enabled[0] != noticed
 
 
-def test_a_torque_that_is_asked_for_and_never_comes_is_noticed():
+def test_a_commanded_torque_that_never_acts_is_detected():
     with Setting(StandardsDrive(NODE)).run(20.0) as setting:
         setting.drives[0].follows, setting.drives[0].admits = False, False
         setting.cycle(Wanted.TORQUE, 20.0, times=20)
         assert setting.feedback.fault[0] == FaultCode.OTHER_TORQUE
 
 
-def test_a_torque_object_that_is_never_filled_in_says_nothing():
+def test_a_torque_object_that_is_always_zero_is_ignored():
     drive = StandardsDrive(NODE)
     drive.shows = False
     with Setting(drive).run(20.0) as setting:
@@ -462,7 +462,7 @@ def test_a_limit_of_the_drive_may_take_torque_away_and_not_add_to_it():
     assert any(judged(*[1101] * 10, commands=asked, status=status))
 
 
-# -- somebody else -------------------------------------------------------------------------------
+# -- another host ------------------------------------------------------------------------------
 
 INTRUSIONS = {
     "mode": lambda tool: tool.write(NODE, 0x6060, "b", 9),
@@ -502,13 +502,13 @@ def test_somebody_else_during_the_trial_is_refused():
                 tool.write(NODE, 0x6072, "H", 3000)
 
         setting.far.before = intrude
-        with pytest.raises(ArmError, match="nobody else"):
+        with pytest.raises(ArmError, match="no frame of another controller"):
             setting.arm()
         setting.far.before = lambda now: None
         tool.close()
 
 
-def test_echoes_of_an_adapter_are_learned_and_are_nobody_else():
+def test_echoes_of_an_adapter_are_detected_and_not_foreign():
     with Setting(StandardsDrive(NODE)) as setting:
         setting.bus.bus.receive_own_messages = True
         setting.run()
@@ -561,7 +561,7 @@ def test_a_target_torque_by_process_data_only_will_do():
 
 
 @pytest.mark.parametrize("bit", [4, 9, 12])
-def test_a_bit_that_a_drive_never_sets_is_said_and_not_asked_for(bit):
+def test_a_bit_that_a_drive_never_sets_is_reported_and_not_required(bit):
     with Setting(StandardsDrive(NODE, never_sets=1 << bit)) as setting:
         checks = setting.arm()
         (said,) = [check for check in checks if f"(bit {bit})" in check.what]
@@ -657,14 +657,14 @@ def test_torque_in_counts_needs_no_rated_torque():
     with Setting(drive, **unit) as setting:
         checks = found(setting.arm())
         assert checks["torque limit in the drive"].finding is Finding.UNKNOWN
-        assert checks["torque of one count of 0x6071"].came == "not told"
+        assert checks["torque of one count of 0x6071"].came == "not reported"
         setting.cycle(Wanted.READY, times=15)
         setting.cycle(Wanted.TORQUE, 5.0, times=15)
         assert drive.torque() == -200  # 5 N m / 10 / 2.5 mN m
         assert setting.feedback.torque[0] == pytest.approx(5.0)
 
 
-def test_a_drive_without_a_torque_limit_of_its_own_says_so():
+def test_a_drive_without_a_torque_limit_is_reported():
     with Setting(StandardsDrive(NODE, without=[0x6072])) as setting:
         assert found(setting.arm())["torque limit in the drive"].finding is Finding.UNKNOWN
     setting = Setting(StandardsDrive(NODE, without=[0x6072]), torque_unit="maximum")
@@ -672,7 +672,7 @@ def test_a_drive_without_a_torque_limit_of_its_own_says_so():
         setting.arm()
 
 
-def test_a_rated_torque_in_other_units_is_told_by_a_field():
+def test_a_field_gives_the_unit_of_the_rated_torque():
     drive = StandardsDrive(NODE, values={(0x6076, 0): 2_000_000})
     with Setting(drive) as setting, pytest.raises(UnitError, match="rated torque") as caught:
         setting.arm()

@@ -1,4 +1,4 @@
-"""Units: both ways and back, signs, wrapping, and what no drive can be told."""
+"""Units: both directions, signs, wrapping, and numbers out of the drive's range."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_a_torque_that_no_16_bits_hold_is_refused(torque: float) -> None:
 
 
 @pytest.mark.parametrize("position", [math.nan, math.inf, -math.inf])
-def test_a_position_that_is_none_is_refused(position: float) -> None:
+def test_an_invalid_position_is_rejected(position: float) -> None:
     with pytest.raises(UnitError):
         AxisScale(cia402()).counts(position)
 
@@ -206,7 +206,7 @@ def test_values_come_back_to_half_a_step(axis: Axis, share: float) -> None:
 def test_what_is_beyond_the_range_is_refused_and_not_clipped(value: float) -> None:
     scale = MitScale(mit())
     for encode in (scale.torque_code, scale.position_code, scale.velocity_code):
-        with pytest.raises(UnitError, match="which the drive can be told"):
+        with pytest.raises(UnitError, match="the range of the drive"):
             encode(value)
     with pytest.raises(UnitError):
         scale.torque_code(18.01)
@@ -221,7 +221,7 @@ def test_what_is_beyond_the_range_is_refused_and_not_clipped(value: float) -> No
 def test_an_emulated_drive_understands_and_is_understood(
     axis: Axis, torque: float, position: float, velocity: float
 ) -> None:
-    # The emulator was written by itself, from the makers' documents.
+    # The emulator was written independently, from the manufacturers' documents.
     import can
 
     scale, drive = MitScale(axis), EmulatedMit(axis)

@@ -1,4 +1,4 @@
-"""Rigs on buses of their own, and a host that knows frames only."""
+"""Rigs on separate buses, and a host that only exchanges frames."""
 
 import dataclasses
 import secrets
@@ -14,7 +14,7 @@ FLOATER = "examples/floater_rig/rig.toml"
 
 
 def virtual_rig(path=ROVER, **emulator):
-    """A rig of the examples on a virtual bus that no other test knows."""
+    """A rig of the examples on a new virtual bus."""
     rig = load_rig(path)
     settings = {"latency": 1e-3, "dt": 1e-3} | emulator
     return dataclasses.replace(
@@ -63,14 +63,14 @@ class Station:
         self.said = [message for _, message in drive.poll(now)]
 
     def send(self, identifier, data=b"", after=0.0):
-        """Send a frame; what comes back at once."""
+        """Send a frame; return the immediate answers."""
         self.now += after
         came = [message for _, message in self.drive.receive(frame(identifier, data), self.now)]
         self.said += came
         return came
 
     def wait(self, time):
-        """Let time pass as a world does; what comes by itself."""
+        """Let time pass as a world does; return the frames that the drive sends."""
         end, came = self.now + time, []
         while self.drive.next_event <= end:
             self.now = max(self.drive.next_event, self.now)

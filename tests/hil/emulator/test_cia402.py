@@ -28,7 +28,7 @@ def test_it_boots_once_and_is_pre_operational():
     assert drive.poll(11.0) == []
 
 
-def test_objects_say_what_the_rig_file_says():
+def test_objects_agree_with_the_rig_file():
     host = station()
     assert host.read(0x1000) & 0xFFFF == 402
     assert host.read(0x1018, 4) == 5
@@ -144,7 +144,7 @@ def test_commands_that_cease_end_the_torque(reaction):
     last = host.now
     assert host.drive.torque_until == pytest.approx(last + 0.08)
     assert host.drive.torque(last + 0.0799) != 0.0
-    assert host.drive.torque(last + 0.0801) == 0.0  # before anybody polls
+    assert host.drive.torque(last + 0.0801) == 0.0  # before the first poll
     host.wait(0.2)
     assert host.drive.torque(host.now) == 0.0
     assert not host.drive.enabled
@@ -192,7 +192,7 @@ def test_a_heartbeat_that_ceases_ends_the_torque():
         (0x206, b"\x0f\x00\xf4\x01"),
     ],
 )
-def test_frames_that_are_none_keep_no_watchdog_quiet(identifier, data):
+def test_invalid_frames_feed_no_watchdog(identifier, data):
     host = station().set_up(watchdog=50).enable(500)
     host.write(0x1016, 1, 0x7F << 16 | 50, 4)
     host.send(0x77F, b"\x05")
@@ -242,7 +242,7 @@ def test_a_power_cycle_forgets_everything():
     assert host.drive.torque(host.now) == 0.0  # nor in the mode, nor is there a torque mapped
 
 
-def test_a_fault_of_its_own():
+def test_a_fault_of_the_drive():
     host = station().set_up(watchdog=0).enable(500)
     (said,) = [m for _, m in host.drive.fail(host.now, 0x4310)]
     assert struct.unpack_from("<HB", said.data) == (0x4310, 1)
@@ -303,7 +303,7 @@ def test_every_third_sync_and_timed_reports():
     assert len(host.wait(0.205)) == 11
 
 
-def test_stopped_nodes_answer_nobody():
+def test_stopped_nodes_do_not_answer():
     host = station().set_up(watchdog=0).enable(500)
     host.send(0x000, b"\x02\x00")
     assert host.drive.torque(host.now) == 0.0

@@ -7,7 +7,7 @@ from hil.emulator._cia402_machine import PowerState, after
 S = PowerState
 SHUTDOWN, SWITCH_ON, ENABLE, VOLTAGE_OFF, QUICK, RESET = 0x06, 0x07, 0x0F, 0x00, 0x02, 0x80
 
-# state: what each word leads to; what is not named leaves the state as it is
+# state: next state for each word; other words do not change the state
 TABLE = {
     S.NOT_READY: {},
     S.SWITCH_ON_DISABLED: {SHUTDOWN: S.READY},

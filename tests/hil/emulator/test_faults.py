@@ -16,7 +16,7 @@ DATA = bytes(range(8))
 
 
 def passed(faults, number=10, way="to_host", start=0.0, step=0.1):
-    """What comes through of numbered frames, as (number of the frame, due, data)."""
+    """Numbered frames that pass the faults, as (number of the frame, due, data)."""
     out = []
     for k in range(number):
         time = start + step * k
@@ -25,7 +25,7 @@ def passed(faults, number=10, way="to_host", start=0.0, step=0.1):
     return out
 
 
-def test_nothing_is_wrong_by_itself():
+def test_the_fixture_has_no_differences():
     came = passed(Faults("joint"))
     assert came == [(0.1 * k, bytes([k]) + DATA[1:]) for k in range(10)]
 

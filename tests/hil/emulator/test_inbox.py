@@ -39,7 +39,7 @@ def taken(inbox, heard):
     "heard",
     [{0x000}, {0x080, 0x205}, {0x7FF}, set(), {0x000, 0x080, 0x205, 0x605, 0x77F}, {0x85, 0x07F}],
 )
-def test_what_is_asked_for_comes_and_nothing_else(buses, heard):
+def test_only_requested_frames_are_received(buses, heard):
     _, sender, listener = buses
     inbox, heard = Inbox(listener, "udp_multicast"), frozenset(heard)
     assert inbox.take(0.0, heard) is False

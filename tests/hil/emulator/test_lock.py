@@ -1,4 +1,4 @@
-"""The lock of a bus is a file of its own: never the target of a link that somebody laid."""
+"""The lock of a bus is a regular file, never the target of another user's link."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> BusLock:
 def test_a_second_rig_is_refused(lock: BusLock) -> None:
     lock.take()
     other = BusLock(BusSettings("virtual", "lock"))
-    with pytest.raises(BusError, match=f"one of process {os.getpid()}"):
+    with pytest.raises(BusError, match=f"an emulated rig of process {os.getpid()}"):
         other.take()
     lock.release()
     other.take()

@@ -24,11 +24,11 @@ from tests.hil.emulator._rigs import ROVER, ROVER_MIT, Driver, virtual_rig
 
 TORQUES = (0.4, 0.3, 0.5, 6.0, 1.2)
 WATCHDOG = 0.2
-SLACK = 0.1  # s: what a loaded machine may take to run a process
+SLACK = 0.1  # s: longest delay of a process on a loaded machine
 
 
 def rig(path=ROVER, **emulator):
-    """On a port of its own; watchdogs that a loaded machine does not set off."""
+    """On a free port; with watchdogs that tolerate a loaded machine."""
     found = load_rig(path)
     port = random.SystemRandom().randrange(20_000, 60_000)
     axes = tuple(dataclasses.replace(axis, watchdog=WATCHDOG) for axis in found.axes)
@@ -96,7 +96,7 @@ def _faults_are_commanded(emulator, driver):
     for _ in range(25):
         driver.cycle(Wanted.TORQUE, TORQUES)
         done += emulator.poll()
-    assert done == 2  # what names no axis is passed over
+    assert done == 2  # a fault of an unknown axis is skipped
     before = driver.feedback.count.copy()
     driver.cycle(Wanted.TORQUE, TORQUES, 30)
     came = driver.feedback.count - before
@@ -145,7 +145,7 @@ def test_it_does_not_outlive_its_parent(how, tmp_path):
 
 
 @pytest.mark.slow
-def test_it_runs_until_told_to_stop_and_says_how_it_goes():
+def test_it_runs_until_the_event_and_reports_its_status():
     own = rig(faults=({"kind": "drop", "axis": "turret"},))
     stop, lines = threading.Event(), []
 
@@ -188,7 +188,7 @@ def test_a_process_that_ends_before_it_is_ready_is_noticed(tmp_path):
     dies = "import multiprocessing, sys\n\nif multiprocessing.parent_process():\n    sys.exit(3)\n"
     (tmp_path / "dies.py").write_text(dies)
     emulator = EmulatorProcesses(dataclasses.replace(rig(), drive_modules=(tmp_path / "dies.py",)))
-    with pytest.raises(RigError, match="has ended"), emulator:
+    with pytest.raises(RigError, match="a process that ended"), emulator:
         pass
     assert not emulator.alive
     assert not _lives(emulator.pid)

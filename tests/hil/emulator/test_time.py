@@ -18,7 +18,7 @@ STEP = 0.5e-3
 
 
 class Machine:
-    """Real time, and the two sides of an emulation that run when they are told."""
+    """Real time, and the two sides of an emulation, which the tests step."""
 
     def __init__(self):
         self.real = 100.0

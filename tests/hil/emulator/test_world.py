@@ -18,7 +18,7 @@ TORQUES = (0.4, 0.3, 0.5, 6.0, 1.2)
 
 
 def driven(path=ROVER, cycles=50, faults=(), settings=None, after=0.0, **emulator):
-    """A world that was prepared and driven for some cycles; yields what is to be looked at."""
+    """A world that was prepared and driven for some cycles; yields its results."""
     rig = virtual_rig(path, **emulator)
     clock = SteppedClock()
     with World(rig, clock, faults, settings) as world, open_bus(rig.bus, clock) as bus:
@@ -175,7 +175,7 @@ def test_other_buses_and_kinds_are_refused():
 
 
 def test_steps_end_where_torques_change():
-    """Applied for 7.3 ms, a torque has moved a wheel as 7.3 ms of it do, whatever the step."""
+    """A torque for 7.3 ms moves a wheel by the same angle for every time step."""
 
     def moved(dt):
         rig = virtual_rig(dt=dt, latency=0.0)

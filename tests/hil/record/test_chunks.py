@@ -94,7 +94,7 @@ def test_rubbish_is_damage_and_never_an_error(data):
 
 
 def test_a_chunk_inside_the_rows_of_a_damaged_one_is_no_trap(written):
-    # The payload of a chunk holds the bytes of a magic number: the search goes on behind it.
+    # The payload of a chunk holds the bytes of a magic number: the search continues after it.
     payload = bytearray(numbered(SMALL, 0, 4).tobytes())
     payload[16:20] = chunks.MAGIC
     inner = b"".join(bytes(part) for part in pack(ROWS, 0, bytes(payload)))
@@ -113,7 +113,7 @@ def test_a_magic_number_on_the_border_of_two_searched_pieces_is_found(monkeypatc
             assert len(rows_in(b"\0" * lead + data)) == len(COUNTS)
 
 
-def test_appending_goes_on_behind_the_last_whole_chunk(tmp_path, written):
+def test_appending_continues_after_the_last_valid_chunk(tmp_path, written):
     data, ends = written
     path = tmp_path / "rows.bin"
     for size in (ends[2] + 10, ends[2], ends[1] - 1, 0, 3):

@@ -1,4 +1,4 @@
-"""Copies of what a record was made with: all of it, beside each other as it stood."""
+"""Copies of the source files of a record: complete, with their relative paths."""
 
 import dataclasses
 import hashlib

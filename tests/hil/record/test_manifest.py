@@ -1,4 +1,4 @@
-"""Manifests: what was run, told so that a difference is found later."""
+"""Manifests: description of a run, so that later differences are detected."""
 
 import dataclasses
 import hashlib
@@ -73,7 +73,7 @@ def test_robot_and_law_have_fingerprints_of_their_own(rig):
 
 def test_files_of_drives_have_a_fingerprint_together(rig, tmp_path):
     servo = task_and_servo()[1]
-    assert fingerprints(rig, servo)["driver"] is None  # as in records that know of none
+    assert fingerprints(rig, servo)["driver"] is None  # as in records without drivers
     files = (tmp_path / "a.py", tmp_path / "b.py")
     own = dataclasses.replace(rig, drive_modules=files)
     for file in files:
@@ -104,7 +104,7 @@ def test_files_that_are_not_there_have_no_hash(rig):
         (None, "missing"),
     ],
 )
-def test_certificates_are_told_with_their_status(rig, tmp_path, text, status):
+def test_the_manifest_contains_the_status_of_the_certificate(rig, tmp_path, text, status):
     path = tmp_path / "certificate.json"
     if text is not None:
         path.write_text(text)
@@ -162,7 +162,7 @@ def test_the_end_is_added_and_nothing_else_changes(manifest, tmp_path):
 
 
 def test_a_manifest_that_cannot_be_written_is_an_error(manifest, tmp_path):
-    with pytest.raises(RecordError, match="Name another `directory`"):
+    with pytest.raises(RecordError, match="Set another `directory`"):
         write_manifest(tmp_path / "none", manifest)
 
 

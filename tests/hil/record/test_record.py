@@ -78,11 +78,11 @@ def test_every_column_has_a_name_and_a_unit(source):
 
 
 def test_an_unknown_name_is_refused(source):
-    with pytest.raises(RecordError, match="a name out of cycle, time"):
+    with pytest.raises(RecordError, match="one of the names cycle, time"):
         Record.load(source[0])["torques"]
 
 
-def test_a_cut_file_is_told_and_not_raised(folder):
+def test_a_truncated_file_is_reported_and_not_raised(folder):
     data = (folder / ROWS_FILE).read_bytes()
     (folder / ROWS_FILE).write_bytes(data[:-100])
     record = Record.load(folder)
@@ -110,7 +110,7 @@ def test_rows_that_go_back_are_not_taken_twice(folder, source):
     write_rows(folder, source[1], source[2][20:30], 20)
     record = Record.load(folder)
     assert len(record) == 40
-    assert record.damage[0].why == "rows that do not follow"
+    assert record.damage[0].why == "rows with a wrong number or size"
 
 
 def test_a_run_that_has_not_ended_can_be_read(folder):
@@ -123,7 +123,7 @@ def test_a_run_that_has_not_ended_can_be_read(folder):
     assert record.notes == (
         "the run was not ended: controller and recorder died, or it still runs",
     )
-    assert repr(record).endswith("not complete)")
+    assert repr(record).endswith("incomplete)")
 
 
 @pytest.mark.parametrize("content", [None, b""])
@@ -140,7 +140,7 @@ def test_a_record_without_rows(folder, content, tmp_path):
     assert record.save_mcap(tmp_path / "empty.mcap").exists()
 
 
-def test_a_folder_that_is_none_is_refused(tmp_path):
+def test_an_invalid_folder_is_rejected(tmp_path):
     with pytest.raises(RecordError, match="Name the folder of one run"):
         Record.load(tmp_path / "nothing")
 
@@ -152,11 +152,11 @@ def test_a_folder_that_is_none_is_refused(tmp_path):
         ("[]", "the version of concur"),
         ('{"format": "something", "version": 1}', "the version of concur"),
         ('{"format": "concur rig record", "version": 99}', "the version of concur"),
-        ('{"format": "concur rig record", "version": 1}', "begins with its layout"),
-        ('{"format": "concur rig record", "version": 1, "layout": {"axes": 3}}', "its layout"),
+        ('{"format": "concur rig record", "version": 1}', "begins with the layout"),
+        ('{"format": "concur rig record", "version": 1, "layout": {"axes": 3}}', "with the layout"),
     ],
 )
-def test_manifests_that_are_none_are_refused(folder, text, cure):
+def test_invalid_manifests_are_rejected(folder, text, cure):
     (folder / "manifest.json").write_text(text)
     with pytest.raises(RecordError, match=cure):
         Record.load(folder)

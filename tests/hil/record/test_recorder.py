@@ -1,4 +1,4 @@
-"""The recorder: every cycle reaches the file, whoever is killed and whatever the disk does."""
+"""The recorder: every cycle reaches the file after killed processes and disk errors."""
 
 import dataclasses
 import errno
@@ -30,7 +30,7 @@ from tests.hil._records import (
     task_and_servo,
 )
 
-# Publishes rows until it is killed, and tells how many.
+# Publishes rows until it is killed, and prints their number.
 CONTROLLER = """
 import sys, time
 from tests.hil._records import layout_of_rig, make_rig, task_and_servo
@@ -141,13 +141,13 @@ def test_a_killed_recorder_is_noticed_and_the_controller_drains_the_rest(tmp_pat
         publish(recorder.ring, 100, 100)
         wait_for(lambda: recorder.failed)
         assert recorder.why == "the recorder's process does not answer"
-        # What it had written is there before anyone stops anything.
+        # Its rows are in the file before the recorder is stopped.
         assert len(Record.load(recorder.folder)) >= 100
         recorder.stop("end")
         assert recorder.complete
     record = Record.load(recorder.folder)
     check_rows(record, 200)
-    assert record.notes == ("the recorder left early; the controller drained the rest",)
+    assert record.notes == ("the recorder ended early; the controller wrote the remaining rows",)
 
 
 def test_a_recorder_that_was_asked_to_leave_drains_first(tmp_path):
@@ -160,7 +160,7 @@ def test_a_recorder_that_was_asked_to_leave_drains_first(tmp_path):
     check_rows(Record.load(recorder.folder), 60)
 
 
-def test_a_full_disk_is_told_and_nothing_is_lost_when_there_is_room_again(tmp_path):
+def test_a_full_disk_is_reported_and_nothing_is_lost_when_there_is_room_again(tmp_path):
     with make_recorder(tmp_path) as recorder:
         publish(recorder.ring, 0, 100)
         wait_for(lambda: recorder.recorded == 100)
@@ -274,7 +274,7 @@ def test_records_never_write_over_another(tmp_path):
     arguments = (rig, layout_of_rig(rig), folder)
     with Recorder(*arguments, servo=task_and_servo()[1]) as recorder:
         publish(recorder.ring, 0, 10)
-    with pytest.raises(RecordError, match="never writes over another"):
+    with pytest.raises(RecordError, match="never overwritten"):
         Recorder(*arguments, servo=task_and_servo()[1])
     check_rows(Record.load(folder), 10)
 
@@ -302,7 +302,7 @@ def test_a_name_that_no_folder_can_have_is_refused(tmp_path):
     rig = make_rig(tmp_path)
     settings = dataclasses.replace(rig.recorder, directory=tmp_path / ("a" * 300))
     for folder in (None, tmp_path / ("b" * 300), "b\0"):
-        with pytest.raises(RecordError, match="a folder that can be made"):
+        with pytest.raises(RecordError, match="a new or empty folder"):
             Recorder(
                 dataclasses.replace(rig, recorder=settings),
                 layout_of_rig(rig),
@@ -320,7 +320,7 @@ def test_long_names_of_rigs_have_folders(tmp_path):
 def test_a_process_that_does_not_start_is_an_error(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/false")
     before = {path.name for path in _ring_folder().iterdir()}
-    with pytest.raises(RecordError, match="one that ended with 1"):
+    with pytest.raises(RecordError, match="a process that ended with status 1"):
         make_recorder(tmp_path)
     mine = {path.name for path in _ring_folder().iterdir() if f"-{os.getpid()}-" in path.name}
     assert mine <= before

@@ -1,4 +1,4 @@
-"""The ring: what readers get is what was written, whole, or is told to be lost."""
+"""The ring: readers get complete rows as written, or the number of lost rows."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from hil.errors import RecordError
 from hil.record.ring import Ring, _process_start, _ring_folder, _sweep
 from tests.hil._records import ROOT, SMALL, numbered
 
-# Writes rows whose entries are all equal, as fast as it can, until it is told to stop.
+# Writes rows whose entries are all equal, as fast as it can, until it is killed.
 WRITER = """
 import sys
 from hil.record.ring import Ring
@@ -143,7 +143,7 @@ def test_a_ring_outlives_its_killed_writer_and_is_then_removed():
     assert end_writer(process) == ""  # no resource tracker complains
 
 
-def test_a_dead_process_that_nobody_waited_for_is_dead():
+def test_a_zombie_process_is_dead():
     process, name = start_writer(64)
     with Ring.attach(name) as reader:
         process.kill()
@@ -199,7 +199,7 @@ def test_a_process_that_is_not_there():
 
 
 @pytest.mark.parametrize("name", ["", "../etc/passwd", ".hidden", "a/b"])
-def test_names_that_are_none_are_refused(name):
+def test_invalid_names_are_rejected(name):
     with pytest.raises(RecordError, match="a name of a ring"):
         Ring.attach(name)
 
@@ -209,14 +209,14 @@ def test_files_that_are_no_ring_are_refused():
     try:
         for size in (10, 5000):
             path.write_bytes(bytes(size))
-            with pytest.raises(RecordError, match="a ring that a controller writes"):
+            with pytest.raises(RecordError, match="a ring of a running controller"):
                 Ring.attach(path.name)
     finally:
         path.unlink()
 
 
 def test_a_name_is_taken_once(ring):
-    with pytest.raises(RecordError, match="Take another name"):
+    with pytest.raises(RecordError, match="Choose another name"):
         Ring.create(SMALL, 4, ring.name)
 
 

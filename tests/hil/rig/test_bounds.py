@@ -1,4 +1,4 @@
-"""Both sides of each bound of a rig file are as the manual says."""
+"""Both sides of each bound of a rig file agree with the manual."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ class Silent(Spoken):
         return ()
 
 
-def test_drives_are_asked_for_their_frames_and_each_kind_once_for_its_opening() -> None:
+def test_the_load_has_the_frames_of_all_drives_and_of_each_kind_once() -> None:
     load = refuse_overload(nine_axes(250.0), [Spoken() for _ in range(9)])
     assert round(1e6 * load.share) == 621_250
     assert [(row.each_cycle, row.length) for row in load.rows] == [(9, 8), (9, 8), (1, 0)]
@@ -140,7 +140,7 @@ def test_an_overload_is_refused_with_the_arithmetic() -> None:
     text = str(caught.value)
     assert "9 x 135 bit + 9 x 135 bit + 1 x 55 bit = 2485 bit per cycle at 500 Hz" in text
     assert "1242500 bit/s, 124 % of 1000000 bit/s" in text
-    assert "Write rate = 321 or less" in text
+    assert "Set rate = 321 or less" in text
     assert caught.value.load.largest_rate == 321.0
     assert 321 * 2485 < 0.8e6 < 322 * 2485
     refuse_overload(nine_axes(321.0), drives)
@@ -148,10 +148,10 @@ def test_an_overload_is_refused_with_the_arithmetic() -> None:
         refuse_overload(nine_axes(322.0), drives)
 
 
-def test_a_bus_that_is_too_slow_for_any_rate_says_so() -> None:
+def test_a_bus_that_is_too_slow_for_any_rate_is_reported() -> None:
     rig = load_rig(EXAMPLES / "rover_rig" / "rig.toml")
     slow = replace(rig, bus=BusSettings("virtual", "x", bitrate=5_000))
-    with pytest.raises(BusLoadError, match="No rate is low enough"):
+    with pytest.raises(BusLoadError, match="no rate is low enough"):
         refuse_overload(slow, None)
 
 
@@ -163,7 +163,7 @@ def test_sync_and_heartbeats_count_without_drives_too() -> None:
     assert (rows["report"].each_cycle, rows["report"].length) == (5, 8)
     assert (rows["command"].each_cycle, rows["command"].length) == (5, 4)
     assert rows["heartbeat of a drive"].per_second == pytest.approx(5 * 2 / 0.1)
-    assert rows["mode asked for, and answer"].per_second == pytest.approx(2 * 5 * 2 / 0.1)
+    assert rows["query for the mode, and answer"].per_second == pytest.approx(2 * 5 * 2 / 0.1)
     cycle = 5 * 135 + 5 * 95 + 55 + 65  # with the heartbeat of the host, one byte
     assert load.share == pytest.approx((250 * cycle + 100 * 65 + 200 * 135) * 1e-6)
     mit = bus_load(load_rig(EXAMPLES / "rover_rig" / "rig_mit.toml"))

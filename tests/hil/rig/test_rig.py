@@ -1,4 +1,4 @@
-"""Rig files: what is read, and that every kind of mistake is refused with its place and cure."""
+"""Rig files: values that are read, and errors with place and cure for every kind of mistake."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def put(place: str, value: Any) -> Edit:
 
 @pytest.fixture(autouse=True)
 def tasks_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Read the same task once only; what is tested here is the file around it."""
+    """Read the same task only once; these tests are about the rig file."""
 
     def load(path: Path) -> Task:
         text = path.read_text(encoding="utf-8")
@@ -116,7 +116,7 @@ def refused(
     return caught.value
 
 
-# --- what is read -----------------------------------------------------------------------------
+# --- reading ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -280,7 +280,7 @@ def test_an_old_name_beside_the_new_one_is_unknown(tmp_path: Path) -> None:
 
 @pytest.fixture
 def kinds() -> Iterator[None]:
-    """Let what is registered here be forgotten afterwards."""
+    """Restore the registries after the test."""
     with forgotten():
         yield
 
@@ -315,7 +315,7 @@ def test_a_file_registers_a_kind_of_drive_once(tmp_path: Path) -> None:
         ("x = = 1", r"can be imported, got SyntaxError: .*line 1"),
         (ACME + "1 / 0", r"can be imported, got ZeroDivisionError in line 10: division"),
         (ACME + "raise SystemExit(2)", r"got SystemExit in line 10: 2\. .*__main__"),
-        (ACME.replace('"acme"', '"mit"'), r"got RigFileError in line 8: .*name that is free"),
+        (ACME.replace('"acme"', '"mit"'), r"got RigFileError in line 8: .*an unused name"),
         (ACME.replace("AcmeDrive)", "3)"), r"got RigFileError in line 8: .*got 3"),
         ("\0", r"got SyntaxError"),
         ("import hil; hil.load_rig(__file__[:-7] + 'rig.toml')", r"reads no rig file while"),
@@ -338,9 +338,9 @@ def test_a_file_that_registers_nothing_leaves_nothing_behind(
 
 
 @pytest.mark.usefixtures("kinds")
-def test_a_file_that_changes_after_its_import_is_told(tmp_path: Path) -> None:
+def test_a_file_that_changes_after_its_import_is_reported(tmp_path: Path) -> None:
     load_rig(acme(tmp_path, "acme.py", acme=ACME))
-    with pytest.raises(RigFileError, match=r"that of AcmeDrive.* start Python anew"):
+    with pytest.raises(RigFileError, match=r"the name of AcmeDrive.* restart Python"):
         load_rig(acme(tmp_path, "acme.py", acme=ACME + "# another"))
 
 
@@ -364,7 +364,7 @@ def test_files_of_drives_must_be_there(tmp_path: Path) -> None:
     assert "acme" not in drive_kinds()
 
 
-def test_a_rig_that_nobody_watches_is_not_for_driving(tmp_path: Path) -> None:
+def test_a_rig_without_an_operator_cannot_be_driven(tmp_path: Path) -> None:
     table = whole()
     table["operator"]["required"] = False
     rig = load_rig(saved(table, tmp_path))
@@ -372,7 +372,7 @@ def test_a_rig_that_nobody_watches_is_not_for_driving(tmp_path: Path) -> None:
         rig.check_operator()
 
 
-# --- what is refused --------------------------------------------------------------------------
+# --- rejected files ---------------------------------------------------------------------------
 
 AXIS = ("torque_limit", "torque_rate_limit", "speed_limit", "gear", "rated_torque", "power_limit")
 POSITIVE = [f"axes.2.{name}" for name in (*AXIS, "damping", "stiffness", "watchdog")]
@@ -511,19 +511,25 @@ def drop(axis: int) -> Edit:
 @pytest.mark.parametrize(
     ("edit", "message"),
     [
-        (put("axes.2.name", "turet"), r"a driven joint \(left_wheel.*`turet`. Did you mean `turre"),
-        (put("axes.2.name", "chassis"), r"a driven joint .*`chassis`"),
+        (
+            put("axes.2.name", "turet"),
+            r"an actuated joint \(left_wheel.*`turet`. Did you mean `turre",
+        ),
+        (put("axes.2.name", "chassis"), r"an actuated joint .*`chassis`"),
         (put("axes.2.name", "left_wheel"), r"`left_wheel` twice"),
-        (drop(3), r"field `axes`: .*got none for `upper_arm`"),
-        (put("axes.2.node", 1), r"got 1, which `left_wheel` has too"),
-        (put("axes.2.node", 127), r"from 1 to 126, got 127. .* 127 is the host's"),
+        (drop(3), r"field `axes`: .*got no axis for `upper_arm`"),
+        (put("axes.2.node", 1), r"got 1, the number of `left_wheel`"),
+        (put("axes.2.node", 127), r"from 1 to 126, got 127. .* 127 is the host"),
         (put("axes.2.drive", "cia401"), r"a kind of drive .*Did you mean `cia402`\?"),
-        (put("axes.2.rated_torque", None), r"the rated torque.* got nothing"),
-        (put("axes.2.counts", None), r"the encoder counts.* got nothing"),
+        (put("axes.2.rated_torque", None), r"the rated torque.* got no value"),
+        (put("axes.2.counts", None), r"the encoder counts.* got no value"),
         (put("axes.2.model", "AK80-9"), r"`model`: expected no such field on a CiA 402 drive"),
-        (put("axes.2.position_limits", [1.2, -1.2]), r"the lower end .*Exchange the two"),
-        (put("axes.2.position_limits", [0.5, 0.5]), r"the lower end before the upper one"),
-        (put("axes.2.position_limits", [0.0, 1.2]), r"task's start in between, -0.1, got \[0, 1."),
+        (put("axes.2.position_limits", [1.2, -1.2]), r"a lower limit below .*Exchange the two"),
+        (put("axes.2.position_limits", [0.5, 0.5]), r"a lower limit below the upper limit"),
+        (
+            put("axes.2.position_limits", [0.0, 1.2]),
+            r"limits around the task's start, -0.1, got \[0, 1.",
+        ),
         (put("axes.2.watchdog", 0.019), r"0.02 to 0.2 s, got 0.019 s"),
         (put("axes.2.watchdog", 0.21), r"0.02 to 0.2 s, got 0.21 s"),
         (put("axes.2.rated_torque", 3e-4), r"`torque_limit`: expected at most 0.00983 .* got 12"),
@@ -531,12 +537,12 @@ def drop(axis: int) -> Edit:
         (put("axes.2.gear", 101.0), r"more than 12.12 at the joint, twenty steps .*0.606"),
         (
             put("loop", {"rate": 500.0}),
-            r"simulated with, 250 Hz .*got 500 Hz. Write rate = 250, or hold",
+            r"the simulation of the task, 250 Hz .*got 500 Hz. Set rate = 250, or hold",
         ),
         (put("loop.rate", 20000.0), r"at most 10000"),
         (put("loop.receive_window", 0.004), r"shorter than the period of 0.004 s"),
         (put("loop.spin", 0.005), r"shorter than the period of 0.004 s"),
-        (put("policies.max_consecutive_faults", 51), r"which are 50 at 250 Hz, got 51"),
+        (put("policies.max_consecutive_faults", 51), r"faulty cycles, 50 at 250 Hz, got 51"),
         (put("operator.timeout", 0.008), r"more than two periods \(0.008 s\), at most 2 s"),
         (put("operator.timeout", 2.5), r"at most 2 s, got 2.5 s"),
         (put("estimator.bandwidth", 125.0), r"less than half the loop's rate, 125 Hz"),
@@ -549,8 +555,11 @@ def drop(axis: int) -> Edit:
         (put("emulator.faults", [{"kind": "drop", "axis": "leg"}]), r"field `axis`.*`leg`"),
         (put("emulator.faults", [{"kind": "drop", "at": -1}]), r"field `at`"),
         (put("emulator.faults", [{"kind": "drop", "when": 1}]), r"field `when`"),
-        (put("emulator.control_port", 47110), r"a port of its own, got 47110, which \[operator\]"),
-        (put("pose.port", 47110), r"a port of its own, got 47110"),
+        (
+            put("emulator.control_port", 47110),
+            r"an unused port, got 47110, the port of \[operator\]",
+        ),
+        (put("pose.port", 47110), r"an unused port, got 47110"),
         (put("task", "tusk.toml"), r"a task file, got no file .*Did you mean `task.toml`\?"),
         (put("certificate", "proof.json"), r"a certificate, got no file"),
     ],
@@ -563,22 +572,22 @@ def test_parts_that_do_not_fit_are_refused(edit: Edit, message: str, tmp_path: P
     ("edit", "message"),
     [
         (put("axes.2.model", "AK80-8"), r"a known model .*Did you mean `AK80-"),
-        (put("axes.2.model", None), r"either a model or `ranges`, got nothing"),
+        (put("axes.2.model", None), r"either a model or `ranges`, got no value"),
         (put("axes.2.counts", 4096), r"`counts`: expected no such field on an MIT drive"),
         (put("axes.2.rated_torque", 1.0), r"no such field on an MIT drive"),
         (put("axes.2.torque_unit", "rated"), r"no such field on an MIT drive"),
         (put("axes.2.torque_limit", 18.1), r"at most 18 at the joint"),
         (put("axes.2.gear", 0.5), r"at most 9 at the joint"),
         (put("axes.2.torque_limit", 0.1), r"more than 0.1758 at the joint, twenty steps"),
-        (put("axes.2.speed_limit", 51.0), r"at most 50 at the joint, which the drive can report"),
+        (put("axes.2.speed_limit", 51.0), r"at most 50 at the joint, the largest that"),
         (put("axes.2.position_limits", [-13.0, 1.0]), r"within \[-12.5, 12.5\], got \[-13, 1\]"),
         (put("axes.2.offset", 12.0), r"within \[-0.5, 24.5\]"),
-        (put("axes.2.node", 2), r"which `right_wheel` has too"),
+        (put("axes.2.node", 2), r"got 2, the number of `right_wheel`"),
         (put("axes.2.node", 127), r"from 1 to 126, got 127"),
         (
             both(put("axes.0.gear", 10.0), put("axes.0.torque_limit", 100.0),
                  put("axes.0.speed_limit", 4.4), put("axes.0.watchdog", 0.2)),
-            r"at most 3.125, so that the rounds",
+            r"at most 3.125, so that the turns",
         ),
         (
             both(put("axes.2.drive", "cia402"), put("axes.2.model", None),
@@ -605,11 +614,11 @@ GIVEN = {
 @pytest.mark.parametrize(
     ("name", "ends", "message"),
     [
-        ("torque", [18.0, -18.0], r"ranges.torque`: expected the lower end before"),
-        ("torque", [1.0, 18.0], r"with zero in between"),
+        ("torque", [18.0, -18.0], r"ranges.torque`: expected lower <= 0 < upper"),
+        ("torque", [1.0, 18.0], r"lower <= 0 < upper"),
         ("velocity", [0.0, 0.0], r"ranges.velocity"),
-        ("kp", [-1.0, 500.0], r"ranges.kp`: expected zero, then a number above"),
-        ("kd", None, r"`ranges.kd`: .*no value"),
+        ("kp", [-1.0, 500.0], r"ranges.kp`: expected lower = 0 < upper"),
+        ("kd", None, r"`ranges.kd`: .*nothing"),
         ("position", [1.0], r"a lower and an upper end"),
         ("current", [0.0, 1.0], r"unknown field `current`"),
     ],
@@ -641,7 +650,7 @@ def test_a_watchdog_bridges_more_than_two_periods(tmp_path: Path) -> None:
 def test_an_impossible_rate_is_refused_with_the_arithmetic(tmp_path: Path) -> None:
     error = refused(put("bus.bitrate", 250_000), tmp_path, error=BusLoadError)
     assert "5 x 135 bit + 5 x 95 bit + 1 x 55 bit + 1 x 65 bit = 1270 bit per cycle" in str(error)
-    assert "Write rate = 131 or less" in str(error)
+    assert "Set rate = 131 or less" in str(error)
     assert error.load.share > 0.8
 
 
@@ -680,7 +689,7 @@ def test_a_driven_joint_of_several_freedoms_is_refused(tmp_path: Path) -> None:
         RigFileError, match=r"`ball`, whose joint of type Spherical has 3"
     ) as caught:
         load_rig(path)
-    assert "joints in a row" in caught.value.cure
+    assert "a chain of" in caught.value.cure
 
 
 def test_files_of_another_kind_are_refused(tmp_path: Path) -> None:
@@ -870,7 +879,7 @@ def test_turns_can_be_counted_although_reports_are_lost(place: int, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("bound", "right", "what"),
-    [(8.0 / 32767, 1.001, "which the drive can be told"), (0.05 * 8.0, 0.999, "twenty steps")],
+    [(8.0 / 32767, 1.001, "the drive's largest number"), (0.05 * 8.0, 0.999, "twenty steps")],
 )
 def test_torques_in_counts_reach_the_limit_and_are_fine_enough(
     bound: float, right: float, what: str, tmp_path: Path

@@ -128,12 +128,12 @@ def swinging(t):
     return math.sin(rate * t), rate * math.cos(rate * t), -(rate**2) * math.sin(rate * t)
 
 
-def errors_of_velocity(knows=False, reports=False, step=STEP, **options):
+def errors_of_velocity(has_model=False, reports=False, step=STEP, **options):
     line, errors = Line(**options), []
     for t in np.arange(0.0, 20.0, PERIOD):
         y, w, a = swinging(t)
         speed = np.round(w / 0.022) * 0.022 if reports else math.nan
-        line.report(np.round(y / step) * step, t, speed, a=a if knows else None)
+        line.report(np.round(y / step) * step, t, speed, a=a if has_model else None)
         errors.append(line.velocity - w)
     return np.array(errors[100:])
 
@@ -153,13 +153,13 @@ def test_noise_is_far_below_that_of_differences():
     delay = velocity_delay(25.0, PERIOD)
     long, late = differenced(6)
     assert late > delay
-    with_model = errors_of_velocity(knows=True)
+    with_model = errors_of_velocity(has_model=True)
     assert with_model.std() < plain / 5.0
     # As little noise as differences over so many cycles that they are later than the observer,
     # of which nothing is late when the acceleration is known.
     assert with_model.std() < 1.1 * long
-    assert abs(errors_of_velocity(knows=True)).max() < 0.12
-    # Without it, what is late is the acceleration times the delay.
+    assert abs(errors_of_velocity(has_model=True)).max() < 0.12
+    # Without it, the error is the acceleration times the delay.
     assert errors_of_velocity().std() == pytest.approx(
         math.hypot(with_model.std(), delay * 4.0 / math.sqrt(2.0)), rel=0.15
     )
@@ -177,7 +177,7 @@ def test_velocities_that_drives_report_are_better_used_than_not():
 
 
 def test_rounding_of_a_reported_velocity_does_not_stay():
-    # At a steady creep the drive says zero, and its positions tell otherwise.
+    # At a steady creep the drive reports zero velocity, but its positions change.
     line, fine = Line(counts=0), 25.0 / 65535.0
     found = []
     for k in range(2000):
@@ -234,7 +234,7 @@ def test_without_reports_an_axis_is_carried_on_for_a_while_only():
     assert line.velocity == 0.0
 
 
-def test_before_the_first_report_nothing_is_known():
+def test_before_the_first_report_the_state_is_unknown():
     line = Line()
     line.predict(1.0)
     assert math.isnan(line.position)
@@ -243,7 +243,7 @@ def test_before_the_first_report_nothing_is_known():
     assert not line.joints.ready
 
 
-def test_jumps_are_refused_and_the_axis_goes_on():
+def test_jumps_are_rejected_and_the_axis_continues():
     line = Line()
     for k in range(400):
         y = k * PERIOD
@@ -254,7 +254,7 @@ def test_jumps_are_refused_and_the_axis_goes_on():
     assert not line.lost
 
 
-def test_an_axis_that_jumped_for_good_is_lost_until_reset():
+def test_an_axis_that_jumped_forever_is_lost_until_reset():
     line = Line()
     for k in range(100):
         line.report(0.0, k * PERIOD)
@@ -285,7 +285,7 @@ def test_what_speed_allows_is_no_jump(speed):
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 @pytest.mark.parametrize("which", ["position", "time"])
-def test_numbers_that_are_none_are_refused(which, value):
+def test_invalid_numbers_are_rejected(which, value):
     line = Line()
     for k in range(100):
         bad = k == 50
@@ -347,7 +347,7 @@ def test_an_encoder_that_freezes_at_speed_is_noticed(speed):
 
 @pytest.mark.parametrize(("repeated", "stuck"), [(12, False), (25, True)])
 def test_a_drive_that_was_held_up_may_answer_all_at_once(repeated, stuck):
-    """After ten periods without a report, ten that say the same may follow; no more."""
+    """After ten periods without a report, at most ten equal reports may follow."""
     line = Line()
     line.joints = Differentiator([line.axis], 25.0, period=PERIOD)
     for k in range(300):
@@ -368,8 +368,8 @@ def test_an_encoder_that_moves_again_is_no_longer_stuck():
     assert not line.stuck
 
 
-@pytest.mark.parametrize("knows", [False, True])
-def test_axes_that_stop_turn_round_creep_or_rest_are_not_stuck(knows):
+@pytest.mark.parametrize("has_model", [False, True])
+def test_axes_that_stop_turn_round_creep_or_rest_are_not_stuck(has_model):
     line, t = Line(), 0.0
     y = w = 0.0
     rng = np.random.default_rng(3)
@@ -380,7 +380,7 @@ def test_axes_that_stop_turn_round_creep_or_rest_are_not_stuck(knows):
         for _ in range(int(rng.integers(5, 80))):
             w = float(np.clip(w + a * PERIOD, -5.0, 5.0))
             y, t = y + w * PERIOD, t + PERIOD
-            line.report(rounded(y), t, a=a if knows else None)
+            line.report(rounded(y), t, a=a if has_model else None)
             assert not line.stuck
     for k in range(1000):
         line.report(rounded(y) + 0.0, t + k * PERIOD, a=3.0)  # held by friction
@@ -388,7 +388,7 @@ def test_axes_that_stop_turn_round_creep_or_rest_are_not_stuck(knows):
     assert line.stuck == (abs(w) > 0.4)
 
 
-def drive_joint(friction=0.0, frozen_from=math.inf, knows=True, duration=30.0, rate=0.7):
+def drive_joint(friction=0.0, frozen_from=math.inf, has_model=True, duration=30.0, rate=0.7):
     """One joint of 1 kg m^2 under a sampled law that follows a slow wave through its encoder.
 
     Returns the cycle in which it is said to be stuck, and its speed when the encoder froze.
@@ -399,7 +399,7 @@ def drive_joint(friction=0.0, frozen_from=math.inf, knows=True, duration=30.0, r
         t = k * PERIOD
         if k < frozen_from:
             seen, speed = rounded(y), w
-        line.report(seen, t, effort=u, asked=u, a=u if knows else None)
+        line.report(seen, t, effort=u, asked=u, a=u if has_model else None)
         if line.stuck:
             return k, speed
         wanted, rates = 0.15 * math.sin(rate * t), 0.15 * rate * math.cos(rate * t)
@@ -422,8 +422,8 @@ def test_an_encoder_that_freezes_while_its_joint_moves_slowly_is_noticed(cycle):
     noticed, speed = drive_joint(frozen_from=cycle)
     assert 0.09 < abs(speed) < 0.11
     assert noticed - cycle < 40
-    # Without the acceleration that the model knows nothing is seen.
-    assert drive_joint(frozen_from=cycle, knows=False, duration=cycle * PERIOD + 0.2)[0] is None
+    # Without the model's acceleration the failure is not detected.
+    assert drive_joint(frozen_from=cycle, has_model=False, duration=cycle * PERIOD + 0.2)[0] is None
 
 
 def follow_torque(deaf_from, told=True, changes=True, moves=True):
@@ -443,7 +443,7 @@ def test_reports_that_repeat_themselves_while_torque_changes_are_noticed():
     assert 525 <= follow_torque(500) < 600
 
 
-def test_a_resting_axis_whose_torque_is_told_is_not_stuck():
+def test_a_resting_axis_whose_torque_is_reported_is_not_stuck():
     assert follow_torque(10**6) is None
 
 

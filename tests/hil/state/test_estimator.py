@@ -1,4 +1,4 @@
-"""The estimator: odometry and drift over a minute, external poses, and what is refused."""
+"""The estimator: odometry and drift over a minute, accepted and rejected external poses."""
 
 import math
 import tracemalloc
@@ -71,25 +71,25 @@ def measured(robot, q, time, **parts):
 # -- without an external source -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("knows", [False, True])
-def test_odometry_of_a_slalom(rover, knows):
-    check_odometry(*rover, knows)
+@pytest.mark.parametrize("has_model", [False, True])
+def test_odometry_of_a_slalom(rover, has_model):
+    check_odometry(*rover, has_model)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("knows", [False, True])
-def test_a_minute_of_odometry(knows):
-    check_odometry(*simulated("rover_rig", 60.0, 1e-3), knows)
+@pytest.mark.parametrize("has_model", [False, True])
+def test_a_minute_of_odometry(has_model):
+    check_odometry(*simulated("rover_rig", 60.0, 1e-3), has_model)
 
 
-def check_odometry(rig, servo, run, knows):
-    """4096 counts, 1 ms latency, up to 18 m: the plant knows wheels by multipliers only."""
+def check_odometry(rig, servo, run, has_model):
+    """4096 counts, 1 ms latency, up to 18 m: the plant models wheels by multipliers only."""
     estimator = Estimator(rig, servo)
     encoders, stride = Encoders(estimator), round(PERIOD / (run.t[1] - run.t[0]))
     suspects = []
 
     def acceleration(k):
-        return estimator.acceleration(run.u[stride * k - 1]) if knows else None
+        return estimator.acceleration(run.u[stride * k - 1]) if has_model else None
 
     def look(k, now):
         suspects.append(estimator.stuck.any() or not estimator.valid)
@@ -103,7 +103,7 @@ def check_odometry(rig, servo, run, knows):
     assert off[:, 2].max() < 1e-3  # rad
     assert off[-1, :2].max() < 3e-4
     rough = np.abs(s - at(run.t, run.v, now)[:, list(servo.model.shape)])[200:-1]
-    assert rough.max() < (0.11 if knows else 0.15)
+    assert rough.max() < (0.11 if has_model else 0.15)
     assert np.sqrt((rough**2).mean(axis=0)).max() < 0.03
     assert not any(suspects)
     assert estimator.implausible.sum() + estimator.repeated.sum() == 0
@@ -308,7 +308,7 @@ def test_a_rig_whose_robot_coasts_is_refused():
 
 
 def test_motion_capture_bounds_what_a_wrong_momentum_does(floater):
-    # The robot has another momentum than the servo knows: the lift alone drifts away.
+    # The momentum of the robot differs from that of the servo: the lift alone drifts.
     rig, servo, _ = floater
     model = servo.model
     true = model.at_momentum(1.1 * MOMENTUM)
@@ -361,7 +361,7 @@ def test_a_pose_is_compared_with_the_estimate_of_its_instant(floater, age):
 
 @pytest.mark.parametrize("age", [0.0, 0.1])
 def test_a_correction_moves_past_and_present_alike(floater, age):
-    # The estimate is off by a motion of the whole world: an old pose tells it all the same.
+    # The estimate is off by a motion of the whole world: an old pose still shows it.
     rig, servo, _run = floater
     robot = servo.model.robot
     q0 = robot.integrate(rig.task.q0, np.r_[0.1, -0.05, 0.08, 0.1, 0.15, -0.1, np.zeros(6)])
@@ -381,8 +381,8 @@ def test_a_correction_moves_past_and_present_alike(floater, age):
     estimator.correct(measured(robot, q[-1 - back], times[-1 - back]))
     assert estimator.pose_error[0] > 0.1
     left = robot.difference(true, estimator.q)[:6]
-    assert np.abs(left).max() < 0.02  # what the base moved in the last cycle
-    # One more of the same time, or of a time before, has nothing left to say.
+    assert np.abs(left).max() < 0.02  # motion of the base in the last cycle
+    # Another pose of the same or an earlier time is ignored.
     after = estimator.q.copy()
     assert estimator.correct(measured(robot, q[-1], times[-1]))
     assert max(estimator.pose_error) < 2e-3
@@ -433,7 +433,7 @@ def test_slow_and_fast_sources_draw_alike():
             if k % every == 0:
                 estimator.correct(PoseMeasurement(now, HERE, LEVEL))
         ends.append(estimator.q[0])
-    first = 0.05  # the first pose counts for this long, whatever the rate
+    first = 0.05  # the first pose counts for this time, at every rate
     assert ends[0] == pytest.approx(0.1 * (1.0 - math.exp(-5.0 * (0.4 + first))), abs=1e-3)
     assert ends[1] == pytest.approx(ends[0], abs=1e-3)
 
@@ -491,7 +491,7 @@ def test_a_turn_can_be_too_far_as_well():
     assert estimator.pose_error[1] == pytest.approx(0.5, abs=1e-6)
 
 
-def test_without_poses_the_lift_goes_on_alone():
+def test_without_poses_the_lift_continues_alone():
     estimator, encoders, now = resting()
     assert estimator.source == "lift (no external pose)"
     estimator.correct(PoseMeasurement(now, HERE, LEVEL))
@@ -562,7 +562,7 @@ def test_an_attitude_is_of_unit_length_to_a_thousandth(length, taken):
 
 @pytest.mark.parametrize(("distance", "taken"), [(0.299, True), (0.301, False)])
 @pytest.mark.parametrize("turns", [False, True])
-def test_a_pose_may_be_as_far_as_the_settings_say(distance, taken, turns):
+def test_a_pose_may_be_as_far_as_the_settings_permit(distance, taken, turns):
     estimator, _encoders, now = resting()
     half = 0.5 * distance if turns else 0.0
     place = (0.0 if turns else -distance, 0.0, 0.0)
@@ -611,8 +611,8 @@ def test_poses_from_before_the_start_are_refused():
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, 1e300])
-def test_a_pose_that_is_none_does_no_harm(value):
-    # A receiver refuses such numbers before; a source of one's own may not.
+def test_an_invalid_pose_does_no_harm(value):
+    # The receiver rejects such numbers; a user's source may not.
     estimator, encoders, now = resting()
     assert not estimator.correct(PoseMeasurement(now, (value, 0.0, 0.0), LEVEL))
     assert not estimator.correct(PoseMeasurement(now, HERE, (value, 0.0, 0.0, 1.0)))
@@ -669,7 +669,7 @@ def test_a_source_that_sees_nothing_of_the_base_is_refused():
     model = cc.reduce(robot)
     rig = rig_of(robot, pose=pose_settings(gives="position"))
 
-    with pytest.raises(RigError, match="a base of which the position changes"):
+    with pytest.raises(RigError, match="a base whose position changes"):
         Estimator(rig, law_of(model), compiled=False)
 
 

@@ -88,7 +88,7 @@ def test_reported_speeds_narrow_the_bandwidth(reported, share):
         (7.9, 0.5, 3.95),
         (8.1, 0.5, 8.1),  # the clock may have jumped
         (4.0, 0.01, 0.5),  # half a period after the last sample at least
-        (4.0, 1.01, 4.0),  # it went on
+        (4.0, 1.01, 4.0),  # it moved
         (4.0, -0.1, 4.0),  # it turned round
     ],
 )
@@ -131,7 +131,7 @@ def test_a_position_that_repeats_belies_a_speed(speed, dt, noticed):
 
 @pytest.mark.parametrize(("speed", "noticed"), [(19.8, False), (20.6, True), (-20.6, True)])
 def test_a_slow_axis_should_have_moved_by_a_quarter_second_of_its_speed(speed, noticed):
-    # Known to be under no load; what it must have moved by decays in 0.25 s: 5 steps for 20 / s.
+    # Without load; the expected speed decays within 0.25 s: 5 steps for 20 / s.
     watch, dt = Watch(1.0, 10.0), 0.001
     for k in range(6000):
         watch.look(0.5 + k, speed, 0.0, NAN, NAN, k * dt, dt)
@@ -155,7 +155,7 @@ def test_speed_is_averaged_over_its_time_constant():
 def test_a_report_that_repeats_belies_a_torque_that_changes(silence, change, noticed):
     watch = Watch(1.0, 10.0)
     watch.look(0.0, 0.0, None, 1.0, 1.0, 0.0, 0.0)
-    watch.look(0.0, 0.0, None, 2.0, 2.0, 0.01, 0.01)  # it tells its torque
+    watch.look(0.0, 0.0, None, 2.0, 2.0, 0.01, 0.01)  # its torque changes
     found = watch.look(0.0, 0.0, None, 2.0, 2.0 + change, 0.01 + silence, silence)
     assert found == noticed
 
@@ -167,15 +167,15 @@ def test_a_report_that_repeats_belies_a_torque_that_changes(silence, change, not
         (-1.0, 2.0, 0.0, 2.0),  # it brakes against the motion, whichever way that is
         (1.0, 3.0, 0.0, 0.0),
         (-1.0, -3.0, 0.0, 0.0),
-        (1.0, -2.0, 0.5, 2.0),  # what the model does not know may brake too
+        (1.0, -2.0, 0.5, 2.0),  # unmodelled forces may brake too
         (1.0, -2.0, -0.5, 3.0),
         (1.0, -2000.0, 0.0, 500.0),
     ],
 )
-def test_an_axis_goes_on_by_what_the_model_knows_of_braking(average, known, load, slower):
+def test_the_expected_distance_includes_the_braking_of_the_model(average, known, load, slower):
     watch, dt = Watch(1.0, 10.0), 0.01
     watch._average, watch._slow, watch._load = average, 5.0, load
-    watch._go_on(known, dt)
+    watch._extend(known, dt)
     left = max(5.0 - slower * dt - 5.0 * dt / 0.25, 0.0)
     assert watch._slow == pytest.approx(left)
     assert watch._way == pytest.approx(left * dt)

@@ -1,4 +1,4 @@
-"""Poses as datagrams: what is taken, what is refused, and whose clock counts."""
+"""Poses as datagrams: accepted and rejected datagrams, and clocks."""
 
 import math
 import socket
@@ -47,7 +47,7 @@ def sender(receiver):
 
 
 def joined(sender, receiver):
-    """Wait until a publisher is connected: what it sends before is lost."""
+    """Wait until a publisher is connected: its earlier datagrams are lost."""
     sender._socket.setsockopt(zmq.SNDTIMEO, 100)
     for _ in range(200):
         sender.send_bytes(b"hello")
@@ -61,7 +61,7 @@ def joined(sender, receiver):
 
 
 def arrived(receiver, now, count=1):
-    """What comes within a second."""
+    """Measurements that arrive within a second."""
     found = []
     for _ in range(200):
         found += receiver.poll(now)
@@ -258,7 +258,7 @@ def test_a_clock_that_runs_slow_is_followed(receiver):
 
 
 def test_the_own_clock_is_left_alone(receiver):
-    # Cameras with a delay of 30 ms: their stamps say so, and are believed.
+    # Cameras with a delay of 30 ms: their stamps contain it, and are accepted.
     for k in range(100):
         now = 100.0 + 0.01 * k
         data = msgpack.packb(facts(seq=k, time=now - 0.03))
@@ -332,7 +332,7 @@ def test_a_datagram_may_have_so_many_bytes(receiver, size, valid):
 
 
 @pytest.mark.parametrize("kind", ["udp", "zmq"])
-def test_a_port_in_use_is_told(kind):
+def test_a_port_in_use_is_reported(kind):
     with PoseReceiver(PoseSettings(kind=kind, port=0)) as first:
         taken = PoseSettings(kind=kind, port=first.port)
         with pytest.raises(RigError, match=str(first.port)):
@@ -348,7 +348,7 @@ def test_a_missing_library_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["udp", "zmq"])
-def test_sending_to_nobody_neither_waits_nor_fails(kind):
+def test_sending_without_a_receiver_neither_waits_nor_fails(kind):
     with PoseReceiver(ANY_PORT) as gone:
         port = gone.port
     start = time.monotonic()
@@ -366,15 +366,13 @@ def test_a_closed_port_is_free_again(kind):
         assert again.port == port
 
 
-def test_a_bad_address_is_told():
+def test_a_bad_address_is_reported():
     with pytest.raises(RigError, match="address"):
         PoseReceiver(PoseSettings(host="203.0.113.7", port=0))
 
 
 def test_the_bridge_in_the_manual_works(receiver):
-    text = hil.state.pose_source.__doc__.split("a loop like this one::")[1].split("On the machine")[
-        0
-    ]
+    text = hil.state.pose_source.__doc__.split("a loop like this one::")[1].split("A sender on")[0]
 
     class Capture:
         latency, frames = 0.02, 3

@@ -40,7 +40,7 @@ def test_two_wheels_roll_on_a_circle(turns):
     _, found, _, _ = Encoders(estimator, step=0.0).follow(q, times)
     # From the second cycle on: before, the observers still learn the speed.
     heading = turn_rate * times
-    offset = 5e-3  # what the start, taken for rest, costs once
+    offset = 5e-3  # error of the start, which is assumed at rest
     assert np.abs(found[:, 2] - heading).max() < offset
     assert np.abs(found[-1, 2] - heading[-1]) < 1e-3
     assert np.hypot(found[:, 0], found[:, 1] - radius) == pytest.approx(radius, abs=2e-3)
@@ -140,7 +140,7 @@ def test_noise_of_encoders_does_not_become_drift():
     assert wandered.max() < 1.5e-3
 
 
-def test_a_measured_joint_that_the_lift_gives_too_is_where_its_encoder_says():
+def test_the_encoder_takes_precedence_over_the_lift():
     # All four wheels of the mecanum platform driven: three speeds determine the fourth.
     robot = cc.robots.mecanum_arm()
     driven = [*robot.actuated, "rear_right"]
@@ -211,7 +211,7 @@ def test_axes_of_another_robot_are_refused():
 
 def test_a_missing_axis_is_named():
     model = cc.reduce(cc.robots.rover_arm())
-    with pytest.raises(RigError, match="none for `forearm`"):
+    with pytest.raises(RigError, match="no encoder for `forearm`"):
         find_places(model, model.control_names[:-1])
 
 
@@ -224,5 +224,5 @@ def test_a_drifting_base_moves_while_its_joints_rest():
     now, found, _, _ = Encoders(estimator, step=0.0).follow(q[cycles], times[cycles])
     true = at(times, q, now[:-1])
     lever = np.abs(found[:-1, :3] - true[:, :3]).max()
-    # What passed between the first sample and its arrival is not known to the estimator.
+    # The motion between the first sample and its arrival is unknown to the estimator.
     assert lever < 1.5 * np.linalg.norm(model.velocity(q0, np.zeros(6))[:3]) * 1e-3 + 1e-5

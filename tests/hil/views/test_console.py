@@ -1,5 +1,6 @@
-"""The terminal view: what it shows, and what keys do."""
+"""The terminal view: its content and its keys."""
 
+import codecs
 import contextlib
 import os
 import pty
@@ -57,7 +58,7 @@ def test_picture_of_a_run():
     )
     shown = text(row, "hold SPACE")
     assert f"RUN: {State.RUN.sentence}" in shown
-    assert "nothing asks" not in shown  # no reason where there is none
+    assert "no reason to stop" not in shown  # without a reason
     for part in (
         "rover, DRIVE",
         "12.3 of 60.0 s",
@@ -75,7 +76,7 @@ def test_picture_of_a_run():
 
 
 @pytest.mark.parametrize("reason", [reason for reason in Reason if reason])
-def test_picture_of_a_stop_says_why(reason):
+def test_picture_of_a_stop_shows_the_reason(reason):
     shown = text(row_of(state=State.STOP, reason=reason, elapsed=np.nan, fault=[0, 0x8611]))
     assert f"STOP: {State.STOP.sentence}" in shown
     assert f"{reason.name}: {reason.sentence}" in shown
@@ -131,6 +132,8 @@ class Terminal:
 
     def __init__(self, folder):
         self.closing = contextlib.ExitStack()
+        # A read may end within a character.
+        self.decode = codecs.getincrementaldecoder("utf-8")().decode
         self.ring = self.closing.enter_context(Ring.create(SMALL, 100))
         settings = OperatorSettings("127.0.0.1", 0, 0.3)
         self.channel = self.closing.enter_context(
@@ -175,7 +178,7 @@ class Terminal:
         while time.monotonic() < end:
             self.channel.poll()
             with contextlib.suppress(BlockingIOError):
-                self.shown += os.read(self.master, 1 << 16).decode()
+                self.shown += self.decode(os.read(self.master, 1 << 16))
             if until():
                 return True
             time.sleep(0.01)
@@ -198,7 +201,7 @@ class Terminal:
 def test_keys_become_datagrams(tmp_path):
     with Terminal(tmp_path) as terminal:
         assert terminal.wait(lambda: "not armed yet" in terminal.shown)
-        assert terminal.beats(0.5) == 0  # nobody holds the space bar
+        assert terminal.beats(0.5) == 0  # the space bar is not held
         terminal.ring.row[:] = row_of(state=State.RUN, cycle=77)
         terminal.ring.publish()
         assert terminal.wait(lambda: "cycles 77" in terminal.shown)

@@ -1,4 +1,4 @@
-"""The dashboard: what it shows of a ring, its stop button, and the page in a browser."""
+"""The dashboard: its view of a ring, its stop button, and the page in a browser."""
 
 import contextlib
 import os
@@ -141,9 +141,9 @@ def test_what_stands_in_the_last_row_is_shown(station):
     for name, value in (
         ("cycles", "300"),
         ("late cycles", "7"),
-        ("lost reports", "8"),
-        ("stale reports", "9"),
-        ("clipped cycles", "10"),
+        ("missing reports", "8"),
+        ("repeated reports", "9"),
+        ("limited cycles", "10"),
         ("guard, last second", "clipped torque, near end"),
         ("age of the external pose", "12.5 ms"),
     ):
@@ -202,12 +202,12 @@ def test_a_ring_that_was_overwritten(station):
     assert station.word("cycles") == "1019"
     times, *torques = station.page._torques.data
     assert (np.diff(times) > 0.0).all()
-    assert times[0] >= -0.004 * station.ring.rows  # no line across what is missing
+    assert times[0] >= -0.004 * station.ring.rows  # no line across a gap
     assert all((curve == k).all() for k, curve in enumerate(torques, 1))
 
 
 @pytest.mark.parametrize("reason", [reason for reason in Reason if reason])
-def test_a_stop_says_why(station, reason):
+def test_the_card_shows_the_reason_of_a_stop(station, reason):
     station.write(state=State.STOP, reason=reason, elapsed=np.nan)
     station.page.update()
     assert station.title() == ("STOP: task done" if reason is Reason.END else "STOP")
@@ -221,10 +221,10 @@ def test_silence():
     assert "for 2.0 s" in silence(9, False, True, 2.0, run)
     assert "ended" in silence(9, True, True, 2.0, run)
     assert "ended" in silence(9, False, True, 2.0, State.STOP)
-    assert "gone" in silence(9, False, False, 0.1, run)
+    assert "has ended" in silence(9, False, False, 0.1, run)
 
 
-def test_a_loop_that_hangs_is_told(station, monkeypatch):
+def test_a_loop_that_hangs_is_reported(station, monkeypatch):
     station.write(state=State.RUN)
     station.page.update()
     assert "No new cycle" not in station.words
@@ -247,8 +247,8 @@ def test_stop_before_and_after_the_run_began(station):
     assert station.page.stop()
     assert station.channel.poll() is Reason.OPERATOR
     station.page.update()
-    assert "has been asked for" in station.words
-    # Asked for again until the loop says that it has stopped.
+    assert "was requested" in station.words
+    # The request is repeated until the loop reports its stop.
     before = station.channel.received
     station.write(state=State.RUN)
     station.page.update()
@@ -261,10 +261,10 @@ def test_stop_before_and_after_the_run_began(station):
     station.page.update()
     station.channel.poll()
     assert station.channel.received == before
-    assert "asked for" not in station.page.words["answer"]
+    assert "requested" not in station.page.words["answer"]
 
 
-def test_a_stop_that_is_not_followed_is_told(station, monkeypatch):
+def test_a_stop_that_is_not_followed_is_reported(station, monkeypatch):
     station.write(state=State.RUN)
     station.page.stop()
     later = time.monotonic() + 5.0
@@ -297,15 +297,15 @@ def test_what_cannot_be_shown_does_not_take_the_button_away(station, monkeypatch
         thread.join()
 
 
-def test_a_run_that_listens_to_nobody():
+def test_a_run_without_operator_input():
     with Station(listens=False) as station:
         station.page.update()
         assert station.page.gate.stop is None
         assert not station.page.stop()
-        assert "listens to nobody" in station.words
+        assert "accepts no operator input" in station.words
 
 
-def test_the_end_is_told():
+def test_the_end_is_reported():
     with Station(duration=7.0) as station:
         station.write(state=State.RUN, elapsed=6.0)
         station.page.update()
@@ -337,7 +337,7 @@ def test_pressed_while_the_loop_waits_for_its_operator_nothing_is_armed():
                 page.stop()
             finally:
                 page.close()
-        with pytest.raises(ArmError, match="asks for a stop"):
+        with pytest.raises(ArmError, match="a stop request"):
             bench.run()
         assert len(bench) == 0
 
@@ -480,7 +480,7 @@ def test_page_from_before_the_run_to_its_stop(browser):
         home = re.compile(r"(http|ws)://(127\.0\.0\.1|localhost):\d+/|data:|blob:")
         assert asked
         assert not [url for url in asked if not home.match(url)]
-        # The page says that the session is over, and stays.
+        # The page shows the end of the session, and stays.
         driven.process.terminate()
         page.get_by_text("The session has ended").wait_for()
         driven.process.join(30.0)
@@ -499,7 +499,7 @@ def test_a_dashboard_that_hangs_or_dies_holds_nothing_up(browser):
         os.kill(driven.process.pid, signal.SIGSTOP)
         written = ring.written
         page.wait_for_selector("#hil-dead", state="visible")  # the button, after a second,
-        page.wait_for_selector(".hil-old", state="visible")  # and what it shows
+        page.wait_for_selector(".hil-old", state="visible")  # and its content
         assert ring.written > written + 100
         driven.process.kill()
         written = ring.written

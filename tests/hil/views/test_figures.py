@@ -1,4 +1,4 @@
-"""Figures and report of a record: they show what is in it, whatever that is."""
+"""Figures and report of a record, for any content of the record."""
 
 import base64
 import dataclasses
@@ -68,7 +68,7 @@ def record(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def coarse(monkeypatch):
-    """Fewer pixels: nobody looks at them here."""
+    """Fewer pixels, for speed."""
     monkeypatch.setattr("hil.views.figures.DPI", 30)
     monkeypatch.setattr("hil.views.report.DPI", 30)
 
@@ -148,7 +148,7 @@ def test_quality_is_judged(record):
     assert rows["ended because"] == ("the task is done", "the task is done", True)
     assert rows["cycles in the record"] == ("200", "all 200", True)
     assert rows["cycles in RUN"][0] == "150"
-    assert rows["cycles with a bounded torque"][0] == "10"
+    assert rows["cycles with a limited torque"][0] == "10"
     assert rows["compute"][2] is True
     assert rows["largest torque of forearm"] == ("5 N m", "20 N m", True)
     assert rows["last error of base"][0].endswith(" m")
@@ -178,7 +178,7 @@ def test_short_records_are_drawn(tmp_path, count):
     assert write_report(record, tmp_path).exists()
 
 
-def test_numbers_that_are_none_are_drawn(tmp_path):
+def test_non_finite_numbers_are_drawn(tmp_path):
     def change(views):
         for name, view in views.items():
             if name not in ("time", "deadline"):
@@ -212,7 +212,7 @@ def test_files_and_page_hold_all_figures(record, tmp_path):
         path.read_bytes() for path in files.values()
     ]
     assert "http" not in page.replace("http-equiv", "")
-    assert "The run was done as it should be" in page
+    assert "Run passed" in page
     assert record.manifest["fingerprints"]["law"] in page
     assert ".banner.good" in page  # the style of the package's other report
 
@@ -227,17 +227,17 @@ def test_the_page_tells_notes_and_replay(tmp_path, monkeypatch):
         rows=lambda: [("verdict", "not as recorded")],
     )
     page = write_report(record, tmp_path / "page", replayed=found).read_text()
-    assert "The run was not as it should be" in page
+    assert "Run failed" in page
     assert html.escape("law: torque <1>") in page
     assert '<th scope="row">verdict</th><td>not as recorded</td>' in page
     assert html.escape(record.notes[0]) in page
 
 
-def test_the_page_says_that_a_replay_was_of_another_rig(record, tmp_path, monkeypatch):
+def test_the_page_reports_a_replay_of_another_rig(record, tmp_path, monkeypatch):
     monkeypatch.setattr("hil.views.report.FIGURES", {"errors": error_figure})
     found = SimpleNamespace(passed=False, first=None, forced=("rig", "law"), rows=list)
     page = write_report(record, tmp_path / "page", replayed=found).read_text()
-    assert "it is not as recorded: another rig, another law." in page
+    assert "The replay differs from the record: another rig, another law." in page
 
 
 def test_a_page_that_cannot_be_written_is_refused(record, tmp_path):

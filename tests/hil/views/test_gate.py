@@ -1,4 +1,4 @@
-"""The page's own server: who may press STOP, and that the viewer cannot take it away."""
+"""The server of the page: permission to press STOP, and independence of the viewer."""
 
 import http.client
 import json
@@ -71,7 +71,7 @@ def test_the_page_and_its_words(station):
     station.page.update()
     status, text, headers = ask(station.port, "GET", "/")
     assert status == 200
-    # Another site than the page: browsers give it a process of its own.
+    # Another site than the page's: browsers use a separate process for it.
     assert f"http://localhost:{station.page.server.get_port()}/" in text
     assert '<form id="hil-stop" method="post" action="/stop"' in text
     assert "frame-ancestors 'self'" in headers["Content-Security-Policy"]
@@ -87,7 +87,7 @@ def test_the_page_and_its_words(station):
 def test_stop_is_a_plain_form(station):
     origin = f"http://127.0.0.1:{station.port}"
     status, text, _ = ask(station.port, "POST", "/stop", Origin=origin)
-    assert (status, text) == (200, "STOP has been asked for.\n")
+    assert (status, text) == (200, "STOP was requested.\n")
     assert station.channel.poll() is Reason.OPERATOR
 
 
@@ -108,7 +108,7 @@ def test_pages_from_elsewhere_are_refused(station, method, path, headers):
     assert station.channel.poll() is not Reason.OPERATOR
 
 
-def test_a_stop_that_cannot_be_sent_says_so(station):
+def test_a_stop_that_cannot_be_sent_is_reported(station):
     station.page.sender.close()
     status, text, _ = ask(station.port, "POST", "/stop")
     assert status == 503
@@ -122,7 +122,7 @@ def test_after_the_session_nothing_is_promised(station):
 
 
 def test_the_button_is_not_in_the_registry_of_the_viewer(station):
-    """Whoever removes all that the viewer has, removes no STOP."""
+    """Removing all elements of the viewer does not remove STOP."""
     gui = station.page.server.gui
     for handle in list(gui._gui_input_handle_from_uuid.values()):
         assert "STOP" not in str(getattr(handle, "label", ""))
@@ -147,7 +147,7 @@ def test_stop_needs_nothing_of_the_thread_that_draws(station, monkeypatch):
         thread.join()
 
 
-def test_connections_that_say_nothing_keep_nobody_from_the_button(station):
+def test_silent_connections_do_not_block_the_button(station):
     silent = [socket.create_connection(("127.0.0.1", station.port)) for _ in range(50)]
     try:
         began = time.monotonic()
@@ -207,7 +207,7 @@ def test_a_port_that_is_taken_is_refused(station):
         Gate("rig", "127.0.0.1", station.port, dict, None)
 
 
-def test_the_page_says_when_its_button_is_dead_or_has_no_use():
+def test_the_page_shows_a_dead_or_disabled_button():
     text = shell("a <rig>", "", False, "nonce")
     assert "a &lt;rig&gt;" in text
     assert "<button" in text
@@ -217,7 +217,7 @@ def test_the_page_says_when_its_button_is_dead_or_has_no_use():
     assert 'http-equiv="refresh"' in text  # until the viewer listens
 
 
-def test_connections_that_say_nothing_do_not_keep_stop_waiting(station):
+def test_silent_connections_do_not_delay_stop(station):
     """Three times `CONNECTIONS` of them; each sends the start of a request, and no more."""
     idle = []
     try:

@@ -103,7 +103,7 @@ def test_the_robot_stays_before_the_camera_or_the_ground_does():
         np.testing.assert_allclose(scene.world.position[:2], -start[:2], atol=1e-9)
 
 
-def test_demands_are_shown_where_they_are_and_hidden_where_there_are_none():
+def test_references_are_shown_and_hidden_where_there_is_none():
     with scene_of(ROVER) as (task, q0, scene):
         demanded = nothing(task)
         scene.update(q0, demanded)
@@ -142,7 +142,7 @@ def test_place_of_a_demand(output, pose, expected):
         np.testing.assert_array_equal(place, expected)
 
 
-def test_a_configuration_that_is_none_moves_nothing():
+def test_an_invalid_configuration_moves_nothing():
     with scene_of(ROVER) as (task, q0, scene):
         before = placed(scene.base)
         scene.update(np.full_like(q0, np.nan), nothing(task))
