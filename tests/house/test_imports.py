@@ -32,7 +32,7 @@ def test_import_contracts_hold():
 
 PRIVATE_YET = {
     "concur.control -> concur.codegen._c_export",
-    "concur.control -> concur.codegen._c_qp",
+    "concur.control -> concur.codegen._c_programme",
     "concur.control -> concur.codegen._c_text",
     "concur.control -> concur.codegen._exported",
     "concur.control -> concur.codegen._finite",
