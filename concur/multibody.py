@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur import dynamics, kinematics
-from concur.codegen import Array, as_floats, evaluated
+from concur.codegen import Array, Matrix, Scalar, Vector, as_floats, evaluated
 from concur.errors import InertiaError, ReductionError
 from concur.kinematics import check_wheels
 from concur.mechanism import Tree, Wheel
@@ -133,27 +133,27 @@ class Mechanism(Tree):
         return kinematics.wheel_axis(self, wheel)
 
     @evaluated("(nq)->(4,4)")
-    def pose(self, q: Array, body: str) -> Array:
+    def pose(self, q: Vector, body: str) -> Matrix:
         """Pose of a body in the inertial frame, body to world, m, (2.2.6)."""
         return kinematics.pose(self, q, body)
 
     @evaluated("(nq)->(6,nv)")
-    def jacobian(self, q: Array, body: str) -> Array:
+    def jacobian(self, q: Vector, body: str) -> Matrix:
         """Map from joint velocities to the body twist, [linear; angular], body form of (2.3.7)."""
         return kinematics.jacobian(self, q, body)
 
     @evaluated("(nq),(nv)->(6)")
-    def twist(self, q: Array, v: Array, body: str) -> Array:
+    def twist(self, q: Vector, v: Vector, body: str) -> Vector:
         """Body twist relative to the inertial frame, [linear; angular], m/s and rad/s."""
         return kinematics.twist(self, q, v, body)
 
     @evaluated("(nq),(nv)->(6)")
-    def velocity_product(self, q: Array, v: Array, body: str) -> Array:
+    def velocity_product(self, q: Vector, v: Vector, body: str) -> Vector:
         """Derivative of a body twist at zero joint accelerations: Jdot v, m/s^2 and rad/s^2."""
         return kinematics.velocity_product(self, q, v, body)
 
     @evaluated("(nv)->(nq)")
-    def configuration(self, s: Array) -> Array:
+    def configuration(self, s: Vector) -> Vector:
         """Configuration reached from the neutral one by screw parameters, (2.1.3a).
 
         Parameters
@@ -170,7 +170,7 @@ class Mechanism(Tree):
         return self.integrate(kinematics.constant(self.neutral()), s)
 
     @evaluated("(nq)->(nv)")
-    def screw_parameters(self, q: Array) -> Array:
+    def screw_parameters(self, q: Vector) -> Vector:
         """Screw parameters of a configuration, m and rad: inverse of `configuration`.
 
         Angles are at most pi, except for joints that count turns in q.
@@ -178,7 +178,7 @@ class Mechanism(Tree):
         return self.difference(kinematics.constant(self.neutral()), q)
 
     @evaluated("(nv)->(4,4)")
-    def forward(self, s: Array, body: str) -> Array:
+    def forward(self, s: Vector, body: str) -> Matrix:
         """Pose of a body by the product of exponentials, (2.2.6).
 
         Parameters
@@ -198,11 +198,11 @@ class Mechanism(Tree):
     @evaluated("(nv)->(6,nv)")
     def screw_jacobian(
         self,
-        s: Array,
+        s: Vector,
         body: str,
         seen_from: str | None = None,
         relative_to: str | None = None,
-    ) -> Array:
+    ) -> Matrix:
         """Map from the rate of the screw parameters to the spatial twist of a body, (2.3.7).
 
         Parameters
@@ -225,22 +225,22 @@ class Mechanism(Tree):
         return kinematics.screw_jacobian(self, s, body, seen_from, relative_to)
 
     @evaluated("(nq)->(nv,nv)")
-    def mass_matrix(self, q: Array) -> Array:
+    def mass_matrix(self, q: Vector) -> Matrix:
         """Symmetric mass matrix in left-trivialised velocities, by composite bodies, SI units."""
         return dynamics.mass_matrix(self, q)
 
     @evaluated("(nq),(nv)->(nv)")
-    def bias(self, q: Array, v: Array) -> Array:
+    def bias(self, q: Vector, v: Vector) -> Vector:
         """Coriolis, centrifugal and gravity forces: M vdot + bias = tau, N and N m."""
         return dynamics.bias(self, q, v)
 
     @evaluated("(nq),(nv),(nv)->(nv)")
-    def inverse_dynamics(self, q: Array, v: Array, vdot: Array) -> Array:
+    def inverse_dynamics(self, q: Vector, v: Vector, vdot: Vector) -> Vector:
         """Generalised forces for an acceleration, by Newton-Euler: M vdot + bias, N and N m."""
         return dynamics.inverse_dynamics(self, q, v, vdot)
 
     @evaluated("(nq),(nv)->(nv,nv)")
-    def coriolis(self, q: Array, v: Array) -> Array:
+    def coriolis(self, q: Vector, v: Vector) -> Matrix:
         """Factor C of the Coriolis forces with Mdot = C + C^T.
 
         C v plus the gravity forces is `bias`.
@@ -248,27 +248,27 @@ class Mechanism(Tree):
         return dynamics.coriolis(self, q, v)
 
     @evaluated("(nq),(nv)->(6)")
-    def momentum(self, q: Array, v: Array) -> Array:
+    def momentum(self, q: Vector, v: Vector) -> Vector:
         """Spatial momentum about the inertial origin, [linear; angular], SI units, (3.3.35)."""
         return dynamics.momentum(self, q, v)
 
     @evaluated("(nq)->(6,nv)")
-    def momentum_matrix(self, q: Array) -> Array:
+    def momentum_matrix(self, q: Vector) -> Matrix:
         """Map from velocities to `momentum`, rows [linear; angular], SI units, (3.3.35)."""
         return dynamics.momentum_matrix(self, q)
 
     @evaluated("(nq),(nv)->()")
-    def kinetic_energy(self, q: Array, v: Array) -> Array:
+    def kinetic_energy(self, q: Vector, v: Vector) -> Scalar:
         """Kinetic energy, J."""
         return dynamics.kinetic_energy(self, q, v)
 
     @evaluated("(nq)->()")
-    def potential_energy(self, q: Array) -> Array:
+    def potential_energy(self, q: Vector) -> Scalar:
         """Potential energy of gravity, zero at the inertial origin, J."""
         return dynamics.potential_energy(self, q)
 
     @evaluated("(nq)->(nf,nv)")
-    def constraints(self, q: Array) -> Array:
+    def constraints(self, q: Vector) -> Matrix:
         """Rolling constraints of full row rank: constraints(q) @ v = 0.
 
         Rows that follow from others are left out; `constraint_names` names those kept.
@@ -277,7 +277,7 @@ class Mechanism(Tree):
         return ca.vertcat(ca.SX(0, self.nv), *rows)[list(self._kept_rows), :]
 
     def modified_jacobian(
-        self, s: Array, body: str, rows: Mapping[str, ArrayLike] | None = None
+        self, s: Vector, body: str, rows: Mapping[str, ArrayLike] | None = None
     ) -> Array:
         """Spatial Jacobian along motions that nonholonomic joints admit, (2.3.13).
 
@@ -299,7 +299,7 @@ class Mechanism(Tree):
         return self._with_rows(s, "modified", (body,), _frozen_rows(rows))
 
     def stacked_jacobian(
-        self, s: Array, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
+        self, s: Vector, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
     ) -> Array:
         """Modified Jacobians of several bodies over each other, shared joints once.
 
@@ -320,7 +320,7 @@ class Mechanism(Tree):
         return self._with_rows(s, "stacked", tuple(bodies), _frozen_rows(rows))
 
     def branch_jacobians(
-        self, s: Array, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
+        self, s: Vector, bodies: Sequence[str], rows: Mapping[str, ArrayLike] | None = None
     ) -> Array:
         """Modified Jacobians of several branches as blocks, shared joints repeated, (2.3.13).
 
@@ -344,8 +344,8 @@ class Mechanism(Tree):
 
     @evaluated("(nv)->(*,*)")
     def _with_rows(
-        self, s: Array, kind: str, bodies: tuple[str, ...], rows: tuple[tuple[str, Any], ...]
-    ) -> Array:
+        self, s: Vector, kind: str, bodies: tuple[str, ...], rows: tuple[tuple[str, Any], ...]
+    ) -> Matrix:
         given = {name: np.array(values) for name, values in rows}
         if kind == "modified":
             return kinematics.modified_jacobian(self, s, bodies[0], given)

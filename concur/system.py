@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.errors import ConcurError
 
 
@@ -70,35 +70,35 @@ class System(Protocol):
     def check_configuration(self, q: ArrayLike, where: str = ...) -> np.ndarray:
         """Configuration that a user gave, (nq,), checked; errors name `where`."""
 
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         """Rate of the configuration for a velocity: qdot, (nq,)."""
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         """Configuration after a displacement (nv,), (nq,)."""
 
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         """Rate of the displacement dv of `integrate` that moves with v, (nv,)."""
 
     def normalize(self, coordinates: Array) -> Array:
         """Configuration nearest to coordinates that an integrator left, (nq,)."""
 
     # Dynamics.
-    def mass_matrix(self, q: Array) -> Array:
+    def mass_matrix(self, q: Vector) -> Array:
         """Mass matrix M, symmetric and positive definite, (nv, nv)."""
 
-    def bias(self, q: Array, v: Array) -> Array:
+    def bias(self, q: Vector, v: Vector) -> Vector:
         """Coriolis, centrifugal and potential forces, (nv,)."""
 
-    def inverse_dynamics(self, q: Array, v: Array, vdot: Array) -> Array:
+    def inverse_dynamics(self, q: Vector, v: Vector, vdot: Vector) -> Vector:
         """Forces for an acceleration: M vdot + bias, (nv,)."""
 
-    def constraints(self, q: Array) -> Array:
+    def constraints(self, q: Vector) -> Array:
         """Rows of the constraints C v = 0, (nf, nv), of full rank nearly everywhere."""
 
-    def kinetic_energy(self, q: Array, v: Array) -> Array:
+    def kinetic_energy(self, q: Vector, v: Vector) -> Array:
         """Kinetic energy, J."""
 
-    def potential_energy(self, q: Array) -> Array:
+    def potential_energy(self, q: Vector) -> Array:
         """Potential energy, J."""
 
 

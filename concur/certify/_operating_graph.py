@@ -26,7 +26,7 @@ import numpy as np
 from concur.certify._arrays import array, matrix
 from concur.certify._intervals import PRECISION, Walker, flint
 from concur.certify._taylor import Model, TaylorWalker, combined
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.control import Servo
 from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError, ReductionError
@@ -168,7 +168,7 @@ class Graph:
         whole = ca.Function("regularity", [q], [value])
         return Walker(ca.Function("regularity", [self._x], [whole(self._placed)], {"cse": True}))
 
-    def coefficients(self, q: Array, w: Array) -> list[Array]:
+    def coefficients(self, q: Vector, w: Vector) -> list[Array]:
         """Give D J H, Mhat and H^T B; the output velocity as a matrix of w; and D B above C."""
         *plain, velocity, both = self._parts(q, w)
         if not w.shape[0]:
@@ -242,7 +242,7 @@ class Graph:
                 columns.append([(both[product], 1.0), (1 + i, -1.0), (1 + j, -1.0), (0, 1.0)])
         return columns
 
-    def _parts(self, q: Array, w: Array) -> list[Array]:
+    def _parts(self, q: Vector, w: Vector) -> list[Array]:
         servo, model = self.servo, self.servo.model
         rows = constant(np.diag(servo.scales[0]))
         parts = [rows @ servo.decoupling(q), model.mass_matrix(q), model.input_matrix(q)]

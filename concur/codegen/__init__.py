@@ -2,10 +2,20 @@
 
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
 from concur.codegen._batch import Batch
-from concur.codegen._c_export import CFolder
+from concur.codegen._c_export import CFolder, write_c
+from concur.codegen._c_programme import programme_hole
+from concur.codegen._c_text import real_type
 from concur.codegen._compiler import CompilerWarning, find_compiler, interpreted_on_purpose
 from concur.codegen._constant import constant
-from concur.codegen._evaluated import Array, Build, EvaluatedMethods, evaluated
+from concur.codegen._evaluated import (
+    Array,
+    Build,
+    EvaluatedMethods,
+    Matrix,
+    Scalar,
+    Vector,
+    evaluated,
+)
 from concur.codegen._evaluator import (
     LARGEST,
     Evaluator,
@@ -15,9 +25,17 @@ from concur.codegen._evaluator import (
     oversized_error,
     shape_error,
 )
-from concur.codegen._exported import Entry, Signal, plain_text
+from concur.codegen._exported import (
+    Code,
+    Entry,
+    Exported,
+    ReferenceVector,
+    Signal,
+    placed,
+    plain_text,
+)
 from concur.codegen._fingerprint import fingerprint
-from concur.codegen._finite import FINITE
+from concur.codegen._finite import FINITE, zero_unless_finite
 from concur.codegen._fmu import write_fmu
 from concur.codegen._fmu_model import FmuModel, FmuVariable
 from concur.codegen._lanes import Lanes
@@ -33,15 +51,21 @@ __all__ = [
     "BatchMap",
     "Build",
     "CFolder",
+    "Code",
     "Compiled",
     "CompilerWarning",
     "Entry",
     "EvaluatedMethods",
     "Evaluator",
+    "Exported",
     "FmuModel",
     "FmuVariable",
     "Lanes",
+    "Matrix",
+    "ReferenceVector",
+    "Scalar",
     "Signal",
+    "Vector",
     "as_floats",
     "attitude_error",
     "compiled",
@@ -55,8 +79,13 @@ __all__ = [
     "nonfinite_error",
     "normalised",
     "oversized_error",
+    "placed",
     "plain_text",
+    "programme_hole",
+    "real_type",
     "recalled",
     "shape_error",
+    "write_c",
     "write_fmu",
+    "zero_unless_finite",
 ]

@@ -17,7 +17,7 @@ import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from concur.codegen._c_text import c_text, real_type
-from concur.codegen._exported import Exported, Signal, Vector
+from concur.codegen._exported import Exported, ReferenceVector, Signal
 from concur.codegen._single_precision import single_precision
 from concur.errors import ConcurError
 from concur.files import writing
@@ -118,7 +118,7 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
     return CFolder(exported.name, tuple(files), len(vectors), error)
 
 
-def _rounded(exported: Exported) -> tuple[list[Vector], SingleError]:
+def _rounded(exported: Exported) -> tuple[list[ReferenceVector], SingleError]:
     """States as single precision has them, and how far its outputs are from double's."""
     inputs = np.array([vector.inputs for vector in exported.vectors])
     inputs = np.pad(inputs, ((0, 0), (0, exported.kept)))

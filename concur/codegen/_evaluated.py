@@ -31,8 +31,17 @@ from concur.errors import ConcurError, ShapeError, UnknownNameError
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Array: TypeAlias = Any
-"""A NumPy array of floats, or a CasADi `SX` expression: out comes what went in."""
+Array: TypeAlias = np.ndarray | ca.SX | ca.MX
+"""A NumPy array of floats or a CasADi expression. Functions return the type they were given."""
+
+Scalar: TypeAlias = float | ca.SX | ca.MX
+"""A number or a CasADi expression of shape (1, 1)."""
+
+Vector: TypeAlias = Array
+"""An `Array` of shape (n,), as an expression (n, 1)."""
+
+Matrix: TypeAlias = Array
+"""An `Array` of shape (n, m)."""
 
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 

@@ -76,7 +76,7 @@ class Code:
 
 
 @dataclass(frozen=True, eq=False)
-class Vector:
+class ReferenceVector:
     """A state with all numbers that go in, signal by signal, that come out, and the code."""
 
     what: str
@@ -102,7 +102,7 @@ class Exported:
         The signals, in order.
     codes : tuple of Code
         The codes, OK, BAD_INPUT, NO_ATTITUDE, TOO_FAST, NO_RESULT and FAILED among them.
-    vectors : tuple of Vector
+    vectors : tuple of ReferenceVector
         States to try it with.
     tolerance : float
         By how much outputs in double precision may differ on another machine, relative to the
@@ -119,7 +119,7 @@ class Exported:
     inputs: tuple[Signal, ...]
     outputs: tuple[Signal, ...]
     codes: tuple[Code, ...]
-    vectors: tuple[Vector, ...]
+    vectors: tuple[ReferenceVector, ...]
     tolerance: float
     kept: int
     facts: Mapping[str, Any] = field(default_factory=dict)

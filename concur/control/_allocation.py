@@ -47,9 +47,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import as_floats
-from concur.codegen._c_programme import programme_hole
-from concur.codegen._finite import FINITE, zero_unless_finite
+from concur.codegen import FINITE, as_floats, programme_hole, zero_unless_finite
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 
 INPUTS = (

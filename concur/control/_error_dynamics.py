@@ -13,7 +13,7 @@ import numpy as np
 from scipy.integrate import solve_ivp
 from scipy.linalg import expm
 
-from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.codegen import EvaluatedMethods, Scalar, Vector, evaluated
 from concur.control.output_groups import OutputGroup
 from concur.kinematics import constant
 
@@ -57,7 +57,7 @@ class ErrorDynamics(EvaluatedMethods):
         )
 
     @evaluated("(size),(size)->(size)")
-    def feedback(self, x: Array, ve: Array) -> Array:
+    def feedback(self, x: Vector, ve: Vector) -> Vector:
         """Proportional and derivative part of the command, (5.4.32).
 
         Parameters
@@ -75,7 +75,7 @@ class ErrorDynamics(EvaluatedMethods):
         return constant(scale) @ force - constant(scale @ self.damping) @ ve
 
     @evaluated("(size),(size)->(size),(size)")
-    def rate(self, x: Array, ve: Array) -> tuple[Array, Array]:
+    def rate(self, x: Vector, ve: Vector) -> tuple[Vector, Vector]:
         """Rates of the errors.
 
         Parameters
@@ -91,7 +91,7 @@ class ErrorDynamics(EvaluatedMethods):
         return -self.group.error_map(x) @ ve, self.feedback(x, ve)
 
     @evaluated("(size),(size)->()")
-    def lyapunov(self, x: Array, ve: Array) -> Array:
+    def lyapunov(self, x: Vector, ve: Vector) -> Scalar:
         """Lyapunov function (x KP x + ve I ve) / 2, (5.4.35).
 
         Parameters

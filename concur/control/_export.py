@@ -14,10 +14,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur._version import __version__
-from concur.codegen import DRIFT, as_floats, instructions, plain_text
-from concur.codegen._c_export import CFolder, write_c
-from concur.codegen._c_text import real_type
-from concur.codegen._exported import Code, Exported, Signal, Vector, placed
+from concur.codegen import (
+    DRIFT,
+    CFolder,
+    Code,
+    Exported,
+    ReferenceVector,
+    Signal,
+    as_floats,
+    instructions,
+    placed,
+    plain_text,
+    real_type,
+    write_c,
+)
 from concur.control._allocation import HOLE
 from concur.control._fmu import export_fmu
 from concur.control._signals import MEANINGS, input_signals, output_signals
@@ -146,7 +156,9 @@ def _facts(servo: TrackingLaw, function: ca.Function) -> dict[str, Any]:
     }
 
 
-def _vectors(servo: TrackingLaw, inputs: Sequence[Signal], single: bool) -> Iterator[Vector]:
+def _vectors(
+    servo: TrackingLaw, inputs: Sequence[Signal], single: bool
+) -> Iterator[ReferenceVector]:
     """States near and far, and bad ones of all kinds, with what the law makes of them."""
     tick, rng = Tick(servo, interpreted=True), np.random.default_rng(0)
     robot, neutral = servo.model.robot, servo.model.robot.neutral()
@@ -154,12 +166,12 @@ def _vectors(servo: TrackingLaw, inputs: Sequence[Signal], single: bool) -> Iter
     ends = np.cumsum(sizes)[:-1]
     preset = [np.array(signal.preset) for signal in inputs]
 
-    def judged(what: str, parts: Sequence[np.ndarray]) -> Vector:
+    def judged(what: str, parts: Sequence[np.ndarray]) -> ReferenceVector:
         given = np.concatenate(parts)
         if single:
             given = given.astype(np.float32).astype(float)
         code, outputs = _judge(tick, inputs, np.split(given, ends))
-        return Vector(what, given, outputs, int(code))
+        return ReferenceVector(what, given, outputs, int(code))
 
     def drawn(spread: float) -> list[np.ndarray]:
         # Gentle motions too, in which torque limits are not active.

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import casadi as ca
 
-from concur.codegen import FmuModel, FmuVariable, plain_text, write_fmu
-from concur.codegen._finite import zero_unless_finite
+from concur.codegen import FmuModel, FmuVariable, plain_text, write_fmu, zero_unless_finite
 from concur.control._allocation import HOLE
 from concur.control._signals import MEANINGS, input_signals, output_signals
 from concur.control._tick import KEPT, TickStatus, tick_function

@@ -19,7 +19,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, Evaluator, as_floats, nonfinite_error, shape_error
+from concur.codegen import Array, Evaluator, Vector, as_floats, nonfinite_error, shape_error
 from concur.control._output import Output
 from concur.control._output_kinematics import (
     carriers,
@@ -511,7 +511,7 @@ def _build(
     return Evaluator(function, shapes, f"{TASK} of `{robot.name}`")
 
 
-def _freedoms_per_coordinate(robot: Mechanism, bodies: list[Body], q: Array) -> Array:
+def _freedoms_per_coordinate(robot: Mechanism, bodies: list[Body], q: Vector) -> Array:
     """Map from the unknowns of a step to joint velocities.
 
     The unknowns of a joint without quaternion are changes of its coordinates, because these
@@ -529,7 +529,7 @@ def _freedoms_per_coordinate(robot: Mechanism, bodies: list[Body], q: Array) -> 
     return ca.diagcat(*blocks)
 
 
-def _is_identity(matrix: Array) -> bool:
+def _is_identity(matrix: ca.SX) -> bool:
     return bool(matrix.is_constant() and ca.DM(matrix - ca.SX.eye(matrix.shape[0])).is_zero())
 
 
@@ -545,7 +545,7 @@ def _bounds(robot: Mechanism, bodies: list[Body], limits: bool) -> list[tuple[fl
     ]
 
 
-def _coordinates(robot: Mechanism, bodies: list[Body], q: Array) -> Array:
+def _coordinates(robot: Mechanism, bodies: list[Body], q: Vector) -> Array:
     """Coordinates where the unknowns have limits; zero where they cannot."""
     return ca.vertcat(
         *[
@@ -561,7 +561,7 @@ def _moved(
     robot: Mechanism,
     bodies: list[Body],
     bounds: list[tuple[float, float]],
-    q: Array,
+    q: Vector,
     change: Array,
 ) -> Array:
     """Append a step to a configuration; limits are met exactly, not to rounding."""

@@ -20,7 +20,7 @@ from typing import NamedTuple
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.control._allocation import SOLVER, allocation
 from concur.control._output_motion import output_motion
 from concur.control._tracking import command
@@ -69,7 +69,7 @@ class ShapeCommand(NamedTuple):
 
 
 def shape_command(
-    servo: TrackingLaw, q: Array, v: Array, pose: Array, twist: Array, acceleration: Array
+    servo: TrackingLaw, q: Vector, v: Vector, pose: Array, twist: Vector, acceleration: Vector
 ) -> ShapeCommand:
     """Linearize: the shape acceleration for all velocities v (nv,) and a flat reference."""
     model = servo.model
@@ -122,7 +122,7 @@ def shape_command(
 
 
 def law(
-    servo: TrackingLaw, q: Array, v: Array, pose: Array, twist: Array, acceleration: Array
+    servo: TrackingLaw, q: Vector, v: Vector, pose: Array, twist: Vector, acceleration: Vector
 ) -> tuple[Array, ...]:
     """Torques for all velocities v (nv,) and a flat reference, as named in `OUTPUTS`; no limits."""
     found = shape_command(servo, q, v, pose, twist, acceleration)
@@ -217,7 +217,7 @@ def _limited(
     return ca.Function("limited_law", inputs, results[: len(names)], list(sizes), list(names))
 
 
-def side(servo: TrackingLaw, q: Array) -> Array:
+def side(servo: TrackingLaw, q: Vector) -> Array:
     """Side of singular configurations on which a configuration is: 1 or -1, as of the law.
 
     Where it differs between two configurations on a path, a singular one lies in between. A damped
@@ -244,7 +244,7 @@ def side(servo: TrackingLaw, q: Array) -> Array:
 
 
 def solve_scaled(
-    matrix: Array, right: Array, rows: np.ndarray, columns: np.ndarray
+    matrix: ca.SX, right: Array, rows: np.ndarray, columns: np.ndarray
 ) -> tuple[Array, Array, Array]:
     """Solve a square equation; `least` and `side` as from `solve_square`, of the scaled matrix.
 
@@ -321,9 +321,9 @@ def _minus_inverse(upper: Array) -> Array:
     return minus
 
 
-def _torques(servo: TrackingLaw, q: Array, forces: Array) -> tuple[Array, Array, Array]:
+def _torques(servo: TrackingLaw, q: Vector, forces: Array) -> tuple[Array, Array, Array]:
     """Controls that make forces on the shape, the pivot of H^T B, and its side."""
-    actuation = servo.model.input_matrix(q)
+    actuation: ca.SX = servo.model.input_matrix(q)
     if actuation.is_constant() and ca.DM(actuation).is_eye():
         return forces, ca.SX(1), ca.SX(1)
     torques, least, largest, side = solve_square(actuation, forces)
@@ -331,7 +331,7 @@ def _torques(servo: TrackingLaw, q: Array, forces: Array) -> tuple[Array, Array,
 
 
 def _mobility(
-    servo: TrackingLaw, q: Array, mass: Array, rows: Array
+    servo: TrackingLaw, q: Vector, mass: Array, rows: Array
 ) -> tuple[Array, Callable[[Array], Array]]:
     """Mobility of the outputs, and accelerations of the shape under forces along the outputs.
 

@@ -167,7 +167,7 @@ class _Part:
     three rows; none where they are the same.
     """
 
-    velocity: Array
+    velocity: ca.SX
     acceleration: Array
     jacobian: Array
     turn: Array | None

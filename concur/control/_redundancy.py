@@ -10,7 +10,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, as_floats, nonfinite_error, shape_error
+from concur.codegen import Array, Vector, as_floats, nonfinite_error, shape_error
 from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
 from concur.kinematics import constant
@@ -162,7 +162,7 @@ class Redundancy:
         object.__setattr__(copy, "posture_freedoms", freedoms)
         return copy
 
-    def metric(self, model: ReducedModel, q: Array) -> Array:
+    def metric(self, model: ReducedModel, q: Vector) -> Array:
         """Metric W before what the objective adds.
 
         Parameters
@@ -185,7 +185,7 @@ class Redundancy:
         effort = ca.solve(model.input_matrix(q), mass)
         return effort.T @ effort
 
-    def aim(self, model: ReducedModel, q: Array, v: Array) -> tuple[Array, Array]:
+    def aim(self, model: ReducedModel, q: Vector, v: Vector) -> tuple[Array, Array]:
         """Metric and pull of the internal motion.
 
         Parameters
@@ -225,7 +225,7 @@ class Redundancy:
             return whole, solve_positive_definite(whole, right)
         return metric, pull
 
-    def cruise(self, model: ReducedModel, q: Array) -> tuple[Array, Array]:
+    def cruise(self, model: ReducedModel, q: Vector) -> tuple[Array, Array]:
         """Metric and pull in shape velocities, once internal motion has settled.
 
         Parameters

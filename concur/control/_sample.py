@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from concur.codegen import Array, as_floats, nonfinite_error, shape_error
+from concur.codegen import Array, Vector, as_floats, nonfinite_error, shape_error
 from concur.errors import ShapeError
 from concur.groups import quaternion
 
@@ -60,7 +60,7 @@ class ReferenceSample:
     twist: Array
     acceleration: Array
 
-    def __init__(self, pose: Array, twist: Array, acceleration: Array) -> None:
+    def __init__(self, pose: Array, twist: Vector, acceleration: Vector) -> None:
         arrays = {
             "pose": _part(pose, "pose"),
             "twist": _part(twist, "twist"),

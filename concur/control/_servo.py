@@ -15,7 +15,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.control._allocation import SOLVER, read_limits
 from concur.control._conditions import audit
 from concur.control._export import SPEED_LIMIT, export_servo
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     import control
     from matplotlib.figure import Figure
 
-    from concur.codegen._c_export import CFolder
+    from concur.codegen import CFolder
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,7 +185,7 @@ class Servo(TrackingLaw):
     ) -> ca.Function:
         return law_function(self, solver, sided, measured)
 
-    def torque(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
+    def torque(self, q: Vector, s: Vector, sample: ReferenceSample) -> Array:
         """Control forces and torques for a state and a reference.
 
         Parameters
@@ -211,7 +211,7 @@ class Servo(TrackingLaw):
         u, pivot, _, _ = self.law(q, s, *self.flat(sample))
         return vouched(self, q, u, pivot) if isinstance(u, np.ndarray) else u
 
-    def error(self, q: Array, s: Array, sample: ReferenceSample) -> tuple[Array, Array]:
+    def error(self, q: Vector, s: Vector, sample: ReferenceSample) -> tuple[Vector, Vector]:
         """Pose and velocity error.
 
         Parameters
@@ -229,7 +229,7 @@ class Servo(TrackingLaw):
         """
         return self.errors(q, s, *self.flat(sample)[:2])
 
-    def lyapunov(self, q: Array, s: Array, sample: ReferenceSample) -> Array:
+    def lyapunov(self, q: Vector, s: Vector, sample: ReferenceSample) -> Array:
         """Lyapunov function of the error, (5.4.35).
 
         Parameters

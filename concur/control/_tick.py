@@ -12,8 +12,8 @@ import numpy as np
 
 from concur.codegen import (
     LARGEST,
-    Array,
     Evaluator,
+    Vector,
     as_floats,
     attitude_error,
     fingerprint,
@@ -239,7 +239,7 @@ class Tick:
         return self.run() == 0
 
     def __call__(
-        self, q: Array, s: Array, sample: ReferenceSample | None = None, t: float = 0.0
+        self, q: Vector, s: Vector, sample: ReferenceSample | None = None, t: float = 0.0
     ) -> np.ndarray:
         """Control forces and torques for a state and a reference.
 
@@ -283,7 +283,7 @@ class Tick:
             self._refuse(TickStatus(int(self._status[0])))
         return self._u
 
-    def _fill(self, q: Array, s: Array, sample: ReferenceSample | None) -> None:
+    def _fill(self, q: Vector, s: Vector, sample: ReferenceSample | None) -> None:
         """Copy inputs of other types than the buffers', or raise an error on what is wrong."""
         buffers = self.buffers
         for name, values in (("q", q), ("s", s)):

@@ -12,12 +12,12 @@ from typing import TypeAlias
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control.output_groups import OutputGroup, Pose, Product, Rotation
 from concur.groups import quaternion
-from concur.groups._along_matrix import along_matrix
-from concur.groups._stumpff import INVERSE_SERIES, horner
+from concur.groups.along_matrix import along_matrix
+from concur.groups.stumpff import INVERSE_SERIES, horner
 from concur.kinematics import Placed, constant
 
 NEAR = 0.04
@@ -41,11 +41,11 @@ class Tracked:
     to be a multiple of those of x, as with one gain for all axes.
     """
 
-    error: Array
+    error: ca.SX
     transport: Act
     pull: Pull
 
-    def __init__(self, group: OutputGroup, pose: Placed, desired: Array) -> None:
+    def __init__(self, group: OutputGroup, pose: Placed, desired: Vector) -> None:
         if isinstance(group, Rotation):
             turned = _Turned(pose[0], desired)
             self.error = turned.vector
@@ -59,7 +59,7 @@ class Tracked:
             self.transport = lambda values: group.transport(x) @ values
             self.pull = lambda values, _: group.error_map(x).T @ values
 
-    def _of_pose(self, pose: Placed, desired: Array) -> None:
+    def _of_pose(self, pose: Placed, desired: Vector) -> None:
         turned = _Turned(pose[0], desired[3:])
         w = turned.vector
         offset = pose[0].T @ (desired[:3] - pose[1])
@@ -90,7 +90,7 @@ class Tracked:
 def command(
     dynamics: ErrorDynamics,
     poses: list[tuple[OutputGroup, Placed]],
-    velocity: Array,
+    velocity: Vector,
     reference: tuple[Array, Array, Array],
 ) -> Array:
     """Commanded rate nu (size,) of the output velocity, (5.4.30)-(5.4.33).
@@ -124,7 +124,7 @@ def command(
 class _Turned:
     """Error of an orientation: rotation vector, matrix, and coefficients of its differentials."""
 
-    def __init__(self, actual: Array, desired: Array) -> None:
+    def __init__(self, actual: Vector, desired: Vector) -> None:
         here = along_matrix(actual)
         error = quaternion.multiply(quaternion.conjugate(here), desired)
         # Both quaternions may be of any norm, and of either sign.

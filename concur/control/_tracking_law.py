@@ -16,7 +16,16 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, shape_error
+from concur.codegen import (
+    Array,
+    EvaluatedMethods,
+    Matrix,
+    Scalar,
+    Vector,
+    as_floats,
+    evaluated,
+    shape_error,
+)
 from concur.control._allocation import SOLVER
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._margins import SINGULAR, decoupling_margins, row_scales
@@ -174,7 +183,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         metric = np.diag(self.model.mass_matrix(robot.neutral()))
         return row_scales(robot, self.outputs), np.sqrt(metric)
 
-    def taken(self, v: Array) -> Array:
+    def taken(self, v: Vector) -> Array:
         """Pick from all velocities of the robot those that the law takes.
 
         Parameters
@@ -193,23 +202,23 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return v[..., shape] if isinstance(v, np.ndarray) else v[shape]
 
     @evaluated("(nq)->(pose_size)")
-    def output(self, q: Array) -> Array:
+    def output(self, q: Vector) -> Vector:
         """Flat coordinates of the outputs, in output order as in `ReferenceSample.pose`."""
         return output_motion(self.model.robot, self.outputs, q).coordinates
 
     @evaluated("(nq)->(size,ns)")
-    def decoupling(self, q: Array) -> Array:
+    def decoupling(self, q: Vector) -> Matrix:
         """Decoupling matrix J H: shape velocities to output velocities."""
         jacobian = output_motion(self.model.robot, self.outputs, q).jacobian
         return jacobian @ self.model.lift(q)[0]
 
     @evaluated("(nq),(nw)->(nv)")
-    def velocity(self, q: Array, s: Array) -> Array:
+    def velocity(self, q: Vector, s: Vector) -> Vector:
         """All velocities of the robot, from those that the law takes."""
         return s if self.measured else self.model.velocity(q, s)
 
     @evaluated("(nq),(nw)->(size),(size)")
-    def output_motion(self, q: Array, s: Array) -> tuple[Array, Array]:
+    def output_motion(self, q: Vector, s: Vector) -> tuple[Vector, Vector]:
         """Output velocity and its rate at zero shape acceleration.
 
         Returns
@@ -222,7 +231,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return self.motion(q, self.velocity(q, s))
 
     @evaluated("(nq),(nv)->(size),(size)")
-    def motion(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def motion(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
         """Output velocity and its rate at zero shape acceleration, from all velocities.
 
         Returns
@@ -235,12 +244,12 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return moved.velocity, moved.acceleration
 
     @evaluated("(nq),(pose_size)->(size)")
-    def pose_error(self, q: Array, pose: Array) -> Array:
+    def pose_error(self, q: Vector, pose: Vector) -> Vector:
         """Pose error x = log(r^-1 gamma)."""
         return self.error_dynamics.group.error(self.output(q), pose)
 
     @evaluated("(nq),(nw),(pose_size),(size)->(size),(size)")
-    def errors(self, q: Array, s: Array, pose: Array, twist: Array) -> tuple[Array, Array]:
+    def errors(self, q: Vector, s: Vector, pose: Vector, twist: Vector) -> tuple[Vector, Vector]:
         """Pose and velocity error for a flat reference.
 
         Returns
@@ -254,8 +263,8 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @evaluated("(nq),(nw),(pose_size),(size),(size)->(nu),(),(size),()", symbols="symbols")
     def law(
-        self, q: Array, s: Array, pose: Array, twist: Array, acceleration: Array
-    ) -> tuple[Array, Array, Array, Array]:
+        self, q: Vector, s: Vector, pose: Vector, twist: Vector, acceleration: Vector
+    ) -> tuple[Vector, Scalar, Vector, Scalar]:
         """The whole law on flat arrays.
 
         Returns

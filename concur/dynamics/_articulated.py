@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.dynamics._distribution import Distribution, regrouped
 from concur.dynamics._solve import solve_small
 from concur.kinematics import (
@@ -125,7 +125,7 @@ class Articulated:
         return ca.vertcat(*found)
 
 
-def articulated(tree: Tree, q: Array) -> Articulated:
+def articulated(tree: Tree, q: Vector) -> Articulated:
     """Factor the mass matrix of a robot.
 
     Parameters
@@ -150,7 +150,8 @@ def articulated(tree: Tree, q: Array) -> Articulated:
         wrenches = inertia.momentum(bases[i])
         pivot = _power(bases[i], wrenches)
         pivots[i] = ca.triu2symm(ca.triu(pivot))
-        shares[i] = tuple(solve_small(pivots[i], part.T).T for part in wrenches)
+        linear, angular = (solve_small(pivots[i], part.T).T for part in wrenches)
+        shares[i] = linear, angular
         if link.parent is not None:
             seen = inertia.yielding(wrenches, shares[i], link.axial).seen_inwards(steps[i])
             inertias[link.parent] = inertias[link.parent].plus(seen)

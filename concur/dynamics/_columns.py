@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.dynamics._distribution import composites, regrouped
 from concur.kinematics import (
     Link,
@@ -79,7 +79,7 @@ class Columns:
                 at, j = j, self.links[j].parent
         return matrix
 
-    def times(self, vdot: Array) -> Array:
+    def times(self, vdot: Vector) -> Array:
         """Mass matrix times a vector, without the matrix.
 
         Parameters
@@ -94,11 +94,12 @@ class Columns:
         """
         changes: list[Twist] = []
         for i, link in enumerate(self.links):
-            own = tuple(part @ vdot[link.span, :] for part in self.twists[i])
+            linear, angular = (part @ vdot[link.span, :] for part in self.twists[i])
             if link.parent is not None:
-                linear, angular = changes[link.parent]
-                own = own[0] + linear - cross(self.ways[i], angular), own[1] + angular
-            changes.append(own)
+                carried_linear, carried_angular = changes[link.parent]
+                linear = linear + carried_linear - cross(self.ways[i], carried_angular)
+                angular = angular + carried_angular
+            changes.append((linear, angular))
         forces = [ca.SX(0, 1)] * len(self.links)
         carried = [(ca.SX(3, 1), ca.SX(3, 1)) for _ in self.links]
         for i in reversed(range(len(self.links))):
@@ -112,7 +113,7 @@ class Columns:
         return ca.vertcat(*forces)
 
 
-def columns(tree: Tree, q: Array) -> Columns:
+def columns(tree: Tree, q: Vector) -> Columns:
     """Find the columns at a configuration.
 
     Parameters

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.dynamics._body_inertia import BodyInertia, composite_inertias
 from concur.groups import so3
 from concur.kinematics import (
@@ -24,7 +24,7 @@ from concur.kinematics import (
 from concur.mechanism import Tree
 
 
-def coriolis(tree: Tree, q: Array, v: Array) -> Array:
+def coriolis(tree: Tree, q: Vector, v: Vector) -> Array:
     """Coriolis factor: C v + gravity forces = bias and Mdot = C + C^T.
 
     Parameters

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.dynamics._body_inertia import BodyInertia
 from concur.dynamics._columns import columns
 from concur.kinematics import body_poses, body_twists, constant, joint_poses
 from concur.mechanism import Tree
 
 
-def mass_matrix(tree: Tree, q: Array) -> Array:
+def mass_matrix(tree: Tree, q: Vector) -> Array:
     """Mass matrix in left-trivialised velocities.
 
     Parameters
@@ -29,7 +29,7 @@ def mass_matrix(tree: Tree, q: Array) -> Array:
     return columns(tree, q).matrix(tree.nv)
 
 
-def mass_times(tree: Tree, q: Array, vdot: Array) -> Array:
+def mass_times(tree: Tree, q: Vector, vdot: Vector) -> Array:
     """Mass matrix times a vector, by two recursions and without the matrix.
 
     Parameters
@@ -47,7 +47,7 @@ def mass_times(tree: Tree, q: Array, vdot: Array) -> Array:
     return columns(tree, q).times(vdot)
 
 
-def kinetic_energy(tree: Tree, q: Array, v: Array) -> Array:
+def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
     """Kinetic energy.
 
     Parameters
@@ -70,7 +70,7 @@ def kinetic_energy(tree: Tree, q: Array, v: Array) -> Array:
     return energy
 
 
-def potential_energy(tree: Tree, q: Array) -> Array:
+def potential_energy(tree: Tree, q: Vector) -> Array:
     """Potential energy of gravity, zero at the inertial origin, (3.3.32).
 
     Parameters

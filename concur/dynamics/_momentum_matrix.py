@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.dynamics._distribution import composites, regrouped
 from concur.kinematics import Twist, cross, link_bases, link_frames, link_steps
 from concur.mechanism import Tree
 
 
-def momentum_matrix(tree: Tree, q: Array) -> Array:
+def momentum_matrix(tree: Tree, q: Vector) -> Array:
     """Matrix A of the spatial momentum about the inertial origin: A v, (3.3.35).
 
     Parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.dynamics._distribution import Distribution, regrouped
 from concur.kinematics import (
     Motion,
@@ -21,7 +21,7 @@ from concur.kinematics import (
 from concur.mechanism import Tree
 
 
-def inverse_dynamics(tree: Tree, q: Array, v: Array, vdot: Array) -> Array:
+def inverse_dynamics(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Vector:
     """Joint forces that make the robot accelerate: M vdot + bias.
 
     Parameters
@@ -55,7 +55,7 @@ def inverse_dynamics(tree: Tree, q: Array, v: Array, vdot: Array) -> Array:
     return ca.vertcat(*forces)
 
 
-def bias(tree: Tree, q: Array, v: Array) -> Array:
+def bias(tree: Tree, q: Vector, v: Vector) -> Vector:
     """Coriolis, centrifugal and gravity forces: M vdot + bias = tau.
 
     Parameters
@@ -73,7 +73,7 @@ def bias(tree: Tree, q: Array, v: Array) -> Array:
     return inverse_dynamics(tree, q, v, ca.SX(tree.nv, 1))
 
 
-def momentum(tree: Tree, q: Array, v: Array) -> Array:
+def momentum(tree: Tree, q: Vector, v: Vector) -> Vector:
     """Spatial momentum about the inertial origin, (3.3.35).
 
     Parameters

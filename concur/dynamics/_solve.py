@@ -81,7 +81,7 @@ def solve_small(matrix: Array, right: Array) -> Array:
     return ca.vertcat(ca.SX(0, right.shape[1]), *rows)
 
 
-def side_of_factor(scales: Array) -> Array:
+def side_of_factor(scales: ca.SX) -> Array:
     """Sign of a determinant, up to one that is the same for all matrices of its sparsity.
 
     Parameters

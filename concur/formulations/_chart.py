@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 
-from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, finite_floats
+from concur.codegen import (
+    Array,
+    EvaluatedMethods,
+    Matrix,
+    Scalar,
+    Vector,
+    as_floats,
+    evaluated,
+    finite_floats,
+)
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError, ShapeError
 from concur.formulations._antisymmetric import pfaffian, solve_antisymmetric
@@ -160,7 +169,7 @@ class MomentumChart(EvaluatedMethods):
         return self.nc + self.ns
 
     @evaluated("(nc)->(4,4)")
-    def pose(self, zeta: Array) -> Array:
+    def pose(self, zeta: Vector) -> Matrix:
         """Pose chi_mu(zeta) of the base's body in the frame of its joint, m."""
         if self.slice is not None:
             given = self.slice(zeta)
@@ -170,29 +179,29 @@ class MomentumChart(EvaluatedMethods):
         return _as_pose(*joint.pose(reached))
 
     @evaluated("(nc)->(nb,nc)")
-    def body_twists(self, zeta: Array) -> Array:
+    def body_twists(self, zeta: Vector) -> Matrix:
         """Body twists of the slice, chi^-1 d chi, a column per coordinate, in the base's basis."""
         twists = [self._onto_basis() @ twist for twist in self._slice_twists(zeta)]
         return ca.sparsify(ca.horzcat(ca.SX(self.nb, 0), *twists))
 
     @evaluated("(nc)->(nb,nb)")
-    def adjoint(self, zeta: Array) -> Array:
+    def adjoint(self, zeta: Vector) -> Matrix:
         """Adjoint map Ad_chi on the algebra of the base's group, in the base's basis."""
         basis = constant(self.model.robot.base.joint.basis)
         return self._onto_basis() @ se3.adjoint(self.pose(zeta)) @ basis
 
     @evaluated("(nc)->(nb,nc)")
-    def spatial_twists(self, zeta: Array) -> Array:
+    def spatial_twists(self, zeta: Vector) -> Matrix:
         """Spatial twists of the slice: X1 = d chi chi^-1, the right-trivialised columns."""
         return self.adjoint(zeta) @ self.body_twists(zeta)
 
     @evaluated("(nc)->(nb)")
-    def momentum(self, zeta: Array) -> Array:
+    def momentum(self, zeta: Vector) -> Vector:
         """Momentum in the base's frame, dual to its velocity: Pi = Ad*_chi mu, whatever h."""
         return self.adjoint(zeta).T @ constant(self.isotropy.momentum)
 
     @evaluated("(nc)->()")
-    def regularity(self, zeta: Array) -> Array:
+    def regularity(self, zeta: Vector) -> Scalar:
         """How far the chart is from breaking: where Xi_mu is regular on the slice.
 
         Pfaffian of the orbit's two-form <mu, [X1, X1]> over that at zeta = 0: 1 there, 0 where the
@@ -201,13 +210,13 @@ class MomentumChart(EvaluatedMethods):
         return pfaffian(self._orbit_form(zeta)) / self._pfaffian_at_zero()
 
     @evaluated("(nc),(nj)->(ni,ni)")
-    def locked_inertia(self, zeta: Array, joints: Array) -> Array:
+    def locked_inertia(self, zeta: Vector, joints: Vector) -> Matrix:
         """Locked inertia of the isotropy group at h = e, in its algebra: I^mu of (3.3.39)."""
         body = self._isotropy_in_body(zeta)
         return body.T @ self.model.locked_inertia(self._at(joints)) @ body
 
     @evaluated("(nc),(nj)->(ni,no)")
-    def connection(self, zeta: Array, joints: Array) -> Array:
+    def connection(self, zeta: Vector, joints: Vector) -> Matrix:
         """Mechanical connection of the isotropy group on the chart at h = e: A~ of (3.3.39).
 
         It maps the rates of zeta and the shape velocities to the basis `isotropy.algebra`. The
@@ -219,7 +228,7 @@ class MomentumChart(EvaluatedMethods):
         return solve_positive_definite(self.locked_inertia(zeta, joints), onto @ moved)
 
     @evaluated("(nc),(nj)->(no,no)")
-    def two_form(self, zeta: Array, joints: Array) -> Array:
+    def two_form(self, zeta: Vector, joints: Vector) -> Matrix:
         """Two-form of the momentum on the chart: Xi_mu of (3.3.43) and (3.3.47).
 
         It is d alpha_mu on the slice h = e (lemma 3.2.6), with the shift alpha_mu of (3.3.40), for
@@ -240,18 +249,20 @@ class MomentumChart(EvaluatedMethods):
         return ca.Function("two_form", [z, x], [result])(zeta, joints)
 
     @evaluated("(nc),(nj),(ns)->()")
-    def hamiltonian(self, zeta: Array, joints: Array, p: Array) -> Array:
+    def hamiltonian(self, zeta: Vector, joints: Vector, p: Vector) -> Scalar:
         """Reduced Hamiltonian on the chart, (3.3.42): the robot's energy, J."""
         momenta = self._momenta(zeta, joints, p)
         return ca.dot(momenta, self.velocity(zeta, joints, p)) / 2 + self._potential(joints)
 
     @evaluated("(nc),(nj),(ns)->(nv)")
-    def velocity(self, zeta: Array, joints: Array, p: Array) -> Array:
+    def velocity(self, zeta: Vector, joints: Vector, p: Vector) -> Vector:
         """Velocity of the robot from the state on the chart: FL^-1 after the shift (3.3.41)."""
         mass = self.model.robot.mass_matrix(self._at(joints))
         return solve_positive_definite(mass, self._momenta(zeta, joints, p))
 
-    def vector_field(self, zeta: Array, joints: Array, p: Array, u: Array) -> tuple[Any, Any, Any]:
+    def vector_field(
+        self, zeta: Vector, joints: Vector, p: Vector, u: Vector
+    ) -> tuple[Any, Any, Any]:
         """Reduced Hamilton equations on the chart, (3.3.44).
 
         ``Ups11 zetadot = dH/dzeta - Ups12 s`` and
@@ -286,7 +297,7 @@ class MomentumChart(EvaluatedMethods):
         self._refuse_singular("vector_field", zeta, regular)
         return zetadot, s, pdot
 
-    def reconstruction(self, zeta: Array, joints: Array, p: Array) -> Array:
+    def reconstruction(self, zeta: Vector, joints: Vector, p: Vector) -> Array:
         """Velocity of h in the isotropy group: h^-1 hdot = eta.
 
         It is what Ad_chi v1, with the velocity v1 of the base, leaves for the isotropy algebra
@@ -316,7 +327,7 @@ class MomentumChart(EvaluatedMethods):
         return eta
 
     @evaluated("(nh),(nc),(nj)->(nq)")
-    def configuration(self, h: Array, zeta: Array, joints: Array) -> Array:
+    def configuration(self, h: Vector, zeta: Vector, joints: Vector) -> Vector:
         """Configuration of the robot with its base at h chi(zeta).
 
         Parameters
@@ -454,7 +465,9 @@ class MomentumChart(EvaluatedMethods):
         return np.array(rows)
 
     @evaluated("(nc),(nj),(ns),(nu)->(nc),(ns),(ns),()")
-    def _vector_field(self, zeta: Array, joints: Array, p: Array, u: Array) -> tuple[Array, ...]:
+    def _vector_field(
+        self, zeta: Vector, joints: Vector, p: Vector, u: Vector
+    ) -> tuple[Array, ...]:
         v = self.velocity(zeta, joints, p)
         s = v[self.nb :, :]
         by_zeta, by_shape = self._slopes(zeta, joints, p, v)
@@ -468,7 +481,7 @@ class MomentumChart(EvaluatedMethods):
         return zetadot, s, pdot, self.regularity(zeta)
 
     @evaluated("(nc),(nj),(ns)->(nb),()")
-    def _reconstruction(self, zeta: Array, joints: Array, p: Array) -> tuple[Array, Array]:
+    def _reconstruction(self, zeta: Vector, joints: Vector, p: Vector) -> tuple[Vector, Scalar]:
         moved = self.adjoint(zeta) @ self.velocity(zeta, joints, p)[: self.nb]
         across = self.spatial_twists(zeta)
         # <mu, [X1, .]> does not see the isotropy algebra: it gives the rates of zeta.
@@ -477,15 +490,15 @@ class MomentumChart(EvaluatedMethods):
         return moved - across @ zetadot, self.regularity(zeta)
 
     @evaluated("(nh),(nb)->(nh)")
-    def _rate_of_h(self, h: Array, eta: Array) -> Array:
+    def _rate_of_h(self, h: Vector, eta: Vector) -> Vector:
         return self.model.robot.base.joint.rate(h, eta)
 
     @evaluated("(nq),(nc)->(nh)")
-    def _behind(self, q: Array, zeta: Array) -> Array:
+    def _behind(self, q: Vector, zeta: Vector) -> Vector:
         return self.model.robot.base.joint.integrate(q[: self.nh], -self._displacement(zeta))
 
     @evaluated("(nc)->(nb),(nb,nc)")
-    def _momentum_and_slope(self, zeta: Array) -> tuple[Array, Array]:
+    def _momentum_and_slope(self, zeta: Vector) -> tuple[Vector, Matrix]:
         momentum = self.momentum(zeta)
         return momentum, ca.jacobian(ca.densify(momentum), zeta)
 
@@ -528,12 +541,12 @@ class MomentumChart(EvaluatedMethods):
         at_zero = self._orbit_form(ca.SX(self.nc, 1))
         return float(ca.DM(pfaffian(at_zero)))
 
-    def _orbit_form(self, zeta: Array) -> Array:
+    def _orbit_form(self, zeta: Vector) -> Array:
         """Kirillov-Kostant-Souriau form on the slice: <mu, [X1, X1]>."""
         across = self.spatial_twists(zeta)
         return across.T @ constant(self.isotropy.form) @ across
 
-    def _slice_twists(self, zeta: Array) -> list[Array]:
+    def _slice_twists(self, zeta: Vector) -> list[Array]:
         """Body twists (6,) of the slice, one per coordinate."""
         z = ca.SX.sym("zeta", self.nc)
         pose = ca.densify(self.pose(z))
@@ -548,25 +561,25 @@ class MomentumChart(EvaluatedMethods):
         """Coordinates in the basis of the base's joint of a twist in its algebra, (nb, 6)."""
         return constant(np.linalg.pinv(self.model.robot.base.joint.basis))
 
-    def _displacement(self, zeta: Array) -> Array:
+    def _displacement(self, zeta: Vector) -> Array:
         """Coordinates x with exp(S x) = chi(zeta)."""
         if self.slice is None:
             return constant(self.isotropy.complement) @ zeta
         return self._onto_basis() @ se3.log(self.pose(zeta))
 
-    def _isotropy_in_body(self, zeta: Array) -> Array:
+    def _isotropy_in_body(self, zeta: Vector) -> Array:
         """Basis of the isotropy algebra, seen from the base's body: Ad_chi^-1 N."""
         back = self._onto_basis() @ se3.adjoint(se3.inverse(self.pose(zeta)))
         return back @ constant(self.isotropy.twists)
 
-    def _at(self, joints: Array) -> Array:
+    def _at(self, joints: Vector) -> Array:
         """Any configuration with these joints: what is asked there does not depend on the base."""
         return ca.vertcat(constant(self.model.robot.base.joint.neutral), joints)
 
-    def _potential(self, joints: Array) -> Array:
+    def _potential(self, joints: Vector) -> Array:
         return self.model.robot.potential_energy(self._at(joints))
 
-    def _frame(self, joints: Array) -> Array:
+    def _frame(self, joints: Vector) -> Array:
         """Left-invariant fields of the joints in coordinates, shape (nj, ns)."""
         v = ca.SX.sym("v", self.model.nv)
         rate = self.model.robot.rate(self._at(joints), v)[self.nh :, :]
@@ -578,18 +591,18 @@ class MomentumChart(EvaluatedMethods):
         whole = self.model.robot.bracket(ca.vertcat(still, first), ca.vertcat(still, second))
         return whole[self.nb :, :]
 
-    def _shift(self, zeta: Array, joints: Array) -> Array:
+    def _shift(self, zeta: Vector, joints: Vector) -> Array:
         """Shift alpha_mu of (3.3.40) on the slice h = e, for the fields of `two_form`."""
         moved = ca.horzcat(self.body_twists(zeta), self.model.connection(self._at(joints)))
         return moved.T @ self.momentum(zeta)
 
-    def _momenta(self, zeta: Array, joints: Array, p: Array) -> Array:
+    def _momenta(self, zeta: Vector, joints: Vector, p: Vector) -> Array:
         """Momenta of the robot: Pi of the base, p + A^T Pi of the shape, (3.3.41)."""
         momentum = self.momentum(zeta)
         carried = self.model.connection(self._at(joints)).T @ momentum
         return ca.vertcat(momentum, p + carried)
 
-    def _slopes(self, zeta: Array, joints: Array, p: Array, v: Array) -> tuple[Array, Array]:
+    def _slopes(self, zeta: Vector, joints: Vector, p: Vector, v: Vector) -> tuple[Array, Array]:
         """Derivatives of the Hamiltonian along zeta and the shape, at fixed p.
 
         H is the largest P v - v M v / 2 + V over v: the velocity can be held fixed.

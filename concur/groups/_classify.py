@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from concur.codegen import Array, as_floats, nonfinite_error, shape_error
+from concur.codegen import Array, Matrix, as_floats, nonfinite_error, shape_error
 from concur.errors import DescriptionError, ShapeError
 from concur.groups import se3, so3
 
@@ -99,7 +99,7 @@ class Subgroup:
         return _TABLE[self.name][1] if self.closed else None
 
 
-def classify(twists: Array, tolerance: float = 1e-9, length: float = 1.0) -> Subgroup:
+def classify(twists: Matrix, tolerance: float = 1e-9, length: float = 1.0) -> Subgroup:
     """Find the displacement subgroup whose algebra a set of twists spans.
 
     The answer depends on the span alone: not on the choice, scale or number of twists. A rigid

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import qr
 
-from concur.codegen import Array, as_floats, nonfinite_error
+from concur.codegen import Array, Matrix, Vector, as_floats, nonfinite_error
 from concur.errors import DescriptionError, ShapeError
 from concur.groups import se3
 from concur.groups._classify import _TABLE, ROUNDING, Subgroup, _positive, classify
@@ -107,7 +107,7 @@ class Isotropy:
 
 
 def isotropy(
-    basis: Array, momentum: Array, length: float = 1.0, tolerance: float = 1e-10
+    basis: Matrix, momentum: Vector, length: float = 1.0, tolerance: float = 1e-10
 ) -> Isotropy:
     """Find the motions of a displacement subgroup that keep a momentum (Table 3.1).
 

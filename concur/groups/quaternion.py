@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array, evaluated
-from concur.groups._along_matrix import along_matrix
-from concur.groups._stumpff import horner, stumpff
+from concur.codegen import Matrix, Vector, evaluated
+from concur.groups.along_matrix import along_matrix
+from concur.groups.stumpff import horner, stumpff
 
 SMALL_TANGENT = 0.05
 """Squared tangent of the half angle below which `log` uses the series of the arc tangent."""
@@ -19,7 +19,7 @@ ARCTANGENT_SERIES = [(-1) ** i / (2 * i + 1) for i in range(14)]
 
 
 @evaluated("(4),(4)->(4)")
-def multiply(a: Array, b: Array) -> Array:
+def multiply(a: Vector, b: Vector) -> Vector:
     """Return the quaternion product, the composition of two rotations.
 
     Parameters
@@ -37,7 +37,7 @@ def multiply(a: Array, b: Array) -> Array:
 
 
 @evaluated("(4)->(4)")
-def conjugate(q: Array) -> Array:
+def conjugate(q: Vector) -> Vector:
     """Return the conjugate, the inverse rotation of a unit quaternion.
 
     Parameters
@@ -54,7 +54,7 @@ def conjugate(q: Array) -> Array:
 
 
 @evaluated("(4)->(4)")
-def normalize(q: Array) -> Array:
+def normalize(q: Vector) -> Vector:
     """Return the quaternion scaled to unit norm.
 
     Parameters
@@ -71,7 +71,7 @@ def normalize(q: Array) -> Array:
 
 
 @evaluated("(4)->(3,3)")
-def to_matrix(q: Array) -> Array:
+def to_matrix(q: Vector) -> Matrix:
     """Return the rotation matrix of a unit quaternion.
 
     Parameters
@@ -95,7 +95,7 @@ def to_matrix(q: Array) -> Array:
 
 
 @evaluated("(3,3)->(4)")
-def from_matrix(rotation: Array) -> Array:
+def from_matrix(rotation: Matrix) -> Vector:
     """Return the unit quaternion of a rotation matrix.
 
     Parameters
@@ -113,7 +113,7 @@ def from_matrix(rotation: Array) -> Array:
 
 
 @evaluated("(3)->(4)")
-def exp(w: Array) -> Array:
+def exp(w: Vector) -> Vector:
     """Return the unit quaternion of a rotation vector.
 
     Parameters
@@ -138,7 +138,7 @@ def exp(w: Array) -> Array:
 
 
 @evaluated("(4)->(3)")
-def log(q: Array) -> Array:
+def log(q: Vector) -> Vector:
     """Return the rotation vector of a quaternion, the shorter way round.
 
     Parameters
@@ -169,7 +169,7 @@ def log(q: Array) -> Array:
 
 
 @evaluated("(4),(3)->(4)")
-def rate(q: Array, w: Array) -> Array:
+def rate(q: Vector, w: Vector) -> Vector:
     """Return the time derivative of a quaternion for a body angular velocity.
 
     Parameters
@@ -188,7 +188,7 @@ def rate(q: Array, w: Array) -> Array:
 
 
 @evaluated("(4),(3)->(3)")
-def rotate(q: Array, x: Array) -> Array:
+def rotate(q: Vector, x: Vector) -> Vector:
     """Return a vector turned by a unit quaternion.
 
     Parameters

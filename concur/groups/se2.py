@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array, evaluated
-from concur.groups._stumpff import inverse_coefficients, stumpff
+from concur.codegen import Matrix, Vector, evaluated
+from concur.groups.stumpff import inverse_coefficients, stumpff
 
 
 @evaluated("(3)->(3)")
-def exp(twist: Array) -> Array:
+def exp(twist: Vector) -> Vector:
     """Return the planar pose reached by a constant body twist in unit time.
 
     Parameters
@@ -39,7 +39,7 @@ def exp(twist: Array) -> Array:
 
 
 @evaluated("(3)->(3)")
-def log(pose: Array) -> Array:
+def log(pose: Vector) -> Vector:
     """Return the body twist that reaches a planar pose in unit time (2.4.19).
 
     Parameters
@@ -61,7 +61,7 @@ def log(pose: Array) -> Array:
 
 
 @evaluated("(3),(3)->(3)")
-def compose(a: Array, b: Array) -> Array:
+def compose(a: Vector, b: Vector) -> Vector:
     """Return the product of two planar poses.
 
     Parameters
@@ -78,7 +78,7 @@ def compose(a: Array, b: Array) -> Array:
 
 
 @evaluated("(3)->(3)")
-def inverse(pose: Array) -> Array:
+def inverse(pose: Vector) -> Vector:
     """Return the inverse of a planar pose.
 
     Parameters
@@ -95,7 +95,7 @@ def inverse(pose: Array) -> Array:
 
 
 @evaluated("(3)->(4,4)")
-def to_pose(pose: Array) -> Array:
+def to_pose(pose: Vector) -> Matrix:
     """Return the 4x4 matrix of a planar pose, in the plane z = 0.
 
     Parameters
@@ -113,7 +113,7 @@ def to_pose(pose: Array) -> Array:
 
 
 @evaluated("(4,4)->(3)")
-def from_pose(pose: Array) -> Array:
+def from_pose(pose: Matrix) -> Vector:
     """Return the planar coordinates of a 4x4 pose that turns about z.
 
     Parameters
@@ -130,7 +130,7 @@ def from_pose(pose: Array) -> Array:
 
 
 @evaluated("(3),(3)->(3)")
-def rate(pose: Array, twist: Array) -> Array:
+def rate(pose: Vector, twist: Vector) -> Vector:
     """Return the time derivative of the coordinates for a body twist.
 
     Parameters
@@ -149,7 +149,7 @@ def rate(pose: Array, twist: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def adjoint(pose: Array) -> Array:
+def adjoint(pose: Vector) -> Matrix:
     """Return Ad of a planar pose: body to spatial twists.
 
     Parameters
@@ -166,7 +166,7 @@ def adjoint(pose: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def ad(twist: Array) -> Array:
+def ad(twist: Vector) -> Matrix:
     """Return ad of a planar twist: ``ad(a) @ b`` is the bracket [a, b].
 
     Parameters
@@ -184,7 +184,7 @@ def ad(twist: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_body(twist: Array) -> Array:
+def dexp_body(twist: Vector) -> Matrix:
     """Return D: the body twist of ``exp(twist)`` is ``D(twist) @ twist_rate`` (2.1.4).
 
     Parameters
@@ -201,7 +201,7 @@ def dexp_body(twist: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_spatial(twist: Array) -> Array:
+def dexp_spatial(twist: Vector) -> Matrix:
     """Return F: the spatial twist of ``exp(twist)`` is ``F(twist) @ twist_rate`` (2.3.7).
 
     Parameters
@@ -221,7 +221,7 @@ def dexp_spatial(twist: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_body_inverse(twist: Array) -> Array:
+def dexp_body_inverse(twist: Vector) -> Matrix:
     """Return the inverse of `dexp_body`.
 
     Parameters
@@ -238,7 +238,7 @@ def dexp_body_inverse(twist: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_spatial_inverse(twist: Array) -> Array:
+def dexp_spatial_inverse(twist: Vector) -> Matrix:
     """Return the inverse of `dexp_spatial`, also B(x) of the error dynamics.
 
     Parameters

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array, evaluated
+from concur.codegen import Matrix, Vector, evaluated
 from concur.groups import quaternion as quaternions
 from concur.groups import so3
-from concur.groups._stumpff import inverse_coefficients, stumpff
+from concur.groups.stumpff import inverse_coefficients, stumpff
 
 
 @evaluated("(6)->(4,4)")
-def hat(twist: Array) -> Array:
+def hat(twist: Vector) -> Matrix:
     """Return the 4x4 matrix of a twist, an element of se(3).
 
     Parameters
@@ -33,7 +33,7 @@ def hat(twist: Array) -> Array:
 
 
 @evaluated("(4,4)->(6)")
-def vee(matrix: Array) -> Array:
+def vee(matrix: Matrix) -> Vector:
     """Return the twist of a matrix of se(3), the inverse of `hat`.
 
     Parameters
@@ -50,7 +50,7 @@ def vee(matrix: Array) -> Array:
 
 
 @evaluated("(6)->(4,4)")
-def exp(twist: Array) -> Array:
+def exp(twist: Vector) -> Matrix:
     """Return the pose reached by a constant twist in unit time (2.4.14).
 
     Parameters
@@ -75,7 +75,7 @@ def exp(twist: Array) -> Array:
 
 
 @evaluated("(4,4)->(6)")
-def log(pose: Array) -> Array:
+def log(pose: Matrix) -> Vector:
     """Return the twist that reaches a pose in unit time.
 
     Parameters
@@ -100,7 +100,7 @@ def log(pose: Array) -> Array:
 
 
 @evaluated("(4,4)->(4,4)")
-def inverse(pose: Array) -> Array:
+def inverse(pose: Matrix) -> Matrix:
     """Return the inverse of a pose.
 
     Parameters
@@ -118,7 +118,7 @@ def inverse(pose: Array) -> Array:
 
 
 @evaluated("(3),(4)->(4,4)")
-def pose(translation: Array, quaternion: Array) -> Array:
+def pose(translation: Vector, quaternion: Vector) -> Matrix:
     """Return the pose of a position and a unit quaternion.
 
     Parameters
@@ -137,7 +137,7 @@ def pose(translation: Array, quaternion: Array) -> Array:
 
 
 @evaluated("(4,4)->(6,6)")
-def adjoint(pose: Array) -> Array:
+def adjoint(pose: Matrix) -> Matrix:
     """Return Ad of a pose: body to spatial twists.
 
     Parameters
@@ -155,7 +155,7 @@ def adjoint(pose: Array) -> Array:
 
 
 @evaluated("(6)->(6,6)")
-def ad(twist: Array) -> Array:
+def ad(twist: Vector) -> Matrix:
     """Return ad of a twist: ``ad(a) @ b`` is the bracket [a, b].
 
     Parameters
@@ -173,7 +173,7 @@ def ad(twist: Array) -> Array:
 
 
 @evaluated("(6)->(6,6)")
-def dexp_body(twist: Array) -> Array:
+def dexp_body(twist: Vector) -> Matrix:
     """Return D: the body twist of ``exp(twist)`` is ``D(twist) @ twist_rate`` (2.1.4).
 
     Parameters
@@ -190,7 +190,7 @@ def dexp_body(twist: Array) -> Array:
 
 
 @evaluated("(6)->(6,6)")
-def dexp_spatial(twist: Array) -> Array:
+def dexp_spatial(twist: Vector) -> Matrix:
     """Return F: the spatial twist of ``exp(twist)`` is ``F(twist) @ twist_rate`` (2.3.7).
 
     Parameters
@@ -218,7 +218,7 @@ def dexp_spatial(twist: Array) -> Array:
 
 
 @evaluated("(6)->(6,6)")
-def dexp_body_inverse(twist: Array) -> Array:
+def dexp_body_inverse(twist: Vector) -> Matrix:
     """Return the inverse of `dexp_body`: the rate of the logarithm for a body twist.
 
     Parameters
@@ -235,7 +235,7 @@ def dexp_body_inverse(twist: Array) -> Array:
 
 
 @evaluated("(6)->(6,6)")
-def dexp_spatial_inverse(twist: Array) -> Array:
+def dexp_spatial_inverse(twist: Vector) -> Matrix:
     """Return the inverse of `dexp_spatial`, also B(x) of the error dynamics.
 
     With ``x = log(r^-1 gamma)`` and the velocity error ``ve`` of (5.2.17), the error

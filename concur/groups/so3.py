@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array, evaluated
+from concur.codegen import Matrix, Vector, evaluated
 from concur.groups import quaternion
-from concur.groups._stumpff import inverse_coefficients, stumpff
+from concur.groups.stumpff import inverse_coefficients, stumpff
 
 
 @evaluated("(3)->(3,3)")
-def skew(w: Array) -> Array:
+def skew(w: Vector) -> Matrix:
     """Return the matrix of the cross product: ``skew(w) @ x = cross(w, x)``.
 
     Parameters
@@ -31,7 +31,7 @@ def skew(w: Array) -> Array:
 
 
 @evaluated("(3,3)->(3)")
-def vee(matrix: Array) -> Array:
+def vee(matrix: Matrix) -> Vector:
     """Return the vector of a matrix of so(3), the inverse of `skew`.
 
     Parameters
@@ -53,7 +53,7 @@ def vee(matrix: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def exp(w: Array) -> Array:
+def exp(w: Vector) -> Matrix:
     """Return the rotation matrix of a rotation vector (2.4.15).
 
     Parameters
@@ -79,7 +79,7 @@ def exp(w: Array) -> Array:
 
 
 @evaluated("(3,3)->(3)")
-def log(rotation: Array) -> Array:
+def log(rotation: Matrix) -> Vector:
     """Return the rotation vector of a rotation matrix, accurate up to and at the angle pi.
 
     Parameters
@@ -103,7 +103,7 @@ def log(rotation: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_body(w: Array) -> Array:
+def dexp_body(w: Vector) -> Matrix:
     """Return D(w): the body angular velocity is ``D(w) wdot`` (2.1.4).
 
     Parameters
@@ -120,7 +120,7 @@ def dexp_body(w: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_spatial(w: Array) -> Array:
+def dexp_spatial(w: Vector) -> Matrix:
     """Return F(w): the spatial angular velocity is ``F(w) wdot`` (2.4.23, M1).
 
     Parameters
@@ -139,7 +139,7 @@ def dexp_spatial(w: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_body_inverse(w: Array) -> Array:
+def dexp_body_inverse(w: Vector) -> Matrix:
     """Return the inverse of `dexp_body`: ``wdot`` of a body angular velocity.
 
     Parameters
@@ -156,7 +156,7 @@ def dexp_body_inverse(w: Array) -> Array:
 
 
 @evaluated("(3)->(3,3)")
-def dexp_spatial_inverse(w: Array) -> Array:
+def dexp_spatial_inverse(w: Vector) -> Matrix:
     """Return the inverse of `dexp_spatial`, also B(w) of the error dynamics.
 
     Parameters

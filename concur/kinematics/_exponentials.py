@@ -13,7 +13,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, constant
+from concur.codegen import Array, Vector, constant
 from concur.groups import se3
 from concur.kinematics._screw import admissible, is_abelian, kernel
 from concur.mechanism import Tree
@@ -38,7 +38,7 @@ def joint_screws(tree: Tree) -> list[np.ndarray]:
     ]
 
 
-def product_of_exponentials(tree: Tree, s: Array, body: str) -> Array:
+def product_of_exponentials(tree: Tree, s: Vector, body: str) -> Array:
     """Pose of a body by the product of exponentials, (2.2.6).
 
     Parameters
@@ -61,7 +61,7 @@ def product_of_exponentials(tree: Tree, s: Array, body: str) -> Array:
 
 def screw_jacobian(
     tree: Tree,
-    s: Array,
+    s: Vector,
     body: str,
     seen_from: str | None = None,
     relative_to: str | None = None,
@@ -115,7 +115,7 @@ def screw_jacobian(
 
 
 def modified_jacobian(
-    tree: Tree, s: Array, body: str, rows: Mapping[str, Any] | None = None
+    tree: Tree, s: Vector, body: str, rows: Mapping[str, Any] | None = None
 ) -> Array:
     """Map from admissible velocities to the spatial twist of a body, (2.3.13).
 
@@ -141,7 +141,7 @@ def modified_jacobian(
 
 
 def stacked_jacobian(
-    tree: Tree, s: Array, bodies: Sequence[str], rows: Mapping[str, Any] | None = None
+    tree: Tree, s: Vector, bodies: Sequence[str], rows: Mapping[str, Any] | None = None
 ) -> Array:
     """Map from admissible velocities to the spatial twists of several bodies.
 
@@ -169,7 +169,7 @@ def stacked_jacobian(
 
 
 def branch_jacobians(
-    tree: Tree, s: Array, bodies: Sequence[str], rows: Mapping[str, Any] | None = None
+    tree: Tree, s: Vector, bodies: Sequence[str], rows: Mapping[str, Any] | None = None
 ) -> Array:
     """Block-diagonal array of the modified Jacobians of branches, as printed with (2.3.13).
 
@@ -214,7 +214,7 @@ def _neutral_poses(tree: Tree) -> list[np.ndarray]:
     return poses
 
 
-def _displacements(tree: Tree, s: Array) -> list[Array]:
+def _displacements(tree: Tree, s: Vector) -> list[Array]:
     """Product exp(T_1 s_1) ... exp(T_i s_i) along the path to each body, (4, 4)."""
     products: list[Array] = []
     for i, (body, screw) in enumerate(zip(tree.bodies, joint_screws(tree), strict=True)):
@@ -224,7 +224,7 @@ def _displacements(tree: Tree, s: Array) -> list[Array]:
     return products
 
 
-def _admissible_rates(tree: Tree, s: Array, rows: Mapping[str, Any]) -> Array:
+def _admissible_rates(tree: Tree, s: Vector, rows: Mapping[str, Any]) -> Array:
     """diag(Sigma_1, ..., Sigma_N), shape (nv, n)."""
     for name in rows:
         tree.index(name)

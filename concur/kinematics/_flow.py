@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array, constant
+from concur.codegen import Array, Vector, constant
 from concur.kinematics._links import Link, Step
 from concur.kinematics._motion import Twist, cross
 
@@ -96,7 +96,7 @@ def link_bases(links: list[Link]) -> list[Twist]:
     return [(constant(link.basis[:3]), constant(link.basis[3:])) for link in links]
 
 
-def link_twists(links: list[Link], steps: list[Step], v: Array) -> list[Twist]:
+def link_twists(links: list[Link], steps: list[Step], v: Vector) -> list[Twist]:
     """Twist of each link relative to the inertial frame, in its own frame.
 
     Parameters
@@ -125,7 +125,7 @@ def link_twists(links: list[Link], steps: list[Step], v: Array) -> list[Twist]:
 
 
 def link_motions(
-    links: list[Link], steps: list[Step], v: Array, vdot: Array, gravity: Sequence[float]
+    links: list[Link], steps: list[Step], v: Vector, vdot: Vector, gravity: Sequence[float]
 ) -> list[Motion]:
     """Acceleration of each link, in its own frame.
 

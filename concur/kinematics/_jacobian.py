@@ -6,7 +6,7 @@ import functools
 
 import casadi as ca
 
-from concur.codegen import Array, constant
+from concur.codegen import Array, Vector, constant
 from concur.kinematics._motion import compose, stacked, twist_to_child
 from concur.kinematics._sweep import (
     AT_REST,
@@ -18,7 +18,7 @@ from concur.kinematics._sweep import (
 from concur.mechanism import Tree
 
 
-def pose(tree: Tree, q: Array, body: str) -> Array:
+def pose(tree: Tree, q: Vector, body: str) -> Array:
     """Pose of a body in the inertial frame.
 
     Parameters
@@ -41,7 +41,7 @@ def pose(tree: Tree, q: Array, body: str) -> Array:
     return ca.vertcat(ca.horzcat(rotation, translation), bottom)
 
 
-def jacobian(tree: Tree, q: Array, body: str, ancestor: str | None = None) -> Array:
+def jacobian(tree: Tree, q: Vector, body: str, ancestor: str | None = None) -> Array:
     """Map from joint velocities to the body twist of a body.
 
     Body form of (2.3.7): the columns of joint j are Ad_(r_j^m) B_j.
@@ -75,7 +75,7 @@ def jacobian(tree: Tree, q: Array, body: str, ancestor: str | None = None) -> Ar
     return ca.sparsify(stacked(columns))
 
 
-def twist(tree: Tree, q: Array, v: Array, body: str) -> Array:
+def twist(tree: Tree, q: Vector, v: Vector, body: str) -> Array:
     """Body twist of a body relative to the inertial frame.
 
     Parameters
@@ -98,7 +98,7 @@ def twist(tree: Tree, q: Array, v: Array, body: str) -> Array:
     return stacked(own)
 
 
-def velocity_product(tree: Tree, q: Array, v: Array, body: str) -> Array:
+def velocity_product(tree: Tree, q: Vector, v: Vector, body: str) -> Array:
     """Acceleration of a body at zero joint accelerations: Jdot v.
 
     Parameters

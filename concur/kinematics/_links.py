@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, constant
+from concur.codegen import Array, Vector, constant
 from concur.kinematics._turn import Turn
 from concur.mechanism import Tree, joints, robot_size
 
@@ -208,7 +208,7 @@ def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
     return links, seats
 
 
-def link_steps(tree: Tree, links: list[Link], q: Array) -> list[Step]:
+def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:
     """Pose of each link in its parent.
 
     Parameters

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, constant
+from concur.codegen import Array, Vector, constant
 from concur.errors import WheelError
 from concur.kinematics._jacobian import jacobian
 from concur.kinematics._motion import Placed, compose, cross
@@ -153,7 +153,7 @@ def _check_ball(where: str, joint: Joint, wheel: Wheel) -> None:
         )
 
 
-def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
+def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     """Constraint rows of one wheel.
 
     With axle a, normal n, t = a x n / |a x n| and e the direction from contact to centre,
@@ -216,7 +216,7 @@ def wheel_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
     return WheelRows(names, rows, normal.T @ contact, upright, height)
 
 
-def _ball_rows(tree: Tree, q: Array, wheel: Wheel) -> WheelRows:
+def _ball_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
     """Rows of a ball, in the axes of the body that carries it."""
     wheel_axis(tree, wheel)
     index = tree.index(wheel.body)
@@ -251,7 +251,7 @@ def _carrier(tree: Tree, wheel: Wheel, index: int) -> tuple[int, Placed]:
     return parent, (constant(placement.rotation_matrix), constant(placement.translation))
 
 
-def _relative_to_base(tree: Tree, q: Array, index: int) -> Placed:
+def _relative_to_base(tree: Tree, q: Vector, index: int) -> Placed:
     placed: Placed = (ca.SX.eye(3), ca.SX(3, 1))
     for i in tree.path(index)[1:]:
         placed = compose(placed, joint_pose(tree, q, i))

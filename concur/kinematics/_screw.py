@@ -22,6 +22,7 @@ import numpy as np
 from concur.codegen import (
     Array,
     EvaluatedMethods,
+    Vector,
     as_floats,
     constant,
     evaluated,
@@ -88,7 +89,7 @@ def is_abelian(joint: Joint) -> bool:
     return not ca.sparsify(joint.bracket(a, b)).nnz()
 
 
-def configuration(joint: Joint, s: Array) -> Array:
+def configuration(joint: Joint, s: Vector) -> Vector:
     """Coordinates of the joint for screw parameters, (2.1.3a).
 
     Parameters
@@ -114,11 +115,11 @@ def configuration(joint: Joint, s: Array) -> Array:
 
 
 @_evaluated("(nv)->(nq)")
-def _configuration(joint: Joint, s: Array) -> Array:
+def _configuration(joint: Joint, s: Vector) -> Array:
     return joint.integrate(constant(joint.neutral), s)
 
 
-def parameters(joint: Joint, q: Array) -> Array:
+def parameters(joint: Joint, q: Vector) -> Array:
     """Screw parameters of coordinates of the joint, the shorter way: inverse of (2.1.3a).
 
     Parameters
@@ -138,11 +139,11 @@ def parameters(joint: Joint, q: Array) -> Array:
 
 
 @_evaluated("(nq)->(nv)")
-def _parameters(joint: Joint, q: Array) -> Array:
+def _parameters(joint: Joint, q: Vector) -> Array:
     return joint.difference(constant(joint.neutral), q)
 
 
-def body_map(joint: Joint, s: Array) -> Array:
+def body_map(joint: Joint, s: Vector) -> Array:
     """Map D_Q(s) from the rate of the screw parameters to the body twist, (2.1.4).
 
     Parameters
@@ -161,11 +162,11 @@ def body_map(joint: Joint, s: Array) -> Array:
 
 
 @_evaluated("(nv)->(nv,nv)")
-def _body_map(joint: Joint, s: Array) -> Array:
+def _body_map(joint: Joint, s: Vector) -> Array:
     return _matrix(lambda rate: joint.dexp(s, rate), joint.nv, joint.nv)
 
 
-def body_map_inverse(joint: Joint, s: Array) -> Array:
+def body_map_inverse(joint: Joint, s: Vector) -> Array:
     """Inverse of `body_map`: rate of the screw parameters for a body twist.
 
     Parameters
@@ -192,11 +193,11 @@ def body_map_inverse(joint: Joint, s: Array) -> Array:
 
 
 @_evaluated("(nv)->(nv,nv)")
-def _body_map_inverse(joint: Joint, s: Array) -> Array:
+def _body_map_inverse(joint: Joint, s: Vector) -> Array:
     return _matrix(lambda v: joint.dexp_inverse(s, v), joint.nv, joint.nv)
 
 
-def rate_map(joint: Joint, s: Array) -> Array:
+def rate_map(joint: Joint, s: Vector) -> Array:
     """Map Z(s) from the rate of the screw parameters to that of the coordinates, (2.1.3b).
 
     Parameters
@@ -215,11 +216,11 @@ def rate_map(joint: Joint, s: Array) -> Array:
 
 
 @_evaluated("(nv)->(nq,nv)")
-def _rate_map(joint: Joint, s: Array) -> Array:
+def _rate_map(joint: Joint, s: Vector) -> Array:
     return _coordinate_rates(joint, _configuration(joint, s)) @ _body_map(joint, s)
 
 
-def rate_map_inverse(joint: Joint, s: Array) -> Array:
+def rate_map_inverse(joint: Joint, s: Vector) -> Array:
     """Left inverse of `rate_map`: rate of the screw parameters for that of the coordinates.
 
     Parameters
@@ -245,7 +246,7 @@ def rate_map_inverse(joint: Joint, s: Array) -> Array:
 
 
 @_evaluated("(nv)->(nv,nq)")
-def _rate_map_inverse(joint: Joint, s: Array) -> Array:
+def _rate_map_inverse(joint: Joint, s: Vector) -> Array:
     rates = _coordinate_rates(joint, _configuration(joint, s))
     # The columns are orthogonal and of constant length: 1, or 1/2 for a quaternion's.
     neutral = _coordinate_rates(joint, constant(joint.neutral))
@@ -253,7 +254,7 @@ def _rate_map_inverse(joint: Joint, s: Array) -> Array:
     return _body_map_inverse(joint, s) @ scale @ rates.T
 
 
-def distance_to_singular(joint: Joint, s: Array) -> Array:
+def distance_to_singular(joint: Joint, s: Vector) -> Array:
     """Angle from the nearest screw parameters at which `body_map` is singular.
 
     Parameters
@@ -273,7 +274,7 @@ def distance_to_singular(joint: Joint, s: Array) -> Array:
 
 
 @_evaluated("(nv)->()")
-def _distance_to_singular(joint: Joint, s: Array) -> Array:
+def _distance_to_singular(joint: Joint, s: Vector) -> Array:
     if is_abelian(joint):
         return ca.SX(np.inf)
     angle = _angle(joint, s)
@@ -281,7 +282,7 @@ def _distance_to_singular(joint: Joint, s: Array) -> Array:
     return ca.fabs(angle - 2 * np.pi * turns)
 
 
-def shortest(joint: Joint, s: Array) -> Array:
+def shortest(joint: Joint, s: Vector) -> Array:
     """Screw parameters of the same pose with an angle of at most pi.
 
     To move on from there is to re-anchor the chart: it is regular again.
@@ -302,11 +303,11 @@ def shortest(joint: Joint, s: Array) -> Array:
 
 
 @_evaluated("(nv)->(nv)")
-def _shortest(joint: Joint, s: Array) -> Array:
+def _shortest(joint: Joint, s: Vector) -> Array:
     return _parameters(joint, _configuration(joint, s))
 
 
-def admissible(joint: Joint, s: Array, rows: Any) -> Array:
+def admissible(joint: Joint, s: Vector, rows: Any) -> Array:
     """Map Sigma(s) from admissible velocities to the rate of the screw parameters, (2.1.5).
 
     For a constraint on the body twist that does not depend on the pose, rows v = 0, no chart
@@ -402,14 +403,14 @@ def kernel(rows: Any, count: int) -> np.ndarray:
     return basis + 0.0  # no negative zeros
 
 
-def _angle(joint: Joint, s: Array) -> Array:
+def _angle(joint: Joint, s: Vector) -> Array:
     """Rotation angle of exp(basis s), with derivatives that are zero, not NaN, at rest."""
     square = ca.densify(ca.sumsqr(constant(joint.basis[3:]) @ s))
     moving = square > 1e-300
     return ca.if_else(moving, ca.sqrt(ca.if_else(moving, square, 1.0)), 0.0)
 
 
-def _refuse_singular(joint: Joint, s: Array) -> None:
+def _refuse_singular(joint: Joint, s: Vector) -> None:
     if isinstance(s, (ca.SX, ca.MX)) or is_abelian(joint):
         return
     distance = distance_to_singular(joint, s)
@@ -425,7 +426,7 @@ def _refuse_singular(joint: Joint, s: Array) -> None:
         )
 
 
-def _coordinate_rates(joint: Joint, q: Array) -> Array:
+def _coordinate_rates(joint: Joint, q: Vector) -> Array:
     """Matrix (nq, nv) of the map from body twist to rate of the coordinates."""
     return _matrix(lambda v: joint.rate(q, v), joint.nq, joint.nv)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import casadi as ca
 
-from concur.codegen import Array, constant
+from concur.codegen import Array, Vector, constant
 from concur.kinematics._motion import (
     Placed,
     Twist,
@@ -18,7 +18,7 @@ AT_REST: Twist = (ca.SX(3, 1), ca.SX(3, 1))
 """Twist of the inertial frame, with structural zeros."""
 
 
-def joint_poses(tree: Tree, q: Array) -> list[Placed]:
+def joint_poses(tree: Tree, q: Vector) -> list[Placed]:
     """Pose of each body in its parent's frame.
 
     Parameters
@@ -36,7 +36,7 @@ def joint_poses(tree: Tree, q: Array) -> list[Placed]:
     return [joint_pose(tree, q, i) for i in range(len(tree.bodies))]
 
 
-def joint_pose(tree: Tree, q: Array, index: int) -> Placed:
+def joint_pose(tree: Tree, q: Vector, index: int) -> Placed:
     """Pose of one body in its parent's frame.
 
     Parameters
@@ -58,7 +58,7 @@ def joint_pose(tree: Tree, q: Array, index: int) -> Placed:
     return compose(placement, body.joint.pose(q[tree.q_slice(body.name)]))
 
 
-def body_poses(tree: Tree, q: Array) -> list[Placed]:
+def body_poses(tree: Tree, q: Vector) -> list[Placed]:
     """Pose of each body in the inertial frame, (2.2.6) as a recursion.
 
     Parameters
@@ -115,7 +115,7 @@ def joint_basis(tree: Tree, index: int) -> Twist:
     return constant(basis[:3]), constant(basis[3:])
 
 
-def body_twists(tree: Tree, poses: list[Placed], v: Array) -> list[Twist]:
+def body_twists(tree: Tree, poses: list[Placed], v: Vector) -> list[Twist]:
     """Body twist of each body relative to the inertial frame.
 
     Parameters
@@ -139,7 +139,7 @@ def body_twists(tree: Tree, poses: list[Placed], v: Array) -> list[Twist]:
     return twists
 
 
-def body_twist(tree: Tree, index: int, pose: Placed, v: Array, parent: Twist) -> Twist:
+def body_twist(tree: Tree, index: int, pose: Placed, v: Vector, parent: Twist) -> Twist:
     """Body twist of one body, from its pose in its parent and the parent's twist."""
     basis, rates = joint_basis(tree, index), v[tree.v_slice(tree.bodies[index].name), :]
     own = basis[0] @ rates, basis[1] @ rates
@@ -151,8 +151,8 @@ def body_accelerations(
     tree: Tree,
     poses: list[Placed],
     twists: list[Twist],
-    v: Array,
-    vdot: Array,
+    v: Vector,
+    vdot: Vector,
     gravity: Array | None = None,
 ) -> list[Twist]:
     """Time derivative of each body twist, in body coordinates.
@@ -186,7 +186,7 @@ def body_accelerations(
 
 
 def body_acceleration(
-    tree: Tree, index: int, pose: Placed, twist: Twist, v: Array, vdot: Array, parent: Twist
+    tree: Tree, index: int, pose: Placed, twist: Twist, v: Vector, vdot: Vector, parent: Twist
 ) -> Twist:
     """Time derivative of one body's twist, from the twist and from its parent's derivative."""
     basis, span = joint_basis(tree, index), tree.v_slice(tree.bodies[index].name)

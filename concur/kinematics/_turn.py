@@ -27,7 +27,7 @@ class Turn:
         return Turn(ca.sparsify(matrix), axis)
 
     @staticmethod
-    def of(matrix: Array) -> Turn:
+    def of(matrix: ca.SX) -> Turn:
         """Take a rotation matrix; find the axis from its zeros."""
         pattern = {(int(i), int(j)) for i, j in zip(*matrix.sparsity().get_triplet(), strict=True)}
         for axis in range(3):

@@ -12,13 +12,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import (
-    Array,
-    EvaluatedMethods,
-    attitude_error,
-    evaluated,
-    finite_floats,
-)
+from concur.codegen import Array, EvaluatedMethods, Vector, attitude_error, evaluated, finite_floats
 from concur.errors import (
     ConcurError,
     DescriptionError,
@@ -366,17 +360,17 @@ class Tree(EvaluatedMethods):
         return array
 
     @evaluated("(nq),(nv)->(nq)")
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         """Time derivative of the configuration for a velocity."""
         return self._joint_by_joint(lambda joint, q, v: joint.rate(q, v), q, v)
 
     @evaluated("(nq),(nv)->(nq)")
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         """Move each joint by the exponential of a displacement."""
         return self._joint_by_joint(lambda joint, q, dv: joint.integrate(q, dv), q, dv)
 
     @evaluated("(nq),(nq)->(nv)")
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         """Displacement from one configuration to another, m and rad: inverse of `integrate`."""
         parts = []
         for i, body in enumerate(self.bodies):
@@ -385,12 +379,12 @@ class Tree(EvaluatedMethods):
         return ca.vertcat(*parts)
 
     @evaluated("(nv),(nv)->(nv)")
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Vector:
         """Rate of the displacement dv that makes the joints move with v, (2.1.4) inverted."""
         return self._blockwise(lambda joint, a, b: joint.dexp_inverse(a, b), dv, v)
 
     @evaluated("(nv),(nv)->(nv)")
-    def bracket(self, a: Array, b: Array) -> Array:
+    def bracket(self, a: Vector, b: Vector) -> Vector:
         """Lie bracket on the product of the joint groups.
 
         Parameters
@@ -406,7 +400,7 @@ class Tree(EvaluatedMethods):
         return self._blockwise(lambda joint, x, y: joint.bracket(x, y), a, b)
 
     @evaluated("(nq)->(nq)")
-    def normalize(self, coordinates: Array) -> Array:
+    def normalize(self, coordinates: Vector) -> Vector:
         """Bring the quaternions of a configuration back to unit norm.
 
         Parameters
@@ -429,7 +423,7 @@ class Tree(EvaluatedMethods):
             parts.append(part)
         return ca.vertcat(*parts)
 
-    def _joint_by_joint(self, act: JointMap, q: Array, v: Array) -> Array:
+    def _joint_by_joint(self, act: JointMap, q: Vector, v: Vector) -> Array:
         parts = []
         for i, body in enumerate(self.bodies):
             (iq, iv), (jq, jv) = self._starts[i], self._starts[i + 1]

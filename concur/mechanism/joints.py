@@ -18,7 +18,7 @@ from typing import ClassVar
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, constant
+from concur.codegen import Array, Vector, constant
 from concur.errors import DescriptionError
 from concur.groups import quaternion, se2, se3, so3
 from concur.mechanism._pose import scalar, unit_vector
@@ -80,7 +80,7 @@ class Joint(ABC):
         return None
 
     @abstractmethod
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         """Pose of the child's frame in the joint frame.
 
         Parameters
@@ -95,7 +95,7 @@ class Joint(ABC):
         """
 
     @abstractmethod
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         """Time derivative of the configuration.
 
         Parameters
@@ -112,7 +112,7 @@ class Joint(ABC):
         """
 
     @abstractmethod
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         """Append the motion exp(basis dv) to a configuration.
 
         Parameters
@@ -129,7 +129,7 @@ class Joint(ABC):
         """
 
     @abstractmethod
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         """Displacement dv with ``integrate(q0, dv) = q1``, the shorter way round.
 
         Parameters
@@ -144,7 +144,7 @@ class Joint(ABC):
         """
 
     @abstractmethod
-    def dexp(self, dv: Array, rate: Array) -> Array:
+    def dexp(self, dv: Vector, rate: Array) -> Array:
         """Body twist of exp(basis dv) for a rate of dv, (2.1.4).
 
         Parameters
@@ -161,7 +161,7 @@ class Joint(ABC):
         """
 
     @abstractmethod
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         """Rate of dv that gives the body twist v at exp(basis dv), (2.1.4) inverted.
 
         Parameters
@@ -223,22 +223,22 @@ class Fixed(Joint):
     def basis(self) -> np.ndarray:
         return np.zeros((6, 0))
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), ca.SX(3, 1)
 
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         return ca.SX(0, 1)
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         return ca.SX(0, 1)
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         return ca.SX(0, 1)
 
-    def dexp(self, dv: Array, rate: Array) -> Array:
+    def dexp(self, dv: Vector, rate: Array) -> Array:
         return ca.SX(0, 1)
 
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return ca.SX(0, 1)
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -248,19 +248,19 @@ class Fixed(Joint):
 class _Vector(Joint):
     """Abelian groups whose coordinates are a vector: v is their rate."""
 
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         return v
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         return q + dv
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         return q1 - q0
 
-    def dexp(self, dv: Array, rate: Array) -> Array:
+    def dexp(self, dv: Vector, rate: Array) -> Array:
         return rate
 
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return v
 
 
@@ -291,7 +291,7 @@ class Revolute(_Vector):
     def basis(self) -> np.ndarray:
         return np.array([[0.0, 0.0, 0.0, *self.axis]]).T
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return axis_rotation(self.axis, q), ca.SX(3, 1)
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -323,7 +323,7 @@ class Prismatic(_Vector):
     def basis(self) -> np.ndarray:
         return np.array([[*self.axis, 0.0, 0.0, 0.0]]).T
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), constant(self.axis) * q
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -374,7 +374,7 @@ class Helical(_Vector):
         axis = np.array(self.axis)
         return np.concatenate([self.pitch * axis, axis])[:, None]
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return axis_rotation(self.axis, q), constant(self.axis) * (self.pitch * q)
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -408,7 +408,7 @@ class Cylindrical(_Vector):
     def basis(self) -> np.ndarray:
         return np.kron(np.eye(2), np.array([self.axis]).T)
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return axis_rotation(self.axis, q[1]), constant(self.axis) * q[0]
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -443,7 +443,7 @@ class Sliding(_Vector):
     def basis(self) -> np.ndarray:
         return np.vstack([shortest_rotation(self.normal)[:, :2], np.zeros((3, 2))])
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), constant(self.basis[:3]) @ q
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -465,7 +465,7 @@ class Cartesian(_Vector):
     def basis(self) -> np.ndarray:
         return np.eye(6)[:, :3]
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return ca.SX.eye(3), q
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -509,23 +509,23 @@ class Planar(Joint):
         basis[3:, 2] = self.frame[:, 2]
         return basis
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         translation = constant(self.frame[:, :2]) @ q[:2]
         return axis_rotation(self.normal, q[2]), translation
 
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         return se2.rate(q, v)
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         return se2.compose(q, se2.exp(dv))
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         return se2.log(se2.compose(se2.inverse(q0), q1))
 
-    def dexp(self, dv: Array, rate: Array) -> Array:
+    def dexp(self, dv: Vector, rate: Array) -> Array:
         return se2.dexp_body(dv) @ rate
 
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return se2.dexp_body_inverse(dv) @ v
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -565,24 +565,24 @@ class PlanarPrismatic(Joint):
         turning = np.concatenate([np.zeros(3), frame[:, 2]])[:, None]
         return np.hstack([np.vstack([frame, np.zeros((3, 3))]), turning])
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return axis_rotation(self.normal, q[3]), constant(self.basis[:3, :3]) @ q[:3]
 
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         return self._split(se2.rate, q, v, v[2])
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         return self._split(lambda a, b: se2.compose(a, se2.exp(b)), q, dv, q[2] + dv[2])
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         return self._split(
             lambda a, b: se2.log(se2.compose(se2.inverse(a), b)), q0, q1, q1[2] - q0[2]
         )
 
-    def dexp(self, dv: Array, rate: Array) -> Array:
+    def dexp(self, dv: Vector, rate: Array) -> Array:
         return self._split(lambda a, b: se2.dexp_body(a) @ b, dv, rate, rate[2])
 
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return self._split(lambda a, b: se2.dexp_body_inverse(a) @ b, dv, v, v[2])
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -622,22 +622,22 @@ class Spherical(Joint):
     def quaternion_at(self) -> int | None:
         return 0
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return quaternion.to_matrix(q), ca.SX(3, 1)
 
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         return quaternion.rate(q, v)
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         return quaternion.normalize(quaternion.multiply(q, quaternion.exp(dv)))
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         return quaternion.log(quaternion.multiply(quaternion.conjugate(q0), q1))
 
-    def dexp(self, dv: Array, rate: Array) -> Array:
+    def dexp(self, dv: Vector, rate: Array) -> Array:
         return so3.dexp_body(dv) @ rate
 
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return so3.dexp_body_inverse(dv) @ v
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
@@ -671,27 +671,27 @@ class Free(Joint):
     def quaternion_at(self) -> int | None:
         return 3
 
-    def pose(self, q: Array) -> tuple[Array, Array]:
+    def pose(self, q: Vector) -> tuple[Array, Array]:
         return quaternion.to_matrix(q[3:]), q[:3]
 
-    def rate(self, q: Array, v: Array) -> Array:
+    def rate(self, q: Vector, v: Vector) -> Vector:
         return ca.vertcat(quaternion.to_matrix(q[3:]) @ v[:3], quaternion.rate(q[3:], v[3:]))
 
-    def integrate(self, q: Array, dv: Array) -> Array:
+    def integrate(self, q: Vector, dv: Vector) -> Vector:
         step = se3.exp(dv)
         position = q[:3] + quaternion.to_matrix(q[3:]) @ step[:3, 3]
         attitude = quaternion.multiply(q[3:], quaternion.exp(dv[3:]))
         return ca.vertcat(position, quaternion.normalize(attitude))
 
-    def difference(self, q0: Array, q1: Array) -> Array:
+    def difference(self, q0: Vector, q1: Vector) -> Vector:
         rotation = quaternion.log(quaternion.multiply(quaternion.conjugate(q0[3:]), q1[3:]))
         offset = quaternion.to_matrix(q0[3:]).T @ (q1[:3] - q0[:3])
         return ca.vertcat(so3.dexp_spatial_inverse(rotation) @ offset, rotation)
 
-    def dexp(self, dv: Array, rate: Array) -> Array:
+    def dexp(self, dv: Vector, rate: Array) -> Array:
         return se3.dexp_body(dv) @ rate
 
-    def dexp_inverse(self, dv: Array, v: Array) -> Array:
+    def dexp_inverse(self, dv: Vector, v: Vector) -> Array:
         return se3.dexp_body_inverse(dv) @ v
 
     def random(self, rng: np.random.Generator) -> np.ndarray:

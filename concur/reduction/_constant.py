@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.codegen import EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.reduction._phase_space import ROUNDING, PhaseSpace
 
 
@@ -110,12 +110,12 @@ class ConstantOfMotion(EvaluatedMethods):
         return f"{self.name}: {verdict}, {self.why}"
 
     @evaluated("(nq),(ns)->()")
-    def value(self, q: Array, p: Array) -> Array:
+    def value(self, q: Vector, p: Vector) -> Scalar:
         """Value h of the constant."""
         return self.function(q, p)
 
     @evaluated("(nq),(ns)->(ns),(ns)")
-    def field(self, q: Array, p: Array) -> tuple[Array, Array]:
+    def field(self, q: Vector, p: Vector) -> tuple[Vector, Vector]:
         """Hamiltonian field eta of h, ``iota_eta Omega = dh``.
 
         Returns
@@ -129,14 +129,14 @@ class ConstantOfMotion(EvaluatedMethods):
         return along_p, self.space.form(q, p) @ along_p - along_q
 
     @evaluated("(nq),(ns)->()")
-    def bracket(self, q: Array, p: Array) -> Array:
+    def bracket(self, q: Vector, p: Vector) -> Scalar:
         """Rate of h without forces, ``{h, H}``: zero for a constant of motion."""
         along_q, along_p = self.space.differential(self.function(q, p), q, p)
         slope, s, form, _ = self.space.slopes(q, p)
         return ca.dot(along_q, s) + ca.dot(along_p, form @ s - slope)
 
     @evaluated("(nq),(ns)->(ns,nu)")
-    def turning(self, q: Array, p: Array) -> Array:
+    def turning(self, q: Vector, p: Vector) -> Matrix:
         """Lie derivative along eta of the one-form of each control's force."""
         _, velocity = self.space.differential(self.function(q, p), q, p)
         frame, inputs = self.space.frame(q), ca.densify(self.space.inputs(q))
@@ -148,7 +148,7 @@ class ConstantOfMotion(EvaluatedMethods):
         return along + (spreading.T - own) @ inputs
 
     @evaluated("(nq),(ns)->(ns),(ns),(ns,ns)")
-    def slopes(self, q: Array, p: Array) -> tuple[Array, Array, Array]:
+    def slopes(self, q: Vector, p: Vector) -> tuple[Vector, Vector, Matrix]:
         """Differential of h and how it bends.
 
         Returns

@@ -8,7 +8,7 @@ from __future__ import annotations
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.reduction._phase_space import ROUNDING, SAMPLES, PhaseSpace
 
 
@@ -37,7 +37,7 @@ def search(space: PhaseSpace) -> dict[str, ca.Function]:
 
 
 def _sampled(
-    space: PhaseSpace, q: Array, p: Array, terms: dict[str, Array]
+    space: PhaseSpace, q: Vector, p: Vector, terms: dict[str, Array]
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Values at states, rates and what the controls do over the size of each term, sizes."""
     slope, s, form, inputs = space.slopes(q, p)

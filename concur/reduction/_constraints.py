@@ -8,7 +8,7 @@ from itertools import combinations
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, evaluated
+from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.kinematics import constant
@@ -25,7 +25,7 @@ class ConstraintReduction(ReducedModel):
     """A system in the shape velocities that its constraints leave: ``H = [-C_d^-1 C_s; 1]``."""
 
     @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Array) -> tuple[Array, Array]:
+    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
         horizontal = self._on_shape()
         constraints = self.system.constraints(q)
         own, shape = constraints[:, list(self.dependent)], constraints[:, list(self.shape)]
@@ -33,7 +33,7 @@ class ConstraintReduction(ReducedModel):
         return horizontal, ca.SX(self.nv, 1)
 
     @evaluated("(nq)->()")
-    def regularity(self, q: Array) -> Array:
+    def regularity(self, q: Vector) -> Scalar:
         # Angle, in the kinetic energy, between the constraint forces and the dependent
         # velocities: the same in all units of rows and velocities.
         mass, rows, dependent = self.system.mass_matrix(q), *self._columns(q)
@@ -42,17 +42,17 @@ class ConstraintReduction(ReducedModel):
         return ca.fabs(ca.det(dependent)) / ca.sqrt(size)
 
     @evaluated("(nq)->()")
-    def side(self, q: Array) -> Array:
+    def side(self, q: Vector) -> Scalar:
         return ca.sign(ca.det(self._columns(q)[1]))
 
     @evaluated("(nq),(nv)->(nv)")
-    def velocity_drift(self, q: Array, v: Array) -> Array:
+    def velocity_drift(self, q: Vector, v: Vector) -> Vector:
         acceleration = ca.SX(self.nv, 1)
         turning = along(self.system.constraints, q, self.system.rate(q, v)) @ v
         acceleration[list(self.dependent)] = -_solve_rows(self._columns(q)[1], turning)
         return ca.sparsify(acceleration)
 
-    def _columns(self, q: Array) -> tuple[Array, Array]:
+    def _columns(self, q: Vector) -> tuple[Array, Array]:
         """Constraints, and their columns of the dependent velocities."""
         rows = self.system.constraints(q)
         return rows, rows[:, list(self.dependent)]
@@ -83,7 +83,7 @@ def by_constraints(system: System, samples: list[np.ndarray]) -> ConstraintReduc
     return best[1]
 
 
-def _solve_rows(own: Array, right: Array) -> Array:
+def _solve_rows(own: ca.SX, right: ca.SX) -> Array:
     """Solve for the dependent velocities; in numbers when the constraints are constant."""
     if own.is_constant() and right.is_constant():
         solution = np.linalg.solve(np.array(ca.DM(own)), np.array(ca.DM(right)))

@@ -6,10 +6,10 @@ from collections.abc import Callable
 
 import casadi as ca
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 
 
-def along(function: Callable[[Array], Array], q: Array, rate: Array) -> Array:
+def along(function: Callable[[Array], Array], q: Vector, rate: Array) -> Array:
     """Directional derivative of a function of the configuration.
 
     Parameters
@@ -34,7 +34,7 @@ def along(function: Callable[[Array], Array], q: Array, rate: Array) -> Array:
     return ca.Function("along", [symbol, direction], [derivative])(q, rate)
 
 
-def gradient(function: Callable[[Array], Array], q: Array) -> Array:
+def gradient(function: Callable[[Array], Array], q: Vector) -> Array:
     """Gradient of a scalar function of the configuration, in coordinates.
 
     Parameters
@@ -56,5 +56,5 @@ def gradient(function: Callable[[Array], Array], q: Array) -> Array:
     return ca.Function("gradient", [symbol, rest], [slope])(q, rest)
 
 
-def _within(x: Array, symbols: Array) -> bool:
+def _within(x: Vector, symbols: Array) -> bool:
     return any(ca.is_equal(x, symbols[i]) for i in range(symbols.shape[0]))

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from scipy.integrate import solve_ivp
 from scipy.linalg import qr
 
-from concur.codegen import Array, EvaluatedMethods, evaluated, finite_floats
+from concur.codegen import Array, EvaluatedMethods, Scalar, Vector, evaluated, finite_floats
 from concur.errors import ReductionError
 from concur.kinematics import constant
 from concur.reduction._constant_set import ConstantSet
@@ -128,7 +128,7 @@ class LevelSet(EvaluatedMethods):
         )
 
     @evaluated("(nx)->(nq),(ns)")
-    def state(self, x: Array) -> tuple[Array, Array]:
+    def state(self, x: Vector) -> tuple[Vector, Vector]:
         """State on the slice.
 
         Returns
@@ -153,12 +153,12 @@ class LevelSet(EvaluatedMethods):
         return ca.densify(q), ca.densify(p)
 
     @evaluated("(nx)->()")
-    def hamiltonian(self, x: Array) -> Array:
+    def hamiltonian(self, x: Vector) -> Scalar:
         """Reduced Hamiltonian: energy on the level set, J."""
         return self.constants.space.energy(*self.state(x))
 
     @evaluated("(nx),(nu)->(nx),(m)")
-    def vector_field(self, x: Array, u: Array) -> tuple[Array, Array]:
+    def vector_field(self, x: Vector, u: Vector) -> tuple[Vector, Vector]:
         """Motion that is left, and that of the groups.
 
         Parameters
@@ -191,7 +191,7 @@ class LevelSet(EvaluatedMethods):
         return ca.densify(xdot), gdot
 
     @evaluated("(nx)->()")
-    def regularity(self, x: Array) -> Array:
+    def regularity(self, x: Vector) -> Scalar:
         """How well the fields cross the slice.
 
         Determinant of the fields' rates of the held coordinates over its value at the start: zero
@@ -199,7 +199,7 @@ class LevelSet(EvaluatedMethods):
         """
         return self._crossing(x) / self._crossing(constant(np.array(self.start)))
 
-    def _crossing(self, x: Array) -> Array:
+    def _crossing(self, x: Vector) -> Array:
         q, p = self.state(x)
         velocities = ca.horzcat(*[one.field(q, p)[0] for one in self.constants])
         return ca.det(ca.densify((self.constants.space.frame(q) @ velocities)[list(self.held), :]))

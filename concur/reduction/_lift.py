@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
 from concur.multibody import Mechanism, as_tree
 from concur.system import System
@@ -103,7 +103,7 @@ class Lift(EvaluatedMethods):
         return tuple(self.system.effort_units[i] for i in self.system.actuated_freedoms)
 
     @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Array) -> tuple[Array, Array]:
+    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
         """Affine lift of the shape velocities: v = H s + h, (3.3.38) and (4.3.25).
 
         Returns
@@ -116,12 +116,12 @@ class Lift(EvaluatedMethods):
         return self._on_shape(), ca.SX(self.nv, 1)
 
     @evaluated("(nq)->()")
-    def regularity(self, q: Array) -> Array:
+    def regularity(self, q: Vector) -> Scalar:
         """How well the dependent velocities are determined: 1 for always, 0 for not at all."""
         return ca.SX(1)
 
     @evaluated("(nq)->()")
-    def side(self, q: Array) -> Array:
+    def side(self, q: Vector) -> Scalar:
         """Side of the configurations without a lift, 1 or -1.
 
         Where it differs between two configurations on a path, `regularity` was zero in between.
@@ -129,18 +129,18 @@ class Lift(EvaluatedMethods):
         return ca.SX(1)
 
     @evaluated("(nq),(ns)->(nv)")
-    def velocity(self, q: Array, s: Array) -> Array:
+    def velocity(self, q: Vector, s: Vector) -> Vector:
         """Velocity of the robot for shape velocities: v = H s + h, (5.1.8) and (5.1.10)."""
         horizontal, drift = self.lift(q)
         return horizontal @ s + drift
 
     @evaluated("(nq),(ns)->(nv)")
-    def drift_acceleration(self, q: Array, s: Array) -> Array:
+    def drift_acceleration(self, q: Vector, s: Vector) -> Vector:
         """Acceleration of the robot at zero shape acceleration: b in vdot = H sdot + b."""
         return self.velocity_drift(q, self.velocity(q, s))
 
     @evaluated("(nq),(nv)->(nv)")
-    def velocity_drift(self, q: Array, v: Array) -> Array:
+    def velocity_drift(self, q: Vector, v: Vector) -> Vector:
         """Acceleration b at zero shape acceleration, from all velocities of the robot.
 
         The velocity is one that the lift admits, or one that was measured.
@@ -148,23 +148,23 @@ class Lift(EvaluatedMethods):
         return ca.SX(self.nv, 1)
 
     @evaluated("(nq)->(ns,ns)")
-    def mass_matrix(self, q: Array) -> Array:
+    def mass_matrix(self, q: Vector) -> Matrix:
         """Reduced mass matrix Mhat = H^T M H, (4.3.26)."""
         horizontal, _ = self.lift(q)
         return horizontal.T @ self.system.mass_matrix(q) @ horizontal
 
     @evaluated("(nq),(ns)->(ns)")
-    def bias(self, q: Array, s: Array) -> Array:
+    def bias(self, q: Vector, s: Vector) -> Vector:
         """Reduced bias chat = H^T (M b + c): forces at zero shape acceleration."""
         return self.inverse_dynamics(q, s, ca.SX(self.ns, 1))
 
     @evaluated("(nq),(ns),(ns)->(ns)")
-    def inverse_dynamics(self, q: Array, s: Array, sdot: Array) -> Array:
+    def inverse_dynamics(self, q: Vector, s: Vector, sdot: Vector) -> Vector:
         """Reduced forces H^T B u for a shape acceleration: Mhat sdot + chat, by Newton-Euler."""
         return self.shape_forces(q, self.velocity(q, s), sdot)
 
     @evaluated("(nq),(nv),(ns)->(ns)")
-    def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
+    def shape_forces(self, q: Vector, v: Vector, sdot: Vector) -> Vector:
         """Reduced forces H^T B u for a shape acceleration, from all velocities of the robot.
 
         The velocity is one that the lift admits, or one that was measured.
@@ -174,13 +174,13 @@ class Lift(EvaluatedMethods):
         return horizontal.T @ self.system.inverse_dynamics(q, v, acceleration)
 
     @evaluated("(nq)->(ns,nu)")
-    def input_matrix(self, q: Array) -> Array:
+    def input_matrix(self, q: Vector) -> Matrix:
         """Forces on the shape from the controls: H^T B, the identity if the shape is driven."""
         horizontal, _ = self.lift(q)
         return horizontal[list(self.system.actuated_freedoms), :].T
 
     @evaluated("(nq),(ns),(nu)->(ns)")
-    def acceleration(self, q: Array, s: Array, u: Array) -> Array:
+    def acceleration(self, q: Vector, s: Vector, u: Vector) -> Vector:
         """Shape acceleration sdot under control forces."""
         force = self.input_matrix(q) @ u - self.bias(q, s)
         return solve_positive_definite(self.mass_matrix(q), force)

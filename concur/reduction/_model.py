@@ -14,7 +14,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, evaluated
+from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.reduction._audit import Audit, audit
@@ -97,7 +97,7 @@ class ReducedModel(Lift):
         """
         return self._floating("centre_velocity").centre_velocity
 
-    def body_momentum(self, q: Array) -> Array:
+    def body_momentum(self, q: Vector) -> Array:
         """Momentum in the base's frame at the constant spatial momentum: Pi = Ad*_q1 mu.
 
         Parameters
@@ -117,7 +117,7 @@ class ReducedModel(Lift):
         """
         return self._floating("body_momentum").body_momentum(q)
 
-    def locked_inertia(self, q: Array) -> Array:
+    def locked_inertia(self, q: Vector) -> Array:
         """Locked inertia of a robot that floats, in the base's frame: M11, (3.3.36).
 
         Parameters
@@ -162,7 +162,7 @@ class ReducedModel(Lift):
         return self._floating("at_momentum").at_momentum(momentum)
 
     @evaluated("(nq),(ns),(nm)->(nv)")
-    def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
+    def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
         """Velocity of the robot for shape velocities, at a momentum given now.
 
         For a momentum that is estimated while the robot runs; it has no entries (nm = 0) for a
@@ -200,7 +200,7 @@ class ReducedModel(Lift):
         return replace(self, system=robot)
 
     @evaluated("(nq),(ns)->()")
-    def hamiltonian(self, q: Array, p: Array) -> Array:
+    def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
         """Reduced Hamiltonian: energy at reduced momentum, J, (3.3.42) and (4.3.26)."""
         s = solve_positive_definite(self.mass_matrix(q), p)
         _, drift = self.lift(q)
@@ -208,7 +208,7 @@ class ReducedModel(Lift):
         return (ca.dot(p, s) + carried) / 2 + self.system.potential_energy(q)
 
     @evaluated("(nq),(ns)->(ns,ns)")
-    def two_form(self, q: Array, p: Array) -> Array:
+    def two_form(self, q: Vector, p: Vector) -> Matrix:
         """Curvature two-form of the reduced equations: <J, B> of (4.3.27), <Pi, B> of (3.3.47).
 
         With horizontal fields X_a (columns of H), shape structure constants c and the velocity
@@ -240,7 +240,7 @@ class ReducedModel(Lift):
         return ca.sparsify(form)
 
     @evaluated("(nq),(ns),(nu)->(nv),(ns)")
-    def vector_field(self, q: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
         """Reduced Hamilton equations.
 
         ``pdot_b = -E_b Hhat + c^d_ab p_d s^a - Xi_ab s^a + (H^T B u)_b`` with E_b the
@@ -268,7 +268,7 @@ class ReducedModel(Lift):
         pdot = ca.vertcat(*rates) + carried + self.input_matrix(q) @ u
         return horizontal @ s + drift, pdot
 
-    def _drift_forces(self, q: Array, horizontal: Array, drift: Array, v: Array) -> Array:
+    def _drift_forces(self, q: Vector, horizontal: Array, drift: ca.SX, v: Vector) -> Array:
         """What the drift h adds to pdot: <M v, [h, X_b]> + X_b <M h, h>, X_b the columns of H."""
         if not drift.nnz():
             return ca.SX(self.ns, 1)
@@ -286,7 +286,7 @@ class ReducedModel(Lift):
             forces.append(ca.dot(momentum, bracket) + ca.dot(energy, rate))
         return ca.vertcat(ca.SX(0, 1), *forces)
 
-    def momentum_fields(self, q: Array) -> Array:
+    def momentum_fields(self, q: Vector) -> Array:
         """Fields whose momenta are those of the shape joints: <M v, field> for each.
 
         Those momenta of theirs that can be constant: of the reduced system on wheels, of the

@@ -24,7 +24,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, evaluated, finite_floats
+from concur.codegen import Array, Matrix, Scalar, Vector, evaluated, finite_floats
 from concur.dynamics import mass_times, solve_positive_definite, solve_rigid
 from concur.errors import ShapeError
 from concur.groups import classify
@@ -88,7 +88,7 @@ class MomentumReduction(ReducedModel):
         onto = axes @ np.linalg.pinv(axes) if axes.size else np.zeros((3, 3))
         return np.asarray(onto @ np.array(self.momentum[:3]) / self.robot.total_mass)
 
-    def momentum_fields(self, q: Array) -> Array:
+    def momentum_fields(self, q: Vector) -> Array:
         return self._on_shape()
 
     def at_momentum(self, momentum: ArrayLike) -> MomentumReduction:
@@ -96,13 +96,13 @@ class MomentumReduction(ReducedModel):
         return replace(self, momentum=value, reason=momentum_reason(self.robot, value))
 
     @evaluated("(nq),(ns),(nm)->(nv)")
-    def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
+    def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
         carried = self._carried(q, momentum)
         locked = self._locked(self.locked_inertia(q), carried)
         return ca.vertcat(locked - self.connection(q) @ s, s)
 
     @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Array) -> tuple[Array, Array]:
+    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
         horizontal, drift = self._on_shape(), ca.SX(self.nv, 1)
         own, coupling, _ = self._blocks(q)
         solved = self._locked(own, ca.horzcat(coupling, self.body_momentum(q)))
@@ -111,20 +111,20 @@ class MomentumReduction(ReducedModel):
         return horizontal, ca.sparsify(drift)
 
     @evaluated("(nq),(nv)->(nv)")
-    def velocity_drift(self, q: Array, v: Array) -> Array:
+    def velocity_drift(self, q: Vector, v: Vector) -> Vector:
         own, _, _ = self._blocks(q)
         acceleration = ca.SX(self.nv, 1)
         acceleration[: self.nb] = -self._locked(own, self.robot.bias(q, v)[: self.nb])
         return ca.sparsify(acceleration)
 
     @evaluated("(nq)->(ns,ns)")
-    def mass_matrix(self, q: Array) -> Array:
+    def mass_matrix(self, q: Vector) -> Matrix:
         own, coupling, shape = self._blocks(q)
         reduced = shape - coupling.T @ self._locked(own, coupling)
         return ca.triu2symm(ca.triu(reduced))
 
     @evaluated("(nq),(nv),(ns)->(ns)")
-    def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
+    def shape_forces(self, q: Vector, v: Vector, sdot: Vector) -> Vector:
         # The base's rows of the forces are zero by the choice of its acceleration.
         horizontal, _ = self.lift(q)
         acceleration = horizontal @ sdot + self.velocity_drift(q, v)
@@ -132,7 +132,7 @@ class MomentumReduction(ReducedModel):
         return forces[list(self.shape), :]
 
     @evaluated("(nq)->(nb,ns)")
-    def connection(self, q: Array) -> Array:
+    def connection(self, q: Vector) -> Matrix:
         """Mechanical connection on the shape: A = M11^-1 M12, (3.3.37).
 
         At zero momentum the base moves with -A s, in its own basis.
@@ -141,20 +141,20 @@ class MomentumReduction(ReducedModel):
         return self._locked(own, coupling)
 
     @evaluated("(nq)->(nb,nb)")
-    def locked_inertia(self, q: Array) -> Array:
+    def locked_inertia(self, q: Vector) -> Matrix:
         return self._blocks(q)[0]
 
     @evaluated("(nq)->(nb)")
-    def body_momentum(self, q: Array) -> Array:
+    def body_momentum(self, q: Vector) -> Vector:
         return self._carried(q, constant(self.momentum))
 
     @evaluated("(nq)->(nb)")
-    def locked_velocity(self, q: Array) -> Array:
+    def locked_velocity(self, q: Vector) -> Vector:
         """Velocity the base would have, in its basis, if the joints locked: a = M11^-1 Pi."""
         return self._locked(self.locked_inertia(q), self.body_momentum(q))
 
     @evaluated("(nq),(ns),(ns)->(nb)")
-    def curvature(self, q: Array, first: Array, second: Array) -> Array:
+    def curvature(self, q: Vector, first: Vector, second: Vector) -> Vector:
         """Curvature of the mechanical connection for two shape velocities, (3.2.24).
 
         Parameters
@@ -182,17 +182,17 @@ class MomentumReduction(ReducedModel):
         )
 
     @evaluated("(nq),(ns)->()")
-    def hamiltonian(self, q: Array, p: Array) -> Array:
+    def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
         s = solve_positive_definite(self.mass_matrix(q), p)
         carried = ca.dot(self.body_momentum(q), self.locked_velocity(q))
         return (ca.dot(p, s) + carried) / 2 + self.robot.potential_energy(q)
 
     @evaluated("(nq),(ns)->(ns,ns)")
-    def two_form(self, q: Array, p: Array) -> Array:
+    def two_form(self, q: Vector, p: Vector) -> Matrix:
         return self.curvature_form(q, self.body_momentum(q))
 
     @evaluated("(nq),(nb)->(ns,ns)")
-    def curvature_form(self, q: Array, body_momentum: Array) -> Array:
+    def curvature_form(self, q: Vector, body_momentum: Vector) -> Matrix:
         """Antisymmetric curvature paired with a body momentum: <Pi, B>, (3.3.47)."""
         unit = ca.SX.eye(self.ns)
         along_each = [self._along(q, unit[:, a]).T @ body_momentum for a in range(self.ns)]
@@ -208,15 +208,15 @@ class MomentumReduction(ReducedModel):
         return ca.sparsify(form)
 
     @evaluated("(nq),(ns),(nu)->(nv),(ns)")
-    def vector_field(self, q: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
         still = ca.SX(self.nb, 1)
         v, _, pdot = self.hamilton_poincare(q, self.body_momentum(q), p, u, still)
         return v, pdot
 
     @evaluated("(nq),(nb),(ns),(nu),(nb)->(nv),(nb),(ns)")
     def hamilton_poincare(
-        self, q: Array, body_momentum: Array, p: Array, u: Array, wrench: Array
-    ) -> tuple[Array, Array, Array]:
+        self, q: Vector, body_momentum: Vector, p: Vector, u: Vector, wrench: Vector
+    ) -> tuple[Vector, Vector, Vector]:
         """Reduced equations with the body momentum as a state: global, without a chart.
 
         Parameters
@@ -265,7 +265,7 @@ class MomentumReduction(ReducedModel):
         return v, body_rate, pdot + self.input_matrix(q) @ u
 
     @evaluated("(nq),(nb),(ns)->(nz,nz)")
-    def poisson_tensor(self, q: Array, body_momentum: Array, p: Array) -> Array:
+    def poisson_tensor(self, q: Vector, body_momentum: Vector, p: Vector) -> Matrix:
         """Antisymmetric Poisson tensor of the reduced space in (Pi, shape, phat).
 
         The free motion is ``xdot = tensor @ dh`` with ``dh = (a, D Hhat, s)``. The coadjoint
@@ -287,7 +287,7 @@ class MomentumReduction(ReducedModel):
             ]
         )
 
-    def _carried(self, q: Array, momentum: Array) -> Array:
+    def _carried(self, q: Vector, momentum: Vector) -> Array:
         """Spatial momentum carried to the base's frame and basis: Ad*_q1 mu."""
         rotation, translation = joint_pose(self.robot, q, 0)
         basis = joint_basis(self.robot, 0)
@@ -301,22 +301,22 @@ class MomentumReduction(ReducedModel):
             return solve_rigid(inertia, momenta)
         return solve_positive_definite(inertia, momenta)
 
-    def _blocks(self, q: Array) -> tuple[Array, Array, Array]:
+    def _blocks(self, q: Vector) -> tuple[Array, Array, Array]:
         """Mass matrix in blocks: base, base against shape, shape."""
         mass, nb = self.robot.mass_matrix(q), self.nb
         return mass[:nb, :nb], mass[:nb, nb:], mass[nb:, nb:]
 
-    def _along(self, q: Array, s: Array) -> Array:
+    def _along(self, q: Vector, s: Vector) -> Array:
         """Derivative of the connection along a shape velocity."""
         still = ca.SX(self.nb, 1)
         return along(self.connection, q, self.robot.rate(q, ca.vertcat(still, s)))
 
-    def _on_algebra(self, q: Array, slopes: Array) -> Array:
+    def _on_algebra(self, q: Vector, slopes: Array) -> Array:
         """Gradient in coordinates to left-trivialised derivatives, shape (nv,)."""
         v = ca.SX.sym("v", self.nv)
         return ca.gradient(ca.dot(self.robot.rate(q, v), slopes), v)
 
-    def _coadjoint(self, v: Array, momentum: Array) -> Array:
+    def _coadjoint(self, v: Vector, momentum: Vector) -> Array:
         """ad*_v P with <ad*_v P, y> = <P, [v, y]>, on the product of the joint groups."""
         y = ca.SX.sym("y", self.nv)
         return ca.gradient(ca.dot(momentum, self.robot.bracket(v, y)), y)

@@ -15,7 +15,7 @@ from itertools import combinations
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.groups import Subgroup, classify
 from concur.kinematics import constant
 from concur.mechanism.joints import Joint
@@ -42,7 +42,7 @@ class Part:
     group: Subgroup
 
 
-def carrier(joint: Joint, q: Array) -> Array:
+def carrier(joint: Joint, q: Vector) -> Array:
     """Motions fixed in the frame to which a joint attaches, in its body's axes: Ad_n^-1."""
     rotation, translation = joint.pose(q)
     back = ca.SX(6, 6)
@@ -56,7 +56,7 @@ def in_body(
     joint: str,
     generators: tuple[tuple[float, ...], ...],
     seen_from: str,
-    q: Array,
+    q: Vector,
 ) -> Array:
     """Generators of a joint, fixed in "parent" or "body", in its body's axes, as columns."""
     columns = constant(np.array(generators).T)

@@ -19,7 +19,7 @@ from functools import cached_property
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array, EvaluatedMethods, evaluated
+from concur.codegen import Array, EvaluatedMethods, Matrix, Vector, evaluated
 from concur.errors import ReductionError
 from concur.kinematics import constant
 from concur.reduction._model import ReducedModel, check_model
@@ -43,19 +43,19 @@ class PhaseSpace(EvaluatedMethods, ABC):
     control_names: tuple[str, ...]
 
     @abstractmethod
-    def energy(self, q: Array, p: Array) -> Array:
+    def energy(self, q: Vector, p: Vector) -> Array:
         """Hamiltonian, J."""
 
     @abstractmethod
-    def curvature(self, q: Array, p: Array) -> Array:
+    def curvature(self, q: Vector, p: Vector) -> Array:
         """Xi in the frame, antisymmetric, shape (ns, ns)."""
 
     @abstractmethod
-    def frame(self, q: Array) -> Array:
+    def frame(self, q: Vector) -> Array:
         """Rates of the coordinates for each velocity, shape (nq, ns)."""
 
     @abstractmethod
-    def inputs(self, q: Array) -> Array:
+    def inputs(self, q: Vector) -> Array:
         """Forces on the momenta from each control, shape (ns, nu)."""
 
     @abstractmethod
@@ -90,12 +90,12 @@ class PhaseSpace(EvaluatedMethods, ABC):
         return tuple(i for i in range(self.nq) if rows[i, :].nnz())
 
     @evaluated("(nq),(ns)->(nq)")
-    def rates(self, q: Array, s: Array) -> Array:
+    def rates(self, q: Vector, s: Vector) -> Vector:
         """Rates of the coordinates at velocities s."""
         return self.frame(q) @ s
 
     @evaluated("(nq),(ns)->(ns,ns)")
-    def form(self, q: Array, p: Array) -> Array:
+    def form(self, q: Vector, p: Vector) -> Matrix:
         """L_ab = Xi_ab - c^d_ab p_d, shape (ns, ns)."""
         total = ca.SX(self.curvature(q, p))
         for d, constants in enumerate(self.structure):
@@ -104,22 +104,22 @@ class PhaseSpace(EvaluatedMethods, ABC):
         return ca.sparsify(total)
 
     @evaluated("(nq),(ns)->(ns),(ns),(ns,ns),(ns,nu)")
-    def slopes(self, q: Array, p: Array) -> tuple[Array, Array, Array, Array]:
+    def slopes(self, q: Vector, p: Vector) -> tuple[Vector, Vector, Matrix, Matrix]:
         """E H, dH/dp, L and the inputs."""
         energy = self.energy(q, p)
         along_q, along_p = self.differential(energy, q, p)
         return along_q, along_p, self.form(q, p), self.inputs(q)
 
-    def momenta(self, q: Array, p: Array) -> dict[str, Array]:
+    def momenta(self, q: Vector, p: Vector) -> dict[str, Array]:
         """Momenta, by name, among whose combinations constants of motion are looked for."""
         return {f"p[{name}]": p[a] for a, name in enumerate(self.momentum_names)}
 
-    def differential(self, value: Array, q: Array, p: Array) -> tuple[Array, Array]:
+    def differential(self, value: Array, q: Vector, p: Vector) -> tuple[Array, Array]:
         """Differential of an expression of the symbols q and p in the frame: E h and dh/dp."""
         return self.frame(q).T @ ca.gradient(value, q), ca.gradient(value, p)
 
     @evaluated("(nq),(ns),(ns),(ns)->(ns,ns),(ns,ns),(ns,ns)")
-    def turning(self, q: Array, p: Array, w: Array, y: Array) -> tuple[Array, Array, Array]:
+    def turning(self, q: Vector, p: Vector, w: Vector, y: Vector) -> tuple[Matrix, Matrix, Matrix]:
         """Derivatives of L along (w, y), and of L w at fixed w in the frame and in the momenta."""
         form = ca.densify(self.form(q, p))
         along = ca.jtimes(ca.vec(form), q, self.frame(q) @ w) + ca.jtimes(ca.vec(form), p, y)
@@ -185,18 +185,18 @@ class ModelPhaseSpace(PhaseSpace):
     def control_names(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.model.control_names
 
-    def energy(self, q: Array, p: Array) -> Array:
+    def energy(self, q: Vector, p: Vector) -> Array:
         return self.model.hamiltonian(q, p)
 
-    def curvature(self, q: Array, p: Array) -> Array:
+    def curvature(self, q: Vector, p: Vector) -> Array:
         return self.model.two_form(q, p)
 
-    def frame(self, q: Array) -> Array:
+    def frame(self, q: Vector) -> Array:
         model, units = self.model, self.model._on_shape()
         rates = [model.robot.rate(q, units[:, a]) for a in range(model.ns)]
         return ca.sparsify(ca.horzcat(ca.SX(model.nq, 0), *rates))
 
-    def inputs(self, q: Array) -> Array:
+    def inputs(self, q: Vector) -> Array:
         return self.model.input_matrix(q)
 
     def draw(self, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -204,7 +204,7 @@ class ModelPhaseSpace(PhaseSpace):
         q = max(drawn, key=lambda x: float(self.model.regularity(x)))
         return q, self.model.mass_matrix(q) @ rng.uniform(-1.0, 1.0, self.ns)
 
-    def momenta(self, q: Array, p: Array) -> dict[str, Array]:
+    def momenta(self, q: Vector, p: Vector) -> dict[str, Array]:
         """Momenta p, and as P those of larger joints in the axes of the frame they attach to."""
         found = super().momenta(q, p)
         robot = self.model.robot

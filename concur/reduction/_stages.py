@@ -27,7 +27,16 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import Array, as_floats, evaluated, finite_floats, shape_error
+from concur.codegen import (
+    Array,
+    Matrix,
+    Scalar,
+    Vector,
+    as_floats,
+    evaluated,
+    finite_floats,
+    shape_error,
+)
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.kinematics import constant
@@ -142,7 +151,7 @@ class StagedReduction(ReducedModel):
         return (*self.inner.chain, self)
 
     @evaluated("(nq),(ns),(nm)->(nv)")
-    def velocity_at(self, q: Array, s: Array, momentum: Array) -> Array:
+    def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
         # What the stage gives moves so that its momentum stays, whatever the stages before do.
         still = ca.SX(self.inner.ns, 1)
         still[self._rest] = s
@@ -153,7 +162,7 @@ class StagedReduction(ReducedModel):
         return v - moving @ ca.solve(ca.densify(weights @ moving), ca.densify(excess))
 
     @evaluated("(nq),(nv)->(nn),(nn)")
-    def momentum_residual(self, q: Array, v: Array) -> tuple[Array, Array]:
+    def momentum_residual(self, q: Vector, v: Vector) -> tuple[Vector, Vector]:
         """How far a state is from the constant momentum of the joint.
 
         Returns
@@ -175,7 +184,7 @@ class StagedReduction(ReducedModel):
         return momentum_units(self.robot, self.joint, self.generators)
 
     @evaluated("(nq)->(nv,ns),(nv)")
-    def lift(self, q: Array) -> tuple[Array, Array]:
+    def lift(self, q: Vector) -> tuple[Matrix, Vector]:
         horizontal, drift = self.inner.lift(q)
         momenta = self._momenta(q)
         missing = self.stage_momentum(q) - self._weights(q) @ drift
@@ -185,7 +194,7 @@ class StagedReduction(ReducedModel):
         return of_rest - of_group @ follows, ca.sparsify(drift + of_group @ carried)
 
     @evaluated("(nq)->()")
-    def regularity(self, q: Array) -> Array:
+    def regularity(self, q: Vector) -> Scalar:
         before = self.inner.regularity(q)
         if self._straight:
             return before
@@ -199,20 +208,20 @@ class StagedReduction(ReducedModel):
         return ca.fmin(before, ca.fabs(ca.det(own)) / ca.sqrt(size))
 
     @evaluated("(nq)->()")
-    def side(self, q: Array) -> Array:
+    def side(self, q: Vector) -> Scalar:
         before = self.inner.side(q)
         if self._straight:
             return before
         return before * ca.sign(ca.det(self._momenta(q)[:, self._group]))
 
     @evaluated("(nq),(nv)->(nv)")
-    def velocity_drift(self, q: Array, v: Array) -> Array:
+    def velocity_drift(self, q: Vector, v: Vector) -> Vector:
         horizontal, _ = self.inner.lift(q)
         still = ca.SX(self.ns, 1)
         return self.inner.velocity_drift(q, v) + horizontal[:, self._group] @ self._led(q, v, still)
 
     @evaluated("(nq)->(ns,ns)")
-    def mass_matrix(self, q: Array) -> Array:
+    def mass_matrix(self, q: Vector) -> Matrix:
         metric, group, rest = self.inner.mass_matrix(q), self._group, self._rest
         momenta = self._momenta(q)
         follows = self._solve(momenta, momenta[:, rest])
@@ -223,7 +232,7 @@ class StagedReduction(ReducedModel):
         return ca.triu2symm(ca.triu(reduced))
 
     @evaluated("(nq),(nv),(ns)->(ns)")
-    def shape_forces(self, q: Array, v: Array, sdot: Array) -> Array:
+    def shape_forces(self, q: Vector, v: Vector, sdot: Vector) -> Vector:
         inner = ca.SX(self.inner.ns, 1)
         inner[self._rest] = sdot
         inner[self._group] = self._led(q, v, sdot)
@@ -235,7 +244,7 @@ class StagedReduction(ReducedModel):
         return forces[self._rest, :] - follows.T @ forces[self._group, :]
 
     @evaluated("(nq),(ns)->()")
-    def hamiltonian(self, q: Array, p: Array) -> Array:
+    def hamiltonian(self, q: Vector, p: Vector) -> Scalar:
         if self._straight:
             return super().hamiltonian(q, p)
         # The drift moves along the shape velocities too: its energy does not just add.
@@ -243,7 +252,7 @@ class StagedReduction(ReducedModel):
         return self.robot.kinetic_energy(q, v) + self.robot.potential_energy(q)
 
     @evaluated("(nq),(ns),(nu)->(nv),(ns)")
-    def vector_field(self, q: Array, p: Array, u: Array) -> tuple[Array, Array]:
+    def vector_field(self, q: Vector, p: Vector, u: Vector) -> tuple[Vector, Vector]:
         if self._straight:
             return super().vector_field(q, p, u)
         s = solve_positive_definite(self.mass_matrix(q), p)
@@ -252,7 +261,7 @@ class StagedReduction(ReducedModel):
         return v, turning @ s + self.input_matrix(q) @ u - self.bias(q, s)
 
     @evaluated("(nq)->(nn)")
-    def stage_momentum(self, q: Array) -> Array:
+    def stage_momentum(self, q: Vector) -> Vector:
         """Constant momentum, carried to the velocities that it belongs to.
 
         If the generators are velocities of the joint everywhere: theirs in the body's axes, Ad*_n
@@ -275,7 +284,7 @@ class StagedReduction(ReducedModel):
         carried = constant(joint.basis.T) @ ca.vertcat(force, torque)
         return carried[list(aligned), :]
 
-    def momentum_fields(self, q: Array) -> Array:
+    def momentum_fields(self, q: Vector) -> Array:
         return self.first.momentum_fields(q)
 
     @property
@@ -316,18 +325,18 @@ class StagedReduction(ReducedModel):
         before = self.inner.chain
         return self._aligned is not None and (not before or before[-1]._straight)
 
-    def _fields(self, q: Array) -> Array:
+    def _fields(self, q: Vector) -> Array:
         """Fields that the momentum belongs to, one per generator or coordinate."""
         own = self.momentum_fields(q)[:, [self.first.shape.index(i) for i in self._joint_rows]]
         if self._aligned is not None:
             return own[:, list(self._aligned)]
         return own @ in_body(self.first, self.joint, self.generators, self.seen_from, q)
 
-    def _weights(self, q: Array) -> Array:
+    def _weights(self, q: Vector) -> Array:
         """Rows of the momentum over v."""
         return self._fields(q).T @ self.robot.mass_matrix(q)
 
-    def _momenta(self, q: Array) -> Array:
+    def _momenta(self, q: Vector) -> Array:
         """Rows of the momentum over the shape velocities of the stage before."""
         if self._straight:
             return self.inner.mass_matrix(q)[self._group, :]
@@ -339,7 +348,7 @@ class StagedReduction(ReducedModel):
         own = momenta[:, self._group]
         return solve_positive_definite(own, right) if self._straight else ca.solve(own, right)
 
-    def _led(self, q: Array, v: Array, sdot: Array) -> Array:
+    def _led(self, q: Vector, v: Vector, sdot: Vector) -> Array:
         """Acceleration of what follows: no force acts along the fields of the momentum."""
         momenta = self._momenta(q)
         if self._straight:

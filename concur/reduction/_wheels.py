@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen import Array, evaluated
+from concur.codegen import Scalar, Vector, evaluated
 from concur.dynamics import side_of_factor
 from concur.reduction._constraints import ConstraintReduction
 from concur.reduction._dependents import freedom_scales
@@ -36,7 +36,7 @@ class WheelReduction(ConstraintReduction):
     """
 
     @evaluated("(nq)->()")
-    def regularity(self, q: Array) -> Array:
+    def regularity(self, q: Vector) -> Scalar:
         # Smallest over largest pivot of the dependent columns, angles counted in metres. A
         # row has a part of size one, the direction that does not slip: pivots that are all small
         # are singular too.
@@ -47,11 +47,11 @@ class WheelReduction(ConstraintReduction):
         return ca.mmin(pivots) / ca.fmax(1.0, ca.mmax(pivots))
 
     @evaluated("(nq)->()")
-    def side(self, q: Array) -> Array:
+    def side(self, q: Vector) -> Scalar:
         columns = self._in_metres(q)
         return ca.SX(1) if columns.is_constant() else side_of_factor(ca.qr_sparse(columns)[2])
 
-    def _in_metres(self, q: Array) -> Array:
+    def _in_metres(self, q: Vector) -> ca.SX:
         """Columns of the dependent velocities, angles counted in metres."""
         scales = ca.SX(ca.DM(freedom_scales(self.robot)[list(self.dependent)]))
         return ca.mtimes(self._columns(q)[1], ca.diag(scales))

@@ -13,7 +13,7 @@ import casadi as ca
 import numpy as np
 
 from concur._version import __version__
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.errors import SimulationError
 from concur.multibody import Mechanism
 from concur.reduction import ReducedModel
@@ -209,7 +209,7 @@ class Motion:
         """Velocities and energy, over all samples at once."""
         system = self.model.system
 
-        def results(q: Array, s: Array) -> list[Array]:
+        def results(q: Vector, s: Vector) -> list[Array]:
             v = self.model.velocity(q, s)
             return [v, system.kinetic_energy(q, v) + system.potential_energy(q)]
 
@@ -220,7 +220,7 @@ class Motion:
         """Spatial momentum, and that of the shape velocities alone."""
         model, robot = self.model, self.robot
 
-        def results(q: Array, s: Array) -> list[Array]:
+        def results(q: Vector, s: Vector) -> list[Array]:
             inner = ca.SX(model.nv, 1)
             inner[list(model.shape)] = s
             return [robot.momentum(q, model.velocity(q, s)), robot.momentum(q, inner)]

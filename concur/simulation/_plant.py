@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import casadi as ca
 
-from concur.codegen import Array, EvaluatedMethods, as_floats, evaluated, write_fmu
+from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, write_fmu
 from concur.dynamics import solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
 from concur.multibody import Mechanism, as_tree
@@ -105,7 +105,7 @@ class Plant(EvaluatedMethods):
         return self.robot.nf
 
     @evaluated("(nq),(nv),(nu)->(nv),(nf)")
-    def acceleration(self, q: Array, v: Array, u: Array) -> tuple[Array, Array]:
+    def acceleration(self, q: Vector, v: Vector, u: Vector) -> tuple[Vector, Vector]:
         """Acceleration and constraint forces under control forces.
 
         Parameters

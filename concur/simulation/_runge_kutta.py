@@ -30,7 +30,8 @@ def runge_kutta(
     list of Array
         Parts of the state at the end.
     """
-    stage, total = list(start), [0.0] * len(start)
+    stage: list[Array] = list(start)
+    total: list[Array | float] = [0.0] * len(start)
     for k, (node, weight) in enumerate(zip(_NODES, _WEIGHTS, strict=True)):
         rates = slope(node, *stage)
         total = [t + weight * r for t, r in zip(total, rates, strict=True)]

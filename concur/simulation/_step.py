@@ -12,7 +12,7 @@ from functools import reduce
 
 import casadi as ca
 
-from concur.codegen import Array, Evaluator, normalised
+from concur.codegen import Array, Evaluator, Vector, normalised
 from concur.control import TrackingLaw
 from concur.simulation._plant import Plant
 from concur.simulation._runge_kutta import runge_kutta
@@ -106,7 +106,7 @@ def step_graph(servo: TrackingLaw, plant: Plant, method: str, held: bool) -> ca.
 
     pivots, given, stages = [ca.MX(1)], list[ca.MX](), list[ca.MX]()
 
-    def forces(node: float, q: Array, v: Array) -> tuple[Array, Array]:
+    def forces(node: float, q: Vector, v: Vector) -> tuple[Array, Array]:
         column = 0 if held else round(2 * node)
         vdot, power, pivot, *law = rates(q, v, *(part[:, column] for part in command))
         pivots.append(pivot)

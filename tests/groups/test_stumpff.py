@@ -11,7 +11,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur.groups._stumpff import INVERSE_SERIES, STUMPFF_SERIES, inverse_coefficients, stumpff
+from concur.groups.stumpff import INVERSE_SERIES, STUMPFF_SERIES, inverse_coefficients, stumpff
 
 SQUARED_ANGLES = [0.0, 1e-16, 1.5e-8, 1e-4, 0.3, 1.0, 3.0, 4 - 1e-15, 4.0, 4.0001, 9.87, 20.0]
 TOLERANCES = [3e-15, 5e-14, 2e-12]  # value, first and second derivative

@@ -30,17 +30,6 @@ def test_import_contracts_hold():
 
 # --- what one package takes of another is public ------------------------------------------------
 
-PRIVATE_YET = {
-    "concur.control -> concur.codegen._c_export",
-    "concur.control -> concur.codegen._c_programme",
-    "concur.control -> concur.codegen._c_text",
-    "concur.control -> concur.codegen._exported",
-    "concur.control -> concur.codegen._finite",
-    "concur.control -> concur.groups._along_matrix",
-    "concur.control -> concur.groups._stumpff",
-}
-"""Private modules that another package imports still; no more are added."""
-
 
 def imported(tree):
     """Dotted names of all that a module imports, also late or for types alone."""
@@ -94,8 +83,7 @@ def test_packages_take_public_names_of_each_other():
         package = ".".join(path.parent.parts[: 2 if path.parts[0] == "concur" else 1])
         source = file.read_text(encoding="utf-8")
         found |= {f"{package} -> {module}" for module in private_modules(path, source)}
-    assert not found - PRIVATE_YET, "import a public name, or make this one public"
-    assert not PRIVATE_YET - found, "these are done: take them off the list"
+    assert not found, "import a public name, or make this one public"
 
 
 # --- importing is silent and light ----------------------------------------------------------------

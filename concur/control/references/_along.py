@@ -8,7 +8,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.control.references._columns import Columns
 from concur.control.references._poses import LIE
 from concur.control.references._reference import Floats, Part, Path, Reference, Samples
@@ -65,7 +65,7 @@ def exponential(starts: Floats, path: Samples, group: str) -> Samples:
 def _exponential(group: str) -> Columns:
     lie = LIE[group]
 
-    def along(start: Array, x: Array, rate: Array, second: Array) -> Any:
+    def along(start: Vector, x: Vector, rate: Array, second: Array) -> Any:
         twist = _differential(group, x) @ rate
         symbols, changes = ca.vertcat(x, rate), ca.vertcat(rate, second)
         return _moved(group, start, x), twist, ca.jtimes(twist, symbols, changes)
@@ -73,7 +73,7 @@ def _exponential(group: str) -> Columns:
     return Columns(f"exponential_{group}", along, (lie.pose_size, *[lie.dim] * 3))
 
 
-def _moved(group: str, start: Array, x: Array) -> Array:
+def _moved(group: str, start: Vector, x: Vector) -> Array:
     if group == "SO3":
         return quaternion.multiply(start, quaternion.exp(x))
     attitude = quaternion.multiply(start[3:], quaternion.exp(x[3:]))
@@ -83,7 +83,7 @@ def _moved(group: str, start: Array, x: Array) -> Array:
     return ca.vertcat(start[:3] + offset, attitude)
 
 
-def _differential(group: str, x: Array) -> Array:
+def _differential(group: str, x: Vector) -> Array:
     if group == "SO3":
         return so3.dexp_body(x)
     if group == "R3xSO3":

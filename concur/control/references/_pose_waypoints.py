@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import NDArray
 
-from concur.codegen import Array
+from concur.codegen import Array, Vector
 from concur.control.references._along import exponential
 from concur.control.references._columns import Columns
 from concur.control.references._poses import LIE, logarithm
@@ -106,7 +106,7 @@ def _in_logarithms(group: str) -> Columns:
     """Rates of the logarithm x for a twist and its time derivative: xdot = D(x)^-1 twist."""
     lie = LIE[group]
 
-    def rates(x: Array, twist: Array, change: Array) -> Any:
+    def rates(x: Vector, twist: Vector, change: Array) -> Any:
         rate = lie.error_map(-x) @ twist
         second = ca.jtimes(rate, ca.vertcat(x, twist), ca.vertcat(rate, change))
         return rate, second
