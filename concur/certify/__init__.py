@@ -1,10 +1,9 @@
-"""What is proved about the closed loop: rates, regions, tubes, and proofs that can be verified.
+"""Certificates of the closed loop: decay rates, regions, tubes, and verifiable proofs.
 
-A certificate is a theorem about the error dynamics of the very law that runs: with it every
-motion from the stated region decays at the stated rate. It says PROVED, REFUTED or UNDECIDED,
-and never the first without a proof. The constants of the thesis and the verification of stored
-proofs work without the extra; the search for tighter rates needs ``pip install
-"concur-control[certify]"``.
+A certificate states that every motion of the error dynamics of the deployed law that starts in a
+stated region decays at a stated rate. Its status is PROVED, REFUTED or UNDECIDED; it is PROVED
+only with a proof. The constants of the thesis and the verification of stored proofs work without
+an extra; the search for faster rates needs ``pip install "concur-control[certify]"``.
 """
 
 from concur._deprecated import moved

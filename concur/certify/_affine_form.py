@@ -1,8 +1,8 @@
 """The matrix A of the inequality as an affine function of B, and its enclosure over boxes.
 
-In a box B is its value and slopes at the middle, and a remainder (Taylor's theorem, entry by
-entry). A is affine in B, so corners of the box suffice; each is brought near the identity by a
-congruence, and then all Gershgorin discs must lie above zero.
+Over a box, each entry of B is enclosed by its value and slopes at the middle and a remainder
+(Taylor's theorem). A is affine in B, so the corners of the box suffice. A congruence brings A at
+each corner near the identity; A is positive if all its Gershgorin discs then lie above zero.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from concur.certify._reduction import Reduction
 Box = tuple[tuple[float, float], ...]
 
 BAND = 1e-12
-"""The entries of B are known up to this, times one more than the largest position error in m.
+"""Error bound of the entries of B, as a multiple of 1 + (largest position error in m).
 
 The series of the deployed map has 20 terms below |phi| = 2, with coefficients rounded to about
-1e-15 of them; what it lacks is below 1e-19. The closed form beyond is exact as a formula.
+1e-15 of their size; its truncation error is below 1e-19. The closed form beyond is exact.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Counterexample:
-    """A place where the matrix inequality, or P > 0, fails.
+    """Pose error at which the matrix inequality, or P > 0, fails.
 
     Parameters
     ----------
@@ -48,11 +48,11 @@ class Counterexample:
     value : float
         Upper bound of z^T A(x) z, or of z^T P z, by ball arithmetic; below zero or zero.
     positive : bool
-        Whether P is not what fails.
+        Whether P > 0, so that the matrix inequality fails.
     motion : bool
-        Whether the direction's first half is x itself: then V falls more slowly than claimed in
-        the state (x, ve) = direction. Otherwise it is this proof that cannot be; another P, or
-        other multipliers, might do.
+        Whether the first half of the direction is x itself. If so, V decays more slowly than
+        claimed in the state (x, ve) = direction. If not, only this proof fails; another P or
+        other multipliers may succeed.
     """
 
     x: np.ndarray
@@ -116,8 +116,8 @@ class AffineForm:
             return None
         exact = as_array(A)
         n = len(x)
-        # With x itself as the first half, ve is chosen where the form is least, or far out where
-        # it has no least value.
+        # With x as the first half, choose the ve that minimises the form, or a distant one
+        # if there is no minimum.
         values, vectors = np.linalg.eigh(middle[n:, n:])
         if values[0] > 0.0:
             speeds = [-np.linalg.solve(middle[n:, n:], middle[n:, :n] @ x)]
@@ -128,7 +128,7 @@ class AffineForm:
         candidates.append(vectors[:, 0])
         for direction in candidates:
             if self.channel.kind == "linear":
-                # A is the same everywhere, so that the direction is a state, if it is small.
+                # A is constant, so any small direction is a state.
                 direction = direction * 2.0**-3
                 x = direction[:n]
             value = quadratic(exact, direction)
@@ -158,7 +158,7 @@ class CornerMap:
         arb = flint().arb
         balls = [interval(a, b) for a, b in box]
         middle = [arb((a + b) / 2) for a, b in box]
-        # The middle is a float, so it may lie a little off the centre.
+        # The middle is rounded to a float and may differ from the centre.
         reach = [_reach(m, a, b) for m, (a, b) in zip(middle, box, strict=True)]
         for case in self.walker.cases([balls]):
             if case.mixed or not all(
@@ -174,7 +174,7 @@ class CornerMap:
         return True
 
     def _remainder(self, bends: np.ndarray, reach: list[Ball]) -> np.ndarray:
-        """What each entry of B may differ from value and slopes at the middle."""
+        """Remainder of the first-order expansion of each entry of B."""
         n, k = self.n, self.k
         sizes = np.full((n, n), flint().arb(0), dtype=object)
         for place, bend in np.ndenumerate(bends.reshape(n, n, k, k, order="F")):
@@ -232,7 +232,7 @@ def _definite_within(A: Any, loose: list[tuple[Any, Ball]]) -> bool:
 
 
 def _congruence(A: np.ndarray) -> Any | None:
-    """Inverse Cholesky factor as exact balls, or None: no proof needs it to be accurate."""
+    """Inverse Cholesky factor as exact balls, or None; proofs do not need its accuracy."""
     try:
         factor = np.linalg.cholesky(A)
         T = np.linalg.inv(factor)
@@ -247,13 +247,13 @@ def _reach(middle: Ball, a: float, b: float) -> Ball:
 
 
 def _varying(B: ca.SX) -> np.ndarray:
-    """Which entries of B are no constants; a constant is the same in the exact B."""
+    """Which entries of B are not constant; constants are free of rounding."""
     rows, columns = B.shape
     return np.array([[not B[i, j].is_constant() for j in range(columns)] for i in range(rows)])
 
 
 def _widened(B: np.ndarray, varying: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Entries of B widened by what the deployed map may differ from the exact one."""
+    """Entries of B widened by the error bound of the deployed map."""
     band = flint().arb(0, BAND * (1.0 + float(np.abs(x).max(initial=0.0))))
     wide = B.copy()
     wide[varying] = B[varying] + band

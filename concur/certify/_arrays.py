@@ -11,7 +11,7 @@ from concur.certify._intervals import flint
 
 
 def floats(balls: np.ndarray) -> np.ndarray:
-    """Midpoints of an array of balls, as floats that are not rounded to a side."""
+    """Midpoints of an array of balls, as floats, rounded to nearest."""
     return np.array([float(b.mid()) for b in balls.ravel()]).reshape(balls.shape)
 
 

@@ -1,6 +1,6 @@
-"""Bounds that are theorems: rational arithmetic, and results rounded to the safe side.
+"""Proved bounds: rational arithmetic, with results rounded to the safe side.
 
-The floats that come in are taken as the exact numbers that they are.
+Float arguments are taken as the exact numbers that they are.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Rational = np.ndarray
 """Matrix of fractions, dtype object."""
 
 TERMS = 24
-"""Terms of the series of sine and cosine: beyond what a float can hold up to pi / 2."""
+"""Terms of the series of sine and cosine: more than float precision needs up to pi / 2."""
 
 
 def rational(matrix: np.ndarray) -> Rational:
-    """Floats of any shape as the fractions that they are, dtype object."""
+    """Floats of any shape as equal fractions, dtype object."""
     rows = exact(np.atleast_2d(matrix))
     return np.array(rows, dtype=object).reshape(matrix.shape)
 
@@ -38,7 +38,7 @@ def float_above(value: Fraction) -> float:
 
 
 def root_above(value: Fraction) -> float:
-    """Float whose square is not below a number that is not negative."""
+    """Float whose square is not below a nonnegative number."""
     root = sqrt(float_above(value))
     while Fraction(root) ** 2 < value:
         root = nextafter(root, inf)
@@ -46,7 +46,7 @@ def root_above(value: Fraction) -> float:
 
 
 def root_below(value: Fraction) -> float:
-    """Float, not negative, whose square is not above a number that is not negative."""
+    """Float, not negative, whose square is not above a nonnegative number."""
     root = sqrt(float_above(value))
     while Fraction(root) ** 2 > value:
         root = nextafter(root, 0.0)
@@ -67,12 +67,12 @@ def cosine(angle: Fraction) -> tuple[Fraction, Fraction]:
 def largest_eigenvalue(matrix: Rational, metric: Rational) -> Fraction:
     """Upper bound of the eigenvalues of a positive semidefinite matrix in a metric.
 
-    It is a number a for which a metric - matrix is positive definite, by its pivots.
+    For the returned number a, a metric - matrix is positive definite, by its pivots.
     """
     try:
         floats = eigh(matrix.astype(float), metric.astype(float), eigvals_only=True)
         guess = Fraction(float(floats[-1]))
-    except np.linalg.LinAlgError:  # the metric is definite, but not for floats
+    except np.linalg.LinAlgError:  # the metric is definite, but not in float arithmetic
         guess = Fraction(np.trace(solve(metric, matrix)))
     slack = max(guess, Fraction(1, 2**1000)) / 2**45
     while not definite((guess + slack) * metric - matrix):

@@ -1,7 +1,7 @@
-"""Certificates: how fast the tracking error of a law surely decays, and from which starts.
+"""Certificates: proved decay rates of the tracking error, with the region of their starts.
 
-What holds of every channel holds of the loop: the slowest rate, and the sum of the forms as the
-norm that decays.
+The rate of the loop is that of its slowest channel; the decaying norm is the root of the sum of
+the channels' Lyapunov functions.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Method = Literal["tight", "thesis"]
 
 @dataclass(frozen=True, eq=False)
 class Certificate:
-    """What is certified of a closed loop: an exponential rate, a norm and a region of starts.
+    """Certificate of a closed loop: an exponential rate, a norm and a certified region.
 
     When the status is PROVED, ``norm(x(t), ve(t)) <= norm(x(0), ve(0)) exp(-rate t)`` for all
     t >= 0 along the error dynamics, from every start with ``contains(x(0), ve(0))``.
@@ -42,20 +42,20 @@ class Certificate:
     Parameters
     ----------
     dynamics : ErrorDynamics
-        The error dynamics that it is about.
+        The certified error dynamics.
     status : Status
         PROVED, REFUTED when the gains are not symmetric positive definite, or UNDECIDED.
     method : str
         "tight" or "thesis".
     angle, distance : float, float or None
-        Bounds asked for, rad and m; an angle of pi where no output rotates and none was given.
+        Requested error bounds, rad and m; `angle` is pi by default if no output rotates.
     parts : tuple of ChannelCertificate
         One for each channel; empty when REFUTED.
     counterexample : Structure or None
-        What was found against the gains, in exact numbers, when REFUTED.
+        Failed exact checks of the gains, when REFUTED.
     calmer : Certificate or None
-        Another one of the same loop and region, with less overshoot at a lower rate; it is
-        proved, and made where the overshoot is large.
+        Second proved certificate of the same loop and region, with a smaller transient bound at
+        a lower rate; present if the transient bound is large.
     """
 
     dynamics: ErrorDynamics
@@ -69,19 +69,19 @@ class Certificate:
 
     @property
     def rate(self) -> float:
-        """Rate of the slowest channel, 1/s: proved if the status says so, zero without a claim."""
+        """Rate of the slowest channel, 1/s: proved with status PROVED, zero without a claim."""
         return min((part.rate for part in self.parts), default=0.0)
 
     @cached_property
     def true_rate(self) -> float:
-        """Rate at which small errors decay, 1/s: no certificate can promise more."""
+        """Linearized rate, 1/s: decay rate of small errors, upper bound of every certified rate."""
         return min(channel.true_rate for channel in split(self.dynamics))
 
     @property
     def overshoot(self) -> float:
-        """Factor c of |z(t)| <= c exp(-rate t) |z(0)|; NaN without forms of constant matrix.
+        """Transient bound c of |z(t)| <= c exp(-rate t) |z(0)|; NaN if a channel has no P.
 
-        |z| is the length of (x, ve) with metres divided by the channel's length.
+        |z| is the Euclidean norm of (x, ve) with metres divided by the channel's length.
         """
         if not self.parts or any(part.P is None for part in self.parts):
             return math.nan
@@ -89,12 +89,12 @@ class Certificate:
 
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
-        """Pairs of a rate, 1/s, and its overshoot that hold together, the fastest first."""
+        """Pairs of a rate, 1/s, and its transient bound, the fastest first; all hold at once."""
         own = ((self.rate, self.overshoot),) if self.status is Status.PROVED else ()
         return own if self.calmer is None else own + self.calmer.bounds
 
     def bound(self, time: float) -> float:
-        """Bound of the length |z| after a time, as part of what it was.
+        """Bound of |z| after a time, as a fraction of |z| at the start.
 
         Parameters
         ----------
@@ -104,7 +104,7 @@ class Certificate:
         Returns
         -------
         float
-            The least of overshoot exp(-rate time) over all `bounds`; infinite when nothing is
+            The minimum of overshoot exp(-rate time) over all `bounds`; infinite when nothing is
             proved.
         """
         return min(
@@ -114,11 +114,11 @@ class Certificate:
 
     @property
     def boxes(self) -> int:
-        """Boxes of rotation vectors that the proof consists of."""
+        """Number of boxes of rotation vectors in the proof."""
         return sum(len(part.boxes) for part in self.parts)
 
     def norm(self, x: ArrayLike, ve: ArrayLike) -> float:
-        """Norm that decays at the rate.
+        """Value of the norm that decays at the rate.
 
         Parameters
         ----------
@@ -128,13 +128,13 @@ class Certificate:
         Returns
         -------
         float
-            Square root of the sum of the channels' forms; NaN when a channel has none. At least
-            |z| when every channel has a constant P.
+            Square root of the sum of the channels' Lyapunov functions; NaN when a channel has none.
+            At least |z| when every channel has a constant P.
 
         Raises
         ------
         ShapeError
-            If an argument is no vector of the outputs' dimension.
+            If an argument is not a vector of the outputs' dimension.
         NonFiniteError
             If an argument has a NaN or an infinity.
         """
@@ -145,7 +145,7 @@ class Certificate:
         return float(np.sqrt(total))
 
     def contains(self, x: ArrayLike, ve: ArrayLike) -> bool:
-        """Whether the guarantee covers a start.
+        """Whether a start lies in the certified region.
 
         Parameters
         ----------
@@ -161,7 +161,7 @@ class Certificate:
         Raises
         ------
         ShapeError
-            If an argument is no vector of the outputs' dimension.
+            If an argument is not a vector of the outputs' dimension.
         NonFiniteError
             If an argument has a NaN or an infinity.
         """
@@ -169,7 +169,7 @@ class Certificate:
         return self.status is Status.PROVED and all(_below(p, pose, velocity) for p in self.parts)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the certificate with its proof, for `recheck` and for other checkers.
+        """Write the certificate with its proof, for `recheck` and other proof checkers.
 
         Parameters
         ----------
@@ -179,7 +179,7 @@ class Certificate:
         Raises
         ------
         OutputError
-            If an output's group is not one of the package's own.
+            If an output's group is not defined by the package.
         DescriptionError
             If the file cannot be written.
         """
@@ -206,16 +206,13 @@ class Certificate:
         lines = [f"{self.status.name}. {self.status.value}"]
         if self.counterexample is not None:
             return "\n".join([*lines, str(self.counterexample)])
-        share = f", {self.rate / self.true_rate:.1%} of it" if self.true_rate > 0.0 else ""
-        lines.append(
-            f"Rate {self.rate:.4g} 1/s; small errors decay at {self.true_rate:.4g} 1/s{share}."
-        )
+        share = f"{self.rate / self.true_rate:.1%} of the " if self.true_rate > 0.0 else ""
+        lines.append(f"Rate {self.rate:.4g} 1/s, {share}linearized rate {self.true_rate:.4g} 1/s.")
         if not math.isnan(self.overshoot):
-            lines.append(f"Overshoot at most {self.overshoot:.4g}; method `{self.method}`.")
+            lines.append(f"Transient bound {self.overshoot:.4g}; method `{self.method}`.")
         if self.calmer is not None:
             lines.append(
-                f"At {self.calmer.rate:.4g} 1/s the overshoot is at most "
-                f"{self.calmer.overshoot:.4g}."
+                f"At {self.calmer.rate:.4g} 1/s the transient bound is {self.calmer.overshoot:.4g}."
             )
         return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
 

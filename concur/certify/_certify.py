@@ -1,4 +1,4 @@
-"""Certification of a loop, channel by channel: by search and proof, or by Theorem 5.4.2."""
+"""Certification of a loop, one channel at a time: by search and proof, or by Theorem 5.4.2."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ from concur.errors import OutputError
 from concur.mechanism import scalar
 
 _RATES = (1.0, 0.97, 0.9, 0.75, 0.5, 0.25)
-"""Parts of the rate that the search gives, tried until one is proved."""
+"""Fractions of the rate found by the search, tried in order until one is proved."""
 
 _CALM = 0.9
-"""Part of the rate at which a form of smaller overshoot is proved besides."""
+"""Fraction of the rate for the second certificate with a smaller transient bound."""
 
 _LARGE_OVERSHOOT = 50.0
-"""Overshoot of a channel beyond which that is done."""
+"""Transient bound of a channel above which a second certificate is made."""
 
 _POSE_COST = 20
-"""Boxes of rotations that take as long as one of poses without isotropic gains."""
+"""Cost of a box of poses without isotropic gains, in boxes of rotations."""
 
 
 def certify(
@@ -73,35 +73,37 @@ def certify(
     law : Servo or ErrorDynamics
         The law, or its error dynamics.
     angle : float
-        Rotation error that must stay in reach, above 0 and at most pi, rad. May be left out only
-        for outputs without rotations, for which it has no meaning.
+        Largest rotation error covered, above 0 and at most pi, rad. Required if an output
+        rotates.
     distance : float, optional
-        Position error that must stay in reach where rotations act on it, as for poses, m.
-        Default: as far as V_L lets the position go where it lets the rotation reach `angle`.
+        Largest position error covered where rotations act on positions, as for poses, m.
+        Default: the largest position error that V_L allows where it allows rotation errors up
+        to `angle`.
     method : str
-        "tight" searches for the fastest form that can be proved; "thesis" takes Theorem 5.4.2
+        "tight" searches for the fastest decay that can be proved; "thesis" uses Theorem 5.4.2
         with its own constants.
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
     budget : int
-        Boxes that may be looked at for each channel. Those of poses whose gains depend on the
-        direction count twenty times: they take that much longer.
+        Largest number of boxes evaluated for each channel. Boxes of poses whose gains depend on
+        the direction take twenty times as long and count twenty times.
     share : float
-        Part of the fastest rate found that is asked for, above 0 and at most 1. The form of
-        least overshoot is taken: near a critically damped loop's own rate it is large. With the
-        default a `calmer` certificate is made besides where the overshoot of a channel is
-        beyond 50. Has no meaning for the method "thesis".
+        Fraction of the fastest rate to certify, above 0 and at most 1. Among the proofs of that
+        rate the search selects the one with the smallest transient bound, which is large near
+        the linearized rate of a critically damped loop. With the default, a certificate whose
+        transient bound exceeds 50 in a channel also gets a `calmer` one. The method "thesis"
+        ignores it.
 
     Returns
     -------
     Certificate
-        REFUTED when a gain is not symmetric positive definite; else what was proved.
+        REFUTED when a gain is not symmetric positive definite; else the proved rate and region.
 
     Raises
     ------
     OutputError
-        If the law is none, an option is out of its range, or no angle is given and an output
-        rotates.
+        If `law` is neither a servo nor error dynamics, an option is out of range, or no angle is
+        given and an output rotates.
     ConcurError
         If the extra `certify` is not installed and the method is "tight".
 
@@ -118,7 +120,7 @@ def certify(
     dynamics = _dynamics(law)
     angle, distance = _domain(dynamics, angle, distance)
     known = isinstance(method, str) and method in ("tight", "thesis")
-    cure = "Leave it out for the tighter one."
+    cure = 'Omit it to use "tight".'
     check(known, "certificate, `method`", '"tight" or "thesis"', repr(method)[:40], cure)
     share = scalar(share, "certificate, `share`")
     check_fraction("certificate", "share", share)
@@ -133,7 +135,7 @@ def certify(
         for k, channel in enumerate(channels):
 
             def done(fraction: float, k: int = k) -> None:
-                # A second attempt at a channel begins anew; the bar does not.
+                # A second attempt at a channel restarts its fraction; the bar must not move back.
                 nonlocal most
                 most = max(most, (k + fraction) / len(channels))
                 report(most)
@@ -153,11 +155,11 @@ def certify(
 
 
 def _calmer(found: Certificate, budget: int) -> Certificate | None:
-    """Certificate with less overshoot, proved; None where that of every channel is small."""
+    """Proved certificate with a smaller transient bound; None if that of every channel is small."""
     parts = []
     for part in found.parts:
         other = part
-        # Where several parameters vary a second proof takes long: the user may ask for it.
+        # With several parameters a second proof takes long: the user can request it by `share`.
         if part.overshoot > _LARGE_OVERSHOOT and part.boxes.shape[1] <= 1:
             given = (part.angle if part.angle is not None else found.angle, part.distance)
             again = _by_search(part.channel, *given, budget, lambda fraction: None, _CALM)
@@ -217,12 +219,12 @@ def _by_search(
     }
     found = search(channel, angle, reach, share=share)
     if found is None:
-        reason = "No quadratic form was found that decays in all of the domain."
+        reason = "No quadratic Lyapunov function that decays in the whole domain was found."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)
     proofs: list[Proof] = []
     left = budget if channel.kind != "SE3" else max(budget // _POSE_COST, 1)
     for part in _RATES:
-        # What fails at a rate may pass at a lower one, for which some budget is kept.
+        # A proof may succeed at a lower rate; keep some budget for it.
         own = left if part == _RATES[-1] else max(left // 2, 1)
         rate = float(found.alpha * part)
         proofs.append(prove(channel, found.P, rate, angle, reach, own, report, found.multipliers))
@@ -235,7 +237,7 @@ def _by_search(
 def _with_bounds(
     channel: Channel, proofs: list[Proof], facts: dict[str, Any]
 ) -> ChannelCertificate:
-    # A form found by the search that fails somewhere says nothing against the law.
+    # A failed proof of one Lyapunov function does not refute the law.
     proof = proofs[-1]
     proved = proof.status is Status.PROVED
     if not definite(rational(proof.claim.P)):
@@ -260,7 +262,7 @@ def _with_bounds(
 
 
 def _story(proofs: list[Proof]) -> str:
-    """What the last proof rests on, and what every attempt before it ended with."""
+    """Reason of the last proof, and the outcome of every attempt before it."""
     proved = proofs[-1].status is Status.PROVED
     failed = proofs[:-1] if proved else proofs
     ends = [f"{one.claim.alpha:.4g} 1/s: {one.reason}" for one in failed]
@@ -304,10 +306,10 @@ def _by_theorem(channel: Channel, angle: float, distance: float | None) -> Chann
 
 
 def _decays(channel: Channel, P: np.ndarray, rate: float) -> bool:
-    """Whether the form decays at zero error, in rational numbers.
+    """Whether V decays at zero error, in rational numbers.
 
-    For abelian groups that is everywhere. For isotropic gains on SO(3) and P22 >= 0, P12 <= 0 as
-    here it is too: B^T x = x, and with ve the form falls more slowly the larger sym(B) <= 1 is.
+    For abelian groups it then decays everywhere. So it does for isotropic gains on SO(3) with
+    P22 >= 0 and P12 <= 0, as here: B^T x = x, and the smaller sym(B) <= 1, the faster V decays.
     """
     size = channel.size
     none = np.full((2 * size, size), Fraction(0))
@@ -319,7 +321,7 @@ def _decays(channel: Channel, P: np.ndarray, rate: float) -> bool:
 
 
 def _reach(channel: Channel, angle: float, distance: float | None) -> float | None:
-    """Bound of the positions: the one asked for, or what V_L allows when it allows the angle."""
+    """Bound of the positions: the given one, or the largest that V_L allows up to the angle."""
     if not positions_and_rotations(channel)[0]:
         return None
     if distance is not None:
@@ -334,7 +336,7 @@ def _reach(channel: Channel, angle: float, distance: float | None) -> float | No
         if places.size:
             own = compliance[np.ix_(places, places)]
             longest = max(longest, float(np.linalg.eigvalsh(own)[-1]))
-    # A little more, so that rounding takes nothing of the angle.
+    # Slightly larger, so that rounding does not reduce the angle.
     return float(np.sqrt(2.0 * level * longest) * (1.0 + 1e-9))
 
 

@@ -1,4 +1,4 @@
-"""What is certified of one channel."""
+"""Certificate of one channel."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from concur.certify._thesis_constants import ThesisConstants
 
 @dataclass(frozen=True, eq=False)
 class ChannelCertificate:
-    """What is certified of one channel: outputs that influence one another and nothing else.
+    """Certificate of one channel: outputs that are coupled to each other and to no others.
 
     Parameters
     ----------
@@ -25,34 +25,34 @@ class ChannelCertificate:
     status : Status
         Whether the decay is proved.
     reason : str
-        What the status rests on.
+        Explanation of the status.
     rate : float
-        Rate of decay that is claimed, 1/s; zero when there is no claim.
+        Claimed decay rate, 1/s; zero without a claim.
     level : float
-        Bound of V_L = (x KP x + ve I ve) / 2; infinite when any start will do.
+        Bound of V_L = (x KP x + ve I ve) / 2; infinite when every start is covered.
     angle : float or None
         Bound of the rotation errors, rad; None without rotations.
     distance : float or None
         Bound of the position errors that rotations act on, m; None without them.
     P : numpy.ndarray or None
-        Symmetric matrix of the form z^T P z that decays, z = (x, ve), shape (2 n, 2 n), in m,
-        rad and s; None when there is none.
+        Symmetric matrix of the Lyapunov function z^T P z, z = (x, ve), shape (2 n, 2 n), in m,
+        rad and s; None if absent.
     weight, lower, upper : float
-        Factor of the form in the norm of the whole loop, and numbers with
+        Factor of z^T P z in the norm of the whole loop, and numbers with
         lower D <= P <= upper D, D = diag(1 / length^2 for metres, 1 for radians).
     reduction : str
-        The argument by which `boxes` stand for all errors.
+        Name of the symmetry argument that extends the proof from `boxes` to all errors.
     boxes : numpy.ndarray
-        Boxes of rotation vectors on which the decay was proved, lower and upper ends, shape
-        (b, k, 2), rad.
+        Lower and upper ends of the boxes of rotation vectors on which the decay was proved,
+        shape (b, k, 2), rad.
     tested : int
-        Boxes looked at, in all attempts.
+        Number of boxes evaluated in all attempts.
     multipliers : tuple of numpy.ndarray
-        L and M of the matrix inequality, each of shape (2 n, n).
+        Multipliers L and M of the matrix inequality, each of shape (2 n, n).
     constants : ThesisConstants or None
-        Of the method "thesis".
+        Constants of Theorem 5.4.2, with the method "thesis".
     seconds : float
-        Time that search and proof took.
+        Duration of search and proof, s.
     """
 
     channel: Channel
@@ -75,18 +75,18 @@ class ChannelCertificate:
 
     @property
     def true_rate(self) -> float:
-        """Rate at which small errors decay, 1/s."""
+        """Linearized rate, 1/s: decay rate of small errors."""
         return self.channel.true_rate
 
     @property
     def overshoot(self) -> float:
-        """Factor c of |z(t)| <= c exp(-rate t) |z(0)|; NaN without a form of constant matrix."""
+        """Transient bound c of |z(t)| <= c exp(-rate t) |z(0)|; NaN without a constant P."""
         if self.P is None:
             return math.nan
         return root_above(Fraction(self.upper) / Fraction(self.lower))
 
     def form(self, x: np.ndarray, ve: np.ndarray) -> float:
-        """Form that decays, with its weight.
+        """Weighted value of the quadratic Lyapunov function.
 
         Parameters
         ----------

@@ -1,8 +1,7 @@
-"""Channels of the error dynamics: the blocks of outputs that do not act on each other.
+"""Channels of the error dynamics: blocks of outputs without coupling between them.
 
-B(x) of a product of groups is block diagonal, so factors influence one another only through
-entries of KP, KD and I that couple them. Factors so joined are a channel; what is proved of
-each channel holds of the whole loop.
+B(x) of a product of groups is block diagonal, so only entries of KP, KD and I couple its factors.
+Coupled factors form a channel. A property proved for every channel holds for the whole loop.
 """
 
 from __future__ import annotations
@@ -29,17 +28,17 @@ from concur.control.output_groups import (
 from concur.errors import ShapeError
 
 Kind = Literal["linear", "SO3 isotropic", "SO3", "SE3 isotropic", "SE3", "SE2", "general"]
-"""What is known of a channel's equation, and so which argument can prove something of it."""
+"""Structure of a channel's equation, which determines the argument of the proof."""
 
 
 @dataclass(frozen=True, eq=False)
 class Channel:
-    """Outputs that influence one another and nothing else.
+    """Outputs that are coupled to each other and to no others.
 
     Parameters
     ----------
     index : numpy.ndarray
-        Places of the channel's components in x and ve of the whole loop, ascending, shape (n,).
+        Indices of the channel's components in x and ve of the whole loop, ascending, shape (n,).
     factors : tuple of OutputGroup
         Factors of the group, in the order of the components.
     kind : str
@@ -52,7 +51,7 @@ class Channel:
     names, units : tuple of str
         Name and unit (m or rad) of each component of x.
     length : float
-        Metres that count as much as a radian, m.
+        Length that weighs as much as one radian, m.
     """
 
     index: np.ndarray
@@ -67,7 +66,7 @@ class Channel:
 
     @property
     def name(self) -> str:
-        """Where the channel is: places in x and names of the components."""
+        """Label of the channel: indices in x and names of the components."""
         places = ", ".join(f"{i}: {n}" for i, n in zip(self.index, self.names, strict=True))
         return f"channel ({places})"
 
@@ -78,17 +77,17 @@ class Channel:
 
     @cached_property
     def group(self) -> OutputGroup:
-        """The channel's own group: its factor, or the product of its factors."""
+        """Group of the channel: its factor, or the product of its factors."""
         return self.factors[0] if len(self.factors) == 1 else Product(self.factors)
 
     @cached_property
     def dynamics(self) -> ErrorDynamics:
-        """The channel's own error dynamics."""
+        """Error dynamics of the channel."""
         return ErrorDynamics(self.group, self.stiffness, self.damping, self.inertia)
 
     @cached_property
     def error_parts(self) -> list[tuple[OutputGroup, np.ndarray, str]]:
-        """Position and rotation of each factor: its group, their places in x, and m or rad."""
+        """Position and rotation of each factor: group, indices in x, and m or rad."""
         parts, start = [], 0
         for factor in self.factors:
             units = np.array(factor.error_units)
@@ -101,7 +100,7 @@ class Channel:
 
     @property
     def scales(self) -> np.ndarray:
-        """Factors that make metres and radians count alike, shape (n,): 1 / length, and 1."""
+        """Weights of metres (1 / length) and radians (1), shape (n,)."""
         return np.array([1.0 / self.length if unit == "m" else 1.0 for unit in self.units])
 
     @property
@@ -115,12 +114,11 @@ class Channel:
 
     @cached_property
     def true_rate(self) -> float:
-        """Rate at which small errors decay, 1/s.
+        """Linearized rate, 1/s: decay rate of small errors, upper bound of every certified rate.
 
-        Spectral abscissa, with the sign changed, of [[0, -1], [I^-1 KP, -I^-1 KD]]: no
-        certificate can promise more. Zero or less when the loop is not stable; NaN when I is
-        singular, so that there is no rate. Computed in floating point: to rounding when KP, KD
-        and I are diagonal, to the square root of it next to critical damping when they are not.
+        Negative spectral abscissa of [[0, -1], [I^-1 KP, -I^-1 KD]]. Zero or less when the loop is
+        unstable; NaN when I is singular. Computed in floating point: accurate to rounding when KP,
+        KD and I are diagonal, otherwise to the square root of rounding next to critical damping.
         """
         gains = (self.stiffness, self.damping, self.inertia)
         if all(np.array_equal(gain, np.diag(np.diag(gain))) for gain in gains):
@@ -144,33 +142,32 @@ class Channel:
 def split(dynamics: ErrorDynamics, length: float | None = None) -> list[Channel]:
     """Split error dynamics into channels.
 
-    Any entry of KP, KD or I other than zero couples, however small it is.
+    Every nonzero entry of KP, KD or I couples, however small it is.
 
     Parameters
     ----------
     dynamics : ErrorDynamics
         The closed loop's error dynamics.
     length : float, optional
-        Metres that count as much as a radian, m. Default, per channel: sqrt(mean rotational
-        entry / mean linear entry) of the diagonal of I; one where a channel has only one of
-        them.
+        Length that weighs as much as one radian, m. Default, per channel: sqrt(mean rotational
+        entry / mean linear entry) of the diagonal of I; 1 for a channel with only one of them.
 
     Returns
     -------
     list of Channel
-        The channels, by their first component.
+        The channels, ordered by their first component.
 
     Raises
     ------
     ShapeError
-        If a gain is no matrix of the group's dimension.
+        If a gain is not a matrix of the group's dimension.
     NonFiniteError
         If a gain has a NaN or an infinity.
     OutputError
         If the length is not above zero.
     """
     sound = length is None or 0.0 < length < float("inf")
-    cure = "Leave it out to take it from the inertia I."
+    cure = "Omit it: the default follows from the inertia I."
     check(sound, "length of the channels", "metres per radian, above zero", length, cure)
     size = dynamics.group.dim
     gains = [
@@ -237,7 +234,7 @@ def _factors(group: OutputGroup) -> list[OutputGroup]:
 
 def is_flat(factor: OutputGroup) -> bool:
     """Whether B of a factor is the identity for every error."""
-    # A group of a user's own is not linear on its word: its B must be the identity's formula.
+    # For a user-defined group `abelian` is not trusted: its B must be the identity's formula.
     return factor.abelian and type(factor).error_map is OutputGroup.error_map
 
 
@@ -257,7 +254,7 @@ def _kind(factors: tuple[OutputGroup, ...], gains: list[np.ndarray]) -> Kind:
 
 
 def _isotropic(gain: np.ndarray) -> bool:
-    """Whether each block of three is a multiple of the identity, exactly, and alone."""
+    """Whether a gain is block diagonal, each 3 x 3 block an exact multiple of the identity."""
     scales = np.repeat(np.diag(gain)[::3], 3)
     return np.array_equal(gain, np.diag(scales)[: len(gain), : len(gain)])
 
@@ -268,7 +265,7 @@ def _length(inertia: np.ndarray, units: tuple[str, ...]) -> float:
         return 1.0
     diagonal = np.diag(inertia)
     metres, radians = diagonal[linear].mean(), diagonal[~linear].mean()
-    # An inertia that is not positive has no length; it is refused with its reason elsewhere.
+    # An inertia that is not positive has no length; the checks of the gains reject it.
     return float(np.sqrt(radians / metres)) if metres > 0.0 and radians > 0.0 else 1.0
 
 

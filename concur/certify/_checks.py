@@ -1,4 +1,4 @@
-"""Checks of the arguments that certificates, searches and proofs have in common."""
+"""Checks of arguments that certificates, searches and proofs share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from concur.errors import OutputError
 
 
 def check(holds: bool, where: str, expected: str, came: Any, cure: str) -> None:
-    """Refuse an argument unless something holds of it."""
+    """Reject an argument unless `holds` is true."""
     if not holds:
         text = came if isinstance(came, str) else f"{came!r:.40}"
         text = f"{came:.6g}" if isinstance(came, (float, np.floating)) else text
@@ -19,20 +19,20 @@ def check(holds: bool, where: str, expected: str, came: Any, cure: str) -> None:
 
 
 def check_angle(where: str, angle: float) -> None:
-    """Refuse a bound of rotation errors that is not above 0 and at most pi, rad."""
+    """Reject a bound of rotation errors that is not above 0 and at most pi, rad."""
     check(
         0.0 < angle <= pi,
         f"{where}, `angle`",
         "above 0 and at most pi rad",
         angle,
-        "The logarithm of a rotation error is smooth below pi only; degrees are turned into "
-        "radians by numpy.radians.",
+        "The logarithm of a rotation error is smooth below pi only. Convert degrees by "
+        "numpy.radians.",
     )
 
 
 def check_distance(where: str, distance: float) -> None:
-    """Refuse a bound of position errors that is not above 0 m and finite."""
-    expected, cure = "above 0 m and finite", "Leave it out to let positions be free."
+    """Reject a bound of position errors that is not above 0 m and finite."""
+    expected, cure = "above 0 m and finite", "Omit it to leave positions unbounded."
     check(0.0 < distance < inf, f"{where}, `distance`", expected, distance, cure)
 
 
@@ -40,18 +40,18 @@ def check_budget(where: str, budget: object) -> int:
     """Return a number of boxes, at least 1."""
     whole = isinstance(budget, (int, np.integer)) and not isinstance(budget, bool)
     sound = whole and int(budget) >= 1  # type: ignore[call-overload]
-    check(sound, f"{where}, `budget`", "a number of boxes, at least 1", budget, "Leave it out.")
+    check(sound, f"{where}, `budget`", "a number of boxes, at least 1", budget, "Omit it.")
     return int(budget)  # type: ignore[call-overload, no-any-return]
 
 
 def check_fraction(where: str, name: str, value: float) -> None:
-    """Refuse a part of a rate that is not above 0 and at most 1."""
-    expected, cure = "a part of the rate, above 0 and at most 1", "Leave it out."
+    """Reject a fraction of a rate that is not above 0 and at most 1."""
+    expected, cure = "a fraction of the rate, above 0 and at most 1", "Omit it."
     check(0.0 < value <= 1.0, f"{where}, `{name}`", expected, value, cure)
 
 
 def check_sizes(where: str, sizes: np.ndarray) -> None:
-    """Refuse sizes of which one is negative."""
+    """Reject negative sizes."""
     least = float(np.min(sizes, initial=0.0))
-    cure = "Give the largest size in both directions."
-    check(least >= 0.0, where, "largest sizes, not negative", least, cure)
+    cure = "Give absolute values."
+    check(least >= 0.0, where, "nonnegative bounds", least, cure)

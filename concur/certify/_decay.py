@@ -1,8 +1,8 @@
-"""Decays: what is certified of a channel, as tubes need it.
+"""Decays: the certified decay of a channel in the form that tubes need.
 
-V = z^T P z / 2 with constant P falls at a rate on a domain of pose errors. What the length
-|z|_P = sqrt(z^T P z) says of the components, of the domain's boundary and of the feedback is
-bounded here, in rational numbers and rounded to the safe side where it says so.
+V = z^T P z / 2 with constant P decays at a rate on a domain of pose errors. This module bounds the
+components of z, the distance to the boundary of the domain and the feedback by |z|_P =
+sqrt(z^T P z), in rational numbers and rounded to the safe side where stated.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ from concur.errors import OutputError
 _ZERO = Fraction(0)
 
 _SAMPLES = 256
-"""Pose errors at which the size of the feedback is looked at."""
+"""Number of pose errors at which the size of the feedback is sampled."""
 
 
 @dataclass(frozen=True, eq=False)
 class Decay:
-    """What a certificate says of a channel: V = z^T P z / 2 falls at a rate on a domain.
+    """Decay of one channel: V = z^T P z / 2 decays at a rate on a domain.
 
     Parameters
     ----------
@@ -50,29 +50,29 @@ class Decay:
     P : numpy.ndarray
         Symmetric positive definite matrix, shape (2 n, 2 n), in the channel's units.
     rate : float
-        alpha, the rate of sqrt(V), above zero, 1/s.
+        Decay rate alpha of sqrt(V), above zero, 1/s.
     angle : float, optional
-        Bound of the rotation errors on which B depends, above 0 and at most pi, rad. Needed
-        when there are some.
+        Bound of the rotation errors on which B depends, above 0 and at most pi, rad. Required
+        if there are any.
     distance : float, optional
-        Bound of the position errors on which B depends, above zero, m. Needed when there are
-        some.
+        Bound of the position errors on which B depends, above zero, m. Required if there are
+        any.
     certified : Status
-        Whether this decay is proved, as the proof says. For abelian groups, and for SO(3) with
-        isotropic gains and P, it is decided here if it was not before.
+        Status of the proof of this decay. For abelian groups, and for SO(3) with isotropic gains
+        and P, the constructor decides it if it is not PROVED.
     reduction, boxes, multipliers : str, numpy.ndarray, tuple of numpy.ndarray
-        What the proof consists of, as a `ChannelCertificate` has it; for abelian groups and for
-        SO(3) with isotropic gains nothing is needed.
+        Proof of the decay, as in `ChannelCertificate`; not needed for abelian groups and for
+        SO(3) with isotropic gains.
 
     Raises
     ------
     ShapeError
-        If P is no matrix of shape (2 n, 2 n).
+        If P is not a matrix of shape (2 n, 2 n).
     NonFiniteError
         If P has a NaN or an infinity.
     OutputError
         If P is not symmetric positive definite, the rate is not above zero, or a bound is out
-        of its range.
+        of range.
     """
 
     channel: Channel
@@ -91,7 +91,7 @@ class Decay:
         form = finite_floats(self.P, f"{where}, `P`", (2 * n, 2 * n))
         sound = np.array_equal(form, form.T) and definite(rational(form))
         expected, cure = "a symmetric positive definite matrix", "Take it from a certificate."
-        check(sound, f"{where}, `P`", expected, "a matrix that is not", cure)
+        check(sound, f"{where}, `P`", expected, "another matrix", cure)
         form = form.copy()
         form.setflags(write=False)
         object.__setattr__(self, "P", form)
@@ -104,13 +104,13 @@ class Decay:
 
     @classmethod
     def of(cls, part: ChannelCertificate) -> Decay:
-        """Take the decay that a certificate states of a channel, with its status."""
+        """Decay and status of a channel's certificate."""
         if part.P is None or not part.rate > 0.0:
             raise OutputError(
                 f"decay of {part.channel.name}",
-                expected="a certificate with a rate and a constant form",
-                came=f"one without: {part.reason}",
-                cure='Certify a smaller domain, or with the method "tight".',
+                expected="a certificate with a rate and a constant P",
+                came=f"a certificate without them: {part.reason.rstrip('.')}",
+                cure='Certify a smaller domain, or use method="tight".',
             )
         return cls(
             part.channel,
@@ -131,7 +131,7 @@ class Decay:
             f"{where}, `{name}`",
             f"a number above zero{'' if most == inf else ' and at most pi'}, {unit}",
             value,
-            "Give that of the certificate, which holds on a bounded domain only.",
+            "Give the bound of the certificate, which holds on a bounded domain only.",
         )
 
     @cached_property
@@ -149,7 +149,7 @@ class Decay:
         for factor, places, unit in self.channel.error_parts:
             bound = {"rad": self.angle, "m": self.distance}[unit]
             if is_flat(factor):
-                # B is one for all x; the logarithm of an angle still ends at pi.
+                # B is the identity for all x; the logarithm of an angle still ends at pi.
                 bound = pi if unit == "rad" else None
             if bound is not None:
                 squares.append(Fraction(bound) ** 2 / widest_square(form, places))
@@ -157,7 +157,7 @@ class Decay:
 
     @cached_property
     def push(self) -> float:
-        """Largest sqrt(d^T P22 d) for |d| = 1, rounded up; metres count by the length."""
+        """Largest sqrt(d^T P22 d) for |d| = 1, rounded up; metres are divided by the length."""
         n = self.channel.size
         return root_above(largest_eigenvalue(rational(self.P)[n:, n:], self.channel.length_metric))
 
@@ -165,15 +165,15 @@ class Decay:
     def feedback_gain(self) -> float:
         """Largest |I^-1 (B^T KP x - KD ve)| for |z|_P = 1 over sampled x of the domain, 1/s^2.
 
-        Not a proved bound: unless B does not matter it is that of the samples. Metres count by
-        the channel's length.
+        An estimate from samples, not proved, unless B does not matter. Metres are divided by the
+        channel's length.
         """
         channel = self.channel
         root = np.linalg.inv(np.linalg.cholesky(self.P)).T
         scale = channel.scales[:, None] * np.linalg.inv(channel.inertia)
         dynamics = channel.dynamics
         rng, worst = np.random.default_rng(0), 0.0
-        # B^T KP x is x by a matrix, of which the columns at a given x are wanted.
+        # Columns of the matrix that maps x to B^T KP x.
         flat = channel.kind in ("linear", "SO3 isotropic")
         errors = [np.zeros(channel.size)]
         if not flat:
@@ -188,8 +188,8 @@ class Decay:
     def feedback_rate(self) -> float:
         """Largest rate of I^-1 (B^T KP x - KD ve) for |z|_P = 1 over sampled x, 1/s^3.
 
-        Without a disturbance; kappa' of what holding a torque does. Not a proved bound, and metres
-        count by the channel's length, as for `feedback_gain`.
+        Without a disturbance; the kappa' of `_sampling`. An estimate from samples, not proved;
+        metres are divided by the channel's length, as for `feedback_gain`.
         """
         channel, worst = self.channel, 0.0
         group, inverse = channel.dynamics.group, np.linalg.inv(channel.inertia)
@@ -214,13 +214,13 @@ class Decay:
 
     @cached_property
     def damping_gain(self) -> float:
-        """Largest |I^-1 KD d| for |d| = 1, 1/s; metres count by the channel's length."""
+        """Largest |I^-1 KD d| for |d| = 1, 1/s; metres are divided by the channel's length."""
         scale = self.channel.scales
         gain = np.linalg.solve(self.channel.inertia, self.channel.damping)
         return float(np.linalg.norm(scale[:, None] * gain / scale, 2))
 
     def _somewhere(self, rng: np.random.Generator) -> np.ndarray:
-        """One pose error on the boundary of the domain."""
+        """Random pose error on the boundary of the domain."""
         x = np.zeros(self.channel.size)
         for factor, places, unit in self.channel.error_parts:
             bound = None if is_flat(factor) else {"rad": self.angle, "m": self.distance}[unit]
@@ -232,10 +232,10 @@ class Decay:
 
 
 def _falls(decay: Decay) -> bool:
-    """Whether the decay follows from that at zero error, and that is so in rational numbers.
+    """Whether V decays at zero error in rational numbers and this implies decay on the domain.
 
-    On abelian groups B = 1. On SO(3) with multiples of the identity B^T x = x, and with
-    P12 <= 0 the form falls more slowly the larger sym(B) <= 1 is.
+    On abelian groups B = 1. On SO(3) with multiples of the identity B^T x = x, and with P12 <= 0
+    V decays the faster, the smaller sym(B) <= 1 is.
     """
     channel, P = decay.channel, rational(decay.P)
     n = channel.size
@@ -258,7 +258,7 @@ def _falls(decay: Decay) -> bool:
 
 
 def widest_square(form: Rational, places: np.ndarray) -> Fraction:
-    """Upper bound of the square of the length that a part of x has where z^T form z = 1."""
+    """Upper bound of the squared length of a part of x where z^T form z = 1."""
     chosen = np.full(form.shape, _ZERO)
     chosen[places, places] = Fraction(1)
     return largest_eigenvalue(chosen, form)

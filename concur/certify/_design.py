@@ -1,4 +1,4 @@
-"""Gains with a proved rate, beside those that `concur.control` finds."""
+"""Gains with a proved decay rate."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.certify._disturbances import rows
-from concur.certify._gains import CertifiedGains, Wish, fastest_gains
+from concur.certify._gains import CertifiedGains, GainSpec, fastest_gains
 from concur.codegen import as_floats
 from concur.control import (
     Gains,
@@ -43,9 +43,10 @@ def certified_gains(
 ) -> CertifiedGains:
     """Find the gains of the fastest proved decay within torque limits.
 
-    The rate of decay is proved for errors of the stated size. The torque is not: it is the largest
-    found at the configurations, over all errors of the tube V_L < level that the motion cannot
-    leave. The search takes seconds for vectors and rotations, up to a minute for poses.
+    The rate of decay is proved for errors of the given size. The torque is an estimate, not
+    proved: the largest one found at the configurations over all errors of the tube V_L < level,
+    which the error does not leave. The search takes seconds for vectors and rotations, up to a
+    minute for poses.
 
     Parameters
     ----------
@@ -54,9 +55,9 @@ def certified_gains(
     model : ReducedModel
         The reduced robot, from `reduce`.
     torque_limits : float, sequence or mapping
-        Limits of the controls as a servo takes them, N and N m.
+        Limits of the control inputs as for a servo, N and N m.
     configurations : array_like
-        Configurations at which the limits must do, shape (k, nq) or (nq,).
+        Configurations at which the limits must suffice, shape (k, nq) or (nq,).
     angle : float, optional
         With rotations: largest rotation error covered, above 0 and at most pi, rad.
     distance : float, optional
@@ -65,27 +66,27 @@ def certified_gains(
         Velocity of the reference at the configurations, left-trivialised as in `ReferenceSample`,
         and its rate, shape (size,) or (k, size); default at rest.
     damping_ratio : float or sequence of float, optional
-        Damping ratio of each output; default the best of some from 0.65 to 0.95.
+        Damping ratio of each output; default the best of several from 0.65 to 0.95.
     length : float or sequence of float, optional
-        As of `place_gains`, m. Default 1; for poses such that the tube reaches `angle` and
-        `distance`, with the best of some ratios of angular to linear frequency: with a length they
-        are the same.
+        Length as for `place_gains`, m. Default 1. For poses the default makes the tube reach
+        `angle` and `distance`, with the best of several ratios of angular to linear frequency;
+        with a given length the two frequencies are equal.
 
     Returns
     -------
     CertifiedGains
-        Matrices for the servo, with the proof of the rate, the tube, and the torque that it needs.
+        Matrices for the servo, with the proof of the rate, the tube, and its sampled torque.
 
     Raises
     ------
     UnknownNameError
-        If a control with a limit does not exist.
+        If a limit names an unknown control input.
     ShapeError
         If an argument does not fit the outputs or the robot.
     NonFiniteError
         If a number is NaN or infinite.
     OutputError
-        If a number is out of its range, an argument is missing, or torque limits leave no room.
+        If a number is out of range, an argument is missing, or the torque limits are too small.
     SingularConfigurationError
         If a configuration is singular.
     ConcurError
@@ -102,19 +103,19 @@ def certified_gains(
         "acceleration": acceleration,
     }
     ratio = None if damping_ratio is None else read_each("damping_ratio", damping_ratio, checked)
-    return fastest_gains(_wish(checked, ratio, length, own))
+    return fastest_gains(_spec(checked, ratio, length, own))
 
 
-def _wish(
+def _spec(
     outputs: tuple[Output, ...], ratio: np.ndarray | None, length: Any, given: dict[str, Any]
-) -> Wish:
+) -> GainSpec:
     model = given["model"]
     if not isinstance(model, ReducedModel):
         raise OutputError(
             "gains, `model`",
             expected="the reduced robot",
             came="no value" if model is None else f"{type(model).__name__} {model!r:.40}",
-            cure="Pass what `reduce(robot)` returned: torques are those of a robot.",
+            cure="Pass the result of `reduce(robot)`.",
         )
     units = {unit for output in outputs for unit in output.coordinate_units}
     angle = _bound("angle", given["angle"], "rad" in units, np.pi)
@@ -125,8 +126,8 @@ def _wish(
         raise OutputError(
             "gains, `torque_limits`",
             expected="at least one limit",
-            came="none of the controls limited",
-            cure="Without limits the rate would have no bound.",
+            came="no limited control",
+            cure="Limit a control; without limits the rate is unbounded.",
         )
     configurations = rows(servo, given["configurations"], servo.nq, "configurations")
     for q in configurations:
@@ -142,7 +143,7 @@ def _wish(
         if value.ndim == 1:
             value = np.broadcast_to(value, (count, value.size))
         demand.append(rows(servo, value, servo.size, name, count))
-    return Wish(
+    return GainSpec(
         servo,
         None if length is None else read_each("length", length, outputs),
         angle,
@@ -155,15 +156,15 @@ def _wish(
     )
 
 
-def _bound(name: str, value: Any, wanted: bool, most: float) -> float | None:
-    """Largest error of a kind; None where the outputs have none of it."""
+def _bound(name: str, value: Any, required: bool, most: float) -> float | None:
+    """Bound of one kind of error; None if the outputs have no error of this kind."""
     where = f"gains, `{name}`"
     if value is None:
-        if not wanted:
+        if not required:
             return None
         raise OutputError(
             where,
-            expected="the error from which the robot must be brought back",
+            expected="the largest error to cover",
             came="no value",
             cure="Write for example angle=numpy.radians(60)."
             if name == "angle"
@@ -177,9 +178,9 @@ def _bound(name: str, value: Any, wanted: bool, most: float) -> float | None:
             came=f"{number:.6g}",
             cure="The logarithm of a rotation error is smooth below pi only."
             if name == "angle"
-            else "Give the largest position error to be brought back.",
+            else "Give the largest position error to cover.",
         )
-    return number if wanted else None
+    return number if required else None
 
 
 def design_gains(
@@ -189,18 +190,18 @@ def design_gains(
     method: str = "pole",
     **options: Any,
 ) -> Gains | CertifiedGains:
-    """Find gains; deprecated for `place_gains`, `lqr_gains` and `certified_gains`.
+    """Find gains; deprecated in favour of `place_gains`, `lqr_gains` and `certified_gains`.
 
     Parameters
     ----------
     outputs : sequence of Output
         The outputs.
     settling_time, damping_ratio : float or sequence of float, optional
-        Of `place_gains`; the ratio also of `certified_gains`.
+        Arguments of `place_gains`; `certified_gains` also takes the ratio.
     method : str
         "pole" for `place_gains`, "lqr" for `lqr_gains`, "certified" for `certified_gains`.
     **options : object
-        Further arguments of that function; `working_set` is `configurations` now.
+        Further arguments of that function; `working_set` is now `configurations`.
 
     Returns
     -------

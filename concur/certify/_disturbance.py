@@ -1,4 +1,4 @@
-"""Bounds of output accelerations that the law does not know."""
+"""Bounds of disturbances: unmodelled output accelerations."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from concur.codegen import LARGEST, as_floats, finite_floats, shape_error
 
 @dataclass(frozen=True, eq=False)
 class Disturbance:
-    """Bound of an output acceleration that the law does not know.
+    """Bound of an unmodelled output acceleration.
 
     Parameters
     ----------
     components : numpy.ndarray
-        Bound of each component's size over all outputs, shape (size,), m/s^2 and rad/s^2.
+        Largest absolute value of each component over all outputs, shape (size,), m/s^2 and rad/s^2.
     source : str
-        Where it comes from.
+        Origin of the disturbance.
     sampled : bool
-        Whether the bound rests on samples, and so may be exceeded between them.
+        Whether the bound comes from samples; it may be exceeded between them.
     points : numpy.ndarray, optional
-        Disturbances of which all others are means, with either sign, shape (k, size): less
-        than the box of the components.
+        Extreme disturbances, shape (k, size): every disturbance is a mean of them with either
+        sign. A smaller set than the box of `components`.
     feedback : numpy.ndarray, optional
-        Matrices D of the part D nu_fb that grows with the feedback, one of which holds at any
-        time, shape (k, size, size), in the outputs' units.
+        Matrices D of the part D nu_fb that grows with the feedback; at any time one of them
+        holds; shape (k, size, size), in the outputs' units.
 
     Raises
     ------
@@ -70,7 +70,7 @@ class Disturbance:
         return int(self.components.size)
 
     def __add__(self, other: Disturbance) -> Disturbance:
-        """Bound of the sum of two disturbances that may act at once."""
+        """Bound of the sum of two simultaneous disturbances."""
         if not isinstance(other, Disturbance):
             return NotImplemented
         if other.size != self.size:
@@ -87,7 +87,7 @@ class Disturbance:
         )
 
     def __or__(self, other: Disturbance) -> Disturbance:
-        """Bound of two disturbances of which either may act, as at the corners of a box."""
+        """Bound of either of two disturbances, as at the corners of a box."""
         if not isinstance(other, Disturbance):
             return NotImplemented
         if other.size != self.size:
@@ -95,7 +95,7 @@ class Disturbance:
         points = None
         if self.points is not None and other.points is not None:
             points = np.vstack([self.points, other.points])
-        # One without feedback is smaller than any with it.
+        # A disturbance without feedback is smaller than any with it.
         grown = [one.feedback for one in (self, other) if one.feedback is not None]
         return Disturbance(
             np.maximum(self.components, other.components),
@@ -107,5 +107,5 @@ class Disturbance:
 
     def __str__(self) -> str:
         worst = ", ".join(f"{x:.4g}" for x in self.components)
-        kind = f"from samples: {ESTIMATE}" if self.sampled else "taken as given"
+        kind = f"from samples: {ESTIMATE}" if self.sampled else "as given"
         return f"{self.source}: at most ({worst}), {kind}"

@@ -1,18 +1,18 @@
-"""Disturbances of a servo's loop: wrong torques, wrong inertias and a wrong momentum.
+"""Disturbances of a servo's loop: errors of torque, inertia and momentum.
 
-With the decoupling matrix Jg = J H, the reduced mass matrix Mhat and the actuation H^T B, a
-torque that is wrong by du pushes the outputs by d = Jg Mhat^-1 H^T B du. A law that has the
-inertias of a model (index m) in place of the robot's own makes of a command nu the push
+With the decoupling matrix Jg = J H, the reduced mass matrix Mhat and the actuation H^T B, a torque
+error du causes the disturbance d = Jg Mhat^-1 H^T B du. A law with the inertias of a model (index
+m) in place of the robot's causes at the commanded acceleration nu the disturbance
 
     d = Jg Mhat^-1 [ H^T B u + Mhat b' - chat ] - nu,   u = (H^T B)_m^-1 (Mhat_m sdot_m + chat_m),
     sdot_m = Jg_m^-1 (nu - b_m),
 
-which is affine in nu: what is left at the command of the reference, and a matrix times the
-feedback. Where Jg, H and b do not depend on inertias, as on wheels, that matrix is
+which is affine in nu: a constant at the command of the reference, and a matrix times the feedback.
+Where Jg, H and b do not depend on inertias, as on wheels, that matrix is
 Jg Mhat^-1 (Mhat_m - Mhat) Jg^-1.
 
-All of this is evaluated at states that are given. Between them it may be more: such bounds are
-samples, and no tube from them is called proved.
+All bounds are evaluated at given states and may be exceeded between them: they are estimates from
+samples, and a tube that uses them is never PROVED.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from concur.errors import ReductionError
 from concur.multibody import Mechanism
 
 MOST_CORNERS = 1 << 16
-"""Most corners, over all configurations, that are looked at one by one."""
+"""Largest number of corners evaluated, over all configurations."""
 
 
 def torque_disturbance(
@@ -41,7 +41,7 @@ def torque_disturbance(
     bounds: ArrayLike,
     method: Literal["vertices", "rows"] = "vertices",
 ) -> Disturbance:
-    """Bound what wrong torques do at given configurations.
+    """Bound the disturbance by torque errors at given configurations.
 
     Parameters
     ----------
@@ -50,16 +50,16 @@ def torque_disturbance(
     q : array_like
         Configurations, shape (nq,) or (k, nq).
     bounds : array_like
-        Largest error of each control, by friction, ripple or quantisation, not negative, shape
-        (nu,) or a number, N and N m.
+        Largest error of each control input, caused by friction, ripple or quantisation,
+        nonnegative, shape (nu,) or a number, N and N m.
     method : str
-        "vertices" looks at every combination of largest errors, "rows" at the sums of the
-        absolute values only: as good for each component, more for lengths.
+        "vertices" evaluates every combination of largest errors, "rows" only the sums of
+        absolute values: the same bound for each component, a larger one for lengths.
 
     Returns
     -------
     Disturbance
-        Sampled: it bounds what happens at these configurations.
+        Sampled: the bound holds at these configurations.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def torque_disturbance(
     where = f"torque errors of `{servo.name}`"
     most = np.broadcast_to(finite_floats(bounds, where, (), (servo.nu,)), (servo.nu,))
     check_sizes(where, most)
-    known, cure = isinstance(method, str), "Leave it out for the tighter one."
+    known, cure = isinstance(method, str), 'Omit it to use "vertices".'
     known = known and method in ("vertices", "rows")
     check(known, f"{where}, `method`", '"vertices" or "rows"', repr(method)[:40], cure)
     matrices = np.array([torque_effect(servo, at) for at in rows(servo, q, servo.nq, "q")]) * most
@@ -87,7 +87,7 @@ def torque_disturbance(
         f"{where}, `method`",
         f"at most {MOST_CORNERS} combinations over all configurations",
         f"{len(matrices)} configurations of {used.size} controls",
-        'Take the method "rows".',
+        'Use method="rows".',
     )
     # One of each pair of opposite corners.
     tails = product((-1.0, 1.0), repeat=max(used.size - 1, 0))
@@ -98,7 +98,7 @@ def torque_disturbance(
 
 
 def torque_effect(servo: Servo, q: ArrayLike) -> np.ndarray:
-    """Output acceleration per torque: Jg Mhat^-1 H^T B.
+    """Output acceleration per unit torque: Jg Mhat^-1 H^T B.
 
     Parameters
     ----------
@@ -120,33 +120,33 @@ def torque_effect(servo: Servo, q: ArrayLike) -> np.ndarray:
 def model_disturbance(
     servo: Servo, robot: Mechanism, q: ArrayLike, w: ArrayLike, commands: ArrayLike | None = None
 ) -> Disturbance:
-    """Bound what wrong masses and inertias do at given states.
+    """Bound the disturbance by errors of mass and inertia at given states.
 
     Parameters
     ----------
     servo : Servo
-        The servo, which knows the inertias of its own model; as many controls as outputs.
+        The servo, with the inertias of its model and as many control inputs as outputs.
     robot : Mechanism
-        The same robot with the inertias that it really has.
+        The same robot with its actual inertias.
     q, w : array_like
-        Configurations and velocities that the law takes, shapes (k, nq) and (k, nw), or one of
-        each.
+        Configurations and velocities as the law takes them, shapes (k, nq) and (k, nw), or one
+        of each.
     commands : array_like, optional
-        Output acceleration nu commanded at zero error in each state, shape (k, size). Default
+        Commanded acceleration nu at zero error in each state, shape (k, size). Default
         zeros.
 
     Returns
     -------
     Disturbance
-        Sampled: what is left without feedback, and the matrices of the part that grows with it.
+        Sampled: the part without feedback, and the matrices of the part that grows with it.
 
     Raises
     ------
     ReductionError
-        If the robot floats and the law does not measure its velocities: then a wrong inertia
-        makes the velocity wrong too, which is no disturbance of this kind.
+        If the robot floats and the law computes its base velocity from the momentum: a wrong
+        inertia then also makes that velocity wrong, which this bound does not cover.
     OutputError
-        If there are more controls than outputs.
+        If there are more control inputs than outputs.
     ShapeError
         If the states do not fit the servo.
     NonFiniteError
@@ -157,17 +157,17 @@ def model_disturbance(
         raise ReductionError(
             where,
             expected="a law that measures its velocities",
-            came="one that takes the base's velocity from the momentum and the inertias",
-            cure="Take servo.as_measured and give all velocities.",
+            came="one that computes the base velocity from the momentum and the inertias",
+            cure="Use servo.as_measured and give all velocities.",
         )
     check_square(servo, where)
     states = rows(servo, q, servo.nq, "q")
     speeds = rows(servo, w, servo.nw, "w", len(states))
     given = np.zeros((len(states), servo.size)) if commands is None else commands
-    wanted = rows(servo, given, servo.size, "commands", len(states))
+    commanded = rows(servo, given, servo.size, "commands", len(states))
     truth = replace(servo, model=servo.model.on(robot)).as_measured
     rest, growth = [], []
-    for at, speed, nu in zip(states, speeds, wanted, strict=True):
+    for at, speed, nu in zip(states, speeds, commanded, strict=True):
         drift, effect = _response(servo, truth, at, speed)
         rest.append(drift + (effect - np.eye(servo.size)) @ nu)
         growth.append(effect - np.eye(servo.size))
@@ -182,7 +182,7 @@ def model_disturbance(
 
 
 def momentum_disturbance(servo: Servo, q: ArrayLike, v: ArrayLike) -> Disturbance:
-    """Bound what a wrong momentum does in given states while the reference rests.
+    """Bound the disturbance by a wrong momentum at given states, with the reference at rest.
 
     Parameters
     ----------
@@ -195,13 +195,13 @@ def momentum_disturbance(servo: Servo, q: ArrayLike, v: ArrayLike) -> Disturbanc
     Returns
     -------
     Disturbance
-        Sampled; zero for a law that measures its velocities. The error that it is about is the
-        one of the measured motion.
+        Sampled; zero for a law that measures its velocities. It refers to the error of the
+        measured motion.
 
     Raises
     ------
     ReductionError
-        If the robot's reduction does not rest on a momentum.
+        If the robot was not reduced by a momentum.
     ShapeError
         If the states do not fit the robot.
     NonFiniteError
@@ -236,26 +236,26 @@ def _response(
 
 
 def check_square(servo: Servo, where: str) -> None:
-    """Reject a servo that has more controls than output coordinates."""
+    """Reject a servo with more control inputs than output coordinates."""
     check(
         servo.size == servo.nu,
         where,
         "as many controls as output coordinates",
         f"{servo.nu} controls and {servo.size} coordinates",
-        "Add outputs until no redundancy is left.",
+        "Add outputs until there is no redundancy.",
     )
 
 
 def check_unmeasured(servo: Servo, where: str) -> None:
-    """Reject a servo that takes all velocities."""
+    """Reject a servo that measures all velocities."""
     expected, came = "a law that takes shape velocities", "one that measures all velocities"
-    check(not servo.measured, where, expected, came, "Take servo.unmeasured.")
+    check(not servo.measured, where, expected, came, "Use servo.unmeasured.")
 
 
 def rows(
     servo: Servo, values: ArrayLike, size: int, name: str, count: int | None = None
 ) -> np.ndarray:
-    """Check finite vectors of states, shape (size,) or (k, size), and return them in rows."""
+    """Check vectors of states, shape (size,) or (k, size), and return them as rows."""
     where = f"servo of `{servo.name}`, `{name}`"
     found = finite_floats(values, where)
     found = found[None] if found.ndim == 1 else found

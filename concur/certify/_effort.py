@@ -1,12 +1,12 @@
 """Torque that a law needs over a tube of errors, at given configurations.
 
-A robot that has the configuration q and the errors x, ve towards a demand of twist xi and its rate
-a moves its outputs with V = ve + Ad xi, and the law makes nu = I^-1 (B^T KP x - KD ve) + Ad a -
-ad_V Ad xi of it, Ad and B at x. Given q, V and nu the torque is the servo's own: it is taken from
-the deployed law, with the demand put where the robot is, so that nothing but nu is left of it.
+A robot at configuration q with errors x, ve from a reference of twist xi and acceleration a
+moves its outputs with V = ve + Ad xi. The law commands nu = I^-1 (B^T KP x - KD ve) + Ad a -
+ad_V Ad xi, with Ad and B at x. Given q, V and nu, the torque is that of the deployed law, evaluated
+with the reference at the robot's own state so that its command is nu alone.
 
-Over the tube the largest torque is sought by ascent from the worst direction of the linearised law,
-and among random errors. That is a search, not a bound.
+The largest torque over the tube is searched by ascent from the worst direction of the linearised
+law, and among random errors: an estimate, not a bound.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from concur.control import Servo
 from concur.dynamics import solve_positive_definite
 
 STEPS = 4
-"""Steps of an ascent: from no error the first is exact on a law that is linear in the error."""
+"""Steps of an ascent; from zero error the first is exact for a law linear in the error."""
 
 _CLIMBS = 1
-"""Random errors from which climbs begin, for each control in each configuration."""
+"""Random starts of the ascent, for each control input and configuration."""
 
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """Errors |x / reach|^2 + |ve / speed|^2 <= 1 in each channel, with the gains that act there.
+    """Errors |x / reach|^2 + |ve / speed|^2 <= 1 in each channel, with its gains.
 
     Parameters
     ----------
@@ -37,9 +37,9 @@ class Region:
     metric : numpy.ndarray
         Diagonal of I, shape (n,).
     reach, speed : numpy.ndarray
-        Half axes of x and ve, shape (n,).
+        Semi-axes of x and ve, shape (n,).
     channels : tuple of numpy.ndarray
-        Places of the channels' components.
+        Indices of the channels' components.
     """
 
     stiffness: np.ndarray
@@ -50,7 +50,7 @@ class Region:
     channels: tuple[np.ndarray, ...]
 
     def normalised(self, x: np.ndarray, ve: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Scale errors over their half axes, (n, k), not all zero, to the edge of every channel."""
+        """Scale errors by their semi-axes, (n, k), not all zero, to the edge of every channel."""
         x, ve = x.copy(), ve.copy()
         for own in self.channels:
             length = np.sqrt((x[own] ** 2).sum(0) + (ve[own] ** 2).sum(0))
@@ -61,16 +61,16 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Extremes:
-    """Torques that were found.
+    """Extreme torques found by the search.
 
     Parameters
     ----------
     lower, upper : numpy.ndarray
-        Least and largest torque of each control, shape (nu,), N and N m.
+        Least and largest torque of each control input, shape (nu,), N and N m.
     where : numpy.ndarray
-        Configuration at which each control strains most beyond its limits, shape (nu,).
+        Configuration at which each control input exceeds its limits most, shape (nu,).
     states : int
-        Errors looked at, over all configurations.
+        Number of errors evaluated, over all configurations.
     """
 
     lower: np.ndarray
@@ -79,23 +79,23 @@ class Extremes:
     states: int
 
     def within(self, limits: np.ndarray) -> bool:
-        """Whether the torques keep limits, shape (nu, 2); False where one is not finite."""
+        """Whether the torques are within limits, shape (nu, 2); False if one is not finite."""
         return bool(((self.lower >= limits[:, 0]) & (self.upper <= limits[:, 1])).all())
 
 
 class Effort:
-    """Torques of a servo over tubes, at configurations and demands that stay the same.
+    """Torques of a servo over tubes, at fixed configurations and references.
 
     Parameters
     ----------
     servo : Servo
-        Takes shape velocities and has no torque limits. Its gains do not matter.
+        Servo with shape velocities and without torque limits; its gains do not matter.
     configurations : numpy.ndarray
         Shape (k, nq).
     twist, acceleration : numpy.ndarray
-        Demand at each, in its own frame, shape (k, n).
+        Reference at each configuration, in its own frame, shape (k, n).
     limits : numpy.ndarray
-        Limits of the controls, shape (nu, 2).
+        Limits of the control inputs, shape (nu, 2).
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class Effort:
         return int(self._given[0].shape[1])
 
     def at_rest(self) -> np.ndarray:
-        """Torques without error, shape (nu, k)."""
+        """Torques at zero error, shape (nu, k)."""
         none = np.zeros((self.servo.size, self.count))
         return self._torques(self._given, none, none, np.ones((3, self.servo.size)))
 
@@ -139,7 +139,7 @@ class Effort:
         u = np.array(
             [self._torques(self._given, *start, gains) for start in zip(x, ve, strict=True)]
         )
-        # Climbs start at no error, and at the random ones that are worst for what is climbed.
+        # Ascents start at zero error, and at the random errors with the largest torque.
         signed = np.einsum("rik,iw->rwk", np.nan_to_num(u), self._weights)
         order = np.argsort(-signed, axis=0)[:_CLIMBS]
         every = np.arange(self.count)
@@ -161,7 +161,7 @@ class Effort:
     def _climb(
         self, region: Region, gains: np.ndarray, steps: int, x: np.ndarray, ve: np.ndarray
     ) -> list[np.ndarray]:
-        """Torques met on the way to the worst error of each control in each configuration."""
+        """Torques on the way to the worst error of each control input and configuration."""
         directions = self._weights.shape[1]
         given = [np.tile(a, directions) for a in self._given]
         weights = np.repeat(self._weights, self.count, axis=1)
@@ -170,9 +170,8 @@ class Effort:
             results = self._slope(*given, x, ve, *gains, weights)
             u, gx, gv = (np.asarray(part) for part in results)
             met += np.split(u, directions, axis=1)
-            # Shorter and shorter steps towards the worst error of the linearised law (Frank and
-            # Wolfe): the worst may lie inside. Where the slope is not finite there is nothing
-            # to climb; the torque tells.
+            # Shrinking steps towards the worst error of the linearised law (Frank and Wolfe): the
+            # worst error may lie inside. A nonfinite slope ends the ascent; the torque reports it.
             steep = region.normalised(
                 np.nan_to_num(gx) * region.reach[:, None],
                 np.nan_to_num(gv) * region.speed[:, None],
@@ -203,10 +202,10 @@ def _functions(servo: Servo) -> tuple[ca.Function, ca.Function]:
     if servo.ns == n:
         s = ca.solve(jacobian, velocity - still)
     else:
-        # Of all motions the one of least kinetic energy: nothing moves but for the outputs.
+        # The motion of least kinetic energy that moves the outputs as given.
         spread = solve_positive_definite(model.mass_matrix(q), jacobian.T)
         s = spread @ solve_positive_definite(jacobian @ spread, velocity - still)
-    # A demand where the robot is, as fast as it: its acceleration is all that is commanded.
+    # The reference has the robot's state, so its acceleration is the whole command.
     u = servo.law(q, s, servo.output(q), servo.output_motion(q, s)[0], command)[0]
     slope = ca.jacobian(ca.dot(weight, u), ca.vertcat(x, ve)).T
     inputs = [q, twist, acceleration, x, ve, kp, kd, metric]

@@ -1,12 +1,13 @@
-"""Largest errors that a certificate allows, from a start or from a bound of its norm.
+"""Bounds of the later errors, from a start or from a bound of the certificate's norm.
 
-Every proved form of a channel bounds all later errors by its value at the start: that of the
-certificate, that of its calmer one, and V_L. The least of them is taken, component by component. A
+Every proved Lyapunov function of a channel bounds all later errors by its value at the start: that
+of the certificate, that of its calmer one, and V_L. The bound is their minimum per component. For a
+linear channel z(t) = exp(F t) z(0) is also evaluated in ball arithmetic. On a step of length h
 linear channel has more: z(t) = exp(F t) z(0) itself, in ball arithmetic. On a step of length h
 
     |z_i| <= max(|z_i(t)|, |z_i(t + h)|) + h^2 / 8 sup |(F^2 z)_i|
 
-with the last factor enclosed over the step, and after the last step the forms bound the rest.
+with the last factor enclosed over the step; after the last step the Lyapunov functions apply.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ from concur.errors import OutputError
 from concur.mechanism import scalar
 
 _STEP = 1.0 / 16.0
-"""Length of a step times the largest row of F: what a step adds to the bound is about 0.1 %."""
+"""Length of a step times the largest row of F; a step loosens the bound by about 0.1 %."""
 
 _STEPS = 20_000
-"""Steps after which the forms have to do."""
+"""Number of steps after which the Lyapunov functions bound the rest."""
 
 _GONE = 1e-9
-"""Part of what the forms allow at the start below which a component counts as at rest."""
+"""Fraction of the bound at the start below which a component counts as at rest."""
 
 _BITS = 160
-"""Bits of the balls: rounding of some thousand steps stays far below a float's."""
+"""Bits of the balls: rounding of some thousand steps stays far below float precision."""
 
 
 def error_bounds(
@@ -57,8 +58,8 @@ def error_bounds(
     certificate : Certificate
         A proved certificate of the loop, of method "tight".
     norm : float, optional
-        Bound of `Certificate.norm` for all starts that are meant. Among them are starts from which
-        a component grows by the overshoot: give the start where it is known.
+        Bound of `Certificate.norm` at the start. The bounds cover all such starts, including
+        those with the worst transient; give `start` if it is known.
     start : tuple of array_like, optional
         Pose and velocity error at the start, each of shape (size,), that the certificate
         `contains`. One of `norm` and `start` is needed.
@@ -74,7 +75,7 @@ def error_bounds(
         If the certificate is not proved, has no quadratic forms, or does not cover the start, the
         norm is negative, or not one of `norm` and `start` is given.
     ShapeError, NonFiniteError
-        If the start is no pair of vectors of the outputs' dimension, or not finite.
+        If the start is not a pair of finite vectors of the outputs' dimension.
     ConcurError
         If a start is given and the extra `certify` is not installed.
 
@@ -99,9 +100,9 @@ def error_bounds(
             cure="Certify the servo first.",
         )
     forms, came = [part.P for part in certificate.parts], f"method `{certificate.method}` without"
-    expected, cure = "a quadratic form for each channel", 'Certify with method="tight".'
+    expected, cure = "a Lyapunov function for each channel", 'Certify with method="tight".'
     check(all(P is not None for P in forms), f"{where}, `certificate`", expected, came, cure)
-    came, cure = "neither" if norm is None else "both", "Give start=(x, ve) if it is known."
+    came, cure = "neither" if norm is None else "both", "Give start=(x, ve) if the start is known."
     check((norm is None) != (start is None), where, "one of `norm` and `start`", came, cure)
     if norm is None:
         assert start is not None
@@ -121,7 +122,7 @@ def _from_start(
     where, pair = "error bounds, `start`", isinstance(start, (tuple, list)) and len(start) == 2
     came = f"{type(start).__name__} {start!r:.40}"
     check(pair, where, "a pair of x and ve", came, "Give start=(x, ve).")
-    inside, cure = certificate.contains(*start), "Certify a larger angle, or start nearer."
+    inside, cure = certificate.contains(*start), "Certify a larger angle, or give a smaller start."
     check(inside, where, "a start that the certificate contains", f"{start!r:.60}", cure)
     x, ve = (np.asarray(vector, dtype=float) for vector in start)
     calmer = certificate.calmer.parts if certificate.calmer is not None else certificate.parts
@@ -147,7 +148,7 @@ def _gathered(
 
 
 def _reach(form: Rational, square: Fraction) -> np.ndarray:
-    """Largest size of each component of z where z^T form z is at most `square`."""
+    """Largest absolute value of each component of z where z^T form z <= `square`."""
     inverse = solve(form, rational(np.eye(len(form))))
     return np.abs([root_above(inverse[i, i] * square) for i in range(len(form))])
 
@@ -158,14 +159,14 @@ def _within(part: ChannelCertificate, square: Fraction) -> np.ndarray:
 
 
 def _by_form(part: ChannelCertificate, z: np.ndarray) -> np.ndarray:
-    """z^T P z falls."""
+    """Bound by the decay of z^T P z."""
     assert part.P is not None
     own = rational(z)
     return _within(part, own @ rational(part.P) @ own)
 
 
 def _by_energy(channel: Channel, z: np.ndarray) -> np.ndarray:
-    """V_L = (x KP x + ve I ve) / 2 does not grow, at any gains that are positive definite."""
+    """Bound by V_L = (x KP x + ve I ve) / 2, which never grows with positive definite gains."""
     n, own = channel.size, rational(z)
     form = np.full((2 * n, 2 * n), Fraction(0))
     form[:n, :n], form[n:, n:] = rational(channel.stiffness), rational(channel.inertia)
@@ -173,14 +174,14 @@ def _by_energy(channel: Channel, z: np.ndarray) -> np.ndarray:
 
 
 def _by_motion(part: ChannelCertificate, z: np.ndarray) -> np.ndarray:
-    """Largest components of exp(F t) z over all t; infinite where the steps do not suffice."""
+    """Largest components of exp(F t) z over all t; infinite where the steps are too few."""
     module = flint()
     at_start, still = _by_form(part, z), _at_rest(part.channel, z)
     with module.ctx.workprec(_BITS):
         F = _flow(part.channel)
         rows = np.array([above(sum(abs(v) for v in row)) for row in array(F)])
         step = _STEP / rows.max()
-        # Over a step the time is a ball; at its end it is a number.
+        # Over a step the time is a ball, at its end a number.
         over = (F * module.arb(step / 2, step / 2)).exp()
         on = (F * module.arb(step)).exp()
         bend = F * F * over
@@ -191,7 +192,7 @@ def _by_motion(part: ChannelCertificate, z: np.ndarray) -> np.ndarray:
             ends = np.maximum(_sizes(now), _sizes(further))
             largest = np.maximum(largest, ends + step * step / 8 * (1 + 1e-12) * _sizes(bend * now))
             now = further
-            # What the form says of all later states.
+            # The Lyapunov function bounds all later states.
             rest = reach * _length(part, now)
             if (still | (rest <= largest) | (rest <= _GONE * at_start)).all():
                 return np.where(still, 0.0, np.nextafter(np.maximum(largest, rest), inf))
@@ -199,7 +200,7 @@ def _by_motion(part: ChannelCertificate, z: np.ndarray) -> np.ndarray:
 
 
 def _at_rest(channel: Channel, z: np.ndarray) -> np.ndarray:
-    """Components that are zero for all times: nothing that is not acts on them."""
+    """Components that are zero at all times: no nonzero component is coupled to them."""
     coupled = sum(np.abs(np.sign(g)) for g in (channel.stiffness, channel.damping, channel.inertia))
     labels = connected_components(coupled, directed=False)[1]
     moving = labels[(z.reshape(2, -1) != 0.0).any(axis=0)]
@@ -220,7 +221,7 @@ def _sizes(vector: Any) -> np.ndarray:
 
 
 def _length(part: ChannelCertificate, z: Any) -> float:
-    """Upper bound of sqrt(z^T P z), with room for the product that it enters."""
+    """Upper bound of sqrt(z^T P z), widened for the product that uses it."""
     assert part.P is not None
     square = above((z.transpose() * matrix(part.P) * z).entries()[0])
     return float(np.sqrt(max(square, 0.0)) * (1 + 1e-12))

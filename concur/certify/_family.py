@@ -1,4 +1,4 @@
-"""Forms looked among by the search: as few parameters as the symmetry of the gains allows."""
+"""Search space of Lyapunov functions: as few parameters as the symmetry of the gains allows."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from concur.certify._inequality import (
 class Mirrors:
     """Reflections that take the inequality of a rotation or a pose to a congruent one.
 
-    A reflection Q takes rho to Q rho and phi to det(Q) Q phi. When the gains are unchanged by it,
-    the mean of a form and its image falls as fast as both, so that the image may be asked to be
-    the form itself: entries of P, L and M that would change their sign are zero.
+    A reflection Q takes rho to Q rho and phi to det(Q) Q phi. When it leaves the gains unchanged,
+    the mean of a Lyapunov function and its image decays as fast as both, so that the search may
+    require the two to be equal: entries of P, L and M that would change sign are zero.
 
     Parameters
     ----------
     pattern : numpy.ndarray
-        One where gains, and blocks of P, L and M, may have entries, shape (n, n).
+        1 where gains, and blocks of P, L and M, may be nonzero, shape (n, n).
     inversion : bool
-        Whether (-rho, phi) is as good as (rho, phi).
+        Whether (-rho, phi) is equivalent to (rho, phi).
     axes : bool
         Whether the signs of two components of phi at a time do not matter.
     """
@@ -40,7 +40,7 @@ class Mirrors:
 
     @classmethod
     def of(cls, channel: Channel) -> Mirrors:
-        """Find reflections along the coordinates, which only the kinds SO3 and SE3 have."""
+        """Find reflections along the coordinates; only the kinds SO3 and SE3 have them."""
         n = channel.size
         gains = (channel.stiffness, channel.damping, channel.inertia)
         alone = np.kron(np.eye(n // 3), np.ones((3, 3))) if n % 3 == 0 else np.ones((n, n))
@@ -51,7 +51,7 @@ class Mirrors:
         return cls(np.ones((n, n)), False, False)
 
     def stands(self, x: np.ndarray) -> bool:
-        """Whether a pose error represents its mirror images; on the faces between, several do."""
+        """Whether a pose error represents its mirror images; on common faces several do."""
         phi = x[-3:]
         if self.axes and (phi[:2] < 0.0).any():
             return False
@@ -59,7 +59,7 @@ class Mirrors:
 
 
 class Family:
-    """Forms looked among: P, L and M as combinations of given ones."""
+    """Search space: P, L and M as linear combinations of the members."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -81,11 +81,11 @@ class Family:
 
     @property
     def typical(self) -> Claim:
-        """A form without more symmetry than the family has."""
+        """Claim that has no more symmetry than the family."""
         return self.combine(1.0 + np.sqrt(np.arange(len(self.members))))
 
     def combine(self, weights: np.ndarray) -> Claim:
-        """Sum of the members by weight; isotropic channels get their multipliers from the sum."""
+        """Sum of the members by weight; isotropic channels compute their multipliers."""
         P = sum(w * member.P for w, member in zip(weights, self.members, strict=True))
         P = (P + P.T) / 2
         if self._isotropic:
@@ -112,15 +112,15 @@ class Family:
             forms = [np.kron(_symmetric(i, j, 2 * kinds), block) for i, j in pairs]
             return [Claim(P, 0.0, *isotropic_multipliers(self.channel, P)) for P in forms]
         pattern = self.mirrors.pattern
-        wanted = np.kron(np.ones((2, 2)), pattern)
+        allowed = np.kron(np.ones((2, 2)), pattern)
         members = [
             Claim(_symmetric(i, j, 2 * n), 0.0, none, none)
             for i, j in _pairs(2 * n)
-            if wanted[i, j]
+            if allowed[i, j]
         ]
         for i in range(2 * n):
             for j in range(n):
-                if not wanted[i, j]:
+                if not allowed[i, j]:
                     continue
                 unit = none.copy()
                 unit[i, j] = 1.0

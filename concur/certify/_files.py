@@ -1,4 +1,4 @@
-"""Writing of statements and proofs as JSON."""
+"""Write statements and proofs as JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAMES: dict[type[OutputGroup], str] = {
 
 
 def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
-    """Write a document and its hash as JSON, a member to a line."""
+    """Write a document and its hash as JSON, one member per line."""
     document = document | {"hash": document_hash(document)}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in document.items()]
     target = as_path(path)
@@ -51,7 +51,7 @@ def write_document(path: str | PathLike[str], document: dict[str, Any]) -> None:
 
 
 def group_names(group: OutputGroup) -> list[str]:
-    """Names of a group's factors in files; a group of a user's own is refused."""
+    """Names of a group's factors in files; a user-defined group is rejected."""
     if type(group) is Product:
         return [name for factor in group.factors for name in group_names(factor)]
     if type(group) is Vector:
@@ -62,13 +62,13 @@ def group_names(group: OutputGroup) -> list[str]:
             "certificate, file",
             expected="outputs on groups of the package",
             came=type(group).__name__,
-            cure="The file names groups; one of your own has no name in it.",
+            cure="Do not save it: the file format names only groups of the package.",
         )
     return [name]
 
 
 def law_section(group: OutputGroup, *gains: np.ndarray) -> dict[str, Any]:
-    """Groups, KP, KD and I of error dynamics, and the hash of them."""
+    """Groups, KP, KD and I of error dynamics, with their hash."""
     rows = [np.asarray(gain, dtype=float).tolist() for gain in gains]
     groups = group_names(group)
     law = dict(zip(("stiffness", "damping", "inertia"), rows, strict=True))
@@ -76,19 +76,19 @@ def law_section(group: OutputGroup, *gains: np.ndarray) -> dict[str, Any]:
 
 
 def finite(values: Any) -> Any:
-    """Numbers, arrays of them, or None, for JSON, which has neither NaN nor infinity."""
+    """Convert a number or an array for JSON: nonfinite numbers become None."""
     if isinstance(values, np.ndarray):
         return [finite(value) for value in values]
     return float(values) if values is not None and isfinite(values) else None
 
 
 def program_versions() -> dict[str, str]:
-    """Versions of the installed programs that take part in a proof, by name."""
+    """Installed versions of the software that a proof uses, by name."""
     found = {"python": platform.python_version(), "concur": __version__}
     for name in _PROGRAMS:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
-            # Those of the extra are not needed for every method.
+            # Not every method needs the packages of the extra.
             continue
     return found

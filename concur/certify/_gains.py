@@ -1,12 +1,12 @@
 """Gains of the fastest certified rate within torque limits.
 
-KP = kp I and KD = kd I on every block of metres or radians, so that a channel is known by its
-frequency w, damping ratio zeta, and the ratio of angular to linear frequency where both meet in a
-pose. With time in units of 1/w the error dynamics of a channel do not depend on w: what is
-certified is w times a share that belongs to (zeta, ratio), the angle and the distance over the
-length. The shares come from linear theory, or for poses from the search for a quadratic form. For
-given shares the largest rate whose tube needs no more torque than there is follows by bisection,
-every channel having the frequency at which it just keeps that rate. Only the best is proved.
+KP = kp I and KD = kd I on every block of metres or radians, so a channel is determined by its
+frequency w, damping ratio zeta, and, in a pose, the ratio of angular to linear frequency. With time
+in units of 1/w the error dynamics of a channel do not depend on w: the certified rate is w times a
+factor that depends on (zeta, ratio), the angle, and the distance over the length. This rate per
+frequency comes from linear theory, or for poses from the search for a Lyapunov function. Bisection
+then gives the largest rate whose tube needs no more torque than the limits, with the least
+frequency of every channel that reaches the rate. Only the best design is proved.
 """
 
 from __future__ import annotations
@@ -30,33 +30,33 @@ from concur.control.output_groups import Product
 from concur.errors import OutputError
 
 RATIOS = (0.95, 0.85, 0.75, 0.65)
-"""Damping ratios tried. At one rates are a few percent higher, overshoots a hundredfold."""
+"""Damping ratios tried. At 1 rates are a few percent higher, transient bounds a hundredfold."""
 
 TURNS = (0.8, 1.0, 0.65, 1.25)
-"""Ratios of angular to linear frequency tried for poses: slower turning couples less."""
+"""Ratios of angular to linear frequency tried for poses: slower rotation couples less."""
 
 _KNOWN = 0.995
-"""Share of the true rate that is proved of linear and isotropic rotational channels."""
+"""Fraction of the linearized rate proved for linear and isotropic rotational channels."""
 
 _GAIN = 1.005
-"""Factor by which another shape must be faster to be worth a search, and end of the bisection."""
+"""Factor by which another shape must be faster to be searched; tolerance of the bisection."""
 
 _ROOM = 0.005
-"""Part of the way from the torque at rest to the limits that is left free."""
+"""Reserve: fraction of the range from the torque at rest to the limits."""
 
 _THOROUGH = (400, 40)
-"""Random errors at each configuration, and steps of each climb, by which the result is tried."""
+"""Random errors per configuration, and steps of each ascent, of the final test."""
 
 _TRIALS = 50
-"""Slower and slower gains that are tried so."""
+"""Number of designs, each slower, that undergo the final test."""
 
 _SLOWEST = 1e-4
-"""Rate below which there is none to speak of, 1/s."""
+"""Smallest rate that counts as a result, 1/s."""
 
 
 @dataclass(frozen=True, eq=False)
 class CertifiedGains:
-    """Gains whose rate is proved and whose torques were searched, made by `certified_gains`.
+    """Gains with a proved rate and sampled torques, made by `certified_gains`.
 
     Unpacks into the arguments of a servo: ``Servo(model, outputs, *gains)``.
 
@@ -68,24 +68,24 @@ class CertifiedGains:
         KP, KD and I on the outputs' algebra, shape (size, size). I is 1 on linear and length^2
         on angular coordinates, so that KP is in 1/s^2 and m^2/s^2, KD in 1/s and m^2/s.
     certificate : Certificate
-        The proof of the rate; it rests on no sample.
+        Proof of the rate; it uses no samples.
     channels : tuple of Channel
-        Outputs that influence one another, with their gains.
+        Coupled outputs, with their gains.
     levels : tuple of float
-        Bound of V_L in each channel that makes the tube: V_L never grows.
+        Bound of V_L in each channel, which defines the tube: V_L never grows.
     needed : numpy.ndarray
-        Largest torque of each control found over the tube and the configurations, shape (nu,),
-        N and N m. Sampled, not proved.
+        Largest torque of each control input found over the tube and the configurations, shape
+        (nu,), N and N m. Sampled, not proved.
     at_rest : numpy.ndarray
-        The part that is needed without error, shape (nu,), N and N m.
+        Its part at zero error, shape (nu,), N and N m.
     limits : numpy.ndarray
-        Lower and upper limits of the controls, shape (nu, 2), N and N m.
+        Lower and upper limits of the control inputs, shape (nu, 2), N and N m.
     controls, units : tuple of str
-        Names and units of the controls.
+        Names and units of the control inputs.
     coordinates : tuple of tuple of str
         Output and unit (m or rad) of each coordinate.
     configurations, states : int
-        Numbers of configurations, and of states looked at in the last trial.
+        Number of configurations, and of states evaluated in the final test.
     """
 
     outputs: tuple[str, ...]
@@ -111,7 +111,7 @@ class CertifiedGains:
 
     @property
     def rate(self) -> float:
-        """Rate at which errors surely decay, 1/s."""
+        """Proved decay rate of the errors, 1/s."""
         return self.certificate.rate
 
     @property
@@ -126,7 +126,7 @@ class CertifiedGains:
         return np.asarray(rates / 2.0 / self.natural_frequency)
 
     def contains(self, x: ArrayLike, ve: ArrayLike) -> bool:
-        """Whether a start is in the tube over which torques were searched.
+        """Whether a start is in the tube over which torques were sampled.
 
         Parameters
         ----------
@@ -141,7 +141,7 @@ class CertifiedGains:
         Raises
         ------
         ShapeError
-            If an argument is no vector of the outputs' dimension.
+            If an argument is not a vector of the outputs' dimension.
         NonFiniteError
             If an argument has a NaN or an infinity.
         """
@@ -156,7 +156,7 @@ class CertifiedGains:
         return True
 
     def __iter__(self) -> Iterator[np.ndarray]:
-        """Stiffness, damping and inertia, in the order in which a servo takes them."""
+        """Stiffness, damping and inertia, in the order of a servo's arguments."""
         return iter((self.stiffness, self.damping, self.inertia))
 
     def __str__(self) -> str:
@@ -177,15 +177,15 @@ class CertifiedGains:
         rows = zip(self.controls, self.units, self.needed, self.at_rest, self.limits, strict=True)
         for name, unit, need, still, (lower, upper) in rows:
             lines.append(
-                f"  {name:<20}  {need:.4g} {unit}, {still:.4g} {unit} without error, "
+                f"  {name:<20}  {need:.4g} {unit}, {still:.4g} {unit} at zero error, "
                 f"limits {lower:.4g} to {upper:.4g} {unit}"
             )
         return "\n".join(lines)
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
-    """What gains are wanted for, read and checked.
+class GainSpec:
+    """Validated requirements of the gains.
 
     Parameters
     ----------
@@ -194,13 +194,13 @@ class Wish:
     length : numpy.ndarray or None
         Length of each output, m; None to let poses reach angle and distance at once.
     angle, distance : float or None
-        Errors that must stay in reach, rad and m; None where there are none of the kind.
+        Largest errors covered, rad and m; None if the outputs have no error of the kind.
     limits : numpy.ndarray
-        Limits of the controls, shape (nu, 2).
+        Limits of the control inputs, shape (nu, 2).
     configurations : numpy.ndarray
         Shape (k, nq).
     twist, acceleration : numpy.ndarray
-        Demand at each configuration, shape (k, size).
+        Reference at each configuration, shape (k, size).
     damping_ratio : numpy.ndarray or None
         Damping ratio of each output; None to search for one.
     """
@@ -222,13 +222,13 @@ class Wish:
 
     @property
     def reach(self) -> float:
-        """Angle for outputs of any kind: those without rotations do not look at it."""
+        """Angle for outputs of any kind; outputs without rotations ignore it."""
         return 1.0 if self.angle is None else self.angle
 
 
 @dataclass(frozen=True, eq=False)
 class _Shape:
-    """Gains but for a time scale in each channel: at frequency one of positions."""
+    """Gains up to a time scale in each channel: positions have frequency one."""
 
     stiffness: np.ndarray
     damping: np.ndarray
@@ -236,65 +236,65 @@ class _Shape:
     channels: tuple[Channel, ...]
 
 
-def fastest_gains(wish: Wish) -> CertifiedGains:
-    """Find the gains of the fastest certified rate within torque limits, proved and tried."""
-    limits = wish.limits
-    effort = Effort(wish.servo, wish.configurations, wish.twist, wish.acceleration, limits)
+def fastest_gains(spec: GainSpec) -> CertifiedGains:
+    """Find the gains of the fastest certified rate within torque limits, proved and tested."""
+    limits = spec.limits
+    effort = Effort(spec.servo, spec.configurations, spec.twist, spec.acceleration, limits)
     still = effort.at_rest()
-    _check_rest(wish, still)
-    # Room is left on the way from where the controls are at rest to their limits.
+    _check_rest(spec, still)
+    # Keep a reserve between the torque at rest and the limits.
     rest = np.where(np.isfinite(limits), np.stack([still.min(1), still.max(1)], axis=1), 0.0)
     ends = (1.0 - _ROOM) * limits + _ROOM * rest
-    designs = sorted(_designs(wish, effort, ends), key=lambda found: -found[0])
+    designs = sorted(_designs(spec, effort, ends), key=lambda found: -found[0])
     for rate, shape, shares in designs:
         frequencies = np.array([rate / share for share in shares])
-        found = _finished(wish, effort, shape, frequencies)
+        found = _finished(spec, effort, shape, frequencies)
         if found is not None:
             return found
     raise OutputError(
         "gains, `torque_limits`",
         expected=f"limits that allow a proved rate above {_SLOWEST:g} 1/s",
-        came=_shortage(wish, effort),
-        cure="Raise the limits, or ask for a smaller `angle` or `distance`.",
+        came=_shortage(spec, effort),
+        cure="Raise the limits, or request a smaller `angle` or `distance`.",
     )
 
 
 def _designs(
-    wish: Wish, effort: Effort, limits: np.ndarray
+    spec: GainSpec, effort: Effort, limits: np.ndarray
 ) -> list[tuple[float, _Shape, list[float]]]:
-    """Shapes worth a proof, with their rates and shares; each faster than those before it."""
+    """Shapes to prove, with rates and rates per frequency; each faster than those before it."""
     found: list[tuple[float, _Shape, list[float]]] = []
     best = _SLOWEST
-    for shape in _shapes(wish):
-        # No form proves more than linear theory allows: without that there is no need to search.
+    for shape in _shapes(spec):
+        # No proof exceeds the rate of linear theory: skip the search if that is too slow.
         hoped = [channel.true_rate * _KNOWN for channel in shape.channels]
-        if not _fits(wish, effort, shape, hoped, best * _GAIN, limits):
+        if not _fits(spec, effort, shape, hoped, best * _GAIN, limits):
             continue
-        shares = [_share(wish, channel) for channel in shape.channels]
-        if min(shares) <= 0.0 or not _fits(wish, effort, shape, shares, best * _GAIN, limits):
+        shares = [_share(spec, channel) for channel in shape.channels]
+        if min(shares) <= 0.0 or not _fits(spec, effort, shape, shares, best * _GAIN, limits):
             continue
-        best = _largest(wish, effort, shape, shares, best * _GAIN, limits)
+        best = _largest(spec, effort, shape, shares, best * _GAIN, limits)
         found.append((best, shape, shares))
     return found
 
 
-def _shapes(wish: Wish) -> Iterator[_Shape]:
-    sizes = [output.dim for output in wish.outputs]
-    units = np.array([unit for output in wish.outputs for unit in output.coordinate_units])
-    posed = np.repeat([output.group in ("SE3", "SE2") for output in wish.outputs], sizes)
+def _shapes(spec: GainSpec) -> Iterator[_Shape]:
+    sizes = [output.dim for output in spec.outputs]
+    units = np.array([unit for output in spec.outputs for unit in output.coordinate_units])
+    posed = np.repeat([output.group in ("SE3", "SE2") for output in spec.outputs], sizes)
     ratios: list[np.ndarray]
-    if wish.damping_ratio is None:
+    if spec.damping_ratio is None:
         ratios = [np.full(len(units), ratio) for ratio in RATIOS]
     else:
-        ratios = [np.repeat(wish.damping_ratio, sizes)]
-    group = Product([output.lie for output in wish.outputs])
-    # With a length of the user's own another ratio of frequencies would only shrink the tube.
-    turns = TURNS if posed.any() and wish.length is None else (1.0,)
+        ratios = [np.repeat(spec.damping_ratio, sizes)]
+    group = Product([output.lie for output in spec.outputs])
+    # With a given length another ratio of frequencies would only shrink the tube.
+    turns = TURNS if posed.any() and spec.length is None else (1.0,)
     for turn, ratio in product(turns, ratios):
-        lengths = np.ones(len(units)) if wish.length is None else np.repeat(wish.length, sizes)
-        if wish.length is None and wish.angle is not None and wish.distance is not None:
+        lengths = np.ones(len(units)) if spec.length is None else np.repeat(spec.length, sizes)
+        if spec.length is None and spec.angle is not None and spec.distance is not None:
             # KP then weighs `distance` and `angle` the same: the tube reaches both.
-            lengths[posed] = wish.distance / wish.angle / turn
+            lengths[posed] = spec.distance / spec.angle / turn
         metric = np.where(units == "rad", lengths**2, 1.0)
         frequency = np.where(posed & (units == "rad"), turn, 1.0)
         stiffness = metric * frequency**2
@@ -304,20 +304,20 @@ def _shapes(wish: Wish) -> Iterator[_Shape]:
         yield _Shape(stiffness, damping, metric, channels)
 
 
-def _share(wish: Wish, channel: Channel) -> float:
-    """Rate of a channel that a proof will give, at frequency one; zero when none was found."""
+def _share(spec: GainSpec, channel: Channel) -> float:
+    """Provable rate of a channel at frequency one; zero when none was found."""
     if channel.kind in ("linear", "SO3 isotropic"):
         return _KNOWN * channel.true_rate
-    found = search(channel, wish.reach, wish.distance)
+    found = search(channel, spec.reach, spec.distance)
     return 0.0 if found is None else float(found.alpha)
 
 
-def _region(wish: Wish, shape: _Shape, frequencies: np.ndarray) -> Region:
-    """Tube of a shape whose channels run at given frequencies."""
+def _region(spec: GainSpec, shape: _Shape, frequencies: np.ndarray) -> Region:
+    """Tube of a shape with given frequencies of its channels."""
     each, level = np.zeros(len(shape.metric)), np.zeros(len(shape.metric))
     for channel, frequency in zip(shape.channels, frequencies, strict=True):
         each[channel.index] = frequency
-        level[channel.index] = region_level(channel, wish.reach, wish.distance)
+        level[channel.index] = region_level(channel, spec.reach, spec.distance)
     return Region(
         stiffness=shape.stiffness / shape.metric * each**2,
         damping=shape.damping / shape.metric * each,
@@ -329,32 +329,32 @@ def _region(wish: Wish, shape: _Shape, frequencies: np.ndarray) -> Region:
 
 
 def _fits(
-    wish: Wish,
+    spec: GainSpec,
     effort: Effort,
     shape: _Shape,
     shares: Sequence[float],
     rate: float,
     limits: np.ndarray,
 ) -> bool:
-    region = _region(wish, shape, rate / np.array(shares))
+    region = _region(spec, shape, rate / np.array(shares))
     return effort.extremes(region).within(limits)
 
 
 def _largest(
-    wish: Wish,
+    spec: GainSpec,
     effort: Effort,
     shape: _Shape,
     shares: Sequence[float],
     low: float,
     limits: np.ndarray,
 ) -> float:
-    """Largest rate that fits, by bisection from one that does."""
+    """Largest rate within the limits, by bisection from a feasible one."""
     high = 2.0 * low
-    while _fits(wish, effort, shape, shares, high, limits):
+    while _fits(spec, effort, shape, shares, high, limits):
         low, high = high, 2.0 * high
     while high > _GAIN * low:
         middle = float(np.sqrt(low * high))
-        if _fits(wish, effort, shape, shares, middle, limits):
+        if _fits(spec, effort, shape, shares, middle, limits):
             low = middle
         else:
             high = middle
@@ -362,78 +362,78 @@ def _largest(
 
 
 def _finished(
-    wish: Wish, effort: Effort, shape: _Shape, frequencies: np.ndarray
+    spec: GainSpec, effort: Effort, shape: _Shape, frequencies: np.ndarray
 ) -> CertifiedGains | None:
-    """Gains that stood the thorough trial, with their proof; None when there is none."""
+    """Gains that passed the final test, with their proof, or None."""
     for _ in range(_TRIALS):
-        region = _region(wish, shape, frequencies)
+        region = _region(spec, shape, frequencies)
         extremes = effort.extremes(region, random=_THOROUGH[0], steps=_THOROUGH[1], seed=1)
-        if extremes.within(wish.limits):
+        if extremes.within(spec.limits):
             break
         frequencies = 0.98 * frequencies
     else:
         return None
-    group = Product([output.lie for output in wish.outputs])
+    group = Product([output.lie for output in spec.outputs])
     metric = shape.metric
     gains = [metric * region.stiffness, metric * region.damping, metric]
     matrices = [np.diag(gain) for gain in gains]
     for matrix in matrices:
         matrix.setflags(write=False)
     dynamics = ErrorDynamics(group, *matrices)
-    certificate = certify(dynamics, wish.reach, wish.distance)
+    certificate = certify(dynamics, spec.reach, spec.distance)
     if certificate.status is not Status.PROVED:
         return None
     channels = tuple(split(dynamics))
-    model = wish.servo.model
+    model = spec.servo.model
     return CertifiedGains(
-        outputs=tuple(output.name for output in wish.outputs),
+        outputs=tuple(output.name for output in spec.outputs),
         stiffness=matrices[0],
         damping=matrices[1],
         inertia=matrices[2],
         certificate=certificate,
         channels=channels,
-        levels=tuple(region_level(c, wish.reach, wish.distance) for c in channels),
+        levels=tuple(region_level(c, spec.reach, spec.distance) for c in channels),
         needed=np.maximum(np.abs(extremes.lower), np.abs(extremes.upper)),
         at_rest=np.abs(effort.at_rest()).max(axis=1),
-        limits=wish.limits,
+        limits=spec.limits,
         controls=model.control_names,
         units=model.control_units,
         coordinates=tuple(
-            (output.name, unit) for output in wish.outputs for unit in output.coordinate_units
+            (output.name, unit) for output in spec.outputs for unit in output.coordinate_units
         ),
         configurations=effort.count,
         states=extremes.states,
     )
 
 
-def _check_rest(wish: Wish, still: np.ndarray) -> None:
-    """Refuse limits that do not even hold the robot without error."""
-    names, units = wish.servo.model.control_names, wish.servo.model.control_units
-    for name, unit, torques, (lower, upper) in zip(names, units, still, wish.limits, strict=True):
+def _check_rest(spec: GainSpec, still: np.ndarray) -> None:
+    """Reject limits that are too small for the robot at zero error."""
+    names, units = spec.servo.model.control_names, spec.servo.model.control_units
+    for name, unit, torques, (lower, upper) in zip(names, units, still, spec.limits, strict=True):
         strain = np.maximum(torques - upper, lower - torques)
         worst = int(strain.argmax())
         if not strain[worst] < 0.0:
             raise OutputError(
                 f"gains, `torque_limits`, control `{name}`",
-                expected=f"limits with room beyond {torques[worst]:.4g} {unit}, which it needs "
-                f"without any error at configuration {worst} of `working_set`",
+                expected=f"limits beyond {torques[worst]:.4g} {unit}, the torque at zero error at "
+                f"configuration {worst} of `configurations`",
                 came=f"{lower:.4g} to {upper:.4g} {unit}",
-                cure="Raise the limit, or leave that configuration out of the working set.",
+                cure="Raise the limit, or remove that configuration.",
             )
 
 
-def _shortage(wish: Wish, effort: Effort) -> str:
-    """Which control is short of torque at a slow rate, in words."""
-    shape = next(_shapes(wish))
+def _shortage(spec: GainSpec, effort: Effort) -> str:
+    """Describe the control input with too little torque at a slow rate."""
+    shape = next(_shapes(spec))
     slow = np.array([_SLOWEST / (_KNOWN * c.true_rate) for c in shape.channels])
-    extremes = effort.extremes(_region(wish, shape, slow))
-    strain = np.maximum(extremes.upper - wish.limits[:, 1], wish.limits[:, 0] - extremes.lower)
+    extremes = effort.extremes(_region(spec, shape, slow))
+    strain = np.maximum(extremes.upper - spec.limits[:, 1], spec.limits[:, 0] - extremes.lower)
     k = int(strain.argmax())
     if not strain[k] > 0.0:
-        return "limits that do, but no proof"
+        return "sufficient limits, but no proof"
     most = max(abs(extremes.lower[k]), abs(extremes.upper[k]))
-    model = wish.servo.model
+    model = spec.servo.model
     return (
-        f"{wish.limits[k, 0]:.4g} to {wish.limits[k, 1]:.4g} {model.control_units[k]} for "
+        f"{spec.limits[k, 0]:.4g} to {spec.limits[k, 1]:.4g} {model.control_units[k]} for "
         f"`{model.control_names[k]}`, which needs {most:.4g} at configuration {extremes.where[k]}"
     )

@@ -1,4 +1,4 @@
-"""The matrix inequality that a rate of decay is proved by.
+"""The matrix inequality that proves a decay rate.
 
 For V = z^T P z / 2 with constant P, z = (x, ve), the claim is
 
@@ -6,12 +6,12 @@ For V = z^T P z / 2 with constant P, z = (x, ve), the claim is
     F(x) = [[0, -B(x)], [I^-1 B(x)^T KP, -I^-1 KD]],
 
 and P > 0. T is B^T on the rotations of SO(3) and SE(3) and one elsewhere; sym is half the sum with
-the transpose. L and M are constant matrices and may be anything: B(x) x = x, and B^T phi = phi on
-SO(3), so what they multiply vanishes in z, and A >= 0 gives Vdot <= -2 alpha V whatever they are.
-With zeros the inequality is the plain one.
+the transpose. L and M are arbitrary constant matrices: B(x) x = x, and B^T phi = phi on SO(3), so
+their terms vanish on z, and A >= 0 gives Vdot <= -2 alpha V for every choice. With L = M = 0 the
+terms are absent.
 
 A is affine in the entries of B. Its coefficients are collected exactly, entry by entry, because
-the same entry occurs in several places and may cancel.
+an entry occurs in several places and its terms may cancel.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from concur.control.output_groups import Pose, Rotation
 
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """What is to be proved of a channel: a rate of decay and what is to show it.
+    """Claim about a channel: a decay rate, with the matrices that prove it.
 
     Parameters
     ----------
     P : numpy.ndarray
-        Symmetric matrix of V = z^T P z / 2, shape (2 n, 2 n), in the channel's own units.
+        Symmetric matrix of V = z^T P z / 2, shape (2 n, 2 n), in the channel's units.
     alpha : float
         Rate, 1/s.
     L, M : numpy.ndarray
@@ -48,10 +48,10 @@ class Claim:
 def inequality(
     gains: tuple[Any, Any, Any], turned: np.ndarray, B: Any, claim: Claim, alpha: Any
 ) -> np.ndarray:
-    """Return A, (2 n, 2 n), without rounding of its own: of floats, of fractions or of balls.
+    """Return A, (2 n, 2 n), in the arithmetic of its arguments: floats, fractions or balls.
 
-    `gains` are KP, I^-1 and I^-1 KD; `turned` is one for the components of x where T is B^T and
-    zero elsewhere; `alpha` is not read from the claim. P, L and M of several claims may be stacked.
+    `gains` are KP, I^-1 and I^-1 KD; `turned` is 1 for the components of x where T is B^T and 0
+    elsewhere; `alpha` replaces that of the claim. P, L and M of several claims may be stacked.
     """
     n = len(turned)
     stiffness, scale, damping = gains
@@ -66,7 +66,7 @@ def inequality(
 
 
 def turned_components(channel: Channel) -> np.ndarray:
-    """One for the components of x where T is B^T, the rotations of SO(3) and SE(3), else zero."""
+    """1 for the components of x where T is B^T, the rotations of SO(3) and SE(3), else 0."""
     turned, start = np.zeros(channel.size, dtype=int), 0
     for f in channel.factors:
         if type(f) in (Rotation, Pose):
@@ -78,8 +78,8 @@ def turned_components(channel: Channel) -> np.ndarray:
 def isotropic_multipliers(channel: Channel, P: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return L and M that make A tight for an isotropic channel; zeros for other channels.
 
-    They put phi for B^T phi where phi meets phi or w, and rho^T (1 - B) rho for phi^T C^T rho,
-    with the block C of B that takes w to rho.
+    They replace B^T phi by phi where phi meets phi or w, and phi^T C^T rho by rho^T (1 - B) rho,
+    with the block C of B that maps w to rho.
     """
     n = channel.size
     L, M = np.zeros((2, 2 * n, n))

@@ -1,11 +1,10 @@
-"""Functions of balls: what a CasADi function can be while its arguments are known within bounds.
+"""Ball arithmetic for CasADi functions: enclosures of the results over ranges of the arguments.
 
-The instructions of a `casadi.Function` over SX are carried out one by one in ball arithmetic
-(`flint.arb`), so that what is enclosed is the very function that runs on the robot, as a formula
-over the reals with the constants it has. Where a comparison is undecided, both answers are
-followed separately to the end: every answer belongs to a formula without conditions, which is
-smooth where it is finite. Joining the results late keeps series and closed forms apart that a
-hull at each conditional would mix.
+The instructions of a `casadi.Function` over SX are evaluated one by one in ball arithmetic
+(`flint.arb`). The enclosed function is the one that runs on the robot, as a formula over the reals
+with its constants. Where a comparison is undecided, both branches are evaluated separately to the
+end: each branch is a formula without conditions, which is smooth where it is finite. Late joining
+keeps series and closed forms separate, which a hull at each conditional would mix.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ import numpy as np
 from concur.errors import ConcurError, OutputError, ShapeError, install_command
 
 Ball = Any
-"""A `flint.arb`: a real number known within bounds."""
+"""A `flint.arb`: an interval that contains a real number."""
 
 PRECISION = 80
-"""Bits of the balls' centres: more than a float64 has, so that rounding hardly counts."""
+"""Bits of the balls' centres: more than a float64 has, so that rounding is negligible."""
 
 MOST_CASES = 64
-"""Answers of undecided comparisons that are followed separately; further ones are mixed."""
+"""Largest number of cases that are evaluated separately; further ones are mixed."""
 
 
 def flint() -> ModuleType:
-    """Import python-flint, which does the ball arithmetic."""
+    """Import python-flint, the ball arithmetic."""
     try:
         import flint as module
     except ImportError:
         raise ConcurError(
             "certificates",
-            expected="python-flint, which does the interval arithmetic",
+            expected="python-flint, the interval arithmetic",
             came="an environment without it",
             cure=f"Install the extra: {install_command('certify')}.",
         ) from None
@@ -54,17 +53,17 @@ def interval(lower: float, upper: float) -> Ball:
 
 @dataclass(frozen=True)
 class Case:
-    """Result of a function for one set of answers to its undecided comparisons.
+    """Result of a function for one set of outcomes of its undecided comparisons.
 
     Parameters
     ----------
     answers : dict of int to bool
-        Number of each undecided instruction, and the answer followed.
+        Outcome of each undecided comparison, by number of the instruction.
     results : list of flint.arb_mat
-        Enclosure of each result of the function, wherever the comparisons have these answers.
+        Enclosure of each result of the function, wherever the comparisons have these outcomes.
     mixed : bool
-        Whether there were too many undecided comparisons, and the results are not those of one
-        formula without conditions.
+        Whether there were too many undecided comparisons; the results are then a hull over
+        several formulas.
     """
 
     answers: dict[int, bool]
@@ -73,7 +72,7 @@ class Case:
 
 
 class Walker:
-    """A CasADi function made to take balls.
+    """Evaluation of a CasADi function over balls.
 
     Parameters
     ----------
@@ -83,7 +82,7 @@ class Walker:
     Raises
     ------
     OutputError
-        If the function is not made of SX, or has an instruction that is not known here.
+        If the function is not made of SX, or has an unsupported instruction.
     """
 
     def __init__(self, function: ca.Function) -> None:
@@ -105,12 +104,12 @@ class Walker:
         answers: Mapping[int, bool] | None = None,
         clip: bool = False,
     ) -> list[Case]:
-        """Enclose the results, separately for the answers that undecided comparisons can have.
+        """Enclose the results, separately for each outcome of the undecided comparisons.
 
-        `answers`, by number of instruction, are followed whatever the arguments are: the enclosure
-        is then one of the formula of that case. With `clip` a compared number is cut to where the
-        comparison has the answer; that is tighter, but not valid for a mean value theorem, which
-        looks between two arguments. A result that may be undefined has balls that are NaN.
+        `answers` fixes outcomes by number of the instruction, whatever the arguments are: the
+        result then encloses the formula of that case. `clip` restricts a compared number to the
+        range in which the comparison has the outcome; that is tighter, but invalid for a mean value
+        theorem, which uses points between two arguments. A result that may be undefined is NaN.
         """
         self._check(arguments)
         module = flint()
@@ -128,7 +127,7 @@ class Walker:
         return done
 
     def __call__(self, arguments: Sequence[Sequence[Ball]]) -> list[Any]:
-        """Enclose each result, by the hull of all cases, for balls listed column by column."""
+        """Enclose each result by the hull of all cases; arguments are balls in column order."""
         cases = self.cases(arguments, clip=True)
         hull = cases[0].results
         for case in cases[1:]:
@@ -142,7 +141,7 @@ class Walker:
         clip: bool,
         room: bool,
     ) -> tuple[list[Any], int | None]:
-        """Results, or the number of the first comparison that can go either way."""
+        """Results, or the number of the first undecided comparison."""
         module = flint()
         arb = module.arb
         zero, one = arb(0), arb(1)
@@ -173,7 +172,7 @@ class Walker:
                 if clip and code in (ca.OP_LT, ca.OP_LE):
                     less, more = (source[0], source[1]) if answer else (source[1], source[0])
                     low, high = work[less], work[more]
-                    # If the answer cannot occur, the ends cross, and any enclosure is right.
+                    # If the outcome is impossible, the ends cross, and any enclosure is valid.
                     work[less] = low.lower().union(low.upper().min(high.upper()))
                     work[more] = high.lower().max(low.lower()).union(high.upper())
             elif code == ca.OP_IF_ELSE_ZERO:
@@ -200,9 +199,9 @@ class Walker:
         if not known:
             raise OutputError(
                 f"function `{function.name()}`, instruction {k}",
-                expected="an instruction that can be carried out on balls",
+                expected="an instruction supported by ball arithmetic",
                 came=f"CasADi's instruction number {code}",
-                cure="Write the function with sums, products, quotients, roots, powers, sines, "
+                cure="Use only sums, products, quotients, roots, powers, sines, "
                 "comparisons and conditionals.",
             )
         value = function.instruction_constant(k) if code == ca.OP_CONST else 0.0
@@ -221,7 +220,7 @@ class Walker:
 
 
 def _places(sparsity: ca.Sparsity) -> list[tuple[int, int, int]]:
-    """Row, column and dense place, column by column, of every entry that is stored."""
+    """Row, column and dense index of every stored entry, column by column."""
     rows, columns = sparsity.get_triplet()
     return [(r, c, c * sparsity.size1() + r) for r, c in zip(rows, columns, strict=True)]
 
@@ -235,7 +234,7 @@ def _union(a: Any, b: Any) -> Any:
 
 
 def _square(a: Ball) -> Ball:
-    # The product of two balls does not know that they are one number: the square of an interval
+    # The product of two balls ignores that they are the same number: the square of an interval
     # around zero would be negative in part.
     return (a.abs_lower() ** 2).union(a.abs_upper() ** 2)
 

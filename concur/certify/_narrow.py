@@ -1,10 +1,10 @@
-"""Narrow tubes: the form that bounds the error best while a disturbance acts.
+"""Tube-optimized decays: Lyapunov functions chosen for a narrow tube under a disturbance.
 
-Where V = z^T P z / 2 falls at the rate alpha, an output acceleration of length at most d keeps |x|
-at or below sqrt(b) d / alpha, with P >= diag(D, 0) and P22 <= b D, D the weights by which lengths
-are counted: a form made for the fastest rate is not the one that makes this least. For a given
-alpha the least b is a convex problem over P and the multipliers; alpha is searched on a line. What
-is found is proved, as any form is.
+Where V = z^T P z / 2 decays at the rate alpha, an output acceleration of length at most d keeps |x|
+at or below sqrt(b) d / alpha, with P >= diag(D, 0) and P22 <= b D, D the weights of lengths. The
+Lyapunov function of the fastest rate does not minimise this bound. For a given alpha the least b is
+a convex problem over P and the multipliers; alpha is found by line search. The result is proved
+like every other decay.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from concur.certify._status import Status
 from concur.errors import OutputError
 
 _LEAST_SHARE = 0.15
-"""Least rate looked at, as part of the certified one."""
+"""Smallest rate searched, as a fraction of the certified one."""
 
 _WIDTH = 0.02
-"""Width of the last interval of rates, as part of the certified one."""
+"""Width of the last interval of rates, as a fraction of the certified one."""
 
 _ROOM = 0.01
-"""Part of the rate that is room for the proof, with one parameter and with several."""
+"""Fraction of the rate kept as reserve for the proof, with one parameter and with several."""
 
 _MORE_ROOM = 0.05
 
 _ROUNDS = 6
-"""Times that samples where the result fails are added."""
+"""Number of rounds that add samples where the result fails."""
 
 _SMALLNESS = 1e-4
-"""Price of the size of all members together, as part of what is made least."""
+"""Weight of the size of all members in the objective, as a fraction."""
 
 _PROBE = 1e-9
-"""Disturbance so small that its tube fits in any domain, of which the sizes are compared."""
+"""Disturbance so small that its tube fits in any domain, to compare the sizes of tubes."""
 
 
 def narrow_decays(
@@ -61,20 +61,20 @@ def narrow_decays(
     certificate : Certificate
         A proved certificate of the method "tight".
     budget : int, default 20000
-        Boxes that may be looked at for each channel.
+        Largest number of boxes evaluated for each channel.
     progress : callable or bool, default False
-        Called with the fraction done. True is as silent as False.
+        Called with the fraction done. True shows no bar, like False.
 
     Returns
     -------
     tuple of Decay
-        One for each channel, for `tubes`: that of the certificate where no narrower one was
-        proved. Their rates are lower than the certificate's.
+        One for each channel, for `tubes`: the decay of the certificate where no narrower tube
+        was proved. Their rates are lower than the certificate's.
 
     Raises
     ------
     OutputError
-        If the certificate is not proved, or has no constant forms.
+        If the certificate is not proved, or lacks a constant P.
     ConcurError
         If the solver is not installed.
 
@@ -93,9 +93,9 @@ def narrow_decays(
     if certificate.status is not Status.PROVED:
         raise OutputError(
             "narrow tubes",
-            expected="a certificate that is proved",
-            came=f"one that is {certificate.status.name}",
-            cure="Certify a smaller domain, or look at the gains.",
+            expected="a certificate with status PROVED",
+            came=f"status {certificate.status.name}",
+            cure="Certify a smaller domain, or check the gains.",
         )
     found = []
     for k, part in enumerate(certificate.parts):
@@ -109,7 +109,7 @@ def narrow_decays(
 
 
 def _narrow(part: ChannelCertificate, budget: int) -> Decay | None:
-    """Decay for narrow tubes of one channel, proved; None when there is none."""
+    """Proved tube-optimized decay of one channel, or None."""
     angle = 1.0 if part.angle is None else part.angle
     found = search_narrow(part.channel, part.rate, angle, part.distance)
     if found is None:
@@ -141,7 +141,7 @@ def _narrow(part: ChannelCertificate, budget: int) -> Decay | None:
 def search_narrow(
     channel: Channel, fastest: float, angle: float, distance: float | None = None
 ) -> Candidate | None:
-    """Search for the form with the narrowest tube on a domain where a rate is reached; no claim."""
+    """Search for a P with the narrowest tube on a domain where a rate is reached; not a proof."""
     own, unit = at_moderate_frequency(channel)
     if channel.kind in ("linear", "SO3 isotropic"):
         found = _of_the_linearisation(own, fastest / unit)
@@ -153,13 +153,13 @@ def search_narrow(
 def _least(
     width: Callable[[float], tuple[float, np.ndarray | None]], fastest: float
 ) -> tuple[float, np.ndarray | None]:
-    """Rate at which sqrt(b) / alpha is least, and what was found there."""
+    """Rate that minimises sqrt(b) / alpha, and the solution there."""
     best: tuple[float, float, np.ndarray | None] = (inf, fastest, None)
 
     def size(alpha: float) -> float:
         nonlocal best
         square, answer = width(alpha)
-        # Beyond what is feasible the search has to turn round, so that infinity will not do.
+        # Beyond the feasible rates the search must turn back: a finite slope, not infinity.
         value = np.sqrt(square) / alpha if answer is not None else 1e6 * alpha
         if answer is not None and value < best[0]:
             best = (value, alpha, answer)

@@ -1,12 +1,12 @@
-"""Whether the law exists and the motors suffice, at all configurations of a box.
+"""Regularity and torque of the law, proved at all configurations of an operating box.
 
-The box is cut into smaller ones until the bounds of `_operating_box` are as sharp as asked for, or
-the budget is spent. What is proved is about the law in exact arithmetic, with its floats taken as
-exact numbers: its decoupling matrix is no nearer to singular than the margin, and its torque stays
-within the bounds, for all configurations in the box, all speeds, commands and errors as stated.
+The box is divided until the bounds of `_operating_box` are as sharp as requested, or the budget is
+used up. The proof is about the law in exact arithmetic, with its floats as exact numbers: its
+decoupling margin is at least the required margin, and its torque is within the bounds, for all
+configurations in the box and all speeds, commands and errors as stated.
 
-That robots may be moved as a whole, and wheels turned, without the law noticing follows from what
-they are; it is confirmed at random configurations, not proved.
+Invariance of the law to displacements of the base and to wheel angles follows from the structure of
+the robot; it is confirmed at random configurations, not proved.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ from concur.control import Servo, read_limits
 from concur.errors import ConcurError
 from concur.mechanism import scalar
 
-_SMALL = 0.1  # controls below this part of the largest need not be known as sharply
-_PLACES = 16  # boxes in whose middle a state beyond the limits is looked for
+_SMALL = 0.1  # control inputs below this fraction of the largest need no sharp bound
+_PLACES = 16  # boxes at whose middle a state beyond the limits is searched
 
 
 def operating_bounds(
@@ -68,7 +68,7 @@ def operating_bounds(
     budget: int = 2000,
     progress: bool | Callable[[float], Any] = False,
 ) -> OperatingCertificate:
-    """Prove that the law exists, and what its motors need, in a box of configurations.
+    """Prove that the law is regular, and bound its torques, in a box of configurations.
 
     Parameters
     ----------
@@ -76,29 +76,29 @@ def operating_bounds(
         A servo that takes shape velocities.
     ranges : mapping of str to pair of float
         Lower and upper end of each joint coordinate that the law depends on, by name of the
-        body, rad and m; a list of pairs for a joint of several coordinates. The place of a base
-        that leaves the law alone, and the angles of round wheels, need none.
+        body, rad and m; a list of pairs for a joint of several coordinates. A base position that
+        does not affect the law, and angles of round wheels, need no range.
     speeds : float, array_like or mapping, optional
-        Largest size of each shape velocity, rad/s and m/s. Without it only the margin is
-        bounded, not the torque.
+        Largest magnitude of each shape velocity, rad/s and m/s. Default: bound only the margin,
+        not the torque.
     acceleration : float or array_like
-        Largest size of each component of the demanded acceleration, shape (size,), m/s^2 and
-        rad/s^2. This and the errors need `speeds` beside them.
+        Largest magnitude of each component of the reference acceleration, shape (size,), m/s^2
+        and rad/s^2. This and the errors require `speeds`.
     pose_error, velocity_error : float or array_like
-        Largest sizes of the components of x and ve, shape (size,), m and rad, m/s and rad/s:
+        Largest magnitudes of the components of x and ve, shape (size,), m and rad, m/s and rad/s:
         zero on the reference, or from `error_bounds`.
     distance : float, optional
-        Distance of the base from the inertial origin, m; needed for a floating robot with linear
-        momentum, whose angular momentum about the base changes with it.
+        Largest distance of the base from the inertial origin, m. Required for a floating robot
+        with linear momentum, whose angular momentum about the base depends on it.
     limits : float, sequence or mapping, optional
-        Limits of the controls, as the `torque_limits` of a servo; default those of the servo.
+        Limits of the control inputs, as the `torque_limits` of a servo; default those of the servo.
     least : float, optional
-        Margin that is wanted; default that below which the servo gives no torque or is damped.
-        With `damped_below` and speeds never less than that.
+        Required margin; default: the margin below which the servo gives no torque or is damped.
+        With `damped_below` and speeds it is at least that default.
     tolerance : float
-        How sharp the bounds are to be, as a part of the largest that are met.
+        Requested sharpness of the bounds, as a fraction of the largest ones found.
     budget : int
-        Boxes that may be looked at.
+        Largest number of boxes evaluated.
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
 
@@ -111,12 +111,12 @@ def operating_bounds(
     ------
     OutputError
         If a range, bound or option is missing or out of range, accelerations or errors are
-        stated without speeds, the law measures all velocities, or torque is asked for where there
-        are more controls than outputs.
+        given without speeds, the law measures all velocities, or torque bounds are requested
+        with more control inputs than outputs.
     UnknownNameError
-        If a joint, speed or control does not exist.
+        If a joint, speed or control input does not exist.
     ShapeError, NonFiniteError
-        If numbers do not fit or are not finite.
+        If an argument has a wrong shape or is not finite.
     ReductionError
         If the velocities follow from the momentum of a joint that is not the base.
     ConcurError
@@ -139,12 +139,12 @@ def operating_bounds(
     check_servo(servo, where)
     named = read_ranges(servo, ranges, where)
     sharp = 0.0 < scalar(tolerance, f"{where}, `tolerance`") <= 10.0
-    check(sharp, f"{where}, `tolerance`", "above 0 and at most 10", tolerance, "Leave it out.")
+    check(sharp, f"{where}, `tolerance`", "above 0 and at most 10", tolerance, "Omit it.")
     budget = check_budget(where, budget)
-    wanted = usual_margin(servo) if least is None else scalar(least, f"{where}, `least`")
-    check(wanted >= 0.0, f"{where}, `least`", "a margin, not negative", least, "Leave it out.")
+    required = usual_margin(servo) if least is None else scalar(least, f"{where}, `least`")
+    check(required >= 0.0, f"{where}, `least`", "a nonnegative margin", least, "Omit it.")
     if speeds is not None and servo.damped_below is not None:
-        wanted = max(wanted, usual_margin(servo))  # the torque is another one where it is damped
+        required = max(required, usual_margin(servo))  # damping changes the torque
     demand, largest, bounds = None, None, None
     stated: dict[str, np.ndarray] = {}
     parts = {
@@ -157,9 +157,9 @@ def operating_bounds(
         check(
             servo.ns == servo.nu,
             f"{where}, torque",
-            "as many controls as shape velocities",
+            "as many control inputs as shape velocities",
             f"{servo.nu} and {servo.ns}",
-            "Leave the speeds out: the margin alone can be bounded.",
+            "Omit `speeds`: only the margin can be bounded.",
         )
         own = read_speeds(servo, speeds, where)
         largest = np.concatenate([own, body_momentum(servo, distance, where)])
@@ -185,11 +185,11 @@ def operating_bounds(
         not missing,
         f"{where}, `ranges`",
         "a range for each coordinate that the law depends on",
-        f"none for {', '.join(missing)}",
-        "Add its lower and upper end; equal ends keep it where it is.",
+        f"no range for {', '.join(missing)}",
+        "Add its lower and upper end; equal ends fix it.",
     )
-    # Ranges of coordinates that change nothing change nothing.
-    search = _Search(servo, graph, demand, bounds, stated, float(wanted), tolerance, budget)
+    # Ranges of irrelevant coordinates have no effect.
+    search = _Search(servo, graph, demand, bounds, stated, float(required), tolerance, budget)
     search.law = partial(law_document, servo, graph, _statement(servo, graph, distance))
     ends = np.array([named[i] for i in graph.coordinates], dtype=float).reshape(-1, 2)
     with track(progress, "operating box", 1.0) as report:
@@ -223,7 +223,7 @@ class _Search:
         self.law: Callable[[bool], dict[str, Any] | None] | None = None
 
     def run(self, lower: np.ndarray, upper: np.ndarray, report: Callable[[float], Any]) -> None:
-        """Cut the box until all parts are good, something is refuted or the budget is spent."""
+        """Divide the box until all parts are proved, a state refutes, or the budget is used up."""
         self.counterexample, met = singular_place(self.graph, self.least, lower, upper)
         self.margin_found = met
         corners = [np.where(side, upper, lower) for side in _corners(len(lower))]
@@ -244,7 +244,7 @@ class _Search:
 
         look(lower, upper)
         while heap:
-            # What counts as sharp changes with what is met: the key may be out of date.
+            # The sharpness goal changes with the bounds found: the key may be out of date.
             _, _, low, high, found = heappop(heap)
             if self._excess(found) <= 0.0 or (high <= low).all():
                 self.leaves.append((low, high, found))
@@ -266,7 +266,7 @@ class _Search:
             self.counterexample = strong_state(self.graph, self.limits, places, self.stated)
 
     def _excess(self, found: Bounds) -> float:
-        """By how much the bounds of a box are too loose, as a part of what they should be."""
+        """Excess of the bounds of a box over the requested sharpness, as a fraction of it."""
         excess = 0.0
         goal = max(self.least, (1.0 - self.tolerance) * self.margin_found)
         if found.margin is None:
@@ -280,14 +280,14 @@ class _Search:
         goals = self.needed + room
         if self.limits is not None:
             ends = np.concatenate([-self.limits[:, 0], self.limits[:, 1]])
-            # Where the bound at one place is beyond the limit, no cut will help.
+            # Where the bound at one configuration is beyond the limit, no division helps.
             goals = np.where(self.needed < ends, np.minimum(goals, ends), goals)
         if not np.isfinite(both).all():
             return math.inf
         return max(excess, float(((both - goals) / np.maximum(room, 1e-300)).max()))
 
     def _widest(self, found: Bounds, low: np.ndarray, high: np.ndarray) -> int:
-        """Coordinate whose width has most to do with how loose the bounds are."""
+        """Coordinate whose width loosens the bounds most."""
         share = found.margin_shares.copy()
         goal = max(self.least, (1.0 - self.tolerance) * self.margin_found)
         torque = found.torque_shares
@@ -300,7 +300,7 @@ class _Search:
         return int(np.argmax(np.where(high > low, share, -1.0)))
 
     def verdict(self, ranges: dict[str, tuple[float, float]]) -> OperatingCertificate:
-        """Sum up."""
+        """Certificate from the boxes evaluated."""
         nu = 0 if self.demand is None else self.servo.nu
         margins = [found.margin for _, _, found in self.leaves]
         known = [m for m in margins if m is not None]
@@ -314,15 +314,15 @@ class _Search:
             status, reason = Status.REFUTED, str(self.counterexample)
         elif not left:
             status = Status.PROVED
-            reason = "The decoupling matrix is regular in all of the box"
+            reason = "The decoupling matrix is regular in the whole box"
             reason += " and the torque is bounded." if nu else "; torques are not bounded."
             if self.limits is not None:
                 reason = reason[:-1] + " by its limits."
         else:
             status = Status.UNDECIDED
-            reason = f"{len(left)} of {len(self.leaves)} boxes are left{self._lacks()}"
+            reason = f"{len(left)} of {len(self.leaves)} boxes are undecided{self._lacks()}"
             if self.tested + 2 > self.budget:
-                reason += f" {self.tested} were looked at; a larger budget or a smaller box may do."
+                reason += f" {self.tested} were evaluated; try a larger budget or a smaller box."
         k = len(ranges)
         return OperatingCertificate(
             status,
@@ -346,7 +346,7 @@ class _Search:
         )
 
     def _lacks(self) -> str:
-        """What is not proved in boxes that are left, and in how many of them."""
+        """Unproved claims, with the number of undecided boxes of each."""
         weak = sum(b.margin is None or not b.margin > self.least for _, _, b in self.leaves)
         strong = sum(not self._moderate(b) for _, _, b in self.leaves)
         words = [f"in {weak} the margin is not proved to be above {self.least:.3g}"] * (weak > 0)
@@ -368,7 +368,7 @@ class _Search:
 
 
 def _statement(servo: Servo, graph: Graph, distance: float | None) -> dict[str, Any]:
-    """What a file has to say for its law to be made again."""
+    """Data of a file from which its law can be rebuilt."""
     labels = coordinate_names(servo)
     return {
         "names": [labels[i] for i in graph.coordinates],
@@ -381,7 +381,7 @@ def _statement(servo: Servo, graph: Graph, distance: float | None) -> dict[str, 
 
 
 def _law_again(servo: Servo, law: dict[str, Any]) -> dict[str, Any] | None:
-    """Law of a servo as a file has it that is about the same places, speeds and distance."""
+    """Law of a servo as in a file with the same coordinates, speeds and distance."""
     if not isinstance(servo, Servo) or servo.measured:
         return None
     flint()
@@ -394,7 +394,7 @@ def _law_again(servo: Servo, law: dict[str, Any]) -> dict[str, Any] | None:
         graph = Graph(servo, law["places"], largest, where)
         stated = _statement(servo, graph, law["distance"])
     except (ConcurError, ValueError, IndexError):
-        return None  # no law of this servo
+        return None  # not a law of this servo
     return law_document(servo, graph, stated, "state" in law["programs"])
 
 
@@ -402,7 +402,7 @@ operating_laws.append(_law_again)
 
 
 def _corners(size: int) -> np.ndarray:
-    """Some corners of a box, as choices of its upper ends."""
+    """Some corners of a box, as masks of its upper ends."""
     if size <= 4:
         return np.array(list(product((False, True), repeat=size)), dtype=bool)
     return np.random.default_rng(6).random((16, size)) < 0.5

@@ -1,6 +1,6 @@
-"""Bounds over one box of configurations: of the margin from below, of the torque from both sides.
+"""Bounds over one box of configurations: a lower one of the margin, both of the torque.
 
-In a box every matrix is its value X0 near the middle plus changes, X = X0 + sum_k d_k X_k with
+Over a box every matrix is its value X0 near the middle plus changes, X = X0 + sum_k d_k X_k with
 |d_k| <= 1, from `_operating_graph`.
 
 Margin. With W = D J H and any X, completing a square gives
@@ -8,8 +8,8 @@ Margin. With W = D J H and any X, completing a square gives
     W Mhat^-1 W^T >= W X + X^T W^T - X^T Mhat X      wherever Mhat > 0,
 
 with equality at the middle for X = Mhat^-1 W^T. The right side is linear in the enclosed matrices;
-its least eigenvalue is the square of a lower bound of the margin. A congruence from the middle
-brings what must be positive near the identity, where Gershgorin's discs are small.
+its least eigenvalue is the square of a lower bound of the margin. A congruence computed at the
+middle brings the matrix near the identity, where Gershgorin's discs are small.
 
 Torque. With Z = W^-1 [D, -D B] and E = H^T B, the torque is u = F (nu, m_k(w)), F = E^-1 (Mhat Z +
 [0, C]), linear in commands and products of speeds. Exactly,
@@ -43,23 +43,23 @@ from concur.certify._intervals import PRECISION, flint, interval
 from concur.certify._operating_graph import Enclosure, Graph
 
 BAND = 1e-9
-"""Part by which bounds are widened for what counts as rounding: coordinates that do not matter."""
+"""Relative widening of bounds for rounding in coordinates that do not matter."""
 
 
 _PARTS = (0.98, 0.9, 0.8, 0.65, 0.5, 0.35, 0.2, 0.1, 0.03)
-"""Parts of the squared margin at the middle that are tried as its bound over the box."""
+"""Fractions of the squared margin at the middle that are tried as bounds over the box."""
 
 
 @dataclass(frozen=True, eq=False)
 class Demand:
-    """What may be asked of the law: bounds that hold together.
+    """Bounds of the commands to the law; they hold together.
 
     Parameters
     ----------
     command : numpy.ndarray
-        Largest command nu at resting outputs, shape (size,).
+        Largest commanded acceleration nu with outputs at rest, shape (size,).
     carried : numpy.ndarray
-        Largest component i of ad(e_k) ve, shape (size, size): how the command grows with the
+        Largest component i of ad(e_k) ve, shape (size, size): growth of the command with the
         output velocity.
     """
 
@@ -69,21 +69,21 @@ class Demand:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What is known over a box.
+    """Bounds over a box.
 
     Parameters
     ----------
     margin : float or None
-        Lower bound of the margin; None when there is none.
+        Lower bound of the margin, or None.
     lower, upper : numpy.ndarray
-        Bounds of the controls, shape (nu,), infinite when there are none; empty when the torque
-        is not asked for.
+        Bounds of the control inputs, shape (nu,), infinite without a bound; empty when no
+        torque bounds are requested.
     found : float
-        The margin at the middle of the box, in floating-point numbers.
+        Margin at the middle of the box, in floating point.
     there : numpy.ndarray
-        Largest bounds at the middle alone, of -u and of u, shape (2 nu,).
+        Largest bounds of -u and u at the middle of the box alone, shape (2 nu,).
     margin_shares, torque_shares : numpy.ndarray
-        How much each coordinate's width loosens the bounds, shapes (k,) and (k, nu).
+        Part of the looseness of the bounds by each coordinate's width, shapes (k,) and (k, nu).
     """
 
     margin: float | None
@@ -96,7 +96,7 @@ class Bounds:
 
 
 def bound_box(graph: Graph, demand: Demand | None, lower: np.ndarray, upper: np.ndarray) -> Bounds:
-    """Bound margin and, with a demand, torque over a box; never better than the truth."""
+    """Bound margin and, with a demand, torque over a box; always on the safe side."""
     with flint().ctx.workprec(PRECISION):
         found = graph.enclose(lower, upper)
         margin, there, margin_shares = _margin(found)
@@ -112,7 +112,7 @@ def bound_box(graph: Graph, demand: Demand | None, lower: np.ndarray, upper: np.
 
 
 def _margin(found: Enclosure) -> tuple[float | None, float, np.ndarray]:
-    """Lower bound, value at the middle, and the share of each coordinate in their difference."""
+    """Lower bound, value at the middle, and contribution of each coordinate to the difference."""
     here, changes = found.here, found.changes
     shares = np.zeros(len(found.to_blame))
     mass, own = floats(array(here.mass)), floats(array(here.decoupling))
@@ -129,7 +129,7 @@ def _margin(found: Enclosure) -> tuple[float | None, float, np.ndarray]:
     unit, right, outer = matrix(scale), matrix(X @ scale), matrix(root)
 
     def quadratic(part: Any) -> Any:
-        # In this order the balls stay narrow: first the factors that are known.
+        # This order keeps the balls narrow: first the exact factors.
         once = unit.transpose() * part.decoupling * right
         return once + once.transpose() - right.transpose() * part.mass * right
 
@@ -142,7 +142,7 @@ def _margin(found: Enclosure) -> tuple[float | None, float, np.ndarray]:
         for both in zip(moved, masses, strict=True)
     ]
     shares = found.to_blame @ np.max(each, axis=1)[:-1]
-    # Nothing is said where the mass matrix was not seen to be positive definite.
+    # No bound unless the mass matrix is proved positive definite.
     if not positive_definite(spread(turned(here), masses)):
         return None, middle, shares
     whole, metric = spread(quadratic(here), moved), unit.transpose() * unit
@@ -154,9 +154,9 @@ def _margin(found: Enclosure) -> tuple[float | None, float, np.ndarray]:
 
 
 def law_matrix(graph: Graph, x: np.ndarray) -> np.ndarray | None:
-    """Law at one place in floats, as a matrix F (nu, size + m) of commands and products of speeds.
+    """Matrix F (nu, size + m) of the law at one configuration, in floats.
 
-    Products are in units of their bounds; None at singular places.
+    Its columns are commands and products of speeds in units of their bounds; None if singular.
     """
     with flint().ctx.workprec(PRECISION):
         found = _at_middle(graph, graph.enclose(x, x))
@@ -178,7 +178,7 @@ def _factors(found: Enclosure) -> tuple[np.ndarray, np.ndarray, np.ndarray] | No
 
 
 def _at_middle(graph: Graph, found: Enclosure) -> tuple[Any, Any] | None:
-    """Z and F."""
+    """Z and F at the middle."""
     here, factors = found.here, _factors(found)
     if factors is None:
         return None
@@ -195,7 +195,7 @@ def _at_middle(graph: Graph, found: Enclosure) -> tuple[Any, Any] | None:
 def _torque(
     graph: Graph, demand: Demand, found: Enclosure
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Bounds from both sides, those at the middle, and the share of each coordinate."""
+    """Lower and upper bounds, those at the middle, and contribution of each coordinate."""
     nu, here, changes = graph.servo.nu, found.here, found.changes
     none, shares = np.full(nu, inf), np.zeros((len(found.to_blame), nu))
     middle, factors = _at_middle(graph, found), _factors(found)
@@ -238,7 +238,7 @@ def _beside(left: Any, right: Any) -> Any:
 
 
 def _loads(graph: Graph, demand: Demand, velocity: np.ndarray) -> np.ndarray:
-    """Largest size of each command and product of speeds, shape (size + m,)."""
+    """Largest magnitude of each command and product of speeds, shape (size + m,)."""
     fastest = velocity.sum(axis=1) * (1 + 1e-13)
     command = demand.command + demand.carried @ fastest
     # Along inertial axes the base's heading mixes components, without changing their length.
@@ -251,7 +251,7 @@ def _loads(graph: Graph, demand: Demand, velocity: np.ndarray) -> np.ndarray:
 def _range(
     F: np.ndarray, loads: np.ndarray, products: list[tuple[int, ...]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Range of F times all that the loads allow: the constant and the squares have a sign."""
+    """Range of F times all loads within their bounds; the constant and squares have one sign."""
     size = len(loads) - len(products)
     low, high = np.zeros(len(F)), np.zeros(len(F))
     for i, row in enumerate(F):

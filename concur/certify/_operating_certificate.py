@@ -1,4 +1,4 @@
-"""What is proved about a law in a box of configurations."""
+"""Certificate of a law in a box of configurations."""
 
 from __future__ import annotations
 
@@ -17,50 +17,50 @@ from concur.certify._operating_counterexample import (
 from concur.certify._recheck_document import OPERATING
 from concur.certify._status import ESTIMATE, Status
 
-_NOTHING = 1e-300  # N and N m: a bound of this size is one of zero
+_NOTHING = 1e-300  # N and N m: a smaller bound counts as zero
 
 
 @dataclass(frozen=True, eq=False)
 class OperatingCertificate:
-    """What is proved about the law in a box of configurations.
+    """Certificate of the law in a box of configurations.
 
     Parameters
     ----------
     status : Status
-        PROVED: the margin is above `least` and, if speeds and commands were stated, the controls
-        need no more than their limits, everywhere in the box. REFUTED: not so at
+        PROVED: everywhere in the box the margin is above `least` and, if speeds and commands
+        were stated, the control inputs are within their limits. REFUTED: not so at
         `counterexample`. UNDECIDED otherwise.
     reason : str
-        What the status rests on.
+        Explanation of the status.
     name : str
         Name of the robot.
     ranges : dict of str to tuple of float
         Ranges of the coordinates that matter, by name, rad and m.
     least : float
-        Margin that was asked for.
+        Required margin.
     margin : float or None
-        Lower bound of the margin over all of the box; None when some of it has none.
+        Lower bound of the margin over the whole box; None when some of it has no bound.
     margin_found : float
-        Smallest margin met.
+        Smallest margin found at samples.
     lower, upper : numpy.ndarray
-        Bounds of the controls, shape (nu,), N and N m; infinite where there are none, empty when
-        no speeds were stated.
+        Bounds of the control inputs, shape (nu,), N and N m; infinite without a bound, empty
+        when no speeds were stated.
     limits : numpy.ndarray or None
-        Limits of the controls, shape (nu, 2); None without.
+        Limits of the control inputs, shape (nu, 2); None without limits.
     names, units : tuple of str
-        Names and units of the controls.
+        Names and units of the control inputs.
     demand : dict of str to list of float
         Bounds of speeds, commanded acceleration and errors, as stated.
     boxes : numpy.ndarray
-        Boxes that make up the whole, shape (b, 2, k), in the order of `ranges`.
+        Boxes that together cover the ranges, shape (b, 2, k), in the order of `ranges`.
     left : numpy.ndarray
-        Those of them in which what was asked for is not proved, shape (l, 2, k).
+        Undecided boxes, in which the claim is not proved, shape (l, 2, k).
     tested : int
-        Boxes looked at.
+        Number of boxes evaluated.
     counterexample : OperatingCounterexample or None
         Given when the status is REFUTED.
     law : callable or None
-        What `save` writes of the law; with True also what judges a state.
+        Returns the law as `save` writes it; with True also the program that evaluates a state.
     """
 
     status: Status
@@ -84,15 +84,15 @@ class OperatingCertificate:
 
     @property
     def torque(self) -> np.ndarray:
-        """Largest size of each control, proved, shape (nu,), N and N m."""
+        """Proved bound of the magnitude of each control input, shape (nu,), N and N m."""
         return np.asarray(np.maximum(np.abs(self.lower), np.abs(self.upper)))
 
     @property
     def bounds(self) -> tuple[str, ...]:
-        """Bounds of each control in words, of four digits; "no bound" where nothing is proved."""
+        """Bounds of each control input as text of four digits; "no bound" if nothing is proved."""
         found = []
         for low, high, unit in zip(self.lower, self.upper, self.units, strict=True):
-            # The smallest floats, which bound a zero outwards, are written as zero.
+            # Write the smallest floats, which bound a zero outwards, as zero.
             ends = [0.0 if abs(end) < _NOTHING else float(end) for end in (low, high)]
             known = all(map(math.isfinite, ends))
             found.append(f"{ends[0]:.4g} to {ends[1]:.4g} {unit}" if known else "no bound")
@@ -104,8 +104,8 @@ class OperatingCertificate:
         Parameters
         ----------
         path : str or os.PathLike
-            File to write, JSON. It has the law as instructions, so that `recheck` can verify
-            what was proved by arithmetic of its own.
+            File to write, JSON. It contains the law as instructions, so that `recheck` can verify
+            the proof with independent arithmetic.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class OperatingCertificate:
 
     @property
     def margin_status(self) -> Status:
-        """Whether the margin alone is above `least` in all of the box."""
+        """Whether the margin alone is above `least` in the whole box."""
         if self.counterexample is not None and self.counterexample.margin is not None:
             return Status.REFUTED
         proved = self.margin is not None and self.margin > self.least
@@ -147,7 +147,7 @@ class OperatingCertificate:
 
     @property
     def control_statuses(self) -> tuple[Status, ...]:
-        """Whether each control alone is bounded, and by its limits if it has any, shape (nu,)."""
+        """Whether each control input alone is bounded, and within its limits, shape (nu,)."""
         found = []
         for i, (low, high) in enumerate(zip(self.lower, self.upper, strict=True)):
             inside = math.isfinite(low) and math.isfinite(high)
@@ -161,18 +161,18 @@ class OperatingCertificate:
         return tuple(found)
 
     def __str__(self) -> str:
-        asked = f"asked for more than {self.least:.3g}"
+        asked = f"required: more than {self.least:.3g}"
         lines = [f"{self.status.name}. {self.reason}"]
         if self.margin is not None:
             lines.append(f"Margin at least {self.margin:.4g} ({asked}); {len(self.boxes)} boxes.")
         elif len(self.boxes):
             lines.append(f"No margin is proved ({asked}); {len(self.boxes)} boxes.")
         else:
-            lines.append(f"Margin: {asked}.")
+            lines.append(f"Margin {asked}.")
         lines.append(f"Smallest margin at samples {self.margin_found:.4g}: {ESTIMATE}.")
         if not self.names:
             lines.append("Torques: not bounded, as no speeds were stated.")
-        # A state that refutes is looked for before bounds are.
+        # The search for a counterexample precedes the bounds.
         for i in range(len(self.lower) if len(self.boxes) else 0):
             limit = ""
             if self.limits is not None:

@@ -1,4 +1,4 @@
-"""States in an operating box that break a statement: looked for in floats, verified in balls."""
+"""Counterexamples in an operating box: searched in floats, verified in ball arithmetic."""
 
 from __future__ import annotations
 
@@ -20,28 +20,28 @@ from concur.certify._operating_law import servo_equations
 
 _SAMPLES = 128
 _PLACES = 12
-# Kept from the ends of what was stated, so that rounding does not leave the box.
+# Distance from the ends of the stated ranges, so that rounding does not leave the box.
 _INSIDE = 1.0 - 1e-9
 _MOST_CORNERS = 9  # speeds of which all combinations of signs are tried
 
 
 @dataclass(frozen=True, eq=False)
 class OperatingCounterexample:
-    """A state that breaks a statement about an operating box.
+    """State that refutes a claim about an operating box.
 
     Parameters
     ----------
     q : numpy.ndarray
         Configuration in the box, shape (nq,).
     margin : float or None
-        Upper bound of its margin, by ball arithmetic; None if the torque is what is too much.
+        Upper bound of its margin, by ball arithmetic; None if a torque exceeds its limit.
     control : str or None
-        Name of the control that needs more than its limit.
+        Name of the control input that exceeds its limit.
     needed, limit : float or None
-        What it needs at least in this direction, by ball arithmetic, and its limit.
+        Lower bound of its torque in this direction, by ball arithmetic, and its limit.
     s, pose, twist, acceleration : numpy.ndarray
-        Shape velocities and the reference that is demanded there, as `Servo.law` takes them;
-        empty for a margin.
+        Shape velocities and the reference at this state, as `Servo.law` takes them; empty for a
+        margin.
     """
 
     q: np.ndarray
@@ -55,12 +55,12 @@ class OperatingCounterexample:
     acceleration: np.ndarray = field(default_factory=lambda: np.zeros(0))
 
     def as_dict(self) -> dict[str, Any]:
-        """Counterexample for JSON.
+        """Convert to a dict for JSON.
 
         Returns
         -------
         dict
-            All that is there, lists in place of arrays.
+            All fields that are present, with lists in place of arrays.
         """
         return {
             name: value.tolist() if isinstance(value, np.ndarray) else value
@@ -80,7 +80,7 @@ class OperatingCounterexample:
 def singular_place(
     graph: Graph, least: float, lower: np.ndarray, upper: np.ndarray
 ) -> tuple[OperatingCounterexample | None, float]:
-    """Search a box for a configuration with too small a margin; also return the least one met."""
+    """Search a box for a configuration with too small a margin; also return the least found."""
     servo = graph.servo
     rng = np.random.default_rng(3)
     places = [(lower + upper) / 2]
@@ -121,7 +121,7 @@ def singular_place(
 
 
 def _margin_above(graph: Graph, x: np.ndarray) -> float:
-    """Upper bound of the margin at one place, by a direction in which it is small."""
+    """Upper bound of the margin at one configuration, from a direction in which it is small."""
     with flint().ctx.workprec(PRECISION):
         bound = np.inf
         if graph.regularity is not None:
@@ -149,7 +149,7 @@ def strong_state(
     places: Sequence[np.ndarray],
     stated: dict[str, np.ndarray],
 ) -> OperatingCounterexample | None:
-    """Search some places for a state that needs more than a limit, verified."""
+    """Search given configurations for a verified state beyond a limit."""
     servo, model = graph.servo, graph.servo.model
     plain = replace(servo, torque_limits=None)
     size, speeds = servo.size, graph.speeds
@@ -203,7 +203,7 @@ def strong_state(
 
 
 def _equations(servo: Any) -> Walker:
-    """What the law solves: its elimination chooses pivots, and balls cannot tell equal ones."""
+    """Equations of the law; its elimination selects pivots, which balls cannot order."""
     given, results = servo_equations(servo)
     names = ("decoupling", "residual", "mass", "forces", "actuation")
     parts = [results[name] for name in names]
@@ -230,7 +230,7 @@ def _signs(count: int) -> np.ndarray:
 
 
 def _matrix(linear: Any, size: int) -> np.ndarray:
-    """Slope of a function at zero, by small steps: only its signs are used."""
+    """Slope of a function at zero by finite differences; only its signs are used."""
     step = 1e-6
     return np.array([linear(step * row) / step for row in np.eye(size)]).T
 
@@ -243,7 +243,7 @@ def _state(
     x: np.ndarray,
     ve: np.ndarray,
 ) -> tuple[np.ndarray, ...]:
-    """A state with a reference that makes the errors; x on groups that commute only."""
+    """A state with a reference that makes the errors; x on commutative groups only."""
     velocity, _ = servo.output_motion(q, s)
     pose, start, place = np.array(servo.output(q)), 0, 0
     for output in servo.outputs:

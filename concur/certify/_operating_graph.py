@@ -1,15 +1,16 @@
-"""What the law computes with, as functions of the joints that matter, enclosed over boxes.
+"""Matrices of the law as functions of the joints that matter, enclosed over boxes.
 
 With the shape velocities s and the body momentum P of the base, w = (s, P), the velocities of the
-robot are v = H s + N P, and what the law adds up is a polynomial in w and the command nu:
+robot are v = H s + N P, and the terms of the law are polynomials in w and the command nu:
 
     Mhat sdot + chat = H^T B u,      J H sdot = nu - b,
     chat = sum_k C_k m_k(w),         b = sum_k B_k m_k(w),
 
 m_k the products of at most two entries of w. H, N, Mhat, J H, H^T B, C and B depend on the
-configuration alone, and where the robot may be moved as a whole without noticing, not on where its
-base is: then they are taken at the base's neutral place. Outputs along inertial axes turn with the
-base, by a rotation that changes no length. C and B come from values of chat and b at some w.
+configuration alone. Where a displacement of the whole robot does not affect the law, they do not
+depend on the base pose either and are evaluated at the neutral one. Outputs along inertial axes
+turn with the base, by a rotation that changes no length. C and B are computed from values of chat
+and b at several w.
 """
 
 from __future__ import annotations
@@ -33,19 +34,19 @@ from concur.errors import OutputError, ReductionError
 from concur.kinematics import constant
 
 SAMPLES = 4
-"""Random configurations at which it is tried whether something depends on a coordinate."""
+"""Random configurations that test the dependence on a coordinate."""
 
 _WIDTH = 2.0**-44
 """Relative width of the balls around a sample's numbers: more than the graph's constants round.
 
-What two placements make of an entry differs by structure only if the balls are apart. A ball is as
-wide as the terms that cancel in its entry, in whatever units they are.
+Entries of two placements differ by structure only if their balls are disjoint. A ball is as wide
+as the terms that cancel in its entry, in whatever units they are.
 """
 
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The matrices of the law, or by how much they change, in balls.
+    """The matrices of the law, or their changes, in balls.
 
     Parameters
     ----------
@@ -73,16 +74,16 @@ class Parts:
 
 @dataclass(frozen=True, eq=False)
 class Enclosure:
-    """What is known of the matrices over a box: here + sum_k d_k changes[k], |d_k| <= 1.
+    """Enclosure of the matrices over a box: here + sum_k d_k changes[k], |d_k| <= 1.
 
     Parameters
     ----------
     here : Parts
-        Near the middle of the box.
+        Matrices near the middle of the box.
     changes : list of Parts
-        What each coordinate does to first order, what pairs do, and last what is left.
+        First-order changes by coordinate, those by pairs, and last the remainder.
     to_blame : numpy.ndarray
-        Whether a coordinate has to do with a change, shape (coordinates, changes).
+        Whether a coordinate contributes to a change, shape (coordinates, changes).
     """
 
     here: Parts
@@ -98,18 +99,18 @@ class Graph:
     servo : Servo
         A servo that takes shape velocities.
     named : sequence of int
-        Indices in q of coordinates that are to be kept in any case.
+        Indices in q of coordinates to keep even if they do not matter.
     speeds : numpy.ndarray or None
-        Bounds of the entries of w, shape (nw,); None when only the margin is wanted.
+        Bounds of the entries of w, shape (nw,); None to bound only the margin.
     where : str
-        Named in errors.
+        Place for error messages.
 
     Raises
     ------
     OutputError
-        If the law has conditions in it, or the attitude of a body in space matters.
+        If the law has conditionals, or depends on the orientation of a body in space.
     ReductionError
-        If the velocities follow from a momentum that is not the base's.
+        If the velocities follow from the momentum of a joint other than the base.
     """
 
     def __init__(
@@ -120,9 +121,9 @@ class Graph:
         self.neutral = np.array(model.robot.neutral(), dtype=float)
         self.speeds = np.zeros(0) if speeds is None else speeds
         given, self.products = _directions(0 if speeds is None else len(speeds))
-        # Exactly the products of floats that the walker is given: what it is to the bounds.
+        # The products of floats exactly as the walker receives them, in units of the bounds.
         self._given = given if speeds is None else speeds[:, None] * given
-        # Where a speed is zero, any size tells what depends on it.
+        # Where a speed is zero, any size shows the dependence on it.
         self._typical = np.where(self.speeds > 0.0, self.speeds, 1.0)
         q, w = ca.SX.sym("q", model.nq), ca.SX.sym("w", len(given))
         parts = [ca.densify(part) for part in self._parts(q, w)]
@@ -145,10 +146,10 @@ class Graph:
         if turned & set(self.coordinates):
             raise OutputError(
                 where,
-                expected="an orientation that does not matter, or joints with numbers for places",
-                came="a law that depends on the attitude of a body in space",
-                cure="Take outputs whose velocities turn with the base: R3 with all its axes, SO3, "
-                "R3xSO3 or SE3; and joints of one or more plain coordinates.",
+                expected="a law independent of orientations in space, joints with real coordinates",
+                came="a law that depends on the orientation of a body in space",
+                cure="Use outputs whose velocities turn with the base: R3 with all its axes, SO3, "
+                "R3xSO3 or SE3; and joints of one or more real coordinates.",
             )
         self._x = ca.SX.sym("x", len(self.coordinates))
         self._placed = ca.SX(ca.DM(self.neutral))
@@ -160,7 +161,7 @@ class Graph:
 
     @cached_property
     def regularity(self) -> Walker | None:
-        """The model's regularity, unless it is one everywhere."""
+        """The model's regularity; None where it is 1 everywhere."""
         q = ca.SX.sym("q", self.servo.nq)
         value = ca.SX(self.servo.model.regularity(q))
         if value.is_constant() and float(value) == 1.0:
@@ -169,7 +170,7 @@ class Graph:
         return Walker(ca.Function("regularity", [self._x], [whole(self._placed)], {"cse": True}))
 
     def coefficients(self, q: Vector, w: Vector) -> list[Array]:
-        """Give D J H, Mhat and H^T B; the output velocity as a matrix of w; and D B above C."""
+        """Return D J H, Mhat and H^T B; the output velocity as a matrix of w; and D B above C."""
         *plain, velocity, both = self._parts(q, w)
         if not w.shape[0]:
             return plain
@@ -189,7 +190,7 @@ class Graph:
         return [*plain, *(ca.substitute(part, w, zero) for part in parts)]
 
     def configuration(self, x: np.ndarray) -> np.ndarray:
-        """Configuration with the coordinates that matter, neutral in all others."""
+        """Configuration with the given relevant coordinates, neutral in all others."""
         q = self.neutral.copy()
         q[list(self.coordinates)] = x
         return q
@@ -224,7 +225,7 @@ class Graph:
 
     @cached_property
     def _weights(self) -> list[list[tuple[int, float]]]:
-        """What each product's coefficient is made of: values of a polynomial at `_given`."""
+        """Weights of the polynomial's values at `_given` in the coefficient of each product."""
         n = len(self._given)
         both = {pair: 1 + 2 * n + k for k, pair in enumerate(self.products[1 + 2 * n :])}
         columns: list[list[tuple[int, float]]] = []
@@ -259,7 +260,7 @@ class Graph:
         return [*parts, ca.jacobian(velocity, w), ca.vertcat(rows @ drift, forces)]
 
     def _mixing(self, walker: Walker, samples: list[np.ndarray], base: slice) -> np.ndarray | None:
-        """Which output components the base's place mixes; None if it changes more than that."""
+        """Output components that the base orientation mixes; None if it has another effect."""
         size = self.servo.size
         mixing = np.eye(size, dtype=bool)
         speeds = np.random.default_rng(7).normal(size=(len(samples), len(self._typical)))
@@ -271,18 +272,18 @@ class Graph:
             if not np.allclose(turn @ turn.T, np.eye(size), atol=1e-9):
                 return None
             turned = _spread(turn)
-            wanted = [turned @ here[0], *here[1:]]
+            expected = [turned @ here[0], *here[1:]]
             if len(here[4]):
-                wanted[3] = turned @ here[3]
-                wanted[4] = np.vstack([turned @ here[4][:size], here[4][size:]])
-            for a, b in zip(there, wanted, strict=True):
+                expected[3] = turned @ here[3]
+                expected[4] = np.vstack([turned @ here[4][:size], here[4][size:]])
+            for a, b in zip(there, expected, strict=True):
                 if not all(_same(x, y) for x, y in zip(a.flat, b.flat, strict=True)):
                     return None
             mixing |= (np.abs(turn) > 1e-9) | (np.abs(turn.T) > 1e-9)
         return mixing
 
     def _turn(self, q: np.ndarray, placed: np.ndarray) -> np.ndarray:
-        """How output components along inertial axes turn with the base."""
+        """Rotation of output components along inertial axes with the base."""
         robot = self.servo.model.robot
         there, here = (robot.pose(at, robot.base.name)[:3, :3] for at in (q, placed))
         turn, blocks = there @ here.T, []
@@ -308,7 +309,7 @@ def _listed(values: Any) -> list[Any]:
 def momentum_size(servo: Servo, where: str) -> int:
     """Count the entries of the body momentum among the speeds; zero at zero momentum.
 
-    A momentum of another joint than the base is refused.
+    A momentum of a joint other than the base is rejected.
     """
     model = servo.model
     if model.takes_momentum and not model.stages:
@@ -318,21 +319,21 @@ def momentum_size(servo: Servo, where: str) -> int:
     if np.abs(drifts).max(initial=0.0) > 0.0:
         raise ReductionError(
             where,
-            expected="velocities that follow from speeds, or the momentum of a floating base",
+            expected="velocities from speeds or from the momentum of a floating base",
             came=f"{model.kind} reduction with a momentum of another joint",
-            cure="Bounds are known at zero momentum of the stages.",
+            cure="Set the momentum of the stages to zero.",
         )
     return 0
 
 
 def _balls(values: np.ndarray, width: float = _WIDTH) -> list[Any]:
-    """Numbers known to a relative width."""
+    """Balls of a relative width around numbers."""
     arb = flint().arb
     return [arb(float(v), width * abs(float(v))) for v in values]
 
 
 def _spread(turn: np.ndarray) -> np.ndarray:
-    """A rotation matrix known to rounding."""
+    """A rotation matrix, widened by rounding."""
     spread = np.empty(turn.shape, dtype=object)
     for place, value in np.ndenumerate(turn):
         spread[place] = flint().arb(float(value), _WIDTH)
@@ -344,11 +345,11 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _matters(whole: ca.Function, samples: list[np.ndarray], typical: np.ndarray) -> set[int]:
-    """Coordinates with a slope that is not zero, decided by balls at random places.
+    """Coordinates with a nonzero slope, decided by balls at random configurations.
 
-    A random sum of all entries stands for them: analytic functions with a slope that is not zero
-    have one almost everywhere, and so have almost all of their sums. Each entry is taken in units
-    of the terms that it is a sum of, which is what the width of its ball measures.
+    A random sum of all entries represents them: an analytic function with a nonzero slope has one
+    almost everywhere, and so have almost all such sums. Each entry is in units of its terms, which
+    is what the width of its ball measures.
     """
     q, w = (ca.SX.sym(name, whole.numel_in(k)) for k, name in enumerate("qw"))
     entries = ca.vertcat(*map(ca.vec, _listed(whole(q, w))))
@@ -370,12 +371,12 @@ def _matters(whole: ca.Function, samples: list[np.ndarray], typical: np.ndarray)
 
 
 def _terms(value: Any) -> float:
-    """Size of the terms that an entry is a sum of."""
+    """Size of the terms of an entry."""
     return float(value.rad()) / _WIDTH or abs(float(value.mid()))
 
 
 def _directions(size: int) -> tuple[np.ndarray, list[tuple[int, ...]]]:
-    """Points that tell polynomials of second degree apart, and the products of their terms."""
+    """Points that determine polynomials of second degree, and the products of their terms."""
     one = np.eye(size)
     pairs = [(i, j) for i in range(size) for j in range(i + 1, size)]
     across = [one[i] + one[j] for i, j in pairs]
@@ -385,13 +386,13 @@ def _directions(size: int) -> tuple[np.ndarray, list[tuple[int, ...]]]:
 
 
 def _pick(model: Model, k: int) -> Model:
-    """One of several polynomials; what does not depend on w is there once."""
+    """One of several polynomials; a constant one occurs once."""
     k = k if len(model.values) > 1 else 0
     return Model(model.values[k : k + 1], model.remainder[k : k + 1])
 
 
 def _split(part: list[list[Model]], count: int) -> list[Any]:
-    """Coefficients, each as a matrix, and a ball for the rest."""
+    """Coefficients, each as a matrix, and a ball for the remainder."""
     columns = len(part[0]) if part else 0
     values = np.array([[m.values[0] for m in row] for row in part], dtype=float)
     values = values.reshape(len(part), columns, count)

@@ -1,4 +1,4 @@
-"""The law of an operating box as it is saved: instructions that `recheck` carries out itself."""
+"""The law of an operating box as saved: instructions that `recheck` evaluates independently."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NAMES = {
 def program(arguments: Sequence[Array], results: dict[str, Array]) -> dict[str, Any] | None:
     """Write a function as instructions that each make one value, as in `_recheck_program`.
 
-    None if it has instructions or constants that are not known there.
+    Returns None if that format lacks one of its instructions or constants.
     """
     parts = [ca.densify(ca.SX(part)) for part in results.values()]
     function = ca.Function("program", list(arguments), parts, {"cse": True})
@@ -119,7 +119,7 @@ def law_document(
 
 
 def servo_equations(servo: Servo) -> tuple[list[Array], dict[str, Array]]:
-    """Equations that the law solves at a state, and the errors there, as functions of the state."""
+    """Equations of the law at a state, and its errors, as functions of the state."""
     sizes = {"q": servo.nq, "s": servo.ns, "pose": servo.pose_size}
     sizes |= {"twist": servo.size, "acceleration": servo.size}
     q, s, pose, twist, acceleration = given = [ca.SX.sym(*one) for one in sizes.items()]

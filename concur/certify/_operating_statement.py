@@ -1,4 +1,4 @@
-"""What a user states about an operating box: ranges, speeds, errors and the demand they allow."""
+"""Validation of an operating box: ranges, speeds, errors and the resulting commands."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from concur.control import Servo
 from concur.errors import OutputError, UnknownNameError
 from concur.mechanism import scalar
 
-_FARTHEST = 1e6  # rad and m: beyond it neighbouring floats are no places of a joint
+_FARTHEST = 1e6  # rad and m: beyond it floats are too coarse for a joint coordinate
 
 
 def check_servo(servo: object, where: str) -> None:
-    own, cure = isinstance(servo, Servo), "Bounds are for the servo that drives the robot."
+    own, cure = isinstance(servo, Servo), "Pass the servo that drives the robot."
     check(own, f"{where}, `servo`", "a Servo", type(servo).__name__, cure)
     check_unmeasured(servo, where)  # type: ignore[arg-type]
 
 
 def usual_margin(servo: Servo) -> float:
-    """Margin above which the law is neither refused nor damped."""
+    """Margin above which the law is neither stopped nor damped."""
     if servo.damped_below is None:
         return servo.singular_margin
-    # What is compared with it is smaller than the margin by this factor at most.
+    # The bound compared with it is smaller than the margin by at most this factor.
     least = max(servo.singular_margin, servo.damped_below)
     return float(least * servo.size**0.25 * (1 + 1e-12))
 
 
 def coordinate_names(servo: Servo) -> dict[int, str]:
-    """Name of each coordinate of q: the body's, with a number if it has several."""
+    """Name of each coordinate of q: that of the body, with an index if it has several."""
     robot, names = servo.model.robot, {}
     for body in robot.bodies:
         places = range(*robot.q_slice(body.name).indices(robot.nq))
@@ -47,7 +47,7 @@ def coordinate_names(servo: Servo) -> dict[int, str]:
 
 
 def read_ranges(servo: Servo, ranges: object, where: str) -> dict[int, tuple[float, float]]:
-    """Ends of the range of each coordinate that is named, by its index in q."""
+    """Range of each named coordinate, by index in q."""
     robot = servo.model.robot
     if not isinstance(ranges, Mapping):
         raise OutputError(
@@ -71,11 +71,11 @@ def read_ranges(servo: Servo, ranges: object, where: str) -> dict[int, tuple[flo
         places = range(*robot.q_slice(name).indices(robot.nq))
         shapes = [(len(places), 2), *([(2,)] if len(places) == 1 else [])]
         ends = finite_floats(value, here, *shapes).reshape(-1, 2)
-        farthest, cure = np.abs(ends).max(), "A turn is 6.28 rad: one turn covers all angles."
+        farthest, cure = np.abs(ends).max(), "Use at most one turn, 6.28 rad, for an angle."
         check(farthest <= _FARTHEST, here, f"ends up to {_FARTHEST:g}", farthest, cure)
         for i, (low, high) in zip(places, ends.tolist(), strict=True):
             text = f"({low:g}, {high:g})"
-            check(low <= high, here, "a lower and an upper end", text, "Exchange them.")
+            check(low <= high, here, "a lower end, then an upper end", text, "Exchange them.")
             found[i] = (low, high)
     return found
 
@@ -91,8 +91,8 @@ def read_speeds(servo: Servo, speeds: object, where: str) -> np.ndarray:
             raise UnknownNameError(
                 here,
                 expected=f"each shape velocity ({', '.join(names)})",
-                came=f"`{wrong}`" if unknown else f"none for `{wrong}`",
-                cure="Name them all, or give one number.",
+                came=f"`{wrong}`" if unknown else f"no speed for `{wrong}`",
+                cure="Give a speed for each, or one number for all.",
                 name=str(wrong),
             )
         speeds = [speeds[name] for name in names]
@@ -110,7 +110,7 @@ def _sizes_of(value: object, count: int, where: str) -> np.ndarray:
 
 
 def body_momentum(servo: Servo, distance: float | None, where: str) -> np.ndarray:
-    """Bounds of the momentum's components in the base's axes, wherever it is."""
+    """Bounds of the momentum's components in the base's axes, at any base position."""
     count = momentum_size(servo, where)
     model = servo.model
     if not count:
@@ -121,10 +121,10 @@ def body_momentum(servo: Servo, distance: float | None, where: str) -> np.ndarra
         f"{where}, `distance`",
         "the largest distance of the base from the inertial origin, m",
         "no value, with linear momentum",
-        "Its angular momentum about the base grows with it: state distance=2.0.",
+        "Pass for example distance=2.0: the angular momentum about the base depends on it.",
     )
     reach = 0.0 if distance is None else scalar(distance, f"{where}, `distance`")
-    check(reach >= 0.0, f"{where}, `distance`", "not negative", reach, "Leave it out.")
+    check(reach >= 0.0, f"{where}, `distance`", "a nonnegative distance", reach, "Omit it.")
     basis = model.robot.base.joint.basis
     # Dual to the base's velocities: a component is a column of the basis times the momentum.
     bounds = np.linalg.norm(basis[:3], axis=0) * linear
@@ -150,7 +150,7 @@ def demand_of(
     ]
     with flint().ctx.workprec(PRECISION):
         largest = np.array([above(abs(v)) for v in walker(sides)[0].entries()])
-    expected = "rotation errors for which the command can be bounded"
+    expected = "rotation errors with a bounded command"
     came, cure = f"up to {pose_error.max():g}", "State smaller errors."
     check(bool(np.isfinite(largest).all()), f"{where}, `pose_error`", expected, came, cure)
     carried = np.zeros((size, size))

@@ -1,4 +1,4 @@
-"""Linear matrix inequalities of a form that falls, at sampled errors of a domain."""
+"""Linear matrix inequalities for a decaying V, at sampled errors of a domain."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from concur.certify._reduction import Reduction, reduce_domain
 from concur.errors import ConcurError, install_command
 
 _SAMPLES = {1: 9, 2: 5, 3: 5}
-"""Samples along each parameter at first, by number of parameters."""
+"""Initial samples along each parameter, by number of parameters."""
 
 _FINE = {1: 129, 2: 25, 3: 13}
-"""Samples along each parameter at which the result is looked at again."""
+"""Samples along each parameter at which the result is checked."""
 
 _ROUNDS = 8
-"""Times that samples where the result fails are added."""
+"""Number of rounds that add samples where the result fails."""
 
 _LARGEST = 300_000
 """Inequalities times members times components squared, beyond which a search takes hours."""
@@ -34,31 +34,31 @@ _TOLERANCE = 2e-3
 """Width of the last interval of rates, relative to the true rate."""
 
 _STEPS = (1.0, 0.98, 0.95, 0.9)
-"""Parts of a rate tried until the solver finds a form."""
+"""Fractions of a rate, tried until the solver finds a solution."""
 
 _SMALLNESS = 1e-3
-"""Price of the size of all members together, as part of P's condition."""
+"""Weight of the size of all members, relative to the condition of P."""
 
 _MARGIN = 1e-7
-"""Least eigenvalue asked for, with P of mean eigenvalue one: beyond the solver's accuracy."""
+"""Required least eigenvalue for P of mean eigenvalue 1: above the solver's accuracy."""
 
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """Something worth proving.
+    """Result of a search, to be proved.
 
     Parameters
     ----------
     P : numpy.ndarray
         Symmetric matrix of V = z^T P z / 2, shape (2 n, 2 n), in the channel's units.
     alpha : float
-        Rate to be proved, 1/s: the limit, less the back-off.
+        Rate to be proved, 1/s: the limit minus the back-off.
     multipliers : tuple of numpy.ndarray
         L and M of the inequality, each of shape (2 n, n).
     limit : float
         Fastest rate found feasible on the samples, 1/s.
     samples : int
-        Sampled errors that the last inequality was solved for.
+        Number of sampled errors in the last solution.
     """
 
     P: np.ndarray
@@ -68,17 +68,17 @@ class Candidate:
     samples: int
 
     def in_unit(self, unit: float) -> Candidate:
-        """Candidate for the channel itself, found with time counted in another unit.
+        """Convert a candidate found with another unit of time.
 
         Parameters
         ----------
         unit : float
-            What `at_moderate_frequency` gave, 1/s.
+            Unit returned by `at_moderate_frequency`, 1/s.
 
         Returns
         -------
         Candidate
-            ve was counted in `unit`, and A with it.
+            Candidate in the units of the channel; only ve and A depend on `unit`.
         """
         n = len(self.P) // 2
         sizes = np.repeat([1.0, 1.0 / unit], n)
@@ -88,7 +88,7 @@ class Candidate:
 
 
 def sampled_problem(channel: Channel, angle: float, distance: float | None) -> Problem | None:
-    """Return the inequalities at sampled errors of a domain; None if unknown or too large."""
+    """Return the inequalities at sampled errors of a domain; None if unsupported or too large."""
     family = Family(channel)
     reduction = reduce_domain(channel, family.typical, angle, distance)
     if reduction is None:
@@ -113,9 +113,9 @@ class Problem:
 
     @property
     def _given(self) -> float:
-        """Part of the back-off that the form itself may use; the rest is room for the proof.
+        """Fraction of the back-off for the optimization; the rest is reserve for the proof.
 
-        Boxes of poses are dear: their forms shall fall a good deal faster than claimed.
+        Boxes of poses are costly: their V must decay clearly faster than claimed.
         """
         return 0.15 if self.family.channel.kind == "SE3" else 0.5
 
@@ -126,18 +126,18 @@ class Problem:
 
     @property
     def several(self) -> bool:
-        """Whether more than one parameter is left to vary."""
+        """Whether the boxes have more than one parameter."""
         return len(self.reduction.parameters) > 1
 
     def solve(self, backoff: float, share: float) -> Candidate | None:
-        """Find the fastest rate, and at a fraction of it the form of least condition."""
+        """Find the fastest rate, and at a fraction of it the P of least condition."""
         high = self.true_rate
         for _ in range(_ROUNDS):
             limit = self._limit(high)
             if limit is None:
                 return None
             for step in _STEPS:
-                # Right at the limit the solver may give up.
+                # At the limit the solver may fail.
                 alpha = (1.0 - backoff) * share * step * limit
                 weights = self._best(alpha / (1.0 - backoff) * (1.0 - self._given * backoff))
                 if weights is not None:
@@ -151,7 +151,7 @@ class Problem:
         return None
 
     def holds(self, weights: np.ndarray, alpha: float) -> bool:
-        """Whether a rate holds on a fine grid; errors where it fails are added to the samples."""
+        """Whether a rate holds on a fine grid; adds errors where it fails to the samples."""
         matrices = np.tensordot(self._fine, weights, (1, 0))
         matrices -= alpha * np.tensordot(weights, self.forms, 1)
         least = np.linalg.eigvalsh(matrices)[:, 0]
@@ -188,7 +188,7 @@ class Problem:
         return None if found is None else float(found)
 
     def _best(self, rate: float) -> np.ndarray | None:
-        """Weights for the form of least condition."""
+        """Weights for the P of least condition."""
         cp = self.cp
         weights, condition = cp.Variable(len(self.forms)), cp.Variable()
         form = self.combined(weights, self.forms)
@@ -207,13 +207,13 @@ class Problem:
     def sizes(self) -> np.ndarray:
         """Size of each member in the inequalities, relative to the rate.
 
-        Large multipliers cost nothing in the samples, but make proofs long.
+        Large multipliers have no cost in the samples, but make proofs long.
         """
         sizes = np.linalg.norm(np.array(self.samples), axis=(2, 3)).max(0)
         return np.asarray(sizes / self.true_rate)
 
     def combined(self, weights: Any, matrices: np.ndarray) -> Any:
-        """Sum of matrices (members, 2 n, 2 n) by weight, as an expression of the solver."""
+        """Sum of matrices (members, 2 n, 2 n) by weight, as a cvxpy expression."""
         size = len(self.scales)
         flat = matrices.reshape(len(matrices), -1).T
         return self.cp.reshape(flat @ weights, (size, size), order="C")
@@ -228,7 +228,7 @@ class Problem:
     def _errors(self, counts: dict[int, int]) -> list[np.ndarray]:
         reduction = self.reduction
         k = len(reduction.lower)
-        # Corners of positions multiply the samples.
+        # Every corner of the positions repeats the samples.
         number = counts[k] if len(reduction.offsets) == 1 or k < 3 else counts[k] // 2 | 1
         axes = [
             np.linspace(a, b, number) for a, b in zip(reduction.lower, reduction.upper, strict=True)
@@ -236,7 +236,7 @@ class Problem:
         points = []
         for p in map(np.array, product(*axes)):
             length = np.linalg.norm(p)
-            # What is beyond the ball is brought back to its surface, where rates are worst.
+            # Project errors beyond the ball onto its surface, where rates are worst.
             if length > reduction.radius:
                 p = p * (reduction.radius / length)
             points += [offset + reduction.matrix @ p for offset in reduction.offsets]
@@ -245,9 +245,9 @@ class Problem:
 
 
 def solved(problem: Any, cp: ModuleType) -> bool:
-    """Solve a convex problem; whether there is a solution, accurate or not."""
+    """Solve a convex problem; return whether there is a solution, accurate or not."""
     with warnings.catch_warnings():
-        # An inaccurate solution is as good as another: it is looked at again, and proved or not.
+        # An inaccurate solution is acceptable: the proof decides.
         warnings.simplefilter("ignore")
         try:
             problem.solve(solver=cp.CLARABEL)
@@ -257,7 +257,7 @@ def solved(problem: Any, cp: ModuleType) -> bool:
 
 
 def _scales(channel: Channel, angle: float, distance: float | None) -> np.ndarray:
-    """Sizes of x and ve on the domain."""
+    """Magnitudes of x and ve on the domain."""
     reach = distance if distance else angle * channel.length
     x = np.array([reach if unit == "m" else angle for unit in channel.units])
     pull = np.linalg.solve(channel.inertia, channel.stiffness)
@@ -266,16 +266,16 @@ def _scales(channel: Channel, angle: float, distance: float | None) -> np.ndarra
 
 
 def metric(channel: Channel) -> np.ndarray:
-    """Weights of squares in which lengths of x are counted: 1 / length^2 for metres, else 1."""
+    """Weights of the squared components of x: 1 / length^2 for metres, else 1."""
     return np.array([channel.length**-2 if unit == "m" else 1.0 for unit in channel.units])
 
 
 def load_cvxpy() -> ModuleType:
-    """Import the solver."""
+    """Import cvxpy, or explain how to install it."""
     if find_spec("cvxpy") is None or find_spec("clarabel") is None:
         raise ConcurError(
             "certificates",
-            expected="cvxpy with the solver Clarabel, which solve matrix inequalities",
+            expected="cvxpy with the solver Clarabel for matrix inequalities",
             came="an environment without them",
             cure=f"Install the extra: {install_command('certify')}.",
         )

@@ -1,16 +1,16 @@
 """Branch and bound: proves or refutes a rate of decay on a whole domain, in ball arithmetic.
 
-The domain that `_reduction` leaves is cut into boxes of parameters p = m + d, |d_i| <= h_i. In a
-box B is its value and slopes at m, and a remainder below sum_ij h_i h_j |d2B / dp_i dp_j| / 2 with
-second derivatives enclosed over the box (Taylor's theorem, entry by entry). A is affine in B:
-without the remainder it is affine in d, so that corners of the box suffice; the remainder is a
-radius. At each corner A is brought near the identity by a congruence (floats, any will do) and then
-all Gershgorin discs must lie above zero. This proves A > 0 in the box. Where the map switches
-between a series and a closed form, each formula is proved for itself.
+The domain that `_reduction` leaves is divided into boxes of parameters p = m + d, |d_i| <= h_i.
+Over a box, B is its value and slopes at m, and a remainder of at most
+sum_ij h_i h_j |d2B / dp_i dp_j| / 2, with second derivatives enclosed over the box (Taylor's
+theorem). A is affine in B and, without the remainder, in d, so the corners of the box suffice; the
+remainder is a radius. A floating-point congruence brings A at each corner near the identity. If all
+its Gershgorin discs then lie above zero, A > 0 in the box. Where the map switches between a series
+and a closed form, each formula is proved separately.
 
-What is enclosed is the error map that runs on the robot. It differs from the exact B by rounded
-coefficients and a cut series; the balls are widened by more than that (`BAND`), so that the proof
-holds of the exact B too.
+The enclosed function is the error map that runs on the robot. It differs from the exact B by
+rounded coefficients and truncation of a series; the balls are widened by more than that (`BAND`),
+so the proof also holds for the exact B.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from concur.certify._status import Status
 from concur.errors import OutputError, ShapeError
 
 _GRID = {1: 33, 2: 9, 3: 5}
-"""Points along each parameter where a counterexample is looked for before anything is proved."""
+"""Points along each parameter of the search for a counterexample before the proof."""
 
 _SMALLEST = 1e-9
 """Boxes narrower than this, in rad, are not divided: the claim is too close to being false."""
@@ -53,7 +53,7 @@ _SMALLEST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """Verdict on a claim, with all that is needed to check it again.
+    """Verdict on a claim, with all data that a proof checker needs.
 
     Parameters
     ----------
@@ -61,12 +61,12 @@ class Proof:
         PROVED: A > 0 at every parameter of every box and every corner of the positions, and
         P > 0. REFUTED: the inequality fails at `counterexample`. UNDECIDED otherwise.
     reason : str
-        Why, in a sentence.
+        Explanation of the status.
     reduction : str
-        The argument by which the boxes stand for the whole domain, as `_reduction` names it:
-        "linear", "one axis, one plane", "two octants" or "all"; "none" when there is none.
+        Name in `_reduction` of the argument that extends the boxes to the whole domain:
+        "linear", "one axis, one plane", "two octants" or "all"; else "none".
     claim : Claim
-        P, alpha and the multipliers L and M of the inequality in `_inequality`.
+        P, alpha and the multipliers L and M of `_inequality`.
     angle, distance : float, float or None
         The domain: bounds of every |phi|, rad, and |rho|, m.
     groups : tuple of str
@@ -76,19 +76,19 @@ class Proof:
     parameters : tuple of str
         Names of the k parameters.
     lower, upper : numpy.ndarray
-        Box of the parameters that had to be covered, shape (k,), rad.
+        Ends of the box of parameters to cover, shape (k,), rad.
     radius : float
-        Parameters with |p| above it did not have to be covered; infinite when all had to.
+        Only parameters with |p| up to it need covering; infinite when all do.
     matrix, offsets : numpy.ndarray
-        The errors looked at: x = offset + matrix @ p for every row of `offsets`; shapes (n, k)
+        Errors x = offset + matrix @ p for every row of `offsets`; shapes (n, k)
         and (c, n).
     boxes : numpy.ndarray
-        Lower and upper ends of the boxes proved, shape (b, 2, k). They are halves of halves of
-        the whole box; those missing lie beyond `radius`.
+        Lower and upper ends of the proved boxes, shape (b, 2, k), made by repeated halving of
+        the whole box; missing ones lie beyond `radius`.
     left : numpy.ndarray
-        Boxes neither proved nor refuted, shape (l, 2, k).
+        Undecided boxes, shape (l, 2, k).
     tested : int
-        Boxes looked at.
+        Number of boxes evaluated.
     counterexample : Counterexample or None
         Given when the status is REFUTED.
     """
@@ -125,25 +125,25 @@ def prove(
     progress: Callable[[float], Any] | bool = False,
     multipliers: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> Proof:
-    """Prove or refute that V = z^T P z / 2 falls at a rate on a domain.
+    """Prove or refute that V = z^T P z / 2 decays at a rate on a domain.
 
     Parameters
     ----------
     channel : Channel
-        Outputs that belong together.
+        Outputs of one channel.
     P : numpy.ndarray
         Symmetric matrix, shape (2 n, 2 n), in the channel's units.
     alpha : float
-        Rate to be proved of sqrt(V), 1/s.
+        Claimed decay rate of sqrt(V), 1/s.
     angle : float
         Bound of every rotation error on which B depends, above 0 and at most pi, rad.
     distance : float, optional
         Bound of every position error on which B depends, m; needed when there is one.
     budget : int, default 20000
-        Largest number of boxes to look at.
+        Largest number of boxes evaluated.
     progress : callable or bool, default False
-        Called with the fraction of the domain that is done. True is as silent as False: a bar
-        belongs to the one who knows how many channels there are.
+        Called with the fraction of the domain that is done. True shows no bar, like False: the
+        caller shows one for all channels.
     multipliers : tuple of numpy.ndarray, optional
         L and M of the inequality, each (2 n, n). Default: those that make isotropic channels
         tight, and zeros for the others.
@@ -151,14 +151,14 @@ def prove(
     Returns
     -------
     Proof
-        The verdict and what it rests on.
+        The verdict with its boxes or counterexample.
 
     Raises
     ------
     ShapeError
         If P or a multiplier has the wrong shape, or P is not symmetric.
     OutputError
-        If the domain or the rate is not a finite number in its range.
+        If the domain or the rate is not finite or out of range.
     """
     claim = _claim(channel, P, alpha, multipliers)
     facts: dict[str, Any] = {
@@ -173,8 +173,8 @@ def prove(
     reduction = reduce_domain(channel, claim, angle, distance)
     if reduction is None or not affine_in_positions(channel):
         reason = (
-            "No argument here reduces this group to at most three parameters; "
-            "outputs without gains that couple them would."
+            "No symmetry argument reduces this group to at most three parameters. "
+            "Remove the gains that couple its outputs."
         )
         return Proof(Status.UNDECIDED, reason, "none", **facts)
     facts |= {
@@ -182,7 +182,7 @@ def prove(
         for name in ("parameters", "lower", "upper", "radius", "matrix", "offsets")
     }
     if len(reduction.images) > 1:
-        # With the mirror images of the boxes the ends are those of all errors.
+        # The stored boxes include their mirror images, so the ends cover all errors.
         facts["lower"] = -reduction.upper
     with flint().ctx.workprec(PRECISION):
         search = _Search(channel, claim, reduction, budget, progress)
@@ -223,7 +223,7 @@ def _claim(
             f"multipliers of {channel.name}",
             expected=f"two matrices of shape ({2 * n}, {n})",
             came=f"shapes {L.shape} and {M.shape}",
-            cure="Leave them out to use the usual ones.",
+            cure="Omit them to use the defaults.",
         )
     numbers = [P, L, M, np.array(alpha, dtype=float)]
     if not all(np.isfinite(a).all() for a in numbers):
@@ -231,7 +231,7 @@ def _claim(
             f"claim on {channel.name}",
             expected="finite numbers in P, alpha, L and M",
             came="a NaN or an infinity",
-            cure="Look at the search that gave them.",
+            cure="Check the search that computed them.",
         )
     return Claim(P, float(alpha), L, M)
 
@@ -273,7 +273,7 @@ class _Search:
                 if self.counterexample is not None and self.counterexample.motion:
                     break
         if first is not None:
-            # One that the motion itself shows says more.
+            # A state of a motion is a stronger counterexample.
             if self.counterexample is None or not self.counterexample.motion:
                 self.counterexample = first
             return Status.REFUTED, "The matrix inequality fails at a point of the domain."
@@ -309,13 +309,13 @@ class _Search:
     def _positive(self, box: Box) -> bool:
         for k, corner in enumerate(self.maps):
             if not corner.positive(self.form, box):
-                # What fails here is likely to fail in the next box, and should do so soon.
+                # Test a failing corner first: it is likely to fail in the next box too.
                 self.maps.insert(0, self.maps.pop(k))
                 return False
         return True
 
     def _outside(self, box: Box) -> bool:
-        """Whether all of a box is beyond the radius: nothing is claimed there."""
+        """Whether a box is entirely beyond the radius, outside the claim."""
         if not isfinite(self.reduction.radius):
             return False
         nearest = [min(max(a, 0.0), b) for a, b in box]
@@ -354,7 +354,7 @@ class _Search:
 
 
 def stored_boxes(proof: Proof) -> np.ndarray:
-    """Boxes of a proof as files have them, (b, k, 2); none for abelian groups."""
+    """Boxes of a proof as stored in files, (b, k, 2); empty for abelian groups."""
     linear = proof.reduction == "linear"
     return np.zeros((0, 0, 2)) if linear else proof.boxes.swapaxes(1, 2)
 
@@ -364,7 +364,7 @@ def _volume(box: Box) -> float:
 
 
 def _stacked(boxes: list[Box], reduction: Reduction) -> np.ndarray:
-    """Boxes with all those that they stand for, shape (b, 2, k)."""
+    """Boxes with their mirror images, shape (b, 2, k)."""
     k = len(reduction.lower)
     ends = np.array(boxes, dtype=float).reshape(len(boxes), k, 2).swapaxes(1, 2)
     if len(reduction.images) == 1:

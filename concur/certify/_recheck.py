@@ -1,11 +1,11 @@
-"""Verification of a stored certificate, by code that shares nothing with what made it.
+"""Proof checker: verification of a stored certificate by code independent of the prover.
 
-Whatever made the proof is not trusted: neither the interval arithmetic, nor the formulas of the
-law, nor the split into channels. The modules `_recheck_*` have their own of each, and all that
-does not depend on x is decided in rational numbers.
+The checker trusts nothing that made the proof: neither the interval arithmetic, nor the formulas of
+the law, nor the split into channels. The modules `_recheck_*` implement each of them again.
+Whatever does not depend on x is decided in rational numbers.
 
-What is verified
-----------------
+Verified claims
+---------------
 Errors z = (x, ve) on the outputs' group obey zdot = F(x) z with
 
     F(x) = [[0, -B(x)], [I^-1 B(x)^T KP, -I^-1 KD]].
@@ -18,21 +18,21 @@ angle, distance and bound:
    for every position that a rotation acts on. The left side never grows, so the errors stay there;
 3. d/dt z^T P z <= -2 rate z^T P z for every such x and every ve.
 
-Then sqrt(sum_k weight_k z_k^T P_k z_k) decays at least as exp(-rate t), with the smallest rate
-of the channels, from all starts with the left side of 2. below its bound in every channel.
+If all hold, sqrt(sum_k weight_k z_k^T P_k z_k) decays at least as exp(-rate t), with the smallest
+rate of the channels, from all starts with the left side of 2. below its bound in every channel.
 
 For 3. the matrix
 
     A(x) = -(sym(P F(x)) + rate P) + sym([L (1 - B(x)) + M (1 - T(x)), 0])
 
 has to be positive definite, with any constant L and M: B(x) x = x, and T(x) x = x where T is B^T
-on the rotations of SO3 and SE3 and 1 elsewhere, so they do not change the form on any z. A is
-affine in rho, so the corners of a polygon or cube around all rho are enough; what is left are the
-rotation vectors, which the certificate's boxes have to cover without a gap. On a box A is enclosed
-by its value at the middle and its slope; a congruence makes the value there the identity but for
-rounding, and rows have to be diagonally dominant (Gershgorin). A box that is too wide for the
-arithmetic here is halved. Channels on abelian groups are decided in rational numbers, and so is an
-isotropic one on SO3, whose form is smallest for the eigenvalue 1 of sym(B), at every angle.
+on the rotations of SO3 and SE3 and 1 elsewhere, so these terms do not change z^T A z on any z. A is
+affine in rho, so the corners of a polygon or cube around all rho suffice. The certificate's boxes
+must cover the remaining rotation vectors without a gap. On a box A is enclosed by its value at the
+middle and its slope; a congruence makes the value there the identity up to rounding, and rows must
+be diagonally dominant (Gershgorin). A box that is too wide for this arithmetic is halved. Channels
+on abelian groups are decided in rational numbers, and so is an isotropic one on SO3,
+where z^T A z is least for the eigenvalue 1 of sym(B), at every angle.
 
 The format is described in `_recheck_document`.
 """
@@ -83,35 +83,34 @@ def recheck(
     budget: int = 200_000,
     work: float = WORK,
 ) -> Status | Recheck:
-    """Verify a stored certificate with arithmetic and formulas of its own.
+    """Verify a stored certificate with independent arithmetic and formulas.
 
     Parameters
     ----------
     path : str or os.PathLike
         The JSON file that `Certificate.save` wrote.
     servo : Servo, optional
-        The servo that the file is to be about. Its output groups and gains are compared with the
-        file's, bit by bit, and the answer is a `Recheck` that says what is claimed.
+        The servo that the file should be about. Its output groups and gains are compared with
+        the file's, bit by bit, and the result is a `Recheck` that lists the claims.
     budget : int
-        Boxes that may be looked at, for each channel.
+        Largest number of boxes evaluated for each channel.
     work : float
-        Work that the file may take in all, in units of about a microsecond. It is counted, not
-        timed: the answer is the same on every machine.
+        Largest total work for the file, in units of about a microsecond. Work is counted, not
+        timed: the result is the same on every machine.
 
     Returns
     -------
     Status or Recheck
         PROVED when every step was confirmed here, and the law is the servo's if one is given;
-        REFUTED when 1., 2. or 3. or a bound of P was found to be false of the stored numbers, 3.
-        at an x and ve; UNDECIDED when the proof has gaps, this arithmetic cannot confirm it, it
-        takes more work than is allowed or is about another law, and for certificates that claim
-        nothing.
+        REFUTED when 1., 2. or 3. or a bound of P is false for the stored numbers, 3. at an x and
+        ve; UNDECIDED when the proof has gaps, this arithmetic cannot confirm it, it exceeds
+        `budget` or `work`, it is about another law, or the certificate claims nothing.
 
     Raises
     ------
     DescriptionError
-        If the file is no certificate, tube or operating box, is not complete, or was changed after
-        it was written, or the path is invalid; if `servo` is not a `Servo`.
+        If the file is not a complete certificate, tube or operating box, or was changed after it
+        was written; if the path is invalid; or if `servo` is not a `Servo`.
 
     Examples
     --------
@@ -174,7 +173,7 @@ def _box_answer(box: StoredBox, servo: Law, budget: int) -> Recheck:
 
 
 def _region_text(channel: StoredChannel) -> str:
-    """Starts that the claim on a channel covers."""
+    """Certified region of a channel, as text."""
     places = f"components {', '.join(map(str, channel.components))}"
     if channel.bound is None:
         return f"{places}: any start"
@@ -212,13 +211,13 @@ def examine(path: str | PathLike[str], budget: int = 200_000, work: float = WORK
 
 def _finding(verify: Callable[[], None]) -> Finding:
     try:
-        # Overflow ends as a bound that proves nothing; there is nothing to warn of.
+        # Overflow yields a bound that proves nothing; it needs no warning.
         with np.errstate(all="ignore"):
             verify()
     except Rejection as stop:
         return stop.finding
     except (OverflowError, np.linalg.LinAlgError) as error:
-        return Finding(Status.UNDECIDED, f"numbers beyond what the arithmetic holds: {error}")
+        return Finding(Status.UNDECIDED, f"numbers out of range of the arithmetic: {error}")
     return Finding(Status.PROVED)
 
 
@@ -267,7 +266,7 @@ def _partition(proof: StoredProof) -> None:
 
 
 def _region(channel: StoredChannel) -> None:
-    """The Lyapunov function below its bound keeps the errors inside of angle and distance."""
+    """Verify that V_L below its bound keeps the errors within angle and distance."""
     where = channel.where
     radii = [
         ("angle", channel.angle, channel.rotations),
@@ -281,7 +280,7 @@ def _region(channel: StoredChannel) -> None:
         require(radius > 0, Status.UNDECIDED, f"{where}.{name} is not above zero")
         require(channel.bound > 0, Status.UNDECIDED, f"{where}.bound is not above zero")
         if name == "angle":
-            # The float is below pi, and at pi the logarithm jumps.
+            # The logarithm jumps at pi; the float is below it.
             inside = radius <= Fraction(math.pi)
             require(inside, Status.UNDECIDED, f"{where}.angle is not below pi")
         # Positive semidefinite: x KP x >= 2 bound |block of x|^2 / radius^2 for all x.
@@ -315,4 +314,4 @@ def _overshoot(proof: StoredProof) -> None:
         most.append(channel.weight * channel.upper)
     factor = proof.overshoot
     sound = factor is not None and factor > 0 and factor**2 * min(least) >= max(most)
-    require(sound, Status.UNDECIDED, "the overshoot is below what lower and upper allow")
+    require(sound, Status.UNDECIDED, "the overshoot is below the bound by lower and upper")

@@ -1,4 +1,4 @@
-"""Decay of one channel, over the boxes of its stored proof."""
+"""Verification of the decay of one channel over the boxes of its stored proof."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NARROWEST = 1e-9
 def _blockwise(channel: StoredChannel, multiples: bool) -> bool:
     """Whether all matrices are diagonal in each block of three, or multiples of the identity.
 
-    Multiples join no position with a rotation either.
+    Multiples of the identity must also not couple positions with rotations.
     """
     kinds = channel.size // 3
     gains = [channel.kp, channel.kd, channel.metric]
@@ -98,11 +98,11 @@ def _scalar_decay(channel: StoredChannel) -> None:
     # s = 1 is the eigenvalue along x, which every x has: the claim fails where this does.
     holds = definite(form, semi=True)
     require(holds, Status.REFUTED, f"{channel.where}: P does not decay at the rate")
-    # Below it the form is larger, as c k >= rate a > 0.
+    # For smaller s the form is larger, as c k >= rate a > 0.
 
 
 def _gap(channel: StoredChannel) -> np.ndarray | None:
-    """A cell of the rotation vectors that no box covers, or none; compared exactly."""
+    """A cell of rotation vectors that no box covers, or None; compared exactly."""
     assert channel.angle is not None
     boxes, radius = channel.boxes, float(channel.angle)
     width = boxes.shape[1]
@@ -125,7 +125,7 @@ def _gap(channel: StoredChannel) -> np.ndarray | None:
         low, high = boxes[near, :, 0], boxes[near, :, 1]
         if ((low <= lo) & (high >= hi)).all(1).any():
             continue
-        # A box that meets the cell but does not hold it has a face inside: cut the cell there.
+        # A box that intersects the cell without containing it has a face inside: divide there.
         faces = np.concatenate([low, high])
         offset = np.abs(faces - (lo + hi) / 2) / (hi - lo)
         offset[(faces <= lo) | (faces >= hi)] = np.inf
@@ -162,7 +162,7 @@ class _Form:
             if len(block) == 3:
                 rotating[np.ix_(block, block)] = 1.0
         self.rotating = rotating
-        # What does not depend on B: L + M on rotations, and the damping.
+        # Terms independent of B: L + M on rotations, and the damping.
         turned = [[m if rotating[j, j] else Fraction(0) for j, m in enumerate(row)]
                   for row in channel.right]  # fmt: skip
         still = combine(channel.left, Fraction(1), turned)
@@ -205,8 +205,8 @@ class _Form:
         value = self.value(self.points(middles, corner))
         over = self.ranges(boxes, corner)
         # A(x) = value + sum_j slope_j step_j with |step_j| <= reach_j. With the centres of the
-        # slopes this is affine in the steps, so that their extremes are enough; what a slope may
-        # differ from its centre is a radius.
+        # slopes this is affine in the steps, so their extremes suffice; the deviation of a slope
+        # from its centre is a radius.
         centres, loose = [], np.zeros(value.shape)
         for j, place in enumerate(self.channel.varied):
             slope, size = self.slope(over, place), reach[:, j, None, None]
@@ -224,7 +224,7 @@ class _Form:
         return good
 
     def _linear(self, b: Interval) -> Interval:
-        """What of A is linear in B."""
+        """Part of A that is linear in B."""
         pull = self.spring @ (b.T @ self.kp) + self.left @ b + self.right @ (b.T * self.rotating)
         rows = outward.join(-pull, self.first @ b)
         return (rows + rows.T) * 0.5
@@ -282,9 +282,9 @@ def _assembled(
 
 
 def _polygon(corners: int, radius: float) -> np.ndarray:
-    """Corners around a disc; a multiple of 4, mirrored exactly at both axes, first quarter first.
+    """Polygon around a disc; `corners` is a multiple of 4, exactly symmetric, first quarter first.
 
-    Wider than needed by 1e-9, which is far more than rounding takes away.
+    Enlarged by 1e-9, far more than rounding.
     """
     angles = (2 * np.arange(corners // 4) + 1) * np.pi / corners
     reach = radius * (1.0 + 1e-9) / np.cos(np.pi / corners)
@@ -294,13 +294,13 @@ def _polygon(corners: int, radius: float) -> np.ndarray:
 
 
 def _corners(channel: StoredChannel, corners: int) -> np.ndarray:
-    """Points of rho, in places of x, whose convex hull holds all rho; shape (k, n)."""
+    """Points with components rho of x whose convex hull contains all rho; shape (k, n)."""
     points = np.zeros((1, channel.size))
     for block in channel.positions:
         assert channel.distance is not None
         radius = float(channel.distance)
         if channel.reduction == "one axis, one plane":
-            # Turning about the axis and mirroring leave a quarter of the plane.
+            # Rotation about the axis and reflection reduce rho to a quarter of the plane.
             own = np.zeros((corners // 4, 3))
             own[:, [0, 2]] = _polygon(corners, radius)[: corners // 4]
         elif len(block) == 2:
@@ -321,7 +321,7 @@ def _positive(a: Interval) -> np.ndarray:
     known = np.isfinite(middle).all((-1, -2))
     values, vectors = np.linalg.eigh(np.where(known[:, None, None], middle, 0.0))
     hope = known & (values[:, 0] > 0.0)
-    # Any congruence will do; this one makes the middle the identity.
+    # Any congruence is valid; this one makes the middle the identity.
     scale = 1.0 / np.sqrt(np.where(hope[:, None], values, 1.0))
     turn = (vectors * scale[:, None, :]).swapaxes(-1, -2)
     near = turn @ (a @ turn.swapaxes(-1, -2))
@@ -366,7 +366,7 @@ def contradicts(channel: StoredChannel, x: list[Fraction], z: list[Fraction]) ->
 
 
 def _refute(form: _Form, boxes: np.ndarray, corners: np.ndarray) -> None:
-    """Stop where the decay, or the inequality, fails at the middle of a box."""
+    """Reject the proof if the decay, or the inequality, fails at the middle of a box."""
     channel = form.channel
     middles = boxes[:, :, 0] + (boxes[:, :, 1] - boxes[:, :, 0]) / 2
     size = 2 * channel.size
@@ -389,24 +389,24 @@ def _refute(form: _Form, boxes: np.ndarray, corners: np.ndarray) -> None:
             place = f"{channel.where}, x = ({', '.join(f'{v:.9g}' for v in x)})"
             if _negative(form, x, _worst_state(middle[known][k], x)):
                 raise Rejection(Status.REFUTED, f"{place}: P does not decay at the rate")
-            # Another form, or other multipliers, might still prove as much.
+            # Another P, or other multipliers, might still prove the claim.
             if _negative(form, x, vectors[k, :, 0]):
                 raise Rejection(Status.UNDECIDED, f"{place}: the matrix inequality fails")
 
 
 def _worst_state(a: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """State (x, ve) for which z^T A z is least, or is below zero as ve is long."""
+    """State (x, ve) that minimises z^T A z, or a distant one where it has no minimum."""
     n = len(x)
     values, vectors = np.linalg.eigh(a[n:, n:])
     slope = vectors.T @ (a[n:, :n] @ x)
-    # Where A falls along ve, go far: there the square term rules.
+    # Where A is negative along ve, go far: the square term dominates there.
     far = 1e6 * (1.0 + np.abs(slope).max()) * np.where(slope > 0.0, -1.0, 1.0)
     steps = np.where(values > 0.0, -slope / np.where(values > 0.0, values, 1.0), far)
     return np.concatenate([x, vectors @ steps])
 
 
 def _sweep(channel: StoredChannel, budget: int) -> None:
-    """Prove A > 0 on every box, halving those that are too wide."""
+    """Prove A > 0 on every box; boxes that are too wide are halved."""
     form, where = _Form(channel), channel.where
     polygons = [_corners(channel, m) for m in _CORNERS]
     if polygons[0].shape == polygons[1].shape:
@@ -441,7 +441,7 @@ def _sweep(channel: StoredChannel, budget: int) -> None:
 
 
 def _beyond(channel: StoredChannel, box: np.ndarray) -> bool:
-    """Whether a box lies outside of what is claimed."""
+    """Whether a box lies outside the claimed domain."""
     assert channel.angle is not None
     if channel.reduction == "one axis, one plane":
         return False

@@ -1,49 +1,49 @@
-"""The file of a certificate: its format, and reading it without trust.
+"""The file format of a certificate, and its reader, which validates every entry.
 
 File format
 -----------
 JSON, numbers as decimal fractions that read back as the same float64. Lengths in m, angles in
-rad, rates in 1/s. Names that are not listed are ignored, but covered by `hash`.
+rad, rates in 1/s. Unlisted names are ignored, but covered by `hash`.
 
 ==============  ==================================================================================
 format          "concur certificate"
 version         1
-versions        object: the versions of the programs that took part
+versions        object: versions of the software used
 status          "PROVED", "REFUTED" or "UNDECIDED"
 method          "tight" or "thesis"
-rate            the rate claimed of the whole loop, or null without a claim
+rate            claimed rate of the whole loop, or null without a claim
 overshoot       c of |z(t)| <= c exp(-rate t) |z(0)|, metres divided by the channel's length;
                 null without a claim
 law             object: `groups` (list of "R1", "R2", "R3", "SO2", "SE2", "SO3", "SE3"),
                 `stiffness`, `damping`, `inertia` (lists of rows) and `hash`, see `law_hash`
 channels        list of objects, see below; without a proof it may be empty
-counterexample  null or object: `channel` (place in `channels`), `x` (n numbers) and `direction`
+counterexample  null or object: `channel` (index in `channels`), `x` (n numbers) and `direction`
                 (2 n numbers): a state (x, ve) where P does not decay, or where z^T P z <= 0
 hash            SHA-256 of the rest: JSON with sorted keys and no blanks
 ==============  ==================================================================================
 
 ==============  ==================================================================================
-components      places in x of the whole loop, ascending
+components      indices in x of the whole loop, ascending
 status          as above
 rate            the rate of this channel
-angle           radius of the rotations, or null when there are none
-distance        radius of the positions that rotations act on, or null when there are none
-bound           bound of (x KP x + ve I ve) / 2, or null when there are neither
+angle           bound of the rotations, or null without rotations
+distance        bound of the positions that rotations act on, or null without them
+bound           bound of (x KP x + ve I ve) / 2, or null without either
 P               matrix of the Lyapunov function, list of rows
 weight          factor of z^T P z in the norm of the whole loop
-length          metres that count as much as a radian
+length          length that weighs as much as one radian
 lower, upper    lower D <= P <= upper D, D = diag(1 / length^2 for metres, 1 for radians)
 L, M            multipliers in A(x), see `_recheck`: 2 n rows, n columns
-reduction       which rotation vectors the boxes have to cover:
-                "all": all of them, those of all factors of the channel one after the other;
-                "two octants": for SO3, those with the first two components not negative; P, L, M
-                and the gains have to be diagonal in each block of three;
-                "one axis, one plane": for SO3 and SE3, (0, 0, t) with t not negative, and rho in
-                the plane of the first and third axis; P, L, M and the gains have to be multiples
-                of the identity in each block of three, and join no position with a rotation;
-                "linear": nothing, for abelian groups; "scalar": nothing, for SO3 and matrices as
-                in the line before
-boxes           list of boxes, a box being a list of [lower, upper] for each coordinate
+reduction       rotation vectors that the boxes must cover:
+                "all": all of them, with the components of all factors in order;
+                "two octants": for SO3, those with the first two components nonnegative; P, L, M
+                and the gains must be diagonal in each block of three;
+                "one axis, one plane": for SO3 and SE3, (0, 0, t) with t nonnegative, and rho in
+                the plane of the first and third axis; P, L, M and the gains must be multiples
+                of the identity in each block of three, and couple no position with a rotation;
+                "linear": none, for abelian groups; "scalar": none, for SO3 and matrices as for
+                "one axis, one plane"
+boxes           list of boxes; a box is a list of [lower, upper] for each coordinate
 ==============  ==================================================================================
 """
 
@@ -74,9 +74,9 @@ TUBE = "concur tube"
 VERSION = 1
 
 LONGEST = 400
-"""Entries of a vector, at most."""
+"""Largest number of entries of a vector."""
 
-# Dimension and unit of each component of the groups a law may have.
+# Unit of each component of the groups that a law may have.
 UNITS = {
     "R1": ("m",),
     "R2": ("m", "m"),
@@ -98,14 +98,14 @@ def document_hash(document: dict[str, Any]) -> str:
 
 
 def law_hash(groups: list[str], *gains: Any) -> str:
-    """SHA-256 of the groups' names and of the rows of KP, KD and I in C's hexadecimal notation."""
+    """SHA-256 of the groups' names and the rows of KP, KD and I in C's hexadecimal notation."""
     rows = [[[(float(x) + 0.0).hex() for x in row] for row in gain] for gain in gains]
     return hashlib.sha256(json.dumps([list(groups), *rows]).encode()).hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
 class StoredChannel:
-    """A channel's part of the proof, its gains cut out of the law's."""
+    """Proof of one channel, with its blocks of the law's gains."""
 
     where: str
     components: list[int]
@@ -134,7 +134,7 @@ class StoredChannel:
 
     @property
     def spans(self) -> list[tuple[str, int]]:
-        """Groups with the place of their first component."""
+        """Groups with the index of their first component."""
         spans, start = [], 0
         for group in self.groups:
             spans.append((group, start))
@@ -159,13 +159,13 @@ class StoredChannel:
 
     @property
     def turning(self) -> list[list[int]]:
-        """Components that B depends on and that boxes are of."""
+        """Components that B depends on and that boxes cover."""
         places = {"SE2": [2], "SO3": [0, 1, 2], "SE3": [3, 4, 5]}
         return [[start + i for i in places[g]] for g, start in self.spans if g in places]
 
     @property
     def varied(self) -> list[int]:
-        """Components of x that the coordinates of a box are."""
+        """Components of x that are coordinates of a box."""
         places = [i for block in self.turning for i in block]
         return places[-1:] if self.reduction == "one axis, one plane" else places
 
@@ -200,25 +200,25 @@ def as_path(value: object) -> Path:
         "certificate, `path`",
         expected="the path of a file",
         came=f"{type(value).__name__} {value!r:.40}",
-        cure='Name a file, such as "proof.json".',
+        cure='Give the path of a file, such as "proof.json".',
     )
 
 
 def load(path: Path) -> dict[str, Any]:
-    """Read a document of a format that is verified, and check its hash."""
+    """Read a document of a supported format and check its hash."""
 
     def constant(name: str) -> NoReturn:
         refuse(f"`{path.name}`", "finite numbers", name)
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
         if len({name for name, _ in items}) < len(items):
-            refuse(f"`{path.name}`", "every name once in an object", [name for name, _ in items])
+            refuse(f"`{path.name}`", "unique names in an object", [name for name, _ in items])
         return dict(items)
 
     try:
         facts = path.stat()
         if not stat.S_ISREG(facts.st_mode):
-            raise ValueError("no regular file")
+            raise ValueError("not a regular file")
         size = facts.st_size
         require(size <= LARGEST_FILE, Status.UNDECIDED, f"a file of {size} bytes is not read")
         text = path.read_text(encoding="utf-8")
@@ -231,24 +231,24 @@ def load(path: Path) -> dict[str, Any]:
     if not isinstance(document, dict) or document.get("format") not in (FORMAT, TUBE, OPERATING):
         refuse(f"`{path.name}`", f'an object with `format` "{FORMAT}"', _kind_of(document))
     if document.get("version") != VERSION or isinstance(document["version"], bool):
-        refuse("`version`", str(VERSION), document.get("version"), "Use the program's version.")
+        refuse("`version`", str(VERSION), document.get("version"), "Use that version of concur.")
     try:
         found = document_hash(document)
     except (ValueError, RecursionError):
         refuse(f"`{path.name}`", "finite numbers", "a number beyond the floats")
     if document.get("hash") != found:
-        cure = "The file was changed after it was written: certify the law again."
+        cure = "Certify the law again: the file was changed after it was written."
         refuse("`hash`", found, document.get("hash"), cure)
     return document
 
 
 def law_of_document(document: dict[str, Any]) -> tuple[list[str], dict[str, Matrix], int]:
-    """Groups, gains and size of the law that a document is about."""
+    """Groups, gains and size of the law of a document."""
     law = object_of(document, "law", "")
     groups = list_of(law, "groups", "law")
     for group in groups:
         if not isinstance(group, str) or group not in UNITS:
-            refuse("`law.groups`", "names out of " + ", ".join(UNITS), group)
+            refuse("`law.groups`", "names from " + ", ".join(UNITS), group)
     size = sum(len(UNITS[group]) for group in groups)
     if size == 0:
         refuse("`law.groups`", "at least one group", groups)
@@ -256,7 +256,7 @@ def law_of_document(document: dict[str, Any]) -> tuple[list[str], dict[str, Matr
     gains = {name: matrix_of(law, name, "law", size, size) for name in names}
     expected = law_hash(groups, *gains.values())
     if law.get("hash") != expected:
-        cure = "Groups or gains are not those that were certified."
+        cure = "Certify the law again: its groups or gains were changed."
         refuse("`law.hash`", expected, law.get("hash"), cure)
 
     return groups, gains, size
@@ -334,10 +334,14 @@ def channel_of(
         "scalar": own == ["SO3"],
     }
     if not fitting[reduction]:
-        refuse(f"`{where}.reduction`", "one that fits " + ", ".join(own), reduction)
+        refuse(f"`{where}.reduction`", "a reduction for " + ", ".join(own), reduction)
     boxes = _boxes(entry, where, len(channel.varied))
     if reduction in _WITHOUT_BOXES and len(boxes):
-        refuse(f"`{where}.boxes`", f"none, as the reduction is `{reduction}`", f"{len(boxes)}")
+        refuse(
+            f"`{where}.boxes`",
+            f"no boxes, as the reduction is `{reduction}`",
+            f"{len(boxes)} boxes",
+        )
     object.__setattr__(channel, "boxes", boxes)
     return channel
 
@@ -361,7 +365,7 @@ def _counterexample(
     document: dict[str, Any], channels: list[StoredChannel]
 ) -> tuple[int, list[Fraction], list[Fraction]] | None:
     if "counterexample" not in document:
-        refuse("`counterexample`", "an object or null", "nothing")
+        refuse("`counterexample`", "an object or null", "no value")
     entry = document["counterexample"]
     if entry is None:
         return None
@@ -397,7 +401,7 @@ def list_of(table: dict[str, Any], name: str, where: str, count: int | None = No
     if not isinstance(value, list):
         refuse(_at(where, name), "a list", value)
     if count is not None and len(value) != count:
-        refuse(_at(where, name), f"a list of {count}", f"one of {len(value)}")
+        refuse(_at(where, name), f"a list of {count}", f"a list of {len(value)}")
     return value
 
 
@@ -421,18 +425,18 @@ def integer_of(value: Any, where: str, below: float) -> int:
 def places_of(
     table: dict[str, Any], name: str, where: str, count: int | None = None, below: float = math.inf
 ) -> list[int]:
-    """Read a list of different places."""
+    """Read a list of different indices."""
     values = list_of(table, name, where, count)
     places = [integer_of(value, _at(where, name), below) for value in values]
     if len(set(places)) < len(places):
-        refuse(_at(where, name), "different places", places)
+        refuse(_at(where, name), "different indices", places)
     return places
 
 
 def float_of(value: Any, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         refuse(where, "a number", value)
-    # Beyond this, products of a few of them would leave the floats.
+    # Larger numbers could overflow in products of a few of them.
     if not abs(value) < 1e60 or Fraction(value) != Fraction(float(value)):
         refuse(where, "a float64 below 1e60", value)
     return float(value)
@@ -455,7 +459,7 @@ def vector_of(table: dict[str, Any], name: str, where: str, count: int) -> list[
 
 def maybe_of(table: dict[str, Any], name: str, where: str) -> Fraction | None:
     if name not in table:
-        refuse(_at(where, name), "a number or null", "nothing")
+        refuse(_at(where, name), "a number or null", "no value")
     return None if table[name] is None else number_of(table, name, where)
 
 

@@ -1,4 +1,4 @@
-"""Answers of `recheck`, with their reasons."""
+"""Results of `recheck`, with their reasons."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from concur.certify._status import Status
 
 @dataclass(frozen=True)
 class Finding:
-    """What a verification came to.
+    """Result of a verification.
 
     Parameters
     ----------
     status : Status
-        The answer.
+        Status of the verified file.
     reason : str
-        Why it is not PROVED, with the place; empty when it is.
+        Explanation, with the place, why it is not PROVED; empty when PROVED.
     """
 
     status: Status
@@ -25,26 +25,26 @@ class Finding:
 
 @dataclass(frozen=True)
 class Recheck:
-    """What a stored file claims, and what of it was confirmed.
+    """Claims of a stored file, and whether they were confirmed.
 
-    Made by `recheck` where a servo is given.
+    Returned by `recheck` when a servo is given.
 
     Parameters
     ----------
     status : Status
-        PROVED: all that the file claims was confirmed, and it holds of the servo's law.
+        PROVED: every claim of the file was confirmed, and the law is the servo's.
     reason : str
-        Why it is not PROVED, with the place; empty when it is.
+        Explanation, with the place, why it is not PROVED; empty when PROVED.
     kind : str
         "error dynamics", "tube" or "operating box".
     law : bool
         Whether the file is about the servo's law: its output groups and its gains, bit by bit.
     rate : float or None
-        Rate that the file claims, 1/s; None without one.
+        Claimed rate, 1/s; None without one.
     region : tuple of str
-        Errors or configurations that the claim is about, one text for each channel or coordinate.
+        Errors or configurations that the claims cover, one text per channel or coordinate.
     claims : tuple of str
-        What the file claims.
+        Claims of the file.
     """
 
     status: Status
@@ -62,8 +62,8 @@ class Recheck:
         return "\n".join([*lines, *(f"- where: {place}" for place in self.region)])
 
 
-class Rejection(Exception):  # noqa: N818 - an answer, not an error
-    """Ends the verification with an answer other than PROVED."""
+class Rejection(Exception):  # noqa: N818 - a result, not an error
+    """Ends the verification with a status other than PROVED."""
 
     def __init__(self, status: Status, reason: str) -> None:
         self.finding = Finding(status, reason)
@@ -71,6 +71,6 @@ class Rejection(Exception):  # noqa: N818 - an answer, not an error
 
 
 def require(holds: bool, status: Status, reason: str) -> None:
-    """End the verification with a status and a reason unless something holds."""
+    """End the verification with a status and a reason unless `holds` is true."""
     if not holds:
         raise Rejection(status, reason)

@@ -1,4 +1,4 @@
-"""The law of a servo as a stored file names it, read from its attributes alone."""
+"""The law of a servo as stored in files, read from its attributes alone."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _GROUPS = {
 
 
 operating_laws: list[Callable[[Any, dict[str, Any]], dict[str, Any] | None]] = []
-"""What writes a servo's law as a file of an operating box has it: put here by what writes files.
+"""Function that converts a servo's law to the form of an operating-box file, set by the writer.
 
-So it is not imported here: it only says whether two laws are the same, and verifies nothing.
+It is not imported here, to keep the checker independent: it only compares two laws.
 """
 
 
 class Law(Protocol):
-    """What of a servo is looked at."""
+    """Attributes of a servo that the checker reads."""
 
     @property
     def outputs(self) -> Sequence[Any]: ...
@@ -47,14 +47,14 @@ class Law(Protocol):
 
 
 def law_of(servo: Law) -> tuple[list[str], dict[str, Matrix]]:
-    """Give the groups and gains that the error dynamics of a servo depend on."""
+    """Groups and gains of the error dynamics of a servo."""
     names = ("stiffness", "damping", "inertia")
     if not all(hasattr(servo, name) for name in ("outputs", *names)):
         raise DescriptionError(
             "recheck, `servo`",
             expected="a Servo",
             came=f"{type(servo).__name__} {servo!r:.40}",
-            cure="Give the servo that the file is to be about.",
+            cure="Pass the servo that the file is about.",
         )
     groups = [
         name for output in servo.outputs for name in _GROUPS.get(output.group, [output.group])

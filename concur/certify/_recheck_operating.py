@@ -2,39 +2,40 @@
 
 File format
 -----------
-JSON as that of certificates (`_recheck_document`), SI units. `boxes`, `left` and `tested` say how
-the bounds were found; they are not read.
+JSON as for certificates (`_recheck_document`), SI units. `boxes`, `left` and `tested` describe how
+the bounds were found; the checker ignores them.
 
 ===============  =================================================================================
 format           "concur operating box"
 version          1
 status           "PROVED", "REFUTED" or "UNDECIDED"
 ranges           object: lower and upper end of each coordinate x, by name
-least, margin    margin that was asked for, and that is claimed (null without)
-lower, upper     claimed bounds of the controls, null where there is none
-limits           null, or the limits of the controls: pairs, null where there is none
-demand           object: largest sizes `speeds`, `acceleration`, `pose_error`, `velocity_error`;
+least, margin    required margin, and claimed margin (null without)
+lower, upper     claimed bounds of the control inputs, null if unbounded
+limits           null, or the limits of the control inputs: pairs, null if unbounded
+demand           object: largest magnitudes `speeds`, `acceleration`, `pose_error`,
+                 `velocity_error`;
                  empty without speeds
 counterexample   null or object: `q` with `margin`, or `control`, `s`, `pose`, `twist` and
                  `acceleration`
-law              null (nothing is verified then) or object, see below
+law              null (then nothing is verified) or object, see below
 ===============  =================================================================================
 
 `law` has `names` and `places` in q of the coordinates, `neutral` (q elsewhere), `controls` and
 `units`, `size` of the outputs, `shape` (number of shape velocities), `w` (bounds of the speeds and
-of the body momentum; empty without speeds) with the base's `distance` that they rest on, `scales`
-D of the outputs, `mixing` (which components of a command the base's heading mixes), `lowest`
-margin with which the torque is that of the law, and `programs` (`_recheck_program`):
+of the body momentum; empty without speeds) with the underlying `distance` of the base, `scales` D
+of the outputs, `mixing` (components of a command that the base's heading mixes), `lowest` margin
+without damping of the law, and `programs` (`_recheck_program`):
 
 - `matrices` of x: decoupling W = D J H, mass M, actuation E; with speeds `velocity` V and
   `products` [D B; C], a column for each of the products m of w: 1, w_i, w_i^2, w_i w_j (i < j);
 - `regularity` of x, where it is not 1;
 - `command` of (x error, ve, a), the command at rest, and `carried` of (v, ve), ad(v) ve;
-- `state` of (q, s, pose, twist, acceleration): what the law solves, and the errors there.
+- `state` of (q, s, pose, twist, acceleration): the equations of the law, and the errors.
 
-What is verified
-----------------
-For all x in the ranges, with arithmetic of its own and boxes that it cuts itself,
+Verified claims
+---------------
+For all x in the ranges, with independent arithmetic and independently divided boxes,
 
 - the square root of the least eigenvalue of W M^-1 W^T is at least `margin`, which is above
   `least`, and so is the regularity: W X + X^T W^T - X^T M X <= W M^-1 W^T for any X where M > 0;
@@ -43,7 +44,7 @@ For all x in the ranges, with arithmetic of its own and boxes that it cuts itsel
   u are widened by a thousandth of the largest of them, though not beyond the limits.
 
 Matrices over a box are their values in its middle and their slopes over it (mean value theorem).
-A counterexample is evaluated where it is; its errors may exceed what is stated by 1e-9, as a
+A counterexample is evaluated at its state; its errors may exceed the stated ones by 1e-9, as a
 reference is rounded.
 """
 
@@ -75,23 +76,23 @@ from concur.certify._recheck_work import spend
 from concur.certify._status import Status
 
 _ROOM = 1e-3
-"""Part of the largest torque by which bounds are widened, but not beyond the limits.
+"""Widening of the bounds, as a fraction of the largest torque, but not beyond the limits.
 
-Without it boxes would have to be as small as the smallest torque: this arithmetic is coarser.
+Without it boxes would have to be as small as the smallest torque requires.
 """
 
 _NEAR = 1e-9
-"""Errors of a state, m, rad and per second, that count as none: a reference is rounded."""
+"""Errors of a state, m, rad and per second, that count as zero: a reference is rounded."""
 
 _BATCH = 64
-_ENTRIES = 4_000_000  # of all matrices and slopes of a batch
+_ENTRIES = 4_000_000  # of all matrices and slopes of one batch
 _DEMAND = ("speeds", "acceleration", "pose_error", "velocity_error")
 _SIDES = (("lower", -1), ("upper", 1))
 
 
 @dataclass(frozen=True, eq=False)
 class StoredBox:
-    """An operating box as it is stored."""
+    """A stored operating box."""
 
     status: Status
     law: dict[str, Any] | None
@@ -107,14 +108,14 @@ class StoredBox:
 
     @property
     def verified(self) -> tuple[np.ndarray, np.ndarray]:
-        """Bounds of the controls as they are verified: widened, within the limits."""
+        """Verified bounds of the control inputs: widened, within the limits."""
         room = float(_ROOM * np.abs([*self.lower, *self.upper]).max(initial=0.0))
         low = np.maximum(self.lower - room, np.minimum(self.limits[:, 0], self.lower))
         return low, np.minimum(self.upper + room, np.maximum(self.limits[:, 1], self.upper))
 
     @property
     def region(self) -> tuple[str, ...]:
-        """Configurations, speeds and demands that the claim covers."""
+        """Configurations, speeds, accelerations and errors that the claim covers."""
         names = [] if self.law is None else self.law["names"]
         found = [f"{n}: {a:.6g} to {b:.6g}" for n, (a, b) in zip(names, self.ranges, strict=False)]
         texts = {k: ", ".join(f"{v:.6g}" for v in part) for k, part in self.demand.items()}
@@ -122,7 +123,7 @@ class StoredBox:
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """What the file claims, and what of it is verified."""
+        """Claims of the file, with the bounds that are verified."""
         if self.law is None or self.status is Status.UNDECIDED:
             return ()
         if self.status is Status.REFUTED:
@@ -161,14 +162,14 @@ def box_of(document: dict[str, Any]) -> StoredBox:
         refuse("`ranges`", ", ".join(names), ", ".join(map(str, ranges)))
     ends = np.array([floats_of(ranges, name, "ranges", 2) for name in names]).reshape(-1, 2)
     if (ends[:, 0] > ends[:, 1]).any():
-        refuse("`ranges`", "lower ends below upper ones", ends.tolist())
+        refuse("`ranges`", "lower ends below upper ends", ends.tolist())
     demand = object_of(document, "demand", "")
     sizes = dict(zip(_DEMAND, (shape, size, size, size), strict=True)) if len(w) else {}
     if set(demand) != set(sizes):
-        refuse("`demand`", ", ".join(sizes) or "nothing", ", ".join(map(str, demand)))
+        refuse("`demand`", ", ".join(sizes) or "no sizes", ", ".join(map(str, demand)))
     stated = {name: floats_of(demand, name, "demand", count) for name, count in sizes.items()}
     if any((part < 0.0).any() for part in (w, *stated.values())) or len(w) < shape * bool(len(w)):
-        refuse("`demand`", "sizes, not negative", demand)
+        refuse("`demand`", "nonnegative sizes", demand)
     nu = len(controls) if len(w) else 0
     if len(w) and not size == shape == nu:
         refuse(
@@ -229,7 +230,7 @@ def _texts(table: dict[str, Any], name: str, count: int | None = None) -> list[s
 
 
 def _ends(values: Sequence[Any], where: str, side: int) -> np.ndarray:
-    """Bounds from below (side -1) or above (1), infinite where there is none."""
+    """Bounds from below (side -1) or above (1), infinite if unbounded."""
     ends = [side * math.inf if value is None else float_of(value, where) for value in values]
     return np.array(ends, dtype=float)
 
@@ -237,13 +238,13 @@ def _ends(values: Sequence[Any], where: str, side: int) -> np.ndarray:
 def verify_box(box: StoredBox, budget: int) -> None:
     """Verify an operating box, with at most `budget` boxes."""
     if box.law is None:
-        raise Rejection(Status.UNDECIDED, "the file has no instructions of the law")
+        raise Rejection(Status.UNDECIDED, "the file lacks the instructions of the law")
     if box.status is Status.REFUTED:
         _refuted(box)
     require(box.status is Status.PROVED, Status.UNDECIDED, "the file claims no proof")
     margin = box.margin
     if margin is None or not margin > box.least or not box.least >= 0.0:
-        raise Rejection(Status.UNDECIDED, "the margin is not above the one asked for")
+        raise Rejection(Status.UNDECIDED, "the margin is not above the required margin")
     if box.demand:
         require(box.least >= box.law["lowest"], Status.UNDECIDED, "the law is damped at the margin")
         own = np.array(box.law["w"][: box.law["shape"]])
@@ -264,7 +265,7 @@ def verify_box(box: StoredBox, budget: int) -> None:
         for one, share in zip(batch[~good], shares[~good], strict=True):
             middle = (one[:, 0] + one[:, 1]) / 2
             apart = (one[:, 0] < middle) & (middle < one[:, 1])
-            require(bool(apart.any()), Status.UNDECIDED, "a bound is not confirmed at a place")
+            require(bool(apart.any()), Status.UNDECIDED, "a bound is not confirmed at a point")
             width = np.where(np.isfinite(share).all(), share, one[:, 1] - one[:, 0])
             k = int(np.argmax(np.where(apart, width, -1.0)))
             for side in (0, 1):
@@ -274,7 +275,7 @@ def verify_box(box: StoredBox, budget: int) -> None:
 
 
 class _Check:
-    """Whether the claims hold over boxes, many at once."""
+    """Vectorised check of the claims over boxes."""
 
     def __init__(self, box: StoredBox, margin: float) -> None:
         assert box.law is not None
@@ -305,7 +306,7 @@ class _Check:
         self.error = [_ball(v) for v in box.demand["velocity_error"]]
 
     def __call__(self, boxes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Whether all holds over each box, and how much each coordinate loosens the bounds."""
+        """Whether the claims hold over each box, and the looseness due to each coordinate."""
         count, k = boxes.shape[:2]
         low, high = boxes[..., 0].T, boxes[..., 1].T
         middle = np.clip((low + high) / 2, low, high)
@@ -343,7 +344,7 @@ class _Check:
         X = np.linalg.solve(mass, own.swapaxes(1, 2))
         values, vectors = np.linalg.eigh(own @ X)
         lost = values[:, 0] < self.square * (1 - 1e-9)
-        require(not lost.any(), Status.UNDECIDED, "the margin is smaller at a place")
+        require(not lost.any(), Status.UNDECIDED, "the margin is smaller at a point")
         scale = vectors / np.sqrt(np.maximum(values, 1e-300))[:, None, :]
         right, outer = X @ scale, np.linalg.inv(np.linalg.cholesky(mass)).swapaxes(1, 2)
         back = scale.swapaxes(1, 2)
@@ -393,22 +394,20 @@ class _Check:
         there, loads = Interval(F) + moved(0), load(_over(V))
         needed, (first, last) = there @ load(V[0]), box.verified
         lost = (needed.lo[..., 0] < first) | (needed.hi[..., 0] > last)
-        require(
-            not lost.any(), Status.UNDECIDED, "a control needs more at a place, as bounded here"
-        )
+        require(not lost.any(), Status.UNDECIDED, "a control input may need more at a point")
         here, changes = there @ loads, Interval(moved(1).size()) @ Interval(loads.size())
         lower, upper = here.lo[..., 0], here.hi[..., 0]
         for change in changes.hi[..., 0]:
             lower = np.nextafter(lower - change, -np.inf)
             upper = np.nextafter(upper + change, np.inf)
         good = (lower >= first) & (upper <= last)
-        # A control counts by how much there is to spare.
+        # Weight each control input by its reserve.
         widths = np.minimum(last - needed.hi[..., 0], needed.lo[..., 0] - first)
         shares = (changes.hi[..., 0] / np.maximum(widths, 1e-300)).max(axis=-1).T
         return np.asarray(good.all(axis=1)), shares
 
     def _loads(self, velocity: Interval) -> np.ndarray:
-        """Largest size of each command, shape (boxes, size)."""
+        """Largest magnitude of each command, shape (boxes, size)."""
         fastest = (Interval(velocity.size()) @ Interval(self.w)[:, None]).hi[..., 0]
         v: list[Pair] = [(Interval(np.stack([-f, -f]), np.stack([f, f])), None) for f in fastest.T]
         error: list[Pair] = [(one, None) for one in self.error]
@@ -421,7 +420,7 @@ class _Check:
 
 
 def _refuted(box: StoredBox) -> None:
-    """Confirm a counterexample; ends in any case."""
+    """Confirm or reject the counterexample; always raises `Rejection`."""
     law, weak = box.law, box.weak
     assert law is not None
     if weak is None:
@@ -438,7 +437,7 @@ def _refuted(box: StoredBox) -> None:
 
 
 def _small(box: StoredBox, x: np.ndarray) -> bool:
-    """Whether the margin at a place is at most `least`, by a direction in which it is small."""
+    """Whether the margin at x is at most `least`, from a direction in which it is small."""
     point = [[_ball(0.0, v) for v in x] or [_ball(0.0)]]
     if "regularity" in box.programs:
         value = cases(box.programs["regularity"], point)["regularity"]
@@ -458,7 +457,7 @@ def _small(box: StoredBox, x: np.ndarray) -> bool:
 
 
 def _strong(box: StoredBox, weak: dict[str, Any], q: np.ndarray) -> bool:
-    """Whether a state as stated needs more than a limit, or less than a lower one."""
+    """Whether the stated state needs a torque beyond a limit."""
     law = box.law
     assert law is not None
     if "state" not in box.programs or weak.get("control") not in law["controls"]:
@@ -483,13 +482,13 @@ def _strong(box: StoredBox, weak: dict[str, Any], q: np.ndarray) -> bool:
 
 
 def _ball(radius: float, middle: float | None = None) -> Interval:
-    """Values at the middle and over the box: all that is within a radius of a number."""
+    """Pair of intervals, at the middle and over the box, of a radius around a number."""
     low, high = (-radius, radius) if middle is None else (middle, middle)
     return Interval(np.full((2, 1), low), np.full((2, 1), high))
 
 
 def _middle(a: Interval) -> np.ndarray:
-    """Floats in the middle; what is not finite becomes the identity, which proves nothing."""
+    """Floats at the middle; a nonfinite matrix becomes the identity, which proves nothing."""
     values = a.lo / 2 + a.hi / 2
     bad = ~np.isfinite(values).all(axis=(-1, -2))
     if bad.any():
@@ -499,7 +498,7 @@ def _middle(a: Interval) -> np.ndarray:
 
 
 def _over(part: tuple[Interval, Interval]) -> Interval:
-    """A matrix over the boxes: its value in the middle and all changes."""
+    """A matrix over the boxes: its value at the middle and all changes."""
     value = part[0]
     for change in part[1].size():
         value = value + Interval(-change, change)
@@ -527,7 +526,7 @@ def _inverse(a: Interval, middle: np.ndarray) -> Interval:
 
 
 def _definite(whole: Interval, moved: np.ndarray) -> np.ndarray:
-    """Whether all symmetric matrices are positive definite: rows are diagonally dominant."""
+    """Whether all symmetric matrices are positive definite, by diagonal dominance."""
     spend(float(moved.size) * 0.1)
     n = whole.shape[-1]
     off = whole.size()

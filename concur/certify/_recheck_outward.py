@@ -1,9 +1,9 @@
 """Interval arithmetic on NumPy floats, rounded outward, and B(x) of each group in it.
 
-Written for `recheck` alone, so that a certificate is verified by arithmetic and formulas that
-share nothing with those that made it. Every operation of IEEE arithmetic is off by at most half
-a unit in the last place, hence the neighbouring float is a bound. A bound that overflows ends
-as an infinity or as a NaN; neither passes a comparison that would prove something.
+Written for `recheck` alone, so that it shares no arithmetic and no formula with the prover. Every
+operation of IEEE arithmetic is off by at most half a unit in the last place, so the neighbouring
+float is a bound. A bound that overflows becomes an infinity or NaN; neither passes a comparison
+that would prove something.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-# sup of |phi|^2 for which the series below are used, a little above pi^2.
+# Supremum of |phi|^2 for the series below, slightly above pi^2.
 LARGEST_SQUARE = 12.0
 
 _TERMS = 36
 
-# The terms left out: |B_2n| / (2n)! = 2 zeta(2n) / (2 pi)^2n < 3.29 / 39.4^n, and twice
+# Truncation error: |B_2n| / (2n)! = 2 zeta(2n) / (2 pi)^2n < 3.29 / 39.4^n, and twice
 # differentiated at u <= 12 they sum to less than sum_(n > 36) n^2 3.29 (12 / 39.4)^(n-3) / 39.4^3,
 # which is below 1e-18; the same number bounds the tails of the series and of its derivative.
 _TAIL = 1e-18
@@ -42,7 +42,7 @@ class Interval:
         Lower and upper bounds, of one shape.
     """
 
-    # NumPy arrays leave the operation to the interval.
+    # Makes NumPy arrays defer to the operators of this class.
     __array_ufunc__ = None
     __slots__ = ("hi", "lo")
 
@@ -57,7 +57,7 @@ class Interval:
 
     @property
     def T(self) -> Interval:
-        """Last two axes exchanged."""
+        """Transpose of the last two axes."""
         return Interval(self.lo.swapaxes(-1, -2), self.hi.swapaxes(-1, -2))
 
     def __getitem__(self, key: Any) -> Interval:
@@ -77,7 +77,7 @@ class Interval:
         other = _interval(other)
         a, b = self.lo * other.lo, self.lo * other.hi
         c, d = self.hi * other.lo, self.hi * other.hi
-        # `minimum` and `maximum` hand on a NaN, which is what makes them fit here.
+        # `minimum` and `maximum` propagate NaN, as required here.
         low = np.minimum(np.minimum(a, b), np.minimum(c, d))
         high = np.maximum(np.maximum(a, b), np.maximum(c, d))
         return Interval(_down(low), _up(high))
@@ -188,7 +188,7 @@ def _symmetric_product(a: list[Interval], b: list[Interval]) -> Interval:
     for i in range(3):
         j, k = [m for m in range(3) if m != i]
         row = [a[i] * b[m] + b[i] * a[m] for m in range(3)]
-        # The diagonal without the terms that cancel, which intervals would not see.
+        # Omit cancelling terms on the diagonal: intervals would not cancel them.
         row[i] = (products[j] + products[k]) * -2.0
         rows.append(row)
     return stack(rows)

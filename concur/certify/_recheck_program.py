@@ -1,11 +1,11 @@
-"""Instructions of stored functions over intervals: values and slopes, for many boxes at once.
+"""Interval evaluation of stored functions: values and slopes, for many boxes at once.
 
-A program is an object of `code`, a list of instructions, and `results`, by name a list of rows of
-places in `code`. An instruction is ["input", argument, entry], ["const", number] or the name of an
-operation with the places of its operands, which come before it.
+A program is an object of `code`, a list of instructions, and `results`, which maps names to rows of
+indices in `code`. An instruction is ["input", argument, entry], ["const", number] or the name of an
+operation with the indices of its operands, which precede it.
 
-A slope over a box exists where all steps are smooth: elsewhere it is NaN, which proves nothing.
-Where a comparison is undecided, either answer is followed separately if `cases` is used.
+A slope over a box exists where all steps are smooth; elsewhere it is NaN, which proves nothing.
+With `cases`, both outcomes of an undecided comparison are evaluated separately.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from concur.certify._recheck_work import spend
 from concur.certify._status import Status
 
 LARGEST_ANGLE = 1e5
-"""Beyond it sines are only known to be between -1 and 1."""
+"""Larger arguments give sines only the range from -1 to 1."""
 
 _MOST_CASES = 64
 _HALF_PI = Interval(np.array(pi / 2), np.array(np.nextafter(pi / 2, 4.0)))  # the float is below
-_TAIL = 1e-20  # 0.8^20 / 20!, the first term of sine and cosine that is left out
+_TAIL = 1e-20  # 0.8^20 / 20!, the first omitted term of sine and cosine
 _SINE = [Interval.exact(Fraction((-1) ** j, factorial(2 * j + 1))) for j in range(10)]
 _COSINE = [Interval.exact(Fraction((-1) ** j, factorial(2 * j))) for j in range(10)]
 
@@ -46,17 +46,17 @@ Pair = tuple[Interval, Interval | None]
 
 @dataclass(frozen=True)
 class Program:
-    """A function as it is stored."""
+    """A stored function."""
 
     code: list[list[Any]]
     results: dict[str, list[list[int]]]
     last: list[int]
-    """Instruction after which a value is not needed any more."""
+    """Index of the last instruction that uses each value."""
 
 
 def program_of(table: dict[str, Any], where: str, inputs: list[int], shapes: dict[str, Any]
 ) -> Program:  # fmt: skip
-    """Read a program whose arguments have `inputs` entries, and whose results `shapes`."""
+    """Read a program; `inputs` are sizes of its arguments, `shapes` those of its results."""
     code, results = list_of(table, "code", where), object_of(table, "results", where)
     spend(3.0 * len(code))
     last = list(range(len(code)))
@@ -67,7 +67,7 @@ def program_of(table: dict[str, Any], where: str, inputs: list[int], shapes: dic
             float_of(places[0], f"`{where}.code`")
             continue
         if not all(isinstance(p, int) and not isinstance(p, bool) and p >= 0 for p in places):
-            refuse(f"`{where}.code`", "places of operands", step)
+            refuse(f"`{where}.code`", "indices of operands", step)
         known = name == "input" and len(places) == 2 and places[0] < len(inputs)
         if known and places[1] < inputs[places[0]]:
             continue
@@ -92,7 +92,7 @@ def run(program: Program, arguments: list[list[Pair]]) -> dict[str, Pair]:
 
 
 def cases(program: Program, arguments: list[list[Interval]]) -> dict[str, Interval]:
-    """Enclose all results for one box: the hull over the answers of undecided comparisons."""
+    """Enclose all results for one box: the hull over all outcomes of undecided comparisons."""
     waiting: list[dict[int, bool]] = [{}]
     hull: dict[str, Interval] = {}
     done = 0
@@ -115,7 +115,7 @@ def cases(program: Program, arguments: list[list[Interval]]) -> dict[str, Interv
 def _run(
     program: Program, arguments: list[list[Pair]], chosen: dict[int, bool] | None
 ) -> dict[str, Pair] | int:
-    """Results, or the place of the first undecided comparison that has no answer in `chosen`."""
+    """Results, or the index of the first undecided comparison without an outcome in `chosen`."""
     pairs = [pair for part in arguments for pair in part]
     width = max([v.lo.size for v, _ in pairs], default=1)
     count = max([1 if d is None else len(d.lo) for _, d in pairs], default=1)
@@ -138,7 +138,7 @@ def _run(
                     return i
                 value = Interval(np.full(value.shape, float(chosen[i])))
                 if name in ("lt", "le"):
-                    # What is compared is cut to where the comparison has this answer.
+                    # Restrict the operands to the range in which the comparison has this outcome.
                     less, more = places if chosen[i] else places[::-1]
                     a, b = values if chosen[i] else values[::-1]
                     done[less] = (Interval(a.lo, np.minimum(a.hi, b.hi)), None)
@@ -217,7 +217,7 @@ def wave(x: Interval, quarter: int) -> Interval:
     low, high = np.minimum(ends[0].lo, ends[1].lo), np.maximum(ends[0].hi, ends[1].hi)
 
     def within(peak: float) -> np.ndarray:
-        # Whether a place peak + m turns may be in the interval, by a wide margin of rounding.
+        # Whether the interval may contain peak + m turns, with a wide allowance for rounding.
         first, last = ((end / (2.0 * pi)) + (quarter - peak) / 4.0 for end in (x.lo, x.hi))
         return np.asarray(np.floor(last + 1e-9) >= np.ceil(first - 1e-9))
 
@@ -332,7 +332,7 @@ def _turn(z: Interval, y: Interval, x: Interval, dy: Any, dx: Any) -> Interval:
     return _sum(_times(dy, x * one), _times(dx, -(y * one)))
 
 
-# From the result, the operands' values and the operands' slopes.
+# Arguments: the result, the operands' values and the operands' slopes.
 _SLOPES: dict[str, Callable[..., Interval | None]] = {
     "neg": lambda z, a, d: -d,
     "twice": lambda z, a, d: d * 2.0,

@@ -10,7 +10,7 @@ Matrix = list[list[Fraction]]
 
 
 def _bits(a: Matrix) -> int:
-    """Length of the longest entry."""
+    """Bits of the longest entry."""
     return max(x.numerator.bit_length() + x.denominator.bit_length() for row in a for x in row)
 
 
@@ -71,7 +71,7 @@ def definite(a: Matrix, semi: bool = False) -> bool:
         if pivot < 0 or (pivot == 0 and not semi):
             return False
         if pivot == 0:
-            # A zero on the diagonal of a semidefinite matrix empties its row.
+            # A zero on the diagonal of a semidefinite matrix requires a zero row.
             if any(rows[k][k + 1 :]):
                 return False
             continue

@@ -2,34 +2,34 @@
 
 File format
 -----------
-JSON as that of certificates (`_recheck_document`), SI units.
+JSON as for certificates (`_recheck_document`), SI units.
 
 =============  ===================================================================================
 format         "concur tube"
 version        1
-versions       object: the versions of the programs that took part
+versions       object: versions of the software used
 status         "PROVED" or "UNDECIDED"
-law            object: groups and gains of the channel alone, as in certificates
-components     places in x of the whole loop, ascending
+law            object: groups and gains of the channel alone, as for certificates
+components     indices in x of the whole loop, ascending
 rate, angle, distance, P, L, M, length, reduction, boxes
-               decay of the channel without a disturbance, as in certificates
+               decay of the channel without a disturbance, as for certificates
 disturbance    object: `length` (largest length, metres divided by the channel's), `components`
-               (largest size of each component) or `points` (list of vectors, of which with either
-               sign all disturbances are means); the others are null
+               (bound of each component) or `points` (list of vectors: all disturbances are means
+               of these with either sign); the others are null
 start          largest |z|_P at the start, |z|_P = sqrt(z^T P z)
-ultimate       bound of |z|_P after a long time; null without one
+ultimate       bound of |z|_P as t tends to infinity; null without one
 radius         bound of |z|_P at all times; null without one
 bounds         object: `components` (largest size of each component of x), `angle` and `distance`
                (largest length of every rotation and of every position, null without)
-hash           as in certificates
+hash           as for certificates
 =============  ===================================================================================
 
-What is verified
-----------------
+Verified claims
+---------------
 With the decay (3. of `_recheck`) d/dt |z|_P <= -rate |z|_P + sqrt(d^T P22 d) while x is in the
-domain. In rational numbers: d^T P22 d <= (rate ultimate)^2 for the extreme d; radius is not below
-start and ultimate; |z|_P <= radius leaves x inside of the domain, so that it is never left; and
-what |z|_P <= radius says of the components is what the file says.
+domain. In rational numbers: d^T P22 d <= (rate ultimate)^2 for the extreme d; radius is at least
+start and ultimate; |z|_P <= radius keeps x inside the domain, so that x never leaves it; and
+|z|_P <= radius implies the bounds of the components.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _LINES = {"R1": [0], "R2": [0, 1], "R3": [0, 1, 2]}
 
 @dataclass(frozen=True, eq=False)
 class StoredTube:
-    """A tube as it is stored."""
+    """A stored tube."""
 
     status: Status
     channel: StoredChannel
@@ -90,7 +90,7 @@ class StoredTube:
     distance: Fraction | None
 
     def part_of(self, groups: list[str], gains: dict[str, Matrix]) -> bool:
-        """Whether the channel is that part of a law, which nothing else of it acts on."""
+        """Whether the channel is part of a law and uncoupled from the rest of it."""
         own = {"stiffness": self.channel.kp, "damping": self.channel.kd}
         own["inertia"] = self.channel.metric
         inside = set(self.places)
@@ -121,7 +121,7 @@ class StoredTube:
 
     @property
     def claims(self) -> tuple[str, ...]:
-        """What the file claims."""
+        """Claims of the file."""
         if self.status is not Status.PROVED or self.radius is None:
             return ()
         found = [f"|z|_P stays at most {float(self.radius):.6g}"]
@@ -135,7 +135,7 @@ def tube_of(document: dict[str, Any]) -> StoredTube:
     groups, gains, size = law_of_document(document)
     places = places_of(document, "components", "", size)
     if places != sorted(places):
-        refuse("`components`", f"{size} ascending places", places)
+        refuse("`components`", f"{size} ascending indices", places)
     entry = document | {
         "components": list(range(size)),
         "bound": None,
@@ -192,8 +192,8 @@ def verify_tube(tube: StoredTube, budget: int) -> None:
     if tube.radius is None or tube.ultimate is None:
         raise Rejection(Status.UNDECIDED, "no radius is stated")
     sound = tube.start >= 0 and tube.ultimate >= 0 and tube.radius >= max(tube.start, tube.ultimate)
-    require(sound, Status.UNDECIDED, "the radius is below the start or what comes after long")
-    _pushed(tube, tube.ultimate)
+    require(sound, Status.UNDECIDED, "the radius is below the start or the ultimate bound")
+    _check_extremes(tube, tube.ultimate)
     for block, bound in _domain(channel):
         inside = _within(channel, tube.radius, block, bound, strict=True)
         require(inside, Status.UNDECIDED, "the tube leaves the domain of the decay")
@@ -201,12 +201,12 @@ def verify_tube(tube: StoredTube, budget: int) -> None:
     check_decay(channel, budget)
 
 
-def _pushed(tube: StoredTube, ultimate: Fraction) -> None:
-    """d^T P22 d <= (rate ultimate)^2 for all disturbances: a convex form is largest at extremes."""
+def _check_extremes(tube: StoredTube, ultimate: Fraction) -> None:
+    """Verify d^T P22 d <= (rate ultimate)^2 at the extremes, where a convex form is largest."""
     channel, n = tube.channel, tube.channel.size
     square = (channel.rate * ultimate) ** 2
     block = [row[n:] for row in channel.p[n:]]
-    why = "a disturbance pushes harder than stated"
+    why = "a disturbance exceeds the stated ultimate bound"
     if tube.length is not None:
         require(channel.length > 0, Status.UNDECIDED, "the length is not above zero")
         scale = [1 / channel.length**2 if u == "m" else Fraction(1) for u in channel.units]
@@ -220,7 +220,7 @@ def _pushed(tube: StoredTube, ultimate: Fraction) -> None:
 
 
 def _domain(channel: StoredChannel) -> list[tuple[list[int], Fraction]]:
-    """Parts of x that are bounded where the decay holds; the logarithm of any angle ends at pi."""
+    """Parts of x with their bounds on the domain; the logarithm of every angle ends at pi."""
     found = []
     parts = ((channel.angle, channel.turning), (channel.distance, channel.positions))
     for radius, blocks in parts:
@@ -238,7 +238,7 @@ def _domain(channel: StoredChannel) -> list[tuple[list[int], Fraction]]:
 
 
 def _stated(tube: StoredTube, radius: Fraction) -> None:
-    """What the file says of the components follows from the radius."""
+    """Verify that the bounds of the components follow from the radius."""
     channel = tube.channel
     lines = [[s + i for i in _LINES[g]] for g, s in channel.spans if g in _LINES]
     angles, lengths = channel.rotations, channel.positions + lines
@@ -257,7 +257,7 @@ def _within(
     bound: Fraction,
     strict: bool = False,
 ) -> bool:
-    """Whether |z|_P <= radius keeps a part of x at or below a length, or below it."""
+    """Whether |z|_P <= radius keeps the length of a part of x at or (`strict`) below a bound."""
     marks = [Fraction(int(i in block)) for i in range(2 * channel.size)]
     form = [[bound**2 * v for v in row] for row in channel.p]
     return definite(combine(form, -(radius**2), diagonal(marks)), semi=not strict)

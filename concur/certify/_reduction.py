@@ -1,22 +1,22 @@
-"""Which pose errors a proof has to look at: symmetry and affine parts leave one or three numbers.
+"""Reduction of the domain of a proof: symmetry and affine parts leave one or three parameters.
 
 The inequality A(x) >= 0 of `_inequality` is claimed for all x with every |phi| <= angle and every
-|rho| <= distance. What is left of this domain is x = offset + matrix @ p with few parameters p:
+|rho| <= distance. The reduced domain is x = offset + matrix @ p with few parameters p:
 
-- "linear": B = 1; there is nothing to vary.
+- "linear": B = 1; there is no parameter.
 - "one axis, one plane": SO(3) and SE(3) when KP, KD, I, P, L and M are multiples of the identity
-  on each block of three and join no position with a rotation (position and velocity of one kind
-  may be joined). A rotation Q of all vectors takes A(x) to a congruent matrix, as
+  on each block of three and couple no position with a rotation (position and velocity of one kind
+  may be coupled). A rotation Q of all vectors takes A(x) to a congruent matrix, as
   B(Q x) = Q B(x) Q^T, and a reflection does too (rho is a polar vector, phi an axial one). So
   phi = (0, 0, t) with t from 0 to the angle, and rho = (r1, 0, r3) with r1, r3 >= 0.
 - "two octants": SO(3) with diagonal KP, KD, I and with P, L and M whose blocks are diagonal. Half
   turns about the axes change the sign of two components of phi: the first two are not negative.
-- "all": all rotations on which B depends vary. For SE(3), when no matrix joins a position with a
-  rotation, rho and -rho are alike: half of the corners below will do. When all blocks of three
-  are diagonal as well, boxes of two octants stand for their mirror images.
+- "all": all rotations on which B depends vary. For SE(3), when no matrix couples a position with a
+  rotation, rho and -rho are equivalent: half of the corners below suffice. When all blocks of three
+  are diagonal as well, boxes of two octants represent their mirror images.
 
-B, and so A, is affine in positions: over a disc or a ball it is enough to look at the corners of a
-polygon or a cube around it.
+B, and so A, is affine in positions: over a disc or a ball the corners of a polygon or a cube around
+it suffice.
 """
 
 from __future__ import annotations
@@ -46,40 +46,40 @@ ONE_AXIS = "one axis, one plane"
 TWO_OCTANTS = "two octants"
 ALL = "all"
 
-# Components of a factor's error that are positions, and those that are rotations which B depends
-# on. B of a vector or of an angle alone is one.
+# Components of a factor's error that are positions, and rotations on which B depends.
+# B of a vector or of an angle alone is the identity.
 _POSITIONS: dict[type[OutputGroup], int] = {Pose: 3, PlanarPose: 2, Rotation: 0}
 _ROTATIONS: dict[type[OutputGroup], int] = {Pose: 3, PlanarPose: 1, Rotation: 3}
 
 _EIGHTH = float(np.tan(np.pi / 8))
 
-# Corners of polygons are moved outwards by this factor, so that rounding does not cut the disc.
+# Factor that moves corners of polygons outwards, so that rounding does not cut the disc.
 _OUTWARDS = 1.0 + 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class Reduction:
-    """Pose errors that stand for all errors of a domain.
+    """Pose errors that represent all errors of a domain.
 
     Parameters
     ----------
     name : str
-        The argument: one of those of the module's description.
+        Name of the argument, from the module's description.
     parameters : tuple of str
         Names of the parameters p.
     lower, upper : numpy.ndarray
         Box of the parameters, shape (k,), rad.
     radius : float
-        Only parameters with |p| <= radius count; infinite when the whole box does, rad.
+        Only parameters with |p| <= radius matter; infinite when the whole box does, rad.
     matrix : numpy.ndarray
         Of x = offset + matrix @ p, shape (n, k).
     offsets : numpy.ndarray
-        Corners of the positions: shape (c, n); every error of the domain is, up to symmetry, a
+        Corners of the positions, shape (c, n). Every error of the domain is, up to symmetry, a
         mean of the x at some p.
     witnesses : numpy.ndarray
-        Offsets with which x is in the domain itself, shape (w, n): where to refute.
+        Offsets with which x is inside the domain, shape (w, n), for counterexamples.
     images : numpy.ndarray
-        Signs by which a box of parameters turns into boxes that it stands for, shape (i, k); the
+        Signs that map a box of parameters to the boxes that it represents, shape (i, k); the
         first row is all ones.
     """
 
@@ -97,12 +97,12 @@ class Reduction:
 def reduce_domain(
     channel: Channel, claim: Claim, angle: float, distance: float | None
 ) -> Reduction | None:
-    """Return the errors that a proof of a claim has to cover; its symmetry leaves out the rest.
+    """Return the errors that a proof of a claim must cover, reduced by symmetry.
 
-    None where more than three rotations would vary, or for a group that is not known here.
+    None if more than three rotations would vary, or the group is unsupported.
     """
     n = channel.size
-    # A class of a user's own, derived from these, may have another B.
+    # A user-defined subclass may have another B.
     kinds = {type(f) for f in channel.factors}
     if kinds <= {Vector, Angle}:
         return Reduction(
@@ -134,7 +134,7 @@ def reduce_domain(
 
 
 def affine_in_positions(channel: Channel) -> bool:
-    """Whether the error map is, as it is written, affine in the positions."""
+    """Whether the formula of the error map is affine in the positions."""
     x = ca.SX.sym("x", channel.size)
     places, _ = positions_and_rotations(channel)
     if not places:
@@ -145,7 +145,7 @@ def affine_in_positions(channel: Channel) -> bool:
 
 
 def positions_and_rotations(channel: Channel) -> tuple[list[int], list[int]]:
-    """Places in x of the positions and of the rotations on which B depends."""
+    """Indices in x of the positions and of the rotations on which B depends."""
     positions: list[int] = []
     rotations: list[int] = []
     start = 0
@@ -164,14 +164,14 @@ def _check_domain(channel: Channel, angle: float, distance: float | None) -> Non
     check(
         not positions or (distance is not None and 0.0 <= distance < inf),
         f"{where}, `distance`",
-        "a finite number of metres, not negative",
+        "a finite nonnegative number of metres",
         distance,
-        "The error map of a pose grows with the position error: bound it.",
+        "Bound the position error: the error map of a pose grows with it.",
     )
 
 
 def _isotropic(matrix: np.ndarray, n: int) -> bool:
-    """Multiples of the identity, exactly, that join no position with a rotation."""
+    """Whether all blocks are exact multiples of the identity without position-rotation coupling."""
     rows, columns = (size // 3 for size in matrix.shape)
     scales = matrix[::3, ::3]
     kinds = n // 3
@@ -219,10 +219,10 @@ def _all(channel: Channel, angle: float, radius: float) -> Reduction | None:
 
 
 def _mirrored(whole: Reduction, blocks: Sequence[np.ndarray]) -> Reduction:
-    """Leave out mirror images of poses: S = diag(Q, det(Q) Q) takes B(S x) to S B(x) S^-1."""
+    """Remove mirror images of poses: S = diag(Q, det(Q) Q) takes B(S x) to S B(x) S^-1."""
     if not all(_apart(matrix) for matrix in blocks):
         return whole
-    # Q = -1 turns rho around and leaves phi alone.
+    # Q = -1 negates rho and keeps phi.
     half = replace(
         whole,
         offsets=whole.offsets[whole.offsets[:, 0] >= 0.0],
@@ -230,7 +230,7 @@ def _mirrored(whole: Reduction, blocks: Sequence[np.ndarray]) -> Reduction:
     )
     if not all(_diagonal(matrix) for matrix in blocks):
         return half
-    # Half turns about the axes take any corners to corners.
+    # Half turns about the axes map corners to corners.
     lower = whole.lower.copy()
     lower[:2] = 0.0
     signs = np.array([[1.0, 1.0, 1.0], [1.0, -1.0, -1.0], [-1.0, 1.0, -1.0], [-1.0, -1.0, 1.0]])
@@ -238,7 +238,7 @@ def _mirrored(whole: Reduction, blocks: Sequence[np.ndarray]) -> Reduction:
 
 
 def _apart(matrix: np.ndarray) -> bool:
-    """Whether a matrix of a pose joins no position with a rotation."""
+    """Whether a matrix of a pose couples no position with a rotation."""
     rows, columns = matrix.shape
     place = np.arange(max(rows, columns)) // 3 % 2
     return not matrix[place[:rows, None] != place[None, :columns]].any()
@@ -249,7 +249,7 @@ def _inside(radius: float) -> float:
 
 
 def _corners(factors: Sequence[OutputGroup], radius: float, inside: bool) -> np.ndarray:
-    """Positions of all factors together: around the domain, or on its boundary."""
+    """Corners of the positions of all factors: around the domain, or on its boundary."""
     choices = []
     for f in factors:
         count = _POSITIONS.get(type(f), 0)

@@ -1,23 +1,23 @@
-"""Tubes: how far a bounded disturbance can push the tracking error of a certified loop.
+"""Tubes: bounds of the tracking error of a certified loop under a bounded disturbance.
 
-With an output acceleration d that the law does not know,
+With an unmodelled output acceleration d,
 
     xdot = -B(x) ve,   vedot = I^-1 (B(x)^T KP x - KD ve) + d.
 
-Where V = z^T P z / 2 with constant P falls at the rate alpha on a domain of x, the length
+Where V = z^T P z / 2 with constant P decays at the rate alpha on a domain of x, the norm
 |z|_P = sqrt(z^T P z) obeys there
 
     d/dt |z|_P <= -alpha |z|_P + sqrt(d^T P22 d)
     |z(t)|_P <= exp(-alpha t) |z(0)|_P + (1 - exp(-alpha t)) r,   r = sup sqrt(d^T P22 d) / alpha
 
 as long as x stays in the domain. It does when max(|z(0)|_P, r) is less than the least |z|_P on
-the domain's boundary; V_L does not keep it there, as it may grow when there is a disturbance.
+the domain's boundary; V_L cannot show this, as it may grow under a disturbance.
 
-A disturbance may also grow with the feedback, as that of a wrong inertia does:
-d = d0 + D nu_fb. Then the lengths y of the channels obey
+A disturbance may also grow with the feedback, for example for a wrong inertia:
+d = d0 + D nu_fb. Then the norms y of the channels obey
 ``ydot_i <= -alpha_i y_i + p_i (d0_i + sum_j delta_ij kappa_j y_j)`` with delta_ij = sup |D_ij|,
 kappa = sup |I^-1 [B^T KP, -KD] P^-1/2| and p = sqrt(lambda_max(P22)). For one channel there is a
-tube when alpha > p delta kappa, and that difference stands for alpha.
+tube when alpha > p delta kappa; the difference takes the place of alpha.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from concur.codegen import LARGEST, as_floats, shape_error
 _ZERO = Fraction(0)
 
 _MOST_COMPONENTS = 12
-"""Boxes with more components are bounded by the ball around them, not corner by corner."""
+"""Largest number of components for which corners are evaluated; else the enclosing ball is."""
 
 
 def tube(decay: Decay, disturbance: float | ArrayLike | Disturbance, start: float = 0.0) -> Tube:
@@ -50,18 +50,18 @@ def tube(decay: Decay, disturbance: float | ArrayLike | Disturbance, start: floa
     Parameters
     ----------
     decay : Decay
-        What is certified of the channel.
+        Certified decay of the channel.
     disturbance : float, array_like or Disturbance
-        A number bounds the length of d with metres divided by the channel's length; numbers,
-        shape (n,), bound each component, m/s^2 and rad/s^2; so does a `Disturbance` of the
-        channel's size.
+        A number bounds the length of d, with metres divided by the channel's length. An array,
+        shape (n,), or a `Disturbance` of the channel's size bounds each component, m/s^2 and
+        rad/s^2.
     start : float, default 0
-        Largest |z|_P at the start, not negative.
+        Largest |z|_P at the start, nonnegative.
 
     Returns
     -------
     Tube
-        PROVED when the decay is, the disturbance is no sampled one, and the tube fits.
+        PROVED when the decay is proved, the disturbance is not sampled, and the tube fits.
 
     Raises
     ------
@@ -103,12 +103,12 @@ def tubes(
     Returns
     -------
     tuple of Tube
-        One for each channel. Where the disturbance grows with the feedback, they hold together.
+        One for each channel. If the disturbance grows with the feedback, they hold jointly.
 
     Raises
     ------
     ShapeError
-        If the channels do not make up the outputs, or the starts not the channels.
+        If the channels do not match the outputs, or the starts the channels.
     OutputError
         If a start is negative.
     """
@@ -147,7 +147,7 @@ def _tubes(
     growth = _growth(decays, index, disturbance.feedback)
     still = _settled(growth / rates[:, None], np.array(pushes) / rates, np.zeros(len(decays)))
     least = _settled(growth / rates[:, None], np.array(pushes) / rates, np.array(begin))
-    # Bounds of one channel lean on those of the others: all of them have to fit.
+    # The bounds of the channels depend on each other: all tubes must fit.
     fit = all(decay.limit > radius for decay, radius in zip(decays, least, strict=True))
     if not np.isfinite(least).all():
         reason = "The disturbance grows with the feedback faster than the error decays."
@@ -162,7 +162,7 @@ def _tubes(
 
 
 def _local(disturbance: Disturbance, places: np.ndarray) -> Disturbance:
-    """What acts on one channel."""
+    """Disturbance of one channel."""
     points = None if disturbance.points is None else disturbance.points[:, places]
     own = disturbance.components[places]
     return Disturbance(own, disturbance.source, disturbance.sampled, points)
@@ -180,15 +180,15 @@ def _tube(
     elif sampled is not None:
         reason = f"Bound from samples ({sampled}): {ESTIMATE}."
     elif decay.status is not Status.PROVED:
-        reason = "The decay that it rests on is not proved."
+        reason = "The decay of the channel is not proved."
     else:
         status = Status.PROVED
-        reason = "For every disturbance within the bound."
+        reason = "It holds for every disturbance within the bound."
     return Tube(decay, status, reason, start, ultimate, radius, decay.rate, given)
 
 
 def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:
-    """Largest sqrt(d^T P22 d) of a disturbance, rounded up: it is that of an extreme point."""
+    """Largest sqrt(d^T P22 d) of a disturbance, rounded up; an extreme point attains it."""
     n = decay.channel.size
     block = decay.P[n:, n:]
     if disturbance.points is not None:
@@ -204,7 +204,7 @@ def _push(decay: Decay, places: np.ndarray, disturbance: Disturbance) -> float:
             * Fraction(root_above(corner @ decay.channel.length_metric @ corner))
         )
     floats = np.einsum("ki,ij,kj->k", candidates, block, candidates)
-    # Rounding may hide the largest one only among those that are as large to rounding.
+    # Candidates that are equal up to rounding may hide the largest one.
     longest = np.einsum("ki,ki->k", candidates, candidates).max(initial=0.0)
     slack = 1e-14 * n * n * float(np.linalg.norm(block)) * longest
     near = candidates[floats >= floats.max(initial=0.0) - slack]
@@ -228,10 +228,10 @@ def _growth(
 
 
 def _settled(gain: np.ndarray, offset: np.ndarray, least: np.ndarray) -> np.ndarray:
-    """Smallest y >= least with y >= gain y + offset; infinite when there is none."""
+    """Smallest y >= least with y >= gain y + offset; infinite without a solution."""
     if np.abs(np.linalg.eigvals(gain)).max(initial=0.0) >= 1.0 - 1e-9:
         return np.full(len(gain), inf)
-    # Which components rest on `least` and which on the inequality: more of the latter each time.
+    # Components determined by the inequality, not by `least`; their number grows each time.
     free = np.zeros(len(gain), dtype=bool)
     y = least.copy()
     for _ in range(len(gain) + 1):
@@ -245,5 +245,5 @@ def _settled(gain: np.ndarray, offset: np.ndarray, least: np.ndarray) -> np.ndar
 
 def _not_negative(value: float, where: str) -> float:
     value, expected = float(value), f"a number from 0 to {LARGEST:g}"
-    check(0.0 <= value <= LARGEST, where, expected, value, "Give the largest length.")
+    check(0.0 <= value <= LARGEST, where, expected, value, "Give an upper bound.")
     return value

@@ -1,17 +1,17 @@
-"""Sampled torques: what holding and delaying them does, and how long a period may be.
+"""Sampled torques: the disturbance by hold and delay, and the maximum hold period.
 
-A torque that is held for a period T and comes m periods late is wrong by at most (m + 1) T times
-its rate, so that the outputs are pushed by
+A torque that is held for a period T and delayed by m periods differs from the ideal one by at most
+(m + 1) T times its rate. The resulting disturbance of the outputs is
 
     |d| <= (m + 1) T L,   L = sup |Jg Mhat^-1 H^T B du/dt|.
 
-L along a motion is known afterwards. Ahead of it the error's part is bounded by the certificate:
-the feedback changes at most at the rate kappa' |z|_P + k |d|, k = |I^-1 KD|, so that
+L along a motion is known afterwards. Before the motion the certificate bounds the error's part: the
+feedback changes at most at the rate kappa' |z|_P + k |d|, k = |I^-1 KD|, so that
 
     |d| <= t (L + kappa' |z|_P) / (1 - t k),   t = (m + 1) T < 1 / k,
 
-L now that of the reference followed without error, with what holding does to Jg Mhat^-1 H^T B left
-out. With |z|_P <= p |d| / alpha there is a tube where alpha (1 - t k) > p t kappa'.
+with L now that of the reference followed without error, neglecting the effect of the hold on
+Jg Mhat^-1 H^T B. With |z|_P <= p |d| / alpha there is a tube where alpha (1 - t k) > p t kappa'.
 
 For small errors there are exact limits. Where KP, KD and I are diagonal in common modes, each
 mode is xddot = -kp x - kd xdot. With both terms held for T it is stable if and only if
@@ -19,8 +19,9 @@ T < min(2 / kd, 2 kd / kp), by Jury's criterion on
 
     z^2 - (2 - kd T - kp T^2 / 2) z + 1 - kd T + kp T^2 / 2;
 
-with both late by tau, without holding, if and only if tau < atan(kd w / kp) / w at the crossover
-w^2 = (kd^2 + sqrt(kd^4 + 4 kp^2)) / 2. Held and late, T / 2 counts as a delay, nearly.
+with both delayed by tau, without a hold, if and only if tau < atan(kd w / kp) / w at the crossover
+w^2 = (kd^2 + sqrt(kd^4 + 4 kp^2)) / 2. With hold and delay, T / 2 acts
+approximately as a further delay.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from concur.control import Servo
 from concur.errors import OutputError
 
 _MOST = 1e12
-"""Factor of a disturbance beyond which every multiple counts as borne."""
+"""Factor of a disturbance above which every multiple counts as tolerated."""
 
 _COMMON = 1e-9
 """Largest coupling, relative to the damping, of modes that count as separate."""
@@ -51,7 +52,7 @@ _COMMON = 1e-9
 
 @dataclass(frozen=True)
 class SampleLimits:
-    """How slowly the torques of a channel may come, for small errors.
+    """Limits of hold period and delay of a channel's torques, for small errors.
 
     All are computed in floating point from the linearised loop.
 
@@ -60,13 +61,13 @@ class SampleLimits:
     channel : str
         Name of the channel.
     period : float
-        Period below which torques may be held, without delay, s.
+        Largest hold period without delay, s.
     delay : float
-        Time below which torques may be late, without holding, s.
+        Largest delay without a hold, s.
     crossover : float
-        Angular frequency at which the loop of the mode with the least delay has gain one, rad/s.
+        Angular frequency at which the loop of the mode with the least delay has gain 1, rad/s.
     phase_margin : float
-        Phase left there, rad.
+        Phase margin at that frequency, rad.
     """
 
     channel: str
@@ -77,24 +78,24 @@ class SampleLimits:
 
     @property
     def advised(self) -> float:
-        """Period for which holding hardly matters: a tenth of the delay, s."""
+        """Recommended hold period, with a small effect: a tenth of the delay, s."""
         return self.delay / 10
 
     def allows(self, period: float, delay: float = 0.0) -> bool:
-        """Whether torques may be held and late at once, half a period counting as delay.
+        """Whether a hold period and a delay are allowed together; half a period counts as delay.
 
         Parameters
         ----------
         period : float
-            Time for which a torque is held, s.
+            Hold period, s.
         delay : float, default 0
-            Time by which it is late, s.
+            Delay, s.
 
         Returns
         -------
         bool
-            Whether period and delay + period / 2 are below their limits: without delay that is
-            surely stable, with delay it is a rule.
+            Whether period and delay + period / 2 are below their limits. This implies stability
+            without delay; with delay it is a rule of thumb.
         """
         return period < self.period and delay + period / 2 < self.delay
 
@@ -107,7 +108,7 @@ class SampleLimits:
 
 
 def sample_limits(channel: Channel) -> SampleLimits:
-    """Return how slowly the torques of a channel may come.
+    """Compute the limits of hold period and delay of a channel's torques.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def sample_limits(channel: Channel) -> SampleLimits:
     Returns
     -------
     SampleLimits
-        The least over its modes.
+        Minimum over the channel's modes.
 
     Raises
     ------
@@ -137,7 +138,7 @@ def sample_limits(channel: Channel) -> SampleLimits:
 
 
 def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> np.ndarray:
-    """Rates Jg Mhat^-1 H^T B du/dt at which torques along a motion push the outputs.
+    """Compute output jerks Jg Mhat^-1 H^T B du/dt from the torques along a motion.
 
     Parameters
     ----------
@@ -146,12 +147,12 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
     times : array_like
         Ascending times, shape (k,), s.
     q, u : array_like
-        Configurations and controls at these times, as in a run, shapes (k, nq) and (k, nu).
+        Configurations and control inputs at these times, as in a run, shapes (k, nq) and (k, nu).
 
     Returns
     -------
     numpy.ndarray
-        By differences of successive torques, shape (k - 1, size), m/s^3 and rad/s^3.
+        From differences of successive torques, shape (k - 1, size), m/s^3 and rad/s^3.
 
     Raises
     ------
@@ -174,7 +175,7 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
             f"{where}, `times`",
             expected="ascending times",
             came=f"a step of {steps.min():.6g} s",
-            cure="Sort the samples by time and leave out doubles.",
+            cure="Sort the samples by time and remove duplicates.",
         )
     slopes = np.diff(controls, axis=0) / steps[:, None]
     effects = [torque_effect(servo, at) for at in places[:-1]]
@@ -182,16 +183,16 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
 
 
 def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturbance:
-    """Bound what holding torques for a period, and their delay, do.
+    """Bound the disturbance by hold and delay of the torques.
 
     Parameters
     ----------
     jerks : array_like
-        Rates as those of `output_jerk`, shape (k, size), m/s^3 and rad/s^3.
+        Rates as from `output_jerk`, shape (k, size), m/s^3 and rad/s^3.
     period : float
-        Time for which a torque is held, not negative, s.
+        Hold period, nonnegative, s.
     late : int, default 0
-        Whole periods by which it is late.
+        Delay in whole periods.
 
     Returns
     -------
@@ -201,7 +202,7 @@ def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturba
     Raises
     ------
     ShapeError
-        If the rates are no matrix.
+        If the rates are not a matrix.
     NonFiniteError
         If there is a NaN or an infinity.
     OutputError
@@ -212,9 +213,9 @@ def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturba
         if not 0.0 <= value < inf or (name == "late" and value != int(value)):
             raise OutputError(
                 f"sampled torques, `{name}`",
-                expected="a time, not negative, s" if name == "period" else "a number of periods",
+                expected="a nonnegative time, s" if name == "period" else "a number of periods",
                 came=str(value),
-                cure="Give what the controller does.",
+                cure="Give the timing of the controller.",
             )
     points = (late + 1) * period * rates
     rounds = f"{late} period{'' if late == 1 else 's'} late"
@@ -233,35 +234,35 @@ def largest_period(
     starts: ArrayLike | None = None,
     late: int = 0,
 ) -> float:
-    """Return the largest period for which all tubes stay in their domains.
+    """Compute the maximum hold period for which all tubes stay in their domains.
 
-    The answer rests on the samples of the rates, and on the linearised loop: it is no proof.
+    The result is an estimate from samples of the rates and from the linearised loop, not proved.
 
     Parameters
     ----------
     decays : sequence of Decay
         One for each channel of the loop.
     jerks : array_like
-        Rates as those of `output_jerk`, shape (k, size).
+        Rates as from `output_jerk`, shape (k, size).
     disturbance : Disturbance, optional
-        What acts besides.
+        Additional disturbance.
     starts : array_like, optional
         Largest |z|_P of each channel at the start, shape (channels,); default zero.
     late : int, default 0
-        Whole periods by which torques are late.
+        Delay of the torques in whole periods.
 
     Returns
     -------
     float
         At most the period at which small errors begin to grow, s; zero when a tube leaves its
-        domain whatever the period.
+        domain for every period.
 
     Raises
     ------
     ShapeError
         If the shapes do not fit.
     OutputError
-        If the gains have no common modes, or an option is out of its range.
+        If the gains have no common modes, or an option is out of range.
     """
     limits = [sample_limits(decay.channel) for decay in decays]
     rates = _rates(jerks)
@@ -290,28 +291,28 @@ def period_ahead(
     starts: ArrayLike | None = None,
     late: int = 0,
 ) -> float:
-    """Return the largest period for which all tubes stay in their domains, ahead of any motion.
+    """Compute the maximum hold period before any motion is known.
 
-    What the error adds to the rates of the torques is bounded by the certificate, not sampled as
-    in `largest_period`, so that the period is shorter.
+    The certificate bounds the error's part of the torque rates, which `largest_period` samples; the
+    period is therefore shorter.
 
     Parameters
     ----------
     decays : sequence of Decay
         One for each channel of the loop.
     jerks : array_like
-        Rates as those of `output_jerk` along the reference without error, shape (k, size); zeros
+        Rates as from `output_jerk` along the reference without error, shape (k, size); zeros
         for a reference at rest.
     starts : array_like, optional
         Largest |z|_P of each channel at the start, shape (channels,); default zero.
     late : int, default 0
-        Whole periods by which torques are late.
+        Delay of the torques in whole periods.
 
     Returns
     -------
     float
-        The period, s; zero when a start leaves its domain. It rests on samples of the reference's
-        rates and of the feedback's: it is no proof.
+        The period, s; zero when a start leaves its domain. An estimate from samples of the rates
+        of the reference and of the feedback, not proved.
 
     Raises
     ------
@@ -321,7 +322,7 @@ def period_ahead(
         If the number of periods is negative.
     """
     rates = _rates(jerks)
-    hold_disturbance(rates, 0.0, late)  # refuses what is out of its range
+    hold_disturbance(rates, 0.0, late)  # rejects arguments out of range
     begin = np.zeros(len(decays)) if starts is None else as_floats(starts, "starts of the loop")
     if begin.shape != (len(decays),):
         raise shape_error("starts of the loop", (len(decays),), begin.shape)
@@ -335,21 +336,21 @@ def period_ahead(
 
 
 def _time_ahead(decay: Decay, rates: np.ndarray, start: float) -> float:
-    """Largest age of a torque for which the channel's tube fits."""
+    """Largest age of a torque, s, for which the channel's tube fits."""
     own = rates[:, decay.channel.index] * decay.channel.scales
     jerk = float(np.linalg.norm(own, axis=1).max())
     if not start < decay.limit:
         return 0.0
     growth = decay.rate * decay.damping_gain + decay.push * decay.feedback_rate
     share = 0.0 if decay.limit == inf else decay.push * jerk / decay.limit
-    # A hair below, where the bound is finite and inside.
+    # Slightly smaller, where the bound is finite and inside the domain.
     return (1.0 - 1e-9) * decay.rate / (growth + share)
 
 
 def largest_factor(
     decays: Sequence[Decay], disturbance: Disturbance, starts: ArrayLike | None = None
 ) -> float:
-    """Return how often a disturbance may act at once while all tubes stay in their domains.
+    """Compute the largest factor of a disturbance with every tube still inside its domain.
 
     Parameters
     ----------
@@ -363,8 +364,8 @@ def largest_factor(
     Returns
     -------
     float
-        The factor, by bisection to 1e-9 of it: one or more when the disturbance itself is borne;
-        infinite when no multiple of it leads out, zero when a start does.
+        The factor, by bisection to a relative 1e-9: one or more when the disturbance itself is
+        tolerated; infinite when every multiple is, zero when a start leaves its domain.
 
     Raises
     ------
@@ -407,7 +408,7 @@ def _modes(channel: Channel) -> list[tuple[float, float]]:
     expected = "KP, KD and I symmetric positive definite with common modes"
     cure = "Give KP and KD as multiples of I, output by output."
     try:
-        # Modes of a generic mean are those of both, when there are any.
+        # The modes of a generic mean are the common modes of both, if these exist.
         mean = channel.stiffness + sqrt(2.0) * channel.damping
         _, shapes = eigh(mean, channel.inertia)
     except np.linalg.LinAlgError:
@@ -424,7 +425,7 @@ def _modes(channel: Channel) -> list[tuple[float, float]]:
         raise OutputError(
             f"sampled torques of {channel.name}",
             expected=expected,
-            came="others",
+            came="gains without common modes",
             cure=cure,
         )
     return [(float(kp), float(kd)) for kp, kd in zip(*found, strict=True)]

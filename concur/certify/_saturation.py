@@ -1,13 +1,14 @@
-"""Whether torque limits stay out of the way while the error is in its tubes.
+"""Estimate whether the torques stay within limits while the error is in its tubes.
 
 The law is u = G (nu - b) + (H^T B)^-1 chat with G = (H^T B)^-1 Mhat Jg^-1, and nu is the command
-of the reference plus the feedback. Where |z_j|_P <= c_j in each channel j, control i needs at most
+of the reference plus the feedback. Where |z_j|_P <= c_j in each channel j, the
+magnitude of control input i is at most
 
     |u_ff,i| + sum_j |G_ij| kappa_j c_j + sum_k |G_ik| dbar_k + sum_j c_j |L_ij P_j^-1/2|,
 
-u_ff the law at z = 0, kappa from the certificate, and L the derivative of the law without its
-feedback by the error that displaces the robot: along the lift by what moves the outputs by -x, and
-to the velocity that makes ve. The last sum is of first order in the error.
+with u_ff the law at z = 0, kappa from the certificate, and L the derivative of the law without
+feedback by the error that displaces the robot: along the lift by the motion that moves the outputs
+by -x, and to the velocity that yields ve. The last sum is of first order in the error.
 """
 
 from __future__ import annotations
@@ -30,22 +31,22 @@ from concur.errors import OutputError
 
 @dataclass(frozen=True, eq=False)
 class Saturation:
-    """What the controls need at most in the tubes, against their limits.
+    """Torques of the control inputs in the tubes, compared with their limits.
 
     Parameters
     ----------
     needed : numpy.ndarray
-        Largest torque of each control over the states looked at, shape (nu,), N and N m.
+        Largest torque of each control input over the given states, shape (nu,), N and N m.
     ahead, feedback, displaced : numpy.ndarray
-        Its parts where it is largest: the law at zero error; feedback and disturbance; the
-        change of the law with the state. Shape (nu,).
+        Its parts at that state: the law at zero error; feedback and disturbance; the change of
+        the law with the state. Shape (nu,).
     room : numpy.ndarray
-        Least distance to a limit, shape (nu,); negative where a limit may be reached, infinite
-        where there is none.
+        Smallest distance to a limit, shape (nu,); negative where a limit may be reached, infinite
+        without a limit.
     names, units : tuple of str
-        Names and units of the controls.
+        Names and units of the control inputs.
     states : int
-        Number of states looked at.
+        Number of states evaluated.
     """
 
     needed: np.ndarray
@@ -59,12 +60,12 @@ class Saturation:
 
     @property
     def free(self) -> bool:
-        """Whether no limit is reached, by this bound."""
+        """Whether no limit is reached, by this estimate."""
         return bool((self.room > 0.0).all())
 
     @property
     def status(self) -> Status:
-        """UNDECIDED: the states are samples, and the law's change is of first order."""
+        """UNDECIDED: the states are samples, and the change of the law is of first order."""
         return Status.UNDECIDED
 
     def __str__(self) -> str:
@@ -109,9 +110,9 @@ def saturation(
     if given is None:
         raise OutputError(
             f"{where}, `limits`",
-            expected="limits of the controls",
+            expected="limits of the control inputs",
             came="no value, and a servo without limits",
-            cure="Give a number, one per control, or pairs.",
+            cure="Give a number, one per control input, or pairs.",
         )
     bounds = np.asarray(read_limits(f"{where}, `limits`", given, servo.model.control_names))
     size = servo.size
@@ -170,13 +171,13 @@ def _slopes(servo: Servo) -> _Law:
     velocity, drift = servo.output_motion(q, s)
     sdot = ca.solve(jacobian, nu - drift)
     u = ca.solve(model.input_matrix(q), model.inverse_dynamics(q, s, sdot))
-    # The error displaces the outputs by -x; the demand's twist stays, seen from there.
+    # The error displaces the outputs by -x; transform the reference twist to that frame.
     along = ca.solve(jacobian, -x)
     qdot = model.robot.rate(q, model.lift(q)[0] @ along)
-    wanted = ve - group.ad(velocity) @ x - ca.jtimes(velocity, q, qdot)
+    velocity_change = ve - group.ad(velocity) @ x - ca.jtimes(velocity, q, qdot)
     spread = ca.jacobian(u, nu)
-    change = ca.jtimes(u, q, qdot) + ca.jacobian(u, s) @ ca.solve(jacobian, wanted)
-    # The command of the reference, Ad gammaddot - ad Ad gammadot, is seen from there too.
+    change = ca.jtimes(u, q, qdot) + ca.jacobian(u, s) @ ca.solve(jacobian, velocity_change)
+    # Transform the command of the reference, Ad gammaddot - ad Ad gammadot, as well.
     change += spread @ (group.ad(velocity) @ ve - group.ad(nu) @ x)
     slopes = ca.jacobian(change, ca.vertcat(x, ve))
     outputs = [ca.densify(value) for value in (u, spread, slopes)]
@@ -192,6 +193,6 @@ def _check(servo: Servo, tubes: Sequence[Tube], where: str) -> None:
         raise OutputError(
             f"{where}, tubes",
             expected="tubes of finite radius",
-            came="one that is unbounded",
-            cure="Bound the disturbance further.",
+            came="an unbounded tube",
+            cure="Reduce the disturbance.",
         )

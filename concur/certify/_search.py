@@ -1,8 +1,8 @@
-"""Search for a quadratic form and the fastest rate it can prove: linear matrix inequalities.
+"""Search for a quadratic Lyapunov function with the fastest rate, by linear matrix inequalities.
 
-Nothing found here is a claim. P, the rate and the multipliers are floats that a convex solver
-likes on sampled errors; `prove` decides. The form has the symmetry of the gains where that lets
-`_reduction` do with fewer parameters: an average over the symmetry would do as well.
+The result is not a proof: P, the rate and the multipliers are floats that a convex solver found on
+sampled errors; `prove` decides. P has the symmetry of the gains where this lets `_reduction` use
+fewer parameters; its average over the symmetry would be as good.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
 
 _WIDE = 1.7
-"""Angle beyond which several parameters need more room for a proof, rad."""
+"""Angle above which several parameters need a larger reserve for the proof, rad."""
 
 _FREQUENCIES = (0.5, 20.0)
-"""Natural frequencies that are left as they are, rad/s."""
+"""Natural frequencies that need no scaling, rad/s."""
 
 
 def search(
@@ -33,44 +33,44 @@ def search(
     backoff: float | None = None,
     share: float = 1.0,
 ) -> Candidate | None:
-    """Search for a form that falls fast on a domain.
+    """Search for a Lyapunov function that decays fast on a domain.
 
-    Among the forms that fall at the rate it is the one of least condition, and so of least
-    overshoot.
+    Among those that decay at the rate, the search selects the one whose P has the least condition,
+    and thereby a small transient bound.
 
     Parameters
     ----------
     channel : Channel
-        Outputs that belong together, stable.
+        Outputs of one stable channel.
     angle : float
         Bound of every rotation error on which B depends, above 0 and at most pi, rad.
     distance : float, optional
         Bound of every position error on which B depends, m; needed when there is one.
     backoff : float, optional
-        Part of the rate given up so that a proof has room, from 0 to below 1. Default: 0.005
-        for linear and isotropic rotational channels, 0.015 for others that one parameter is left
-        of, else 0.1, 0.2 for large angles, and 0.3 for poses.
+        Fraction of the rate kept as reserve for the proof, from 0 to below 1. Default: 0.005
+        for linear and isotropic rotational channels, 0.015 for others with one parameter, else
+        0.1, 0.2 for large angles, and 0.3 for poses.
     share : float, default 1
-        Part of the rate that is asked for, above 0 and at most 1: less of it leaves room for a
-        smaller overshoot.
+        Fraction of the rate that is requested, above 0 and at most 1: a lower rate allows a
+        smaller transient bound.
 
     Returns
     -------
     Candidate or None
-        None when no rate above zero was found, when no reduction of the domain is known, and when
-        the inequalities would be too large: poses with gains that are not diagonal.
+        None when no rate above zero was found, no reduction of the domain is known, or the
+        inequalities would be too large: poses with gains that are not diagonal.
 
     Raises
     ------
     ConcurError
         If the solver is not installed.
     OutputError
-        If the domain, the back-off or the share is out of its range.
+        If the domain, the back-off or the share is out of range.
     """
     cvxpy = load_cvxpy()
     where = f"search for {channel.name}"
     sound = backoff is None or 0.0 <= backoff < 1.0
-    check(sound, f"{where}, `backoff`", "a part from 0 to below 1", backoff, "Leave it out.")
+    check(sound, f"{where}, `backoff`", "a fraction from 0 to below 1", backoff, "Omit it.")
     check_fraction(where, "share", share)
     if not channel.true_rate > 0.0:
         return None
@@ -90,9 +90,9 @@ def search(
 
 
 def at_moderate_frequency(channel: Channel) -> tuple[Channel, float]:
-    """Scale time by a power of two, 1/s, to a frequency that suits the solver, exactly.
+    """Scale time by a power of two, 1/s, to a frequency that suits the solver; exact.
 
-    Gains of ordinary size are left alone, so that ve counts as much as it does in |z|.
+    Gains of ordinary size remain unchanged, so that ve keeps its weight in |z|.
     """
     pull = np.diag(np.linalg.solve(channel.inertia, channel.stiffness))
     if not (pull > 0.0).all() or not np.isfinite(pull).all():
@@ -109,19 +109,19 @@ def at_moderate_frequency(channel: Channel) -> tuple[Channel, float]:
 class Linearisation:
     """Error dynamics at small errors: zdot = F z; isotropic rotations are three copies of it.
 
-    What holds of it holds of rotations with isotropic gains at every angle: with the multipliers
-    for isotropic channels A depends on x through c (1 - sym(B)) >= 0 alone, c = -P12 >= 0.
+    Its rates also hold for rotations with isotropic gains at every angle: with the multipliers for
+    isotropic channels A depends on x only through c (1 - sym(B)) >= 0, c = -P12 >= 0.
 
     Parameters
     ----------
     F : numpy.ndarray
         Shape (2 n, 2 n).
     scales : numpy.ndarray
-        Sizes of the components of z beside one another, shape (2 n,).
+        Relative magnitudes of the components of z, shape (2 n,).
     metric : numpy.ndarray
         Weights of squares of x, shape (n,).
     copies : int
-        Copies that make up the channel.
+        Number of copies in the channel.
     """
 
     F: np.ndarray
@@ -150,19 +150,19 @@ class Linearisation:
 def _of_the_linearisation(
     cp: ModuleType, channel: Channel, backoff: float, share: float
 ) -> Candidate:
-    """Form that proves nearly the true rate: B = 1, or B that only helps (SO(3), isotropic)."""
+    """P that proves nearly the linearized rate: B = 1, or isotropic gains on SO(3)."""
     linear = Linearisation.of(channel)
-    # Half of the back-off is room for the proof.
+    # Half of the back-off is reserve for the proof.
     room = backoff / 2 * channel.true_rate
     alpha = (1.0 - backoff) * share * channel.true_rate
     shifted = linear.F + (alpha + room) * np.eye(len(linear.F))
     P = _least_overshoot(cp, shifted, room, linear.scales, linear.metric)
     if P is None:
-        # Next to critical damping the solver gives up; this form is worse, but it is there.
+        # Near critical damping the solver may fail; use this less optimal P.
         n = len(linear.metric)
         weight = np.diag(np.concatenate([linear.scales[n:] ** 2, np.ones(n)]))
         with warnings.catch_warnings():
-            # At the edge of stability it is not accurate; whether it will do is looked at.
+            # At the edge of stability it is inaccurate; `falls` checks it.
             warnings.simplefilter("ignore")
             P = solve_continuous_lyapunov(shifted.T, -weight)
         P = P / np.abs(P).max()
@@ -173,7 +173,7 @@ def _of_the_linearisation(
 def _least_overshoot(
     cp: ModuleType, F: np.ndarray, room: float, scales: np.ndarray, metric: np.ndarray
 ) -> np.ndarray | None:
-    """P of least condition in a metric that falls with F, or but for some room does."""
+    """P of least condition in a metric that decays with F, with a reserve `room`."""
     P, condition = cp.Variable(F.shape, PSD=True), cp.Variable()
     inner = F * np.outer(1.0 / scales, scales)
     unit = np.diag(scales**2 * np.tile(metric, 2))

@@ -1,18 +1,18 @@
-"""The three answers a certificate can give."""
+"""The three statuses of a certificate."""
 
 from __future__ import annotations
 
 from enum import Enum
 
 ESTIMATE = "estimate, not proved"
-"""Said beside every number that rests on samples, in texts, tables and JSON alike."""
+"""Label of every number from samples, in texts, tables and JSON."""
 
 
 class Status(Enum):
     """Outcome of a claim about the error dynamics; the values are sentences.
 
-    The claim is about the numbers as they are stored: every ``float64`` is taken as the exact
-    number that it is.
+    The claim is about the numbers as stored: every ``float64`` counts as the exact number that
+    it is.
     """
 
     PROVED = "The claim is a theorem: it was proved with exact or outward rounded arithmetic."

@@ -1,7 +1,7 @@
 """Exact checks of the gains: positive definite, and a linearised loop that is stable.
 
-The entries of KP, KD and I are binary fractions; all arithmetic here is rational, so that a
-verdict is a theorem about those numbers however near to the margin they are.
+The entries of KP, KD and I are binary fractions and all arithmetic is rational, so that a
+verdict is a theorem about those numbers, even next to the stability limit.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ GAINS = (("KP", "stiffness"), ("KD", "damping"), ("I", "inertia"))
 
 @dataclass(frozen=True)
 class Refusal:
-    """One number that should be above zero, or a difference that should be zero, and is not.
+    """A failed check: a number that should be above zero, or a difference that should be zero.
 
     Parameters
     ----------
     claim : str
         "symmetric", "positive definite" or "stable".
     quantity : str
-        What was computed, with its place.
+        The computed quantity, with its place.
     value : fractions.Fraction
         Its exact value.
     channel : str
@@ -59,7 +59,7 @@ class Structure:
     Parameters
     ----------
     refusals : tuple of Refusal
-        What was found against them; the first of each claim in each gain and channel.
+        Failed checks; the first of each claim in each gain and channel.
     """
 
     refusals: tuple[Refusal, ...]
@@ -71,12 +71,12 @@ class Structure:
 
     @property
     def definite(self) -> bool:
-        """Whether KP, KD and I are symmetric positive definite, as Theorem 5.4.2 asks."""
+        """Whether KP, KD and I are symmetric positive definite, as Theorem 5.4.2 requires."""
         return all(refusal.claim == "stable" for refusal in self.refusals)
 
     @property
     def stable(self) -> bool:
-        """Whether the linearised error dynamics are Hurwitz; gains that are not definite may be."""
+        """Whether the linearised error dynamics are Hurwitz; indefinite gains may be."""
         return all(refusal.claim != "stable" for refusal in self.refusals)
 
     def __str__(self) -> str:
@@ -86,10 +86,10 @@ class Structure:
 
 
 def check_structure(dynamics: ErrorDynamics) -> Structure:
-    """Check exactly what every certificate rests on.
+    """Check exactly the properties of the gains that every certificate requires.
 
-    KP, KD and I are symmetric, and positive definite by the pivots of LDL^T; all roots of
-    det(s^2 I + s KD + KP), the characteristic polynomial of the linearised error dynamics, are
+    KP, KD and I must be symmetric, and positive definite by the pivots of LDL^T; all roots of
+    det(s^2 I + s KD + KP), the characteristic polynomial of the linearised error dynamics, must be
     left of the imaginary axis by Routh's array.
 
     Parameters
@@ -105,7 +105,7 @@ def check_structure(dynamics: ErrorDynamics) -> Structure:
     Raises
     ------
     ShapeError
-        If a gain is no matrix of the group's dimension.
+        If a gain is not a matrix of the group's dimension.
     NonFiniteError
         If a gain has a NaN or an infinity.
     """
@@ -114,12 +114,12 @@ def check_structure(dynamics: ErrorDynamics) -> Structure:
 
 
 def exact(matrix: np.ndarray) -> Matrix:
-    """Rows of a matrix of floats as the fractions that they are."""
+    """Rows of a matrix of floats as equal fractions."""
     return [[Fraction(float(entry)) for entry in row] for row in matrix]
 
 
 def ldl_pivots(matrix: Matrix) -> list[Fraction]:
-    """Pivots of LDL^T, up to the first one that is not above zero."""
+    """Pivots of LDL^T, up to the first nonpositive one."""
     rest = [list(row) for row in matrix]
     pivots: list[Fraction] = []
     while rest:
@@ -145,7 +145,7 @@ def characteristic_polynomial(
         [[int(entry * scale) for entry in row] for row in gain]
         for gain in (inertia, damping, stiffness)
     )
-    # A polynomial of degree 2 n is known by its values at 0, 1, ..., 2 n.
+    # A polynomial of degree 2 n is determined by its values at 0, 1, ..., 2 n.
     values = [
         Fraction(
             _determinant(
@@ -162,7 +162,7 @@ def characteristic_polynomial(
 
 
 def routh_column(coefficients: list[Fraction]) -> list[Fraction]:
-    """First column of Routh's array, up to the first entry that is not above zero.
+    """First column of Routh's array, up to the first nonpositive entry.
 
     The roots of a polynomial of degree k have negative real parts if its first coefficient and all
     k + 1 entries are above zero.
@@ -263,5 +263,5 @@ def _interpolate(values: list[Fraction]) -> list[Fraction]:
 
 
 def _decimal(value: Fraction) -> str:
-    """Six digits of a number of any size; never zero for a number that is not."""
+    """Six digits of a number of any size; never zero for a nonzero number."""
     return f"{Decimal(value.numerator) / Decimal(value.denominator):.6g}"

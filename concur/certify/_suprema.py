@@ -1,4 +1,4 @@
-"""Bounds over a ball that Theorem 5.4.2 rests on, W12 and W3 to W7, with its proof put right.
+"""Bounds W12 and W3 to W7 of Theorem 5.4.2 over a ball, with its proof corrected.
 
 With N(x) = KP^1/2 B(x) I^-1/2, T_ij = x^T KP DB(x)[B e_j] e_i, D = I^-1/2 KD I^-1/2 and the ball
 |x|_KP <= r:
@@ -8,10 +8,10 @@ With N(x) = KP^1/2 B(x) I^-1/2, T_ij = x^T KP DB(x)[B e_j] e_i, D = I^-1/2 KD I^
     W4  = W12^2                                             (5.4.41)
     W5  = r sup |sym I^-1/2 T I^-1/2| / |x|_KP              (5.4.42); r bounds |ve|_I
     W6  = sup |N D|                                         (5.4.43), with I^-1 for KP^-1
-    W7  = smallest eigenvalue of D                          the thesis puts W6, valid for KP <= I
+    W7  = smallest eigenvalue of D                          the thesis has W6, valid for KP <= I
 
-Lengths are measured by KP and I alone, so that no choice of metres per radian changes them: with
-x, ve and the gains in units of any length they are the same numbers.
+Lengths are measured by KP and I alone, so that the choice of metres per radian has no effect: x, ve
+and the gains in any unit of length give the same numbers.
 
 On an abelian group B = 1 and T = 0. On SO(3) with KP = kp, KD = kd, I = i (multiples of the
 identity) B = 1 - PHI/2 + hh PHI^2 has the singular values 1 and u / sin u with u = |phi| / 2, and
@@ -44,7 +44,7 @@ from concur.certify._channels import Channel
 from concur.errors import OutputError
 
 SLACK = 1 + Fraction(1, 2**40)
-"""Covers the difference of B as it is computed, by a series with rounded coefficients, from B."""
+"""Bound of the difference between B and its computed series with rounded coefficients."""
 
 CLOSED = ("linear", "SO3 isotropic")
 """Kinds of channels whose bounds have a closed form."""
@@ -67,7 +67,7 @@ class Suprema:
     W7 : float
         Smallest damping over inertia, 1/s.
     exact : bool
-        Whether these are closed forms rounded to the safe side, and not values on a grid.
+        Whether these are closed forms rounded to the safe side, else values on a grid.
     """
 
     W12: float
@@ -79,7 +79,7 @@ class Suprema:
 
 
 def suprema(channel: Channel, angle: float) -> Suprema:
-    """Bound what Theorem 5.4.2 needs on the region of an angle, in closed form."""
+    """Compute the bounds of Theorem 5.4.2 on the region of an angle, in closed form."""
     if channel.kind not in CLOSED:
         raise OutputError(
             f"Theorem 5.4.2, {channel.name}",

@@ -1,12 +1,13 @@
 """Functions over boxes as polynomials of second degree with a remainder.
 
-Balls know nothing of where they came from: in a chain of rotations the same angle occurs many
-times, and each time its whole range counts anew. Here every intermediate result is kept as
+Ball arithmetic ignores that operands depend on the same variable: in a chain of rotations the same
+angle occurs many times, and its whole range counts each time. This module represents every
+intermediate result as
 
     f(m + h d) = c + sum_k l_k d_k + sum_{j<=k} q_jk d_j d_k + [-r, r],   |d_k| <= 1,
 
-so that what depends on the same angle cancels up to third order in the widths. Coefficients are
-floats; whatever rounding may have done to them is counted in r.
+so that terms in the same angle cancel up to third order in the widths. Coefficients are floats; r
+includes their rounding.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ import numpy as np
 
 from concur.errors import OutputError
 
-# Far above what rounding can do in one operation on these few coefficients, and in the sums of
-# sizes that r is made of.
+# Far above the rounding of one operation on these few coefficients, and of the sums of sizes in r.
 _ROUNDING = 2.0**-44
 
 
@@ -41,19 +41,19 @@ class Model:
 
 
 class TaylorWalker:
-    """A CasADi function made to take polynomials with remainders.
+    """Evaluation of a CasADi function over polynomials with remainders.
 
     Parameters
     ----------
     function : casadi.Function
-        Function over SX of a vector in a box, and of further vectors that are given.
+        Function over SX of a vector in a box, and of further exact vectors.
     where : str
-        Named in errors.
+        Place for error messages.
 
     Raises
     ------
     OutputError
-        If it has an instruction that is not known here, such as a comparison.
+        If it has an unsupported instruction, such as a comparison.
     """
 
     def __init__(self, function: ca.Function, where: str) -> None:
@@ -72,9 +72,9 @@ class TaylorWalker:
             if not plain and code not in _UNARY and code not in _BINARY:
                 raise OutputError(
                     where,
-                    expected="outputs and joints whose formulas have no conditions",
+                    expected="outputs and joints whose formulas have no conditionals",
                     came=f"CasADi's instruction number {code}",
-                    cure="Sums, products, quotients, roots and sines are known.",
+                    cure="Use sums, products, quotients, roots and sines only.",
                 )
             value = function.instruction_constant(k) if code == ca.OP_CONST else 0.0
             into, source = function.instruction_output(k), function.instruction_input(k)
@@ -112,7 +112,7 @@ class TaylorWalker:
         return results
 
     def constant(self, numbers: np.ndarray) -> Model:
-        """Numbers that do not depend on the box."""
+        """Constants over the box."""
         values = np.zeros((len(numbers), 1 + self._size + len(self._first)))
         values[:, 0] = numbers
         return Model(values, np.zeros(len(numbers)))
@@ -202,7 +202,7 @@ def _cosine(walker: TaylorWalker, a: Model) -> Model:
 
 
 def _angle(walker: TaylorWalker, y: Model, x: Model) -> Model:
-    """The angle of a direction, without the jump of a half turn: only sines of it are taken."""
+    """The angle of a direction, without the jump at a half turn: only its sines are used."""
     heading = np.arctan2(y.values[:, 0], x.values[:, 0])
     s, c = (walker.constant(np.atleast_1d(v)) for v in (np.sin(heading), np.cos(heading)))
     across = walker.add(walker.multiply(c, y), walker.multiply(s, x), -1.0)
@@ -213,7 +213,7 @@ def _angle(walker: TaylorWalker, y: Model, x: Model) -> Model:
     turned = walker.series(
         ratio, np.arctan(t), 1 / square, -t / square**2, lambda reach: reach**3 / 3
     )
-    # The direction must stay in front of what was taken as its middle.
+    # The direction must stay within a quarter turn of its middle.
     reach = np.abs(along.values[:, 1:]).sum(axis=1) + along.remainder
     behind = np.where(along.values[:, 0] > reach, 0.0, np.inf)
     whole = walker.add(turned, walker.constant(np.atleast_1d(heading)))

@@ -1,4 +1,4 @@
-"""Theorem 5.4.2 with its constants: the rate and the overshoot that its own proof gives.
+"""Theorem 5.4.2 with its constants: the rate and the transient bound of its proof.
 
 With V_L = (x KP x + ve I ve) / 2 of (5.4.35), V_d = V_L + delta dEr/dt = V_L - delta x KP B ve, and
 y = (|x|_KP, |ve|_I), the bounds W of `concur.certify._suprema` over the region of
@@ -12,8 +12,8 @@ y = (|x|_KP, |ve|_I), the bounds W of `concur.certify._suprema` over the region 
     V_L(t) <= delta_hat V_d(0) exp(-delta_bar t) <= 2 delta_hat V_L(0) exp(-delta_bar t)
 
 In (5.4.44) the thesis has W6 for W7, in the last step of the proof What for W'. The rate of this
-proof is a small part of the true one and tends to zero towards the edge of the region: see the
-other certificates for better ones.
+proof is a small fraction of the linearized rate and tends to zero towards the edge of the region;
+the method "tight" proves faster ones.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def thesis_constants(
     Parameters
     ----------
     channel : Channel
-        Outputs that influence one another and nothing else.
+        Outputs that are coupled to each other and to no others.
     angle : float
-        Angle below which rotation errors are to stay, above 0 and at most pi, rad.
+        Bound of the rotation errors, above 0 and at most pi, rad.
     distance : float, optional
-        Length below which position errors are to stay, m. Without it V_L alone limits them.
+        Bound of the position errors, m. Without it V_L alone limits them.
 
     Returns
     -------
@@ -55,7 +55,7 @@ def thesis_constants(
     Raises
     ------
     OutputError
-        If a gain is not symmetric positive definite, angle or distance is out of its range, or
+        If a gain is not symmetric positive definite, angle or distance is out of range, or
         the bounds have no closed form: they have one for abelian groups, and for rotations with
         isotropic gains.
     """
@@ -77,7 +77,7 @@ def _check_gains(channel: Channel) -> None:
 def constants_of(
     channel: Channel, angle: float, distance: float | None, bounds: Suprema
 ) -> ThesisConstants:
-    """Constants with the best delta, from bounds over the region."""
+    """Constants with the best delta, from the bounds over the region."""
     level = region_level(channel, angle, distance)
     if level == inf and channel.kind != "linear":
         raise OutputError(
@@ -125,8 +125,8 @@ def _delta_max(bounds: Suprema) -> float:
 def _decay(bounds: Suprema, delta: float) -> float:
     """Smaller root d of det(What - d W') = 0.
 
-    What is linear in delta and W' positive, so the deltas for which a given d serves are an
-    interval: the function has one hill.
+    What is linear in delta and W' positive, so each d is feasible for an interval of deltas: the
+    function has one maximum.
     """
     first, last = 2 * delta * bounds.W3, 2 * (bounds.W7 - delta * bounds.W12**2)
     across, mixed = delta * (bounds.W5 + bounds.W6), delta * bounds.W12

@@ -1,4 +1,4 @@
-"""Constants of Theorem 5.4.2 for a channel, and what the theorem says with them."""
+"""Constants of Theorem 5.4.2 for a channel, and the claims of the theorem with them."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from concur.codegen import finite_floats
 
 @dataclass(frozen=True, eq=False)
 class ThesisConstants:
-    """What Theorem 5.4.2 says about a channel, in numbers.
+    """Theorem 5.4.2 for a channel, in numbers.
 
     Parameters
     ----------
     channel : Channel
         The outputs.
     angle : float
-        Angle below which rotation errors stay, rad.
+        Bound of the rotation errors, rad.
     distance : float or None
-        Length below which position errors stay, m; None when it was not asked for.
+        Bound of the position errors, m; None when not requested.
     status : Status
         PROVED when the bounds are closed forms, rounded to the safe side, and the rate was
-        checked by rational arithmetic; UNDECIDED when the bounds come from a grid.
+        verified in rational arithmetic; UNDECIDED when the bounds come from a grid.
     W12, W3, W5, W6, W7 : float
         Bounds over the region, in 1/s (W12, W7) and 1/s^2.
     W_R : float
@@ -38,7 +38,7 @@ class ThesisConstants:
     delta_max : float
         Upper end of the range of delta, s.
     delta : float
-        The delta in that range with the largest delta_bar, s.
+        The delta from 0 to `delta_max` with the largest delta_bar, s.
     delta_bar : float
         Decay rate of V_d, 1/s.
     delta_hat : float
@@ -68,12 +68,12 @@ class ThesisConstants:
 
     @property
     def rate(self) -> float:
-        """Rate at which the error decays, delta_bar / 2, 1/s."""
+        """Decay rate of the error, delta_bar / 2, 1/s."""
         return self.delta_bar / 2
 
     @property
     def overshoot(self) -> float:
-        """Largest factor between an error at any time and at the start, in the norm sqrt(V_L)."""
+        """Transient bound: largest ratio of the error at any time to the start, by sqrt(V_L)."""
         return nextafter(sqrt(2 * self.delta_hat), inf)
 
     def contains(self, x: np.ndarray, ve: np.ndarray) -> bool:
@@ -92,7 +92,7 @@ class ThesisConstants:
         Raises
         ------
         ShapeError
-            If an argument is no vector of n numbers.
+            If an argument is not a vector of n numbers.
         NonFiniteError
             If an argument has a NaN or an infinity.
         """
@@ -125,14 +125,14 @@ class ThesisConstants:
         return float(dynamics.lyapunov(x, ve) + self.delta * growth)
 
     def envelope(self, start: float, time: float) -> float:
-        """Bound of V_L after a time.
+        """Compute the bound of V_L after a time.
 
         Parameters
         ----------
         start : float
             V_L at the start, below `level`.
         time : float
-            Time since then, not negative, s.
+            Time since the start, nonnegative, s.
 
         Returns
         -------

@@ -1,4 +1,4 @@
-"""Tubes: where the error of a channel stays while a disturbance acts."""
+"""Tubes: bounds of the error of a channel under a disturbance."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from concur.certify._status import Status
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    """Where the error of a channel stays while a disturbance acts.
+    """Bound of the error of a channel under a disturbance.
 
     Parameters
     ----------
     decay : Decay
-        What it rests on.
+        Decay without a disturbance.
     status : Status
         PROVED: for every disturbance within the bound, and every start with |z|_P at most
         `start`, |z|_P stays at most `radius`. UNDECIDED when the decay is not proved, a bound
         rests on samples, or the tube does not fit in the domain.
     reason : str
-        What the status rests on.
+        Explanation of the status.
     start : float
         Largest |z|_P at the start.
     ultimate : float
-        Bound of |z|_P after a long time; infinite when there is none.
+        Bound of |z|_P as the time tends to infinity; infinite without a bound.
     radius : float
-        Bound of |z|_P at all times; infinite when there is none.
+        Bound of |z|_P at all times; infinite without a bound.
     rate : float
-        Rate at which |z|_P comes down to `ultimate`, 1/s; zero when none is claimed, as for
-        disturbances that grow with the feedback.
+        Rate at which |z|_P approaches `ultimate`, 1/s; zero without a claim, as for disturbances
+        that grow with the feedback.
     disturbance : Disturbance or float
-        What was bounded: a disturbance of the channel's outputs, or the largest length.
+        The given disturbance of the channel's outputs, or its largest length.
     """
 
     decay: Decay
@@ -69,12 +69,12 @@ class Tube:
 
     @property
     def fits(self) -> bool:
-        """Whether the tube lies in the domain on which the decay holds."""
+        """Whether the tube lies in the domain of the decay."""
         return self.radius < self.limit
 
     @cached_property
     def components(self) -> np.ndarray:
-        """Bound of the size of each component of x, shape (n,), m and rad; rounded up."""
+        """Bound of the magnitude of each component of x, shape (n,), m and rad; rounded up."""
         n = self.channel.size
         inverse = solve(rational(self.decay.P), rational(np.eye(2 * n)))
         return np.array([self._reach(inverse[i, i]) for i in range(n)])
@@ -98,7 +98,7 @@ class Tube:
         return self._reach(largest_eigenvalue(metric, rational(self.decay.P)))
 
     def envelope(self, time: float) -> float:
-        """Bound of |z|_P after a time.
+        """Compute the bound of |z|_P after a time.
 
         Parameters
         ----------
@@ -108,7 +108,7 @@ class Tube:
         Returns
         -------
         float
-            exp(-rate t) start + (1 - exp(-rate t)) ultimate; the radius when there is no rate.
+            exp(-rate t) start + (1 - exp(-rate t)) ultimate; the radius if `rate` is zero.
         """
         if self.rate == 0.0 or self.ultimate == inf:
             return self.radius
@@ -116,7 +116,7 @@ class Tube:
         return share * self.start + (1.0 - share) * self.ultimate
 
     def norm(self, x: ArrayLike, ve: ArrayLike) -> float:
-        """Length of an error.
+        """Compute the norm of an error.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Tube:
         return float(np.sqrt(z @ self.decay.P @ z))
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the tube with the proof that it rests on, for `recheck`.
+        """Write the tube with the proof of its decay, for `recheck`.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class Tube:
         Raises
         ------
         OutputError
-            If an output's group is not one of the package's own.
+            If an output's group is not defined by the package.
         DescriptionError
             If the file cannot be written.
         """
@@ -213,7 +213,7 @@ class Tube:
 
 
 def _stored(given: Disturbance | float | None) -> dict[str, Any]:
-    """What acts: a length, the sizes of the components, or points whose means they are."""
+    """Stored form of the disturbance: length, bounds of components, or extreme points."""
     kinds: dict[str, Any] = {"length": None, "components": None, "points": None}
     if isinstance(given, float):
         kinds["length"] = given

@@ -1,4 +1,4 @@
-"""The command line: `concur track`, `concur check`."""
+"""The command line: `concur track`, `check`, `certify` and `export`."""
 
 from concur.cli._app import main
 

@@ -1,4 +1,4 @@
-"""Commands and what they have in common: one line per error, exit status 0, 1 or 2."""
+"""Commands of the command line: one line per error, exit status 0, 1 or 2."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from concur._version import __version__
 from concur.errors import ConcurError
 from concur.files import escape_output
 
-# What a command does is imported when it runs, so that `--help` does not wait for it.
+# Commands import their code when they run, so that `--help` is fast.
 
 main = typer.Typer(
     add_completion=False,
     no_args_is_help=True,
     rich_markup_mode=None,
-    help="From a robot with a free base to a tracker running on its motors.",
+    help="Build tracking controllers for robots with a free base.",
 )
 
 STATUS = "Exit status: 0 yes, 1 no, 2 bad input."
@@ -31,14 +31,14 @@ Overwrite = Annotated[
     bool,
     typer.Option(
         "--overwrite",
-        help="Write into a folder that holds other files than results; files of the same names are "
-        "replaced.",
+        help="Write into a folder that holds other files than results; files with the names of "
+        "results are replaced.",
     ),
 ]
 
 
-def _show_version(wanted: bool) -> None:
-    if wanted:
+def _show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"concur {__version__}")
         raise typer.Exit
 
@@ -50,7 +50,7 @@ def _root(
         typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Hold the commands together, also while there is one only."""
+    """Group of the commands."""
 
 
 @main.command(
@@ -63,7 +63,7 @@ def track(
     ] = None,
     animation: Annotated[
         str | None,
-        typer.Option(help="Write a moving picture too: gif, or mp4 where ffmpeg is installed."),
+        typer.Option(help="Also write an animation: gif, or mp4 if ffmpeg is installed."),
     ] = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
@@ -72,18 +72,17 @@ def track(
         bool,
         typer.Option(
             "--force",
-            help="Simulate although an assumption fails, to see what happens; the verdict stays "
-            "failed, exit status 1.",
+            help="Simulate although an assumption fails; the verdict stays failed, exit status 1.",
         ),
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
     """Simulate a tracking task; write figures, run and report.
 
-    The assumptions are audited first. The servo is simulated on the full-order plant. The exit
-    status is 0 only if all assumptions hold and the task's tolerances, and the limits of the
-    robot's joints, are kept. The folder then belongs to this run: results that an earlier run left
-    there are removed when it starts.
+    The assumptions are audited first, then the servo is simulated on the full-order plant. The exit
+    status is 0 only if all assumptions hold and the run is within the task's tolerances and the
+    limits of the robot's joints. The folder then belongs to this run: results of an earlier run
+    are removed when it starts.
     """
     folder = out or Path("out") / task.stem
     with _errors():
@@ -106,8 +105,8 @@ def check(
         str | None,
         typer.Option(
             metavar="auto|NAME,...",
-            help="Reduce further by joints that nobody drives and that keep their momentum, at "
-            "zero: auto for all of them; default none.",
+            help="Reduce further by unactuated joints that conserve their momentum, at zero "
+            "momentum: auto for all of them; default none.",
         ),
     ] = None,
 ) -> None:
@@ -130,26 +129,24 @@ def check(
 def certify(
     task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
     angle: Annotated[
-        float, typer.Option(help="Rotation error that must stay in reach, in degrees.")
+        float, typer.Option(help="Largest rotation error covered by the certificate, in degrees.")
     ] = 90.0,
     distance: Annotated[
         float | None,
         typer.Option(
-            help="Position error that must stay in reach where rotations act on it, in m; "
-            "default as the gains allow."
+            help="Largest position error covered where rotations act on it, in m; default: as "
+            "far as the gains allow."
         ),
     ] = None,
     method: Annotated[
         str,
-        typer.Option(
-            help="tight, a search with a proof, or thesis, the constants of its theorem 5.4.2."
-        ),
+        typer.Option(help="tight: a search with a proof; thesis: the constants of Theorem 5.4.2."),
     ] = "tight",
     disturbance: Annotated[
         float | None,
         typer.Option(
-            help="Acceleration of the outputs that the law does not know, in m/s^2, rotations by "
-            "the channel's length: prove and draw the tubes that the errors stay in."
+            help="Bound of an unmodelled output acceleration, in m/s^2, with rotations scaled by "
+            "the channel's length: prove and draw the tubes of the errors."
         ),
     ] = None,
     out: Annotated[
@@ -160,10 +157,10 @@ def certify(
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Prove how fast the errors of a task decay, and from where.
+    """Prove a decay rate of the errors of a task, with its certified region.
 
-    Writes proof.json behind, which is verified anew at once, and figures. The exit status is 0
-    only if all that is asked for is proved; 1 if it is refuted or undecided.
+    Writes the proof to proof.json, verifies this file independently, and draws figures. The exit
+    status is 0 only if all claims are proved; 1 if one is refuted or undecided.
     """
     folder = out or Path("out") / task.stem
     with _errors():
@@ -184,30 +181,32 @@ def certify(
 )
 def export(
     task: Annotated[Path, typer.Argument(help="Task file (.toml).")],
-    target: Annotated[str, typer.Option(help="c, for C99 without libraries; fmu.")] = "c",
+    target: Annotated[
+        str, typer.Option(help="c: C99 without libraries; fmu: a functional mock-up unit.")
+    ] = "c",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder of the files; default out/<name of the file>/<target>."),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="With what all names begin; default the robot's name.")
+        str | None, typer.Option(help="Prefix of all generated names; default: the robot's name.")
     ] = None,
     precision: Annotated[
-        str, typer.Option(help="double, or single for controllers without double precision.")
+        str, typer.Option(help="double; or single, for controllers without double precision.")
     ] = "double",
     speed_limit: Annotated[
-        float, typer.Option(help="Velocity above which C refuses a state, in m/s or rad/s.")
+        float, typer.Option(help="Velocity above which C code rejects a state, in m/s or rad/s.")
     ] = 1000.0,
-    fmi: Annotated[str, typer.Option(help="Version of FMI of an fmu, 3.0 or 2.0.")] = "3.0",
+    fmi: Annotated[str, typer.Option(help="FMI version of an fmu, 3.0 or 2.0.")] = "3.0",
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,
     overwrite: Overwrite = False,
 ) -> None:
-    """Write the law of a task as C, or as a unit for simulators.
+    """Export the control law of a task as C code or as an FMU.
 
-    A programme that tries the C comes with it. The README beside the code says how it is compiled,
-    tried and used. An fmu is a unit for co-simulation that other simulators load.
+    The C code comes with a test program and a README with instructions to compile, test and use it.
+    An fmu is a functional mock-up unit (FMU) for co-simulation in other simulators.
     """
     folder = out or Path("out") / task.stem / target
     with _errors():
@@ -222,7 +221,7 @@ def export(
 
 @contextmanager
 def _errors() -> Iterator[None]:
-    """Tell errors, and warnings about compilers, in one line each and without a place in code."""
+    """Print errors, and warnings about compilers, in one line each and without a code location."""
     from concur.codegen import CompilerWarning
 
     escape_output()
@@ -238,7 +237,7 @@ def _errors() -> Iterator[None]:
             line: str | None = None,
         ) -> None:
             if issubclass(category, CompilerWarning):
-                _tell(f"note: {message}")
+                _print_line(f"note: {message}")
             else:
                 others(message, category, filename, lineno, file, line)
 
@@ -247,9 +246,9 @@ def _errors() -> Iterator[None]:
         try:
             yield
         except ConcurError as error:
-            _tell(str(error))
+            _print_line(str(error))
             raise typer.Exit(2) from None
 
 
-def _tell(message: str) -> None:
+def _print_line(message: str) -> None:
     typer.echo(f"concur: {' '.join(message.split())}", err=True)

@@ -1,4 +1,4 @@
-"""`concur certify`: how fast the errors of a task's servo surely decay, and from where."""
+"""`concur certify`: proved decay rate and certified region of a task's servo."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ from concur.plotting.files import writing
 from concur.plotting.style import DPI
 
 METHODS = ("tight", "thesis")
-# Angles of the figure of rates, in degrees, beside the one asked for.
+# Angles of the figure of rates, in degrees, in addition to the requested one.
 _ANGLES = (15.0, 30.0, 60.0, 90.0, 120.0, 150.0, 179.0)
-# Boxes for each of them: a picture is not worth a long search.
+# Budget of boxes for each of them, small as they are only for a figure.
 _BUDGET = 1_000
-# Seconds of work before a bar is shown.
+# Seconds before a progress bar is shown.
 _PATIENCE = 2.0
 
 _MARKS = {
@@ -76,7 +76,7 @@ def certify_task(
 ) -> CertifyResult:
     """Certify the servo of a task; write proofs and figures into a folder.
 
-    The angle is in degrees, the disturbance in m/s^2 with rotations by the channel's length.
+    The angle is in degrees, the disturbance in m/s^2 with rotations scaled by the length.
     """
     with results(folder, "certify", overwrite) as kept:
         _check_options(angle, distance, method, disturbance)
@@ -144,7 +144,7 @@ def _certified(
 
 
 def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertificate | None:
-    """Bound margin and torque in the task's operating box, if it has one."""
+    """Bound margin and torque in the task's operating box, if there is one."""
     if task.operating is None:
         return None
     with _bar("operating box", console) as report, located(task.path, "[operating]"):
@@ -152,14 +152,14 @@ def _operating(task: Task, servo: Servo, console: Console) -> OperatingCertifica
 
 
 def _tubes(found: Certificate, disturbance: float, console: Console) -> tuple[Tube, ...]:
-    """Tubes of all channels, of forms made for that."""
+    """Tubes of all channels, from tube-optimized decays."""
     with _bar("tubes", console) as report:
         decays = narrow_decays(found, progress=report)
     return tuple(tube(one, disturbance / one.channel.length) for one in decays)
 
 
 def _tube_figures(tubes: tuple[Tube, ...], disturbance: float) -> dict[str, Figure]:
-    """Draw each tube with disturbed motions in it, if it has a radius."""
+    """Draw each tube of finite radius with disturbed motions."""
     figures = {}
     for k, one in enumerate(tubes):
         if math.isfinite(one.radius):
@@ -170,7 +170,7 @@ def _tube_figures(tubes: tuple[Tube, ...], disturbance: float) -> dict[str, Figu
 
 
 def _held(found: Certificate) -> tuple[SampleLimits | None, ...]:
-    """Sampling limits of the channels, where their gains have common modes."""
+    """Limits of hold period and delay of the channels whose gains have common modes."""
     limits: list[SampleLimits | None] = []
     for part in found.parts:
         try:
@@ -188,41 +188,41 @@ def _check_options(
             "option `--angle`",
             expected="degrees above 0 and at most 180",
             came=f"{angle:g}",
-            cure="Give the rotation error that must stay in reach, such as --angle 90.",
+            cure="Give the largest rotation error covered, such as --angle 90.",
         )
     if distance is not None and not 0.0 < distance <= LARGEST:
         raise ConcurError(
             "option `--distance`",
             expected=f"metres above 0, at most {LARGEST:g}",
             came=f"{distance:g}",
-            cure="Leave it out to let the gains decide.",
+            cure="Omit it: the gains then determine it.",
         )
     if disturbance is not None and not 0.0 < disturbance <= LARGEST:
         raise ConcurError(
             "option `--disturbance`",
             expected=f"m/s^2 above 0, at most {LARGEST:g}",
             came=f"{disturbance:g}",
-            cure="Leave it out when there is none.",
+            cure="Omit it if there is no disturbance.",
         )
     if disturbance is not None and method == "thesis":
         raise ConcurError(
             "option `--disturbance`",
-            expected="the method tight beside it",
+            expected="the method tight with this option",
             came="the method thesis, which gives no tubes",
-            cure="Leave out one of them.",
+            cure="Omit one of them.",
         )
     if method not in METHODS:
         raise UnknownNameError(
             "option `--method`",
             expected=" or ".join(METHODS),
             came=repr(method),
-            cure="Leave it out for the tighter one.",
+            cure="Omit it to use tight.",
         )
 
 
 @contextmanager
 def _bar(title: str, console: Console) -> Iterator[Callable[[float], None]]:
-    """Show a bar for what takes longer than a moment."""
+    """Show a progress bar for a longer calculation."""
     bar = Progress(
         SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(),
         console=console, transient=True,
@@ -232,7 +232,7 @@ def _bar(title: str, console: Console) -> Iterator[Callable[[float], None]]:
 
     def report(part: float) -> None:
         late = time.perf_counter() - began > _PATIENCE
-        # In a file a bar that vanishes would leave empty lines.
+        # Only on a terminal: in a file a removed bar would leave empty lines.
         if late and console.is_terminal and not bar.live.is_started:
             bar.start()
         bar.update(work, completed=part)
@@ -247,13 +247,13 @@ def _bar(title: str, console: Console) -> Iterator[Callable[[float], None]]:
 def _figures(
     found: Certificate, start: tuple[np.ndarray, np.ndarray], console: Console
 ) -> tuple[dict[str, Figure], Decay | None]:
-    """Draw what there is to draw, with the motions that were simulated for it."""
+    """Draw the available figures; also return the motions simulated for them."""
     figures: dict[str, Figure] = {}
     decay = None
     if found.status is Status.PROVED:
         decay = simulate_decay(found, start)
         figures["decay"] = decay_figure(found, decay)
-    # Without rotations the angle has no meaning, and without sound gains there is no rate.
+    # Without rotations the angle is irrelevant; without valid gains there is no rate.
     if any(part.angle is not None for part in found.parts):
         with _bar("rates over the angle", console) as report:
             figures["rates"] = rate_figure(_sweeps(found, report), found)
@@ -262,7 +262,7 @@ def _figures(
 
 def _sweeps(found: Certificate, report: Callable[[float], None]) -> dict[str, list[Certificate]]:
     angles = [a for a in map(math.radians, _ANGLES) if not math.isclose(a, found.angle)]
-    # The theorem stands beside for comparison.
+    # Include the theorem for comparison.
     methods: dict[Method, None] = {found.method: None, "thesis": None}
     sweeps: dict[str, list[Certificate]] = {}
     done = 0
@@ -281,20 +281,20 @@ def _sweeps(found: Certificate, report: Callable[[float], None]) -> dict[str, li
 
 
 def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
-    """Where the loop of the task is not that of the error dynamics."""
+    """Differences between the loop of the task and the certified error dynamics."""
     notes = []
     if task.hold is not None:
-        notes.append(f"the task holds its torque for {task.hold:g} s; certified is continuous")
+        notes.append(f"the task holds its torque for {task.hold:g} s; the certified law does not")
     if task.plant is not None:
-        notes.append("the task's plant differs from the servo's model; certified is the model")
+        notes.append("the task's plant differs from the servo's model, which is certified")
     if task.plant_momentum is not None and not servo.measured:
-        notes.append("the plant's momentum is not the one that the servo assumes")
+        notes.append("the plant's momentum differs from the momentum that the servo assumes")
     if servo.torque_limits is not None:
         notes.append("the certificate holds as long as no torque reaches its limit")
     if servo.damped_below is not None:
-        notes.append("the certificate holds as long as nothing is damped near singularities")
+        notes.append("the certificate holds as long as the law does not damp near singularities")
     if servo.measured and task.operating is not None:
-        notes.append("the operating box is about the law with the momentum that the task states")
+        notes.append("the operating box is for the law with the momentum stated in the task")
     return tuple(notes)
 
 
@@ -310,7 +310,7 @@ def _show(result: CertifyResult, console: Console) -> None:
         inside = (
             "[green]inside[/] the certified region"
             if result.covered
-            else "[bold yellow]outside[/] the certified region: the certificate says nothing about "
+            else "[bold yellow]outside[/] the certified region: it does not apply to "
             "this start. A larger --angle covers more"
         )
         console.print(f"the task's start is {inside}", highlight=False)
@@ -323,9 +323,9 @@ def _show(result: CertifyResult, console: Console) -> None:
             names = ", ".join(component_names(result.task)[i] for i in part.channel.index)
             console.print(
                 escape(
-                    f"torques of {names}: small errors decay when held for less than "
-                    f"{held.period:.4g} s, or late by less than {held.delay:.4g} s; advised period "
-                    f"{held.advised:.3g} s"
+                    f"torques of {names}: small errors decay with a hold period below "
+                    f"{held.period:.4g} s, or with a delay below {held.delay:.4g} s; recommended "
+                    f"period {held.advised:.3g} s"
                 ),
                 highlight=False,
             )
@@ -335,9 +335,7 @@ def _show(result: CertifyResult, console: Console) -> None:
         console.print(f"[bold yellow]note[/]: {escape(note)}", highlight=False)
     proof = result.files[0]
     again = "confirmed" if result.rechecked is Status.PROVED else result.rechecked.name.lower()
-    console.print(
-        escape(f"{proof}, verified anew by independent arithmetic: {again}"), highlight=False
-    )
+    console.print(escape(f"{proof}, verified by independent arithmetic: {again}"), highlight=False)
     verdict = "[bold green]proved[/]" if result.proved else f"[bold red]{_word(result)}[/]"
     listed = escape(", ".join(str(path) for path in result.files))
     console.print(f"{verdict}: {listed}", highlight=False)
@@ -369,14 +367,14 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     for name in ("proved", "limits"):
         table.add_column(name, justify="right")
     margin = "none" if found.margin is None else f"at least {found.margin:.4g}"
-    wanted = f"above {found.least:.3g}"
+    required = f"above {found.least:.3g}"
     mark = _MARKS[found.margin_status]
-    table.add_row("margin of the decoupling matrix", mark, margin, wanted)
+    table.add_row("decoupling margin", mark, margin, required)
     for i, (name, status) in enumerate(zip(found.names, found.control_statuses, strict=True)):
         limit = "" if found.limits is None else _pair(*found.limits[i])
         table.add_row(escape(name), _MARKS[status], found.bounds[i], limit)
     if not found.names:
-        table.add_row("torques", "", "not bounded", "no speeds stated")
+        table.add_row("torques", "", "not bounded", "no speeds given")
     console.print(table)
     met = f"smallest margin at samples {found.margin_found:.4g}: {ESTIMATE}"
     console.print(met, highlight=False)
@@ -396,7 +394,7 @@ def _table(result: CertifyResult) -> Table:
     table = Table(title=title, title_justify="left")
     table.add_column("channel")
     table.add_column("status")
-    for name in ("rate [1/s]", "of the true rate", "overshoot", "boxes", "time [s]"):
+    for name in ("rate [1/s]", "of linearized rate", "transient bound", "boxes", "time [s]"):
         table.add_column(name, justify="right")
     names = component_names(result.task)
     for part in found.parts:

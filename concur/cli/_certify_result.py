@@ -1,4 +1,4 @@
-"""A certificate of a task's servo, and what was made of it, in numbers for machines."""
+"""Result of `concur certify`, and its JSON."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from concur.formats import Task
 
 @dataclass(frozen=True, eq=False)
 class CertifyResult:
-    """A certificate of a task's servo, and what was made of it."""
+    """A certificate of a task's servo, with its files and further results."""
 
     task: Task
     certificate: Certificate
@@ -36,17 +36,17 @@ class CertifyResult:
     operating: OperatingCertificate | None = None
     held: tuple[SampleLimits | None, ...] = ()  # None for a channel without common modes
     disturbance: float | None = None
-    tubes: tuple[Tube, ...] = ()  # empty unless asked for and proved
+    tubes: tuple[Tube, ...] = ()  # empty unless requested and proved
     tubes_rechecked: tuple[Status, ...] = ()
 
     @property
     def decays(self) -> bool:
-        """Whether the decay is proved, and its file was confirmed."""
+        """Whether the decay is proved and its stored proof confirmed."""
         return self.certificate.status is Status.PROVED and self.rechecked is Status.PROVED
 
     @property
     def proved(self) -> bool:
-        """Whether all that was asked for is proved."""
+        """Whether all requested claims are proved."""
         asked = [] if self.operating is None else [self.operating.status]
         asked += [one.status for one in self.tubes]
         asked += self.tubes_rechecked
@@ -58,7 +58,7 @@ class CertifyResult:
         return self.certificate.contains(*self.start)
 
     def as_dict(self) -> dict[str, Any]:
-        """Result for JSON, in SI units; what does not exist is null."""
+        """Result for JSON, in SI units; missing values are null."""
         found = self.certificate
         x, ve = self.start
         return {
@@ -172,5 +172,5 @@ def _channel_dict(part: ChannelCertificate, names: list[str]) -> dict[str, Any]:
 
 
 def _finite(value: float) -> float | None:
-    """Value for JSON, which knows neither NaN nor infinity."""
+    """Value for JSON; nonfinite numbers become None."""
     return value if math.isfinite(value) else None

@@ -1,4 +1,4 @@
-"""`concur check`: whether a robot is what it should be."""
+"""`concur check`: reduction, assumptions and symmetries of a robot."""
 
 from __future__ import annotations
 
@@ -70,21 +70,21 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
     """Load a robot by file or name, reduce and audit it, and find its symmetries."""
     known = shipped_names()
     path = Path(robot)
-    # Not `Path.exists`: that one raises where a name is too long for a file.
+    # Not `Path.exists`, which raises an error if a name is too long for a file.
     is_name = not os.path.exists(robot) and not path.suffix and path.name == robot
     if is_name and robot not in known:
         raise UnknownNameError(
             robot,
             expected=f"a robot file (.toml) or a shipped robot ({', '.join(known)})",
-            came="no file and no robot of this name",
+            came="neither a file nor a robot of this name",
             cure=suggest_file(path, "Check the spelling.", names=known),
         )
     mechanism = load_shipped(robot) if is_name else load(robot)
     with located(robot, ""):
         names = stages if stages in (None, "auto") else [s.strip() for s in stages.split(",")]
         model = reduce(mechanism, stages=names)
-    # Some seconds for a robot of many joints: a terminal shows that something goes on.
-    with Console(stderr=True).status("looking for symmetries, joint by joint"):
+    # This takes seconds for a robot of many joints: show a status on a terminal.
+    with Console(stderr=True).status("searching for symmetries, joint by joint"):
         found = symmetry(mechanism)
     return CheckResult(mechanism, model, model.audit(), found, robot_warnings(mechanism))
 
@@ -121,7 +121,7 @@ def _symmetry_dict(row: JointSymmetry) -> dict[str, Any]:
 
 def _body_dict(body: Body, robot: Mechanism) -> dict[str, Any]:
     joint, inertia = body.joint, body.inertia
-    # Infinity is no JSON.
+    # JSON has no infinity.
     limits = [[x if isfinite(x) else None for x in pair] for pair in body.limits]
     return {
         "name": body.name,

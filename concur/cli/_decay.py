@@ -1,4 +1,4 @@
-"""Motions of the error dynamics from random starts that a certificate covers."""
+"""Motions of the error dynamics from random starts in the certified region."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from scipy.linalg import cholesky, solve_triangular
 
 from concur.certify import Certificate
 
-# Of the integrator, which must not carry a norm visibly over its bound.
+# Tolerance of the integrator, whose error must not visibly lift a norm above its bound.
 _TOLERANCE = 1e-9
-# Part of its start to which the bound falls within the picture.
+# Fraction of its start to which the bound decays in the figure.
 _FALL = 1e-4
 
 
@@ -25,7 +25,7 @@ class Decay:
     own: np.ndarray | None  # from the task's start, (k,); None if it is not covered
 
     def share(self, rate: float) -> float:
-        """Largest fraction of the bound that a norm has after its start; up to 1 if it holds."""
+        """Largest ratio of a norm to the bound after the start; at most 1 if the bound holds."""
         bound = np.exp(-rate * self.t[1:])
         return float((self.norms[:, 1:] / (self.norms[:, :1] * bound)).max())
 
@@ -36,7 +36,7 @@ def simulate_decay(
     count: int = 40,
     points: int = 161,
 ) -> Decay:
-    """Move the error dynamics from random starts in the certified region, and from `own`."""
+    """Simulate the error dynamics from random starts in the certified region, and from `own`."""
     generator = np.random.default_rng(0)
     times = np.linspace(0.0, -np.log(_FALL) / certificate.rate, points)
     starts = [_start(certificate, generator) for _ in range(count)]
@@ -54,7 +54,7 @@ def _start(
     for part in certificate.parts:
         channel, n = part.channel, part.channel.size
         direction = generator.normal(size=2 * n)
-        # Without a bound any size will do: the dynamics are linear then.
+        # Without a bound the dynamics are linear, so any size is suitable.
         level = part.level if np.isfinite(part.level) else 1.0
         reach = 0.999 * np.sqrt(2.0 * level) * generator.uniform(0.3, 1.0)
         direction *= reach / np.linalg.norm(direction)
@@ -71,7 +71,7 @@ def _norms(
     def slope(_: float, z: np.ndarray) -> np.ndarray:
         return np.concatenate(dynamics.rate(z[:n], z[n:]))
 
-    # `ErrorDynamics.solve` gives poses only, and channels may be far apart in speed.
+    # `ErrorDynamics.solve` returns poses only, and rates of channels may differ widely.
     start = np.concatenate([x, ve])
     moved = solve_ivp(
         slope,

@@ -17,12 +17,12 @@ from concur.formats.tables import located
 
 @dataclass(frozen=True)
 class ExportResult:
-    """What was exported."""
+    """Result of an export."""
 
     task: str
     target: str
     folder: Path
-    written: CFolder | Path  # of an FMU, the archive
+    written: CFolder | Path  # the archive for an FMU
 
     def as_dict(self) -> dict[str, Any]:
         """Result for JSON."""
@@ -52,10 +52,10 @@ class ExportResult:
         lines = [f"written to {self.folder}: {', '.join(p.name for p in self.written.files)}"]
         if error is not None:
             lines.append(
-                f"single precision: off by {error.largest:.1e} of the largest number at most, "
+                f"single precision: error at most {error.largest:.1e} of the largest number, "
                 f"over {error.states} states"
             )
-        lines.append(f"try it, with {self.written.states} states:")
+        lines.append(f"test it with {self.written.states} states:")
         lines.append(
             f"  cd {self.folder} && cc -std=c99 -O2 {name}.c replay.c -o replay -lm && ./replay"
         )

@@ -1,4 +1,4 @@
-"""How a task is run, in words for people and in numbers for machines."""
+"""Settings of a task, as text and for JSON."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from concur.reduction import momenta_text
 
 
 def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
-    """Settings of a run that its numbers depend on: labels and values."""
+    """Settings that determine the numbers of a run: labels and values."""
     held = "continuous" if task.hold is None else f"sampled, torque held for {task.hold:g} s"
     facts = [
         ("Task", f"{task.name} ({task.path.name})"),
@@ -32,16 +32,16 @@ def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
     stated = [limits.positions, limits.speeds, limits.torques]
     count = sum(int(np.isfinite(part).sum()) for part in stated)
     facts.append(("Limits of the joints", f"{count} stated" if count else "none stated"))
-    plant = "the robot as the servo knows it"
+    plant = "the robot of the servo's model"
     if task.plant is not None:
-        plant = f"{task.plant.name} ({task.plant_file}), in place of the task's robot"
+        plant = f"{task.plant.name} ({task.plant_file}), instead of the task's robot"
     if task.plant_momentum is not None:
         plant += f", with the momentum {_momentum(task.plant_momentum)}"
     return [*facts, ("Plant", plant)]
 
 
 def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, str]]:
-    """What the law does beyond following its outputs; the plant may start with a momentum."""
+    """Options of the law; the plant may start with a momentum."""
     facts, model = [], servo.model
     first = model.first
     if model.takes_momentum:
@@ -113,7 +113,7 @@ def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
 
 
 def run_attributes(task: Task) -> dict[str, str | float]:
-    """Attributes of the record of a run: name, files and tolerances of its task."""
+    """Attributes of a stored run: name, files and tolerances of its task."""
     limits = {f"tolerance_{name}": value for name, value in asdict(task.tolerances).items()}
     return {
         "task": task.name,
@@ -124,7 +124,7 @@ def run_attributes(task: Task) -> dict[str, str | float]:
 
 
 def _finite_pairs(limits: Any) -> list[list[float | None]] | None:
-    """Pairs of limits for JSON, which knows no infinity."""
+    """Pairs of limits for JSON; infinity becomes None."""
     if limits is None:
         return None
     return [[float(x) if np.isfinite(x) else None for x in pair] for pair in limits]

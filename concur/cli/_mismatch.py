@@ -1,4 +1,4 @@
-"""A momentum that is not the one the servo assumes: what it does, and what to do about it."""
+"""Effect and remedy of a momentum that differs from the one the servo assumes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from concur.control import MomentumMismatch
 from concur.simulation import Run
 
 NOTICED = 1e-9
-"""Relative difference of the momenta from which on it is told."""
+"""Relative difference of the momenta above which it is reported."""
 
 
 def felt_mismatch(run: Run) -> MomentumMismatch | None:
@@ -18,12 +18,12 @@ def felt_mismatch(run: Run) -> MomentumMismatch | None:
 
 
 def mismatch_text(run: Run, found: MomentumMismatch) -> str:
-    """Text about the effect of the difference on the law, and the cure."""
+    """Text about the effect of the difference on the law, and the remedy."""
     return f"{found}\n{_cure(run)}"
 
 
 def mismatch_dict(run: Run, found: MomentumMismatch | None) -> dict[str, Any] | None:
-    """The difference, its effect on each output coordinate, and the cure, for JSON."""
+    """The difference, its effect on each output coordinate, and the remedy, for JSON."""
     if found is None:
         return None
     return {
@@ -41,9 +41,9 @@ def mismatch_dict(run: Run, found: MomentumMismatch | None) -> dict[str, Any] | 
 
 
 def _cure(run: Run) -> str:
-    # With other inertias the momentum is the stated one, only not to the servo.
-    wrong = "the robot's masses and places" if run.plant_differences else "the task's `momentum`"
+    # With other inertias the momentum is as stated; only the servo computes another one.
+    wrong = "the robot's masses and lengths" if run.plant_differences else "the task's `momentum`"
     return (
-        "Write `measured = true` in [servo], so that the law takes the measured velocity of the "
+        "Write `measured = true` in [servo], so that the law uses the measured velocity of the "
         f"base, or correct {wrong}."
     )

@@ -1,4 +1,4 @@
-"""Folders of results: what stands in one belongs to the last run that was started there."""
+"""Folders of results: the files of one belong to the last run that was started there."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from concur._version import __version__
 from concur.errors import ConcurError, DescriptionError
 
 MANIFEST = "concur.json"
-"""File that lists the files of each command's last run in a folder, and how that run ended."""
+"""Manifest: lists the files of each command's last run in a folder, and its outcome."""
 
 OWN = {
     "track": ("run.h5", "report.html", "animation.gif", "animation.mp4"),
     "certify": ("proof.json", "operating.json"),
     "export": (),
 }
-"""Files with a verdict, per command: with `--overwrite` older ones go even if no run lists them."""
+"""Files with a verdict, per command: `--overwrite` removes them even if no run lists them."""
 
 _STAGING = ".concur-"
 
@@ -32,8 +32,8 @@ _STAGING = ".concur-"
 class Results:
     """Results of one run of a command; made by `results`.
 
-    Files are written to `staging`, a hidden folder, and `publish` moves them to their place: a file
-    is there in full or not at all, and a symbolic link is replaced, not followed.
+    Files are written to `staging`, a hidden folder; `publish` moves them to the folder. So a file
+    is complete or missing, and a symbolic link is replaced, not followed.
     """
 
     def __init__(self, folder: Path, command: str, made: tuple[Path, ...], overwrite: bool) -> None:
@@ -46,16 +46,16 @@ class Results:
 
     @property
     def manifest(self) -> Path:
-        """The file that says how the run ended."""
+        """Path of the manifest."""
         return self.folder / MANIFEST
 
     def publish(self, staged: Iterable[Path]) -> list[Path]:
-        """Move staged files to their place and list them in the manifest."""
+        """Move staged files to the folder and list them in the manifest."""
         moved = []
         with _writable(self.folder):
             for path in staged:
                 target = self.folder / path.name
-                # Those of earlier runs of this command are gone.
+                # Files of earlier runs of this command were removed at the start.
                 if target not in self.files and not self._overwrite and os.path.lexists(target):
                     raise _foreign(self.folder, [path.name])
                 os.replace(path, target)
@@ -65,11 +65,11 @@ class Results:
         return moved
 
     def end(self, status: str, why: str = "") -> None:
-        """Note how the run ended, and why if the answer is no."""
+        """Record the outcome of the run, and the reason if the answer is no."""
         self._entry |= {"status": status, "why": why, "ended": _now()}
 
     def interrupted(self, error: BaseException) -> None:
-        """Note which error ended the run, unless its end is known."""
+        """Record the error that ended the run, unless its outcome is already recorded."""
         if self._entry["status"] != "running":
             return
         interrupted = isinstance(error, KeyboardInterrupt)
@@ -78,7 +78,7 @@ class Results:
         self.end(status, "interrupted" if interrupted else str(error) or type(error).__name__)
 
     def close(self) -> None:
-        """Remove what is staged, and the folder if it is new and holds nothing but the manifest."""
+        """Remove staged files, and the folder if it is new and contains only the manifest."""
         shutil.rmtree(self.staging, ignore_errors=True)
         with suppress(OSError):
             if self._made and not self.files:
@@ -105,10 +105,10 @@ class Results:
 
 @contextmanager
 def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Results]:
-    """Own a folder while a command runs; results of its earlier run are removed first.
+    """Use a folder for one run of a command; results of its earlier run are removed first.
 
-    Files beside those do not matter unless the command writes files of these names, which needs
-    `overwrite`; hidden files and folders never do.
+    Other files do not matter unless the command writes files of the same names, which needs
+    `overwrite`. Hidden files and folders never matter.
     """
     where = f"option `--out`, {folder}"
     with _writable(folder):
@@ -143,19 +143,19 @@ def results(folder: Path, command: str, overwrite: bool = False) -> Iterator[Res
 
 
 def _check_folders(folder: Path, command: str) -> None:
-    """Refuse folders with names of results: no file can replace them, when the run is done."""
+    """Reject subfolders with names of results, as no file can replace them after the run."""
     for path in (folder / name for name in (MANIFEST, *OWN[command])):
         if path.is_dir() and not path.is_symlink():
             raise DescriptionError(
                 f"option `--out`, {folder}",
                 expected=f"no folder with the name of a result: {path.name}",
-                came="one",
-                cure="Name another folder, or move that one away.",
+                came="a folder of this name",
+                cure="Choose another folder for the results, or move that one away.",
             )
 
 
 def _check_files(folder: Path, command: str, entries: dict[str, Any]) -> None:
-    """Refuse files that no run of ours has left: any of them where none has left anything."""
+    """Reject files that no earlier run wrote; without a manifest, any file."""
     ours = {MANIFEST, *(name for entry in entries.values() for name in entry["files"])}
     others = sorted(
         path.name
@@ -173,13 +173,13 @@ def _foreign(folder: Path, names: list[str]) -> ConcurError:
     return DescriptionError(
         f"option `--out`, {folder}",
         expected="an empty folder, or one with results of an earlier run",
-        came=f"files that no run left there: {', '.join(names[:3])}{more}",
+        came=f"other files: {', '.join(names[:3])}{more}",
         cure="Name another folder, or pass --overwrite to replace files of the same names.",
     )
 
 
 def _read(folder: Path) -> dict[str, Any] | None:
-    """Entries of a folder's manifest by command; none if there is no manifest of ours."""
+    """Entries of a folder's manifest by command; None without a valid manifest."""
     path = folder / MANIFEST
     if path.is_symlink() or not path.is_file():
         return None
@@ -200,7 +200,7 @@ def _read(folder: Path) -> dict[str, Any] | None:
 
 
 def _plain(name: str) -> bool:
-    """Whether a name is that of a file in the folder itself."""
+    """Whether a name is that of a file directly in the folder."""
     return name not in ("", ".", "..") and not set(name) & {"/", "\\", "\0"}
 
 
@@ -215,8 +215,8 @@ def _writable(folder: Path) -> Iterator[None]:
         came, cause = error.strerror or str(error), error
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             cure = "Free some space, or name another folder."
-    except ValueError as error:  # a NUL, or characters that no file name has
-        came, cause = f"a name that no folder can have ({error})", error
+    except ValueError as error:  # a NUL, or characters that file names cannot contain
+        came, cause = f"an invalid name ({error})", error
     raise DescriptionError(
         f"option `--out`, {folder}",
         expected="a folder that can be written",

@@ -1,4 +1,4 @@
-"""Tables in the terminal."""
+"""Tables for the terminal."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ MARKS = {
 
 
 def applicable(audit: Audit) -> tuple[AuditRow, ...]:
-    """Rows that apply to this robot: without those of NHR1 to NHR3 that were not checked."""
+    """Rows that apply to this robot: all but unchecked ones among NHR1 to NHR3."""
     unchecked = AuditStatus.NOT_CHECKED
     return tuple(row for row in audit if not (row.id.startswith("NHR") and row.status is unchecked))
 
@@ -52,7 +52,7 @@ def findings_table(title: str, found: Iterable[Finding]) -> Table:
 
 
 def show_warnings(warnings: Iterable[str], console: Console) -> None:
-    """Print values that are possible but suspicious."""
+    """Print warnings about suspicious values."""
     for warning in warnings:
         console.print(f"[bold yellow]warning[/]: {escape(warning)}", highlight=False)
 

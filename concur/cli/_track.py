@@ -1,4 +1,4 @@
-"""`concur track`: the main job from a task file to a report."""
+"""`concur track`: simulation of a task file, with figures and a report."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from concur.reduction import Audit
 from concur.simulation import Finding, Run
 
 ANIMATIONS = ("gif", "mp4")
-MISMATCH = "The plant's momentum is not the one the servo assumes"
+MISMATCH = "The plant's momentum differs from the one the servo assumes"
 
 
 @dataclass(frozen=True)
 class TrackResult:
-    """Verdict on a task."""
+    """Result of tracking a task."""
 
     task: Task
     servo: Servo
     audit: Audit
     findings: tuple[Finding, ...]  # empty when nothing was simulated
-    stopped: str  # why the run ended early, or was not begun
+    stopped: str  # why the run ended early, or did not start
     files: tuple[Path, ...]
     warnings: tuple[str, ...] = ()
     forced: bool = False
@@ -57,12 +57,12 @@ class TrackResult:
 
     @property
     def missed(self) -> str:
-        """Labels of the limits that are missed, separated by semicolons."""
+        """Labels of the exceeded limits, separated by semicolons."""
         return "; ".join(finding.label for finding in self.findings if finding.holds is False)
 
     @property
     def passed(self) -> bool:
-        """Whether the assumptions hold and the run kept its limits."""
+        """Whether the assumptions hold and the run is within its limits."""
         kept = all(finding.holds is not False for finding in self.findings)
         return self.audit.holds and kept and bool(self.findings) and not self.stopped
 
@@ -103,7 +103,7 @@ def track_task(
 ) -> TrackResult:
     """Run a task and write its results into a folder.
 
-    Errors of options and of the task come before anything is simulated.
+    Errors of options and of the task are raised before the simulation.
     """
     with results(folder, "track", overwrite) as kept:
         result = _tracked(path, kept, animation, console, force)
@@ -122,7 +122,7 @@ def _tracked(
     started = time.perf_counter()
     _check_animation(animation)
     task = load_task(path)
-    # Before what may refuse the task: a slip in the units may be why.
+    # Before checks that may reject the task: a wrong unit may be the cause.
     warnings = task_warnings(task)
     show_warnings(warnings, console)
     servo = task.servo()
@@ -138,7 +138,7 @@ def _tracked(
     why = "; ".join(f"{row.id}: {row.why}" for row in audit.failures)
     if not audit.holds and not force:
         console.print(f"[bold red]not simulated[/]: an assumption fails. {escape(why)}")
-        console.print("To see what happens nevertheless: --force")
+        console.print("To simulate anyway: --force")
         return TrackResult(task, servo, audit, (), f"an assumption fails: {why}", (), warnings)
     if forced:
         console.print(f"[bold yellow]simulated although an assumption fails[/]: {escape(why)}")
@@ -152,7 +152,7 @@ def _tracked(
     with ExitStack() as shown:
 
         def show(part: float) -> None:
-            # Not before something moves: an error at the start would leave a stray bar behind.
+            # Start the bar with the first progress: an error at the start would leave it on screen.
             if not bar.live.is_started:
                 shown.enter_context(bar)
             bar.update(total, completed=part)
@@ -160,7 +160,7 @@ def _tracked(
         try:
             run = task.simulate(servo, show)
         except SimulationError as error:
-            if "run" not in error.data:  # nothing was simulated: the task is at fault
+            if "run" not in error.data:  # nothing was simulated: the error is in the task
                 raise
             run, stopped = error.run, _stop(error)
         except KeyboardInterrupt as error:
@@ -168,7 +168,7 @@ def _tracked(
                 raise
             run = error.run
             stopped = f"interrupted at t = {run.t[-1]:.6g} s of {task.duration:g} s. {_KEPT}"
-            console.print("[bold red]interrupted[/]: writing what was simulated")
+            console.print("[bold red]interrupted[/]: writing the run so far")
         except SingularConfigurationError as error:
             if not forced:
                 raise
@@ -216,13 +216,13 @@ def _check_animation(animation: str | None) -> None:
         )
 
 
-_KEPT = "run.h5 and report.html hold the run up to there."
+_KEPT = "run.h5 and report.html contain the run up to that time."
 
 
 def _stop(error: SimulationError) -> str:
-    """Say why a run ended early, to someone who reads a report."""
+    """Reason for a report why a run ended early."""
     return (
-        f"{error.where}: expected {error.expected}, got {error.came}. {_KEPT} Start nearer to the "
+        f"{error.where}: expected {error.expected}, got {error.came}. {_KEPT} Start closer to the "
         "reference, keep it away from such configurations, or lower the gains."
     )
 
@@ -238,7 +238,7 @@ def _write(
     started: float,
 ) -> tuple[tuple[Path, ...], tuple[Finding, ...]]:
     """Write run, figures, report and animation; return them with the numbers."""
-    # Numbers before pictures: what fails or is interrupted from here on leaves the run.
+    # Numbers before figures: after a failure or an interruption the run remains.
     kept.publish(
         [_saved(run, kept.staging / "run.h5", {**run_attributes(task), "stopped": stopped})]
     )
@@ -267,7 +267,7 @@ def _write(
 
 
 def _saved(run: Run, target: Path, facts: dict[str, str | float]) -> Path:
-    """Save a run; where its folder is full, in the system's folder for temporary files."""
+    """Save a run; if its folder is full, in the system's folder for temporary files."""
     try:
         return run.save(target, facts)
     except ConcurError as error:
@@ -277,6 +277,6 @@ def _saved(run: Run, target: Path, facts: dict[str, str | float]) -> Path:
                 error.where,
                 expected=error.expected,
                 came=error.came,
-                cure=f"The run is kept in {rescued}: move it before you start again.",
+                cure=f"Move the run, which was saved to {rescued}, before you start again.",
             )
         raise error from None

@@ -1,4 +1,4 @@
-"""Numbers of robots and tasks that are possible but look like slips."""
+"""Warnings about numbers of robots and tasks that are possible but suspicious."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from concur.multibody import Mechanism
 
 
 def robot_warnings(robot: Mechanism) -> tuple[str, ...]:
-    """Inertias, lengths and limits of a robot that suggest another unit: one sentence each."""
+    """Warnings about inertias, lengths and limits of a robot that suggest a wrong unit."""
     return (*suspicious_inertias(robot), *suspicious_units(robot))
 
 
 def task_warnings(task: Task) -> tuple[str, ...]:
-    """The same for a task: its robot, its plant, its start and the points of its outputs."""
+    """Warnings about a task: its robot, its plant, its start and the points of its outputs."""
     found = robot_warnings(task.robot)
     if task.plant is not None:
         found += tuple(f"plant, {text}" for text in robot_warnings(task.plant))

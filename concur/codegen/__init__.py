@@ -1,9 +1,9 @@
-"""From expressions to numbers: evaluator and compiler behind every numeric call."""
+"""Numeric evaluation of expressions: evaluator, C compiler, and export."""
 
 from concur.codegen._attitude import DRIFT, attitude_error, normalised
 from concur.codegen._batch import Batch
 from concur.codegen._c_export import CFolder, write_c
-from concur.codegen._c_programme import programme_hole
+from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import real_type
 from concur.codegen._compiler import CompilerWarning, find_compiler, interpreted_on_purpose
 from concur.codegen._constant import constant
@@ -81,7 +81,7 @@ __all__ = [
     "oversized_error",
     "placed",
     "plain_text",
-    "programme_hole",
+    "qp_hole",
     "real_type",
     "recalled",
     "shape_error",

@@ -1,4 +1,4 @@
-"""Unit quaternions in arguments: one rule for all graphs, and one error."""
+"""Validation of unit quaternions in arguments, the same for all graphs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from concur.errors import ShapeError
 
 DRIFT = 1e-3
-"""Largest difference of a quaternion's norm from one that is normalised; beyond it is refused."""
+"""Largest deviation of a quaternion's norm from 1; quaternions beyond it are rejected."""
 
 
 def normalised(vector: Any, starts: Iterable[int]) -> tuple[Any, Any]:
@@ -22,14 +22,14 @@ def normalised(vector: Any, starts: Iterable[int]) -> tuple[Any, Any]:
     vector : casadi.SX or casadi.MX
         Coordinates, shape (n,).
     starts : iterable of int
-        Where quaternions start.
+        Indices at which quaternions start.
 
     Returns
     -------
     vector : casadi.SX or casadi.MX
-        The same with unit quaternions, shape (n,).
+        The vector with normalised quaternions, shape (n,).
     valid : casadi.SX or casadi.MX
-        One if each norm is within `DRIFT` of one, else zero; zero for NaN.
+        1 if every norm is within `DRIFT` of 1, else 0, also for NaN.
     """
     parts, valid, end = [], type(vector)(1), 0
     for start in starts:
@@ -42,9 +42,9 @@ def normalised(vector: Any, starts: Iterable[int]) -> tuple[Any, Any]:
 
 
 def _inverse_root(excess: Any) -> Any:
-    """1 / sqrt(1 + excess) to the last bit, for what `DRIFT` allows: shorter than a root.
+    """1 / sqrt(1 + excess) by its series, exact to the last bit within `DRIFT`; faster than a root.
 
-    Its series up to the fifth power; the sixth is below 2e-17.
+    The series ends with the fifth power; the sixth is below 2e-17.
     """
     square = excess * excess
     high = 35.0 / 128.0 - 63.0 / 256.0 * excess
@@ -54,7 +54,7 @@ def _inverse_root(excess: Any) -> Any:
 def attitude_error(
     where: str, name: str, values: np.ndarray, starts: Mapping[int, str]
 ) -> ShapeError | None:
-    """Build the error for the first quaternion that is not near unit norm.
+    """Build the error for the first invalid quaternion.
 
     Parameters
     ----------
@@ -63,12 +63,12 @@ def attitude_error(
     values : numpy.ndarray
         The argument, finite.
     starts : mapping of int to str
-        Where quaternions start, and what they belong to.
+        Start index of each quaternion, and the name of its owner.
 
     Returns
     -------
     ShapeError or None
-        The error, to be raised; None if all norms are within `DRIFT` of one.
+        The error to raise; None if all norms are within `DRIFT` of 1.
     """
     for start, whose in starts.items():
         with np.errstate(over="ignore"):
@@ -78,6 +78,6 @@ def attitude_error(
                 f"{where}, quaternion of `{whose}` at {name}[{start}:{start + 4}]",
                 expected=f"unit norm within {DRIFT:g}",
                 came=f"norm {norm:.6g}",
-                cure="Normalise it, in the order (x, y, z, w); look for a lost measurement.",
+                cure="Normalise it, in the order (x, y, z, w), and check the measurement.",
             )
     return None

@@ -1,4 +1,4 @@
-"""Functions of many worlds: arrays with a leading axis, one loop in C, threads on demand."""
+"""Functions of many worlds: arrays with a leading axis, one loop in C, optional threads."""
 
 from __future__ import annotations
 
@@ -24,39 +24,39 @@ from concur.codegen._compiler import (
     forget,
     interpreted_on_purpose,
     library,
-    say_once,
+    warn_once,
 )
 from concur.codegen._evaluator import UNSOUND, Evaluator, as_floats
 from concur.codegen._sources import Sources
 from concur.errors import ShapeError
 
-Door: TypeAlias = Callable[[], None]
-"""Computes all worlds once, between arrays that were given before."""
+BoundCall: TypeAlias = Callable[[], None]
+"""Computes all worlds once, from and to bound arrays."""
 
 
 class Batch(ABC):
-    """A function of one world, called for many at once.
+    """Vectorised call of a function of one world for many worlds.
 
     Parameters
     ----------
     function : casadi.Function or Evaluator
-        The function. A result that is the sum of the arguments, by which an `Evaluator` finds
-        NaN, is left out.
+        The function. The result by which an `Evaluator` detects NaN, a sum of the arguments, is
+        omitted.
     threads : int, default 1
-        How many threads share the worlds, where the compiler has OpenMP. They end with each
-        call, so that a process may fork between calls, and sleep while they wait, unless another
-        library has loaded OpenMP before and OMP_WAIT_POLICY is not PASSIVE.
+        Number of threads that share the worlds, if the compiler has OpenMP. They end with each
+        call, so that a process may fork between calls. They sleep while they wait, unless
+        another library loaded OpenMP earlier with OMP_WAIT_POLICY other than PASSIVE.
 
     Attributes
     ----------
     function : casadi.Function
-        The function as it is computed.
+        The evaluated function.
     compiled : bool
-        Whether machine code is called; else worlds are interpreted one by one.
+        Whether the function is machine code; else worlds are interpreted one by one.
     threads : int
-        How many threads there are.
+        Number of threads.
     width : int
-        How many worlds go side by side in one thread.
+        Number of worlds that one thread computes simultaneously.
 
     Raises
     ------
@@ -70,11 +70,11 @@ class Batch(ABC):
                 f"{type(self).__name__}, `threads`",
                 expected="a positive integer",
                 came=repr(threads),
-                cure="Take 1, or as many as there are processors.",
+                cure="Use 1, or the number of processors.",
             )
         self._made_of = function
         graph = function.function if isinstance(function, Evaluator) else function
-        self.function = self._taken(_results_only(graph))
+        self.function = self._prepared(_results_only(graph))
         self._where = f"{type(self).__name__} of `{self.function.name()}`"
         self._alone = has_solver(self.function)
         own = [self.function.size_in(i) for i in range(self.function.n_in())]
@@ -89,8 +89,8 @@ class Batch(ABC):
         self._interpreter: Evaluator | None = None
 
     @abstractmethod
-    def _taken(self, function: ca.Function) -> ca.Function:
-        """The function in the form in which it is written in C."""
+    def _prepared(self, function: ca.Function) -> ca.Function:
+        """The function in the form for C code."""
 
     @abstractmethod
     def _sources(self, compiler: Compiler) -> Sources:
@@ -103,14 +103,14 @@ class Batch(ABC):
         ----------
         *arguments : array_like
             One array per input, with a leading axis of worlds: shape (B, n) for vectors, (B, m, n)
-            for matrices, (B,) or (B, 1) for numbers. One without that axis is the same in all
-            worlds. NaN stays in its world and is not refused.
+            for matrices, (B,) or (B, 1) for numbers. An array without that axis applies to all
+            worlds. NaN is not rejected and affects only its world.
 
         Returns
         -------
         numpy.ndarray or tuple of them
             New arrays with a leading axis of worlds. Numbers have shape (B,) where an `Evaluator`
-            says that they are none of a vector, else (B, 1).
+            defines them as scalars, else (B, 1).
 
         Raises
         ------
@@ -123,25 +123,25 @@ class Batch(ABC):
         ]
         count = self._count(given)
         found = [np.empty((count, *shape)) for shape in self._shapes_out]
-        self._door(count, given, found)()
+        self._bound_call(count, given, found)()
         return found[0] if len(found) == 1 else tuple(found)
 
-    def bind(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> Door:
-        """Connect arrays once, to be computed between without copies.
+    def bind(self, arguments: Sequence[np.ndarray], results: Sequence[np.ndarray]) -> BoundCall:
+        """Bind arrays once for repeated calls without copies.
 
         Parameters
         ----------
         arguments : sequence of numpy.ndarray
-            As for a call, of float64, rows contiguous. They are read at each call of the door.
+            As for a call, of float64, rows contiguous. They are read at each call.
         results : sequence of numpy.ndarray
-            One array for each result, with a leading axis of worlds. One that is an argument too
-            is written in place: so a step goes on from where it has come to. Apart from that,
-            they must not overlap.
+            One array for each result, with a leading axis of worlds. An array that is also an
+            argument is updated in place, so that each call continues from the last. Otherwise
+            arrays must not overlap.
 
         Returns
         -------
         callable
-            The door: called without arguments, it computes all worlds once. It keeps the arrays.
+            Function without arguments that computes all worlds once. It keeps the arrays alive.
 
         Raises
         ------
@@ -160,15 +160,15 @@ class Batch(ABC):
             if result.shape not in ((count, *own), *numbers):
                 raise _shape_error(place, f"shape {(count, *own)}", result.shape)
             if not result.flags.writeable:
-                raise _shape_error(place, "an array that may be written", "one that may not")
-        return self._door(count, list(arguments), list(results))
+                raise _shape_error(place, "a writable array", "a read-only array")
+        return self._bound_call(count, list(arguments), list(results))
 
     def _place(self, index: int) -> str:
         names = self.function.name_in()
         return f"{self._where}, argument `{names[index] if index < len(names) else index}`"
 
     def _count(self, arguments: Sequence[np.ndarray]) -> int:
-        """How many worlds there are."""
+        """Number of worlds."""
         if len(arguments) != len(self._shapes_in):
             raise _number_error(self._where, "arguments", len(self._shapes_in), len(arguments))
         counts: dict[int, int] = {}
@@ -178,21 +178,23 @@ class Batch(ABC):
             if _is_batch(shape, own):
                 counts[i] = shape[0]
             elif shape == own or (shape == () and own == (1,)):
-                # One number may be that of the only world.
+                # A single number may belong to the only world.
                 alone = alone or shape == (1,)
             else:
-                wanted = f"shape (B{''.join(f', {n}' for n in own)}) or {own}"
-                raise _shape_error(self._place(i), wanted, shape)
+                expected = f"shape (B{''.join(f', {n}' for n in own)}) or {own}"
+                raise _shape_error(self._place(i), expected, shape)
         if not counts and not alone:
             raise _shape_error(self._where, "a leading axis of worlds", "arguments without")
         first, count = next(iter(counts.items()), (0, 1))
         for i, other in counts.items():
             if other != count:
-                wanted = f"{count} worlds, as in `{self.function.name_in(first)}`"
-                raise _shape_error(self._place(i), wanted, str(other))
+                expected = f"{count} worlds, as in `{self.function.name_in(first)}`"
+                raise _shape_error(self._place(i), expected, str(other))
         return count
 
-    def _door(self, count: int, given: list[np.ndarray], found: list[np.ndarray]) -> Door:
+    def _bound_call(
+        self, count: int, given: list[np.ndarray], found: list[np.ndarray]
+    ) -> BoundCall:
         if self._code is None:
             return functools.partial(self._interpret, count, given, found)
         steps = [
@@ -234,11 +236,11 @@ class Batch(ABC):
                     one[...] = place.reshape(one.shape) if run.succeeded else np.nan
 
     def _load(self) -> Any:
-        """The entry of the compiled library; None where worlds have to be interpreted."""
+        """Entry of the compiled library; None if worlds must be interpreted."""
         compiler = find_compiler()
         if compiler is None:
             if not interpreted_on_purpose():
-                say_once(
+                warn_once(
                     "No C compiler was found: many worlds are interpreted one by one. Install gcc "
                     "or clang, or the package `ziglang`; CONCUR_CC=none silences this."
                 )
@@ -248,9 +250,9 @@ class Batch(ABC):
                 compiler = replace(compiler, command=(*compiler.command, "-fopenmp"))
             else:
                 self.threads = 1
-                say_once(
+                warn_once(
                     f"`{' '.join(compiler.command)}` has no OpenMP: one thread computes all "
-                    "worlds. Let CONCUR_CC name a gcc, or share the worlds among processes."
+                    "worlds. Set CONCUR_CC to a gcc, or distribute the worlds over processes."
                 )
         code = self._sources(compiler)
         for _ in range(2):
@@ -258,22 +260,22 @@ class Batch(ABC):
             if found is None:
                 return None
             try:
-                with _patient_threads():
+                with _sleeping_threads():
                     loaded = ctypes.CDLL(str(found[0]))
             except OSError:
                 forget(found[0])
                 continue
             self.width = int(loaded.concur_width())
             return loaded.concur_batch
-        say_once(
-            f"What `{' '.join(compiler.command)}` compiles cannot be loaded: many worlds are "
-            "interpreted one by one. Let CONCUR_CC name another compiler."
+        warn_once(
+            f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: worlds are "
+            "interpreted one by one. Set CONCUR_CC to another compiler."
         )
         return None
 
 
 def _enter(code: Any, lock: contextlib.AbstractContextManager[Any], parts: Any, _: Any) -> None:
-    """Call the entry; the arrays behind its pointers come along so that they stay."""
+    """Call the entry; the last argument keeps the arrays behind its pointers alive."""
     with lock:
         code(*parts)
 
@@ -291,11 +293,11 @@ def _has_openmp(compiler: Compiler) -> bool:
 
 
 @contextlib.contextmanager
-def _patient_threads() -> Iterator[None]:
-    """Let threads of OpenMP sleep while they wait, unless the environment says otherwise.
+def _sleeping_threads() -> Iterator[None]:
+    """Let OpenMP threads sleep while they wait, unless the environment sets another policy.
 
-    GNU's library reads this once, when it is loaded. By default its threads run idle instead: where
-    other processes want the processors too, a call then takes tens of milliseconds.
+    GNU's library reads the setting once, when it is loaded. By default its threads spin instead: if
+    other processes need the processors, a call then takes tens of milliseconds.
     """
     name = "OMP_WAIT_POLICY"
     if name in os.environ:
@@ -309,14 +311,14 @@ def _patient_threads() -> Iterator[None]:
 
 
 def has_solver(function: ca.Function) -> bool:
-    """Whether there is more in a function than graphs: then it has one memory to work in."""
+    """Whether a function contains more than graphs: then all calls share one work memory."""
     inner = function.find_functions() if function.is_a("MXFunction") else []
     graphs = ("SXFunction", "MXFunction", "Switch")
     return not all(any(f.is_a(kind) for kind in graphs) for f in [function, *inner])
 
 
 def _results_only(function: ca.Function) -> ca.Function:
-    """The function without the result that tells whether arguments are finite, and dense."""
+    """The function with dense results, without the one that validates the arguments."""
     names_in, names_out = function.name_in(), function.name_out()
     kept = [i for i, name in enumerate(names_out) if name != UNSOUND]
     sparsities = [function.sparsity_in(i) for i in range(function.n_in())]
@@ -348,14 +350,14 @@ def _is_batch(shape: tuple[int, ...], own: tuple[int, ...]) -> bool:
 
 
 def _refuse_copies(array: Any, place: str, own: tuple[int, ...]) -> None:
-    """Refuse what is no array of floats in which a row is in one piece."""
+    """Reject an array that is not float64 with contiguous rows."""
     if not isinstance(array, np.ndarray) or array.dtype != np.float64:
         raise _shape_error(place, "a NumPy array of float64", type(array).__name__)
     row = own if array.ndim >= len(own) else ()
-    strides, wanted = array.strides[array.ndim - len(row) :], np.empty(row).strides
-    gaps = any(n > 1 and a != b for n, a, b in zip(row, strides, wanted, strict=True))
+    strides, contiguous = array.strides[array.ndim - len(row) :], np.empty(row).strides
+    gaps = any(n > 1 and a != b for n, a, b in zip(row, strides, contiguous, strict=True))
     if gaps or (array.ndim and array.strides[0] % array.itemsize):
-        raise _shape_error(place, "rows in one piece", "an array with gaps")
+        raise _shape_error(place, "contiguous rows", "an array with gaps")
 
 
 def _shape_error(place: str, expected: str, came: object) -> ShapeError:
@@ -363,7 +365,7 @@ def _shape_error(place: str, expected: str, came: object) -> ShapeError:
         place,
         expected=expected,
         came=f"shape {came}" if isinstance(came, tuple) else str(came),
-        cure="Arrays have a leading axis of worlds, or are the same in all of them.",
+        cure="Give arrays with a leading axis of worlds, or one value for all worlds.",
     )
 
 

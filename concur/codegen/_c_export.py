@@ -1,7 +1,7 @@
-"""Export to C99: a folder that a controller's project takes as it is.
+"""Export to C99: a folder that can be added to a controller project without changes.
 
-The folder holds the code, a programme that replays states through it, a CMake file, a README and a
-manifest. It is the same, byte by byte, for the same function and versions.
+The folder holds the code, a C program that replays states through it, a CMake file, a README and a
+manifest. The same function and versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from concur.errors import ConcurError
 from concur.files import writing
 
 _TEMPLATES = Path(__file__).with_name("c")
-_MARGIN = 10.0  # of the tolerance in single precision over the largest error that was measured
+_MARGIN = 10.0  # ratio of the tolerance in single precision to the largest measured error
 
 
 @dataclass(frozen=True)
@@ -43,11 +43,11 @@ class CFolder:
     Parameters
     ----------
     name : str
-        Name of the code, with which all its public names begin.
+        Name of the code, the prefix of all its public names.
     files : tuple of pathlib.Path
-        What was written.
+        The written files.
     states : int
-        How many states its replay tries.
+        Number of states in its replay.
     error : SingleError or None
         Error of single precision; None in double precision.
     """
@@ -65,9 +65,9 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
     if precision == "single" and law.further > 1:
         raise ConcurError(
             f"export of `{exported.name}`, `precision`",
-            expected="double precision for torque limits, whose programme needs it",
+            expected="double precision, which torque limits require",
             came='"single"',
-            cure='Leave `precision` at "double", or limit the torques behind the law.',
+            cure='Use precision="double", or limit the torques after the law.',
         )
     vectors, tolerance, error = list(exported.vectors), exported.tolerance, None
     if precision == "single":
@@ -83,7 +83,7 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
         "codes": exported.codes,
         "largest_code": max(code.number for code in exported.codes),
         "preset_momentum": any(signal.name == "momentum" for signal in exported.inputs),
-        "programmes": law.further > 1,
+        "has_solver": law.further > 1,
         "kept": exported.kept,
         "law": law,
         "real": real,
@@ -119,7 +119,7 @@ def write_c(exported: Exported, directory: Path, precision: str = "double") -> C
 
 
 def _rounded(exported: Exported) -> tuple[list[ReferenceVector], SingleError]:
-    """States as single precision has them, and how far its outputs are from double's."""
+    """States rounded to single precision, and the error of their outputs."""
     inputs = np.array([vector.inputs for vector in exported.vectors])
     inputs = np.pad(inputs, ((0, 0), (0, exported.kept)))
     expected = np.array([vector.outputs for vector in exported.vectors])
@@ -139,9 +139,9 @@ def _rounded(exported: Exported) -> tuple[list[ReferenceVector], SingleError]:
     if not sound.any():
         raise ConcurError(
             f"export of `{exported.name}`, `precision`",
-            expected="a law that single precision is fine enough for",
+            expected="a law with torques in single precision",
             came='"single", in which no state gives torques',
-            cure='Leave `precision` at "double".',
+            cure='Use precision="double".',
         )
     error = SingleError(
         float(errors.max()), float(np.median(errors)), len(errors), len(codes) - len(kept)
@@ -150,7 +150,7 @@ def _rounded(exported: Exported) -> tuple[list[ReferenceVector], SingleError]:
 
 
 def _law_refuses(exported: Exported, codes: np.ndarray) -> np.ndarray:
-    """Whether a code is one that the function itself gives, not the tests before it."""
+    """Whether the function itself returns a code, not the checks before it."""
     numbers = {code.name: code.number for code in exported.codes}
     before = [numbers[name] for name in ("BAD_INPUT", "TOO_FAST")]
     return ~np.isin(codes, before)
@@ -215,7 +215,7 @@ def _environment(precision: str) -> Environment:
 
 
 def _exact(value: float) -> str:
-    """A number in C, to the last bit."""
+    """A number as a C literal, exact to the last bit."""
     if math.isnan(value):
         return "(double)NAN"
     if math.isinf(value):

@@ -1,9 +1,9 @@
-"""A function as C99 that stands alone: what CasADi writes, without what a controller cannot use.
+"""A function as self-contained C99: CasADi's text without the parts that a controller cannot use.
 
-CasADi's text has entries for its own loader, which are cut off; pointers that may be null, which
-a single graph never gets; and numbers in double precision, which a controller of single precision
-would emulate. Everything that is kept is `static`, so that two exported functions can be linked
-together.
+The following parts are removed or replaced: entries for CasADi's loader; pointers that may be null,
+which does not occur in a single graph; and double-precision numbers, which a single-precision
+controller would emulate. Everything that remains is `static`, so that two exported functions can be
+linked together.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from dataclasses import dataclass
 
 import casadi as ca
 
-from concur.codegen._c_programme import fill_holes
+from concur.codegen._c_qp import fill_holes
 from concur.codegen._sources import START
 from concur.errors import ConcurError
 
 PRECISIONS = ("double", "single")
-"""In what exported code computes."""
+"""Floating-point precisions of exported code."""
 
 _REAL = {"double": "double", "single": "float"}
 _TINY, _HUGE = 2.0**-126, 3.4028234663852886e38  # normal numbers of single precision
@@ -77,7 +77,7 @@ _SUPPORT = {
 
 @dataclass(frozen=True)
 class CText:
-    """A function in C: `law(arg, res, iw, w, more)`, with `real_t` left to be defined.
+    """A function in C: `law(arg, res, iw, w, more)`; the caller defines `real_t`.
 
     `arguments` and `results` are the lengths of the arrays of pointers; `integers`, `numbers` and
     `further` those of its work memory iw, w and more.
@@ -92,7 +92,7 @@ class CText:
 
 
 def c_text(function: ca.Function, precision: str) -> CText:
-    """Write a function in C99, over SX, or over MX with calls of such and holes for programmes."""
+    """Write a function in C99: over SX, or over MX with calls of SX functions and QP holes."""
     named = _renamed(function)
     generator = ca.CodeGenerator("law.c", {"with_header": False})
     generator.add(named)
@@ -100,15 +100,15 @@ def c_text(function: ca.Function, precision: str) -> CText:
     head = START.search(text)
     end = text.find("CASADI_SYMBOL_EXPORT int law(")
     if head is None or end < head.start():
-        raise _unknown("a text of another form")
+        raise _unknown("unexpected generated text")
     runtime = {found["name"]: found[0] for found in _RUNTIME.finditer(text[: head.start()])}
     text = text[head.start() : end]
     for constant in list(_CONSTANT.finditer(text)):
         if len(re.findall(rf"\b{constant[1]}\b", text)) == 1:
             text = text.replace(constant[0], "")
     if "__" in text or "printf" in text or "malloc" in text:
-        raise _unknown("a solver of CasADi's")
-    # No integer of these functions is beyond those of a controller.
+        raise _unknown("a CasADi solver")
+    # Every integer of these functions fits into a controller's int.
     text = _SIGNATURE.sub(
         r"\1(const real_t **arg, real_t **res, int *iw, real_t *w, real_t *more) {"
         "\n"
@@ -119,7 +119,7 @@ def c_text(function: ca.Function, precision: str) -> CText:
     text = _CALL.sub(", iw, w, more)", text)
     text, further = fill_holes(text)
     text = _plain_types(text).replace("static int casadi_f0(", "static int law(")
-    # Conditions are comparisons: a number is none, say compilers that are asked about conversions.
+    # Write conditions as comparisons: compilers warn of a number as a condition.
     text = _CONDITION.sub(r"(\1!=0?", text)
     text = _NEGATION.sub(r"(\1==0)", text)
     text = _BOTH.sub(r"(\1!=0\2\3!=0)", text)
@@ -128,14 +128,14 @@ def c_text(function: ca.Function, precision: str) -> CText:
         text = re.sub(r"if \(res\[\d+\]!=0\) (res\[)", r"\1", text)
     used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", text))
     defined = set(re.findall(r"\b(casadi_[a-z]\w*)(?:\(const|\[\d+\] =)", text))
-    wanted = [name for name in used if name not in _SUPPORT and name not in defined]
+    references = [name for name in used if name not in _SUPPORT and name not in defined]
     support = ""
-    for name in wanted:
+    for name in references:
         if name not in runtime:
             raise _unknown(f"`{name}`")
         support += f"static {_plain_types(runtime[name])}"
     used = dict.fromkeys(re.findall(r"\bcasadi_[a-z]\w*", support + text))
-    unknown = [name for name in used if name not in {*_SUPPORT, *wanted, *defined}]
+    unknown = [name for name in used if name not in {*_SUPPORT, *references, *defined}]
     if unknown:
         raise _unknown(f"`{unknown[0]}`")
     support = "".join(code for name, code in _SUPPORT.items() if name in used) + support
@@ -159,7 +159,7 @@ def real_type(precision: str) -> str:
             "export, `precision`",
             expected=" or ".join(f'"{name}"' for name in PRECISIONS),
             came=repr(precision),
-            cure='"single" is for controllers that compute in double precision by software.',
+            cure='Use "single" for controllers without double precision in hardware.',
         )
     return _REAL[precision]
 

@@ -1,9 +1,9 @@
-"""C compilers: find one, compile sources to a library, and keep what was compiled.
+"""C compilers: find one, compile sources to a library, and cache the result.
 
-Flags keep values up to rounding: `-ffp-contract=fast` fuses a multiplication and an addition, which
-rounds once instead of twice; `-fno-math-errno`
-and `-fno-trapping-math` give up only what nobody reads, `errno` and the flags of the floating-point
-unit. Never `-ffast-math`: it deletes the tests for NaN that keep torque in.
+Flags keep values up to rounding. `-ffp-contract=fast` fuses a multiplication and an addition, which
+rounds once instead of twice. `-fno-math-errno` and `-fno-trapping-math` disable only `errno` and
+the flags of the floating-point unit, which are unused. Never use `-ffast-math`: it deletes the NaN
+checks that prevent invalid torques.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from concur.codegen._sources import LONG, WHOLE, Sources
 from concur.errors import shown
 
 CANDIDATES = ("gcc", "clang", "cc")
-"""Commands that are tried when the environment names none."""
+"""Commands to try if the environment names no compiler."""
 
 FLAGS = (
     "-march=native",
@@ -45,10 +45,10 @@ FLAGS = (
     "-fvisibility=hidden",
     "-w",
 )
-"""How everything is compiled; the level of optimization is chosen by length."""
+"""Flags of every compilation; the optimization level depends on the length."""
 
 KEPT_DAYS, KEPT_BYTES = 90, 512 * 2**20
-"""What was not used for so long, or is beyond this size and used least recently, is removed."""
+"""Age and total size above which the least recently used cache entries are removed."""
 
 _EXPORT = '-DCASADI_SYMBOL_EXPORT=__attribute__((visibility("default")))'
 _SUFFIX = {"win32": ".dll", "darwin": ".dylib"}.get(sys.platform, ".so")
@@ -57,12 +57,12 @@ _TEMPORARY: list[tempfile.TemporaryDirectory[str]] = []
 
 
 class CompilerWarning(UserWarning):
-    """Code runs slower than it could, or is compiled again and again; told once per process.
+    """Code runs slower than possible, or is compiled repeatedly; shown once per process.
 
     Parameters
     ----------
     message : str
-        What is missing, and what to do.
+        Missing part, and remedy.
     """
 
     def __init__(self, message: str) -> None:
@@ -70,7 +70,7 @@ class CompilerWarning(UserWarning):
 
 
 class _CompilationError(Exception):
-    """A compiler that did not do it; its last words."""
+    """A failed compilation, with the compiler's last message."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ class Compiler:
         return digest.hexdigest()
 
     def build(self, code: Sources, library: Path) -> None:
-        """Compile sources to a library; objects go beside it."""
+        """Compile sources to a library, with the object files in the same folder."""
         flags = [*self.command, *_flags(code), *_EXTRA_FLAGS, _EXPORT]
         names = [f"part{index}" for index in range(len(code.files))]
         for name, text in zip(names, code.files, strict=True):
             (library.parent / f"{name}.c").write_text(text, encoding="utf-8")
         if code.solver:
             flags.append(f"-I{ca.GlobalOptions.getCasadiIncludePath()}")
-        # Relative names: where it was compiled is no part of the library.
+        # Relative names: the library must not contain the folder of its compilation.
         commands = [[*flags, "-c", f"{name}.c", "-o", f"{name}.o"] for name in names]
         with ThreadPoolExecutor(_processors()) as pool:
             list(pool.map(lambda command: _run(command, library.parent), commands))
@@ -115,25 +115,25 @@ _EXTRA_FLAGS = () if sys.platform == "win32" else ("-fno-semantic-interposition"
 def find_compiler() -> Compiler | None:
     """Find a C compiler.
 
-    In this order: $CONCUR_CC, where "none" stands for no compiler; $CC; gcc, clang, cc; the
-    package `ziglang`.
+    Order: $CONCUR_CC, where "none" means no compiler; $CC; gcc, clang, cc; the package
+    `ziglang`.
 
     Returns
     -------
     Compiler or None
-        The first one that answers.
+        The first one that runs.
     """
     names = ("CONCUR_CC", "CC", "PATH")
     return _find_compiler(*(os.environ.get(name, "") for name in names))
 
 
 def interpreted_on_purpose() -> bool:
-    """Whether the environment asks not to compile, with CONCUR_CC=none.
+    """Whether the environment disables compilation with CONCUR_CC=none.
 
     Returns
     -------
     bool
-        Whether it does.
+        True if it does.
     """
     return os.environ.get("CONCUR_CC", "") == "none"
 
@@ -142,13 +142,13 @@ def interpreted_on_purpose() -> bool:
 def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
     if chosen == "none":
         return None
-    wanted = [words for command in (chosen, usual) if (words := _words(command))]
-    wanted += [[name] for name in CANDIDATES]
+    candidates = [words for command in (chosen, usual) if (words := _words(command))]
+    candidates += [[name] for name in CANDIDATES]
     if importlib.util.find_spec("ziglang") is not None:
-        wanted.append([sys.executable, "-m", "ziglang", "cc"])
+        candidates.append([sys.executable, "-m", "ziglang", "cc"])
     if chosen and not _words(chosen):
-        say_once(f"CONCUR_CC names no compiler, but {chosen!r}: others are tried.")
-    for command in wanted:
+        warn_once(f"CONCUR_CC is {chosen!r}, not a compiler: others are tried.")
+    for command in candidates:
         answers: list[str] = []
         executable = shutil.which(command[0], path=path or None) or command[0]
         with contextlib.suppress(OSError, subprocess.SubprocessError):
@@ -165,40 +165,40 @@ def _find_compiler(chosen: str, usual: str, path: str) -> Compiler | None:
             identity = "\n".join([*answers, _processor()])
             return Compiler((executable, *command[1:]), identity)
         if command == _words(chosen):
-            say_once(f"`{chosen}`, which CONCUR_CC names, is no compiler: others are tried.")
+            warn_once(f"CONCUR_CC is `{chosen}`, not a compiler: others are tried.")
     return None
 
 
 def _words(command: str) -> list[str]:
-    """Words of a command as a shell has them; none where quotes are left open."""
+    """Words of a command as in a shell; empty if a quote is not closed."""
     with contextlib.suppress(ValueError):
         return shlex.split(command)
     return []
 
 
 def cache_directory() -> Path:
-    """$CONCUR_CACHE, or the platform's directory for caches, or else a temporary one."""
+    """$CONCUR_CACHE, or the platform's directory for caches, else a temporary one."""
     given = os.environ.get("CONCUR_CACHE", "")
     if given:
-        wanted = Path(given)
+        folder = Path(given)
     else:
         from platformdirs import user_cache_path
 
-        wanted = user_cache_path("concur", appauthor=False) / "compiled"
+        folder = user_cache_path("concur", appauthor=False) / "compiled"
     try:
-        wanted.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if hasattr(os, "getuid") and wanted.stat().st_uid == os.getuid():
-            # Some accounts let their group write by default.
-            wanted.chmod(wanted.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
-        with tempfile.TemporaryFile(dir=wanted):
-            why = _not_private(wanted)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if hasattr(os, "getuid") and folder.stat().st_uid == os.getuid():
+            # Some accounts grant write access to their group by default.
+            folder.chmod(folder.stat().st_mode & ~(stat.S_IWGRP | stat.S_IWOTH))
+        with tempfile.TemporaryFile(dir=folder):
+            why = _not_private(folder)
             if why is None:
-                return wanted
+                return folder
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or str(error)
-    say_once(
-        f"Compiled code cannot be kept in {shown(str(wanted), 200)} ({why}): it is compiled anew "
-        "in each process. Let CONCUR_CACHE name a directory of your own, that others cannot write."
+    warn_once(
+        f"Compiled code cannot be kept in {shown(str(folder), 200)} ({why}): every process "
+        "compiles it. Set CONCUR_CACHE to a directory that belongs to you and others cannot write."
     )
     if not _TEMPORARY:
         _TEMPORARY.append(tempfile.TemporaryDirectory(prefix="concur-"))
@@ -206,11 +206,11 @@ def cache_directory() -> Path:
 
 
 def _not_private(path: Path) -> str | None:
-    """Say why others could have written a file, or in a directory; None if only its owner can.
+    """Explain why others could have written a file or in a directory; None if only its owner can.
 
-    What is in the cache runs as machine code, and a hash beside it only proves that it is whole.
+    Cached code runs as machine code, and the hash beside it proves only that it is undamaged.
     """
-    if not hasattr(os, "getuid"):  # on Windows the directory of the account is its own
+    if not hasattr(os, "getuid"):  # on Windows the directory belongs to the account
         return None
     facts = path.lstat()
     if stat.S_ISLNK(facts.st_mode):
@@ -229,7 +229,7 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
     if is_whole(kept):
         return kept, True
     try:
-        # What a killed process leaves behind is in a directory of its own, and trimmed some day.
+        # Files of a killed process remain in a separate directory, which `trim` removes later.
         with tempfile.TemporaryDirectory(dir=directory, prefix="build-") as scratch:
             built = Path(scratch) / f"library{_SUFFIX}"
             compiler.build(code, built)
@@ -239,9 +239,9 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
             os.replace(built, kept)
             os.replace(seal, _seal(kept))
     except (_CompilationError, OSError) as error:
-        say_once(
+        warn_once(
             f"`{' '.join(compiler.command)}` did not compile ({error}): expressions are "
-            "interpreted, which is ten times slower. Let CONCUR_CC name another compiler."
+            "interpreted, which is ten times slower. Set CONCUR_CC to another compiler."
         )
         return None
     trim(directory)
@@ -249,14 +249,14 @@ def library(code: Sources, compiler: Compiler) -> tuple[Path, bool] | None:
 
 
 def forget(path: Path) -> None:
-    """Remove a library that does not load."""
+    """Remove a library that cannot be loaded."""
     for part in (path, _seal(path)):
         with contextlib.suppress(OSError):
             part.unlink()
 
 
 def trim(directory: Path) -> None:
-    """Remove what was not used for long, and the oldest beyond the size that is kept."""
+    """Remove entries that were unused for long, and the oldest beyond the maximum size."""
     now, entries = time.time(), []
     with contextlib.suppress(OSError):
         for path in directory.iterdir():
@@ -276,7 +276,7 @@ def trim(directory: Path) -> None:
             forget(path)
 
 
-def say_once(message: str) -> None:
+def warn_once(message: str) -> None:
     """Warn, once per process and message."""
     if message not in _SAID:
         _SAID.add(message)
@@ -285,7 +285,7 @@ def say_once(message: str) -> None:
 
 def _flags(code: Sources) -> tuple[str, ...]:
     if code.assignments <= WHOLE:
-        # Ordered before registers are chosen: fewer waits. Clang does so anyway.
+        # Scheduling before register allocation: fewer stalls. Clang always does so.
         return ("-O3", "-fschedule-insns", *FLAGS)
     return ("-O2" if code.assignments <= LONG else "-O1", *FLAGS)
 
@@ -304,16 +304,16 @@ def _processors() -> int:
 
 
 def _processor() -> str:
-    """What `-march=native` depends on."""
+    """Properties of the processor that `-march=native` depends on."""
     with contextlib.suppress(OSError):
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
-        told = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU ")
-        return "\n".join(line for line in lines if line.startswith(told))
+        names = ("vendor_id", "cpu family", "model", "flags", "Features", "CPU ")
+        return "\n".join(line for line in lines if line.startswith(names))
     return f"{platform.machine()} {platform.processor()}"
 
 
 def _solver_library() -> Path:
-    """DAQP as CasADi's wheel brings it, to be linked in."""
+    """Path of DAQP in CasADi's wheel, for linking."""
     place = Path(ca.GlobalOptions.getCasadiPath())
     for name in ("libdaqpstat.a", "daqpstat.lib"):
         if (place / name).exists():
@@ -330,7 +330,7 @@ def _digest(path: Path) -> str:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a library is as its owner wrote it; then it counts as used now."""
+    """Whether a library is undamaged; if so, mark it as used now."""
     try:
         if _not_private(path) or _not_private(path.parent) or not path.is_file():
             return False

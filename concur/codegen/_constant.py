@@ -10,7 +10,7 @@ import numpy as np
 
 
 def constant(values: object) -> Any:
-    """Numbers as an expression whose zeros are structural.
+    """Convert numbers to an expression with structural zeros.
 
     Parameters
     ----------
@@ -28,5 +28,5 @@ def constant(values: object) -> Any:
 
 @lru_cache(maxsize=4096)
 def _kept(shape: tuple[int, ...], data: bytes) -> ca.SX:
-    """Kept, as sweeps ask for the same numbers again: a copy takes a fifth of the conversion."""
+    """Cached conversion, as sweeps repeat the same numbers; a copy takes a fifth of the time."""
     return ca.SX(ca.sparsify(ca.DM(np.frombuffer(data).reshape(shape))))

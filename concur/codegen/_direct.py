@@ -1,9 +1,9 @@
-"""Calls of compiled methods with as little in between as Python allows.
+"""Direct calls of compiled methods, with as little Python in between as possible.
 
-The general way to a method takes longer than what most methods compute: it binds arguments, looks
-for expressions among them, finds the graph and waits for a lock. A direct function is written for
-one method of one object. It takes vectors of floats into buffers of its own, evaluates, and copies
-the results out. Whatever else comes goes the general way, which converts it or says what is wrong.
+The general call of a method takes longer than most methods compute: it binds arguments, searches
+them for expressions, finds the graph and waits for a lock. A direct function is generated for one
+method of one object. It copies vectors of floats into its buffers, evaluates, and copies the
+results out. Any other argument takes the general call, which converts or rejects it.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from typing import Any
 
 from concur.codegen._evaluator import OTHER, Evaluator
 
-# Taking buffers from a list and putting them back is a lock at half the price: another thread finds
-# the list empty, and goes the general way.
+# Taking buffers from a list and returning them replaces a lock at half the cost: another thread
+# finds the list empty and takes the general call.
 _TEXT = """
 def direct({given}):
     try:
@@ -43,10 +43,10 @@ def direct({given}):
 def direct(
     general: Callable[..., Any], arrays: int, evaluators: Mapping[tuple[Any, ...], Evaluator]
 ) -> Callable[..., Any] | None:
-    """Write a function that calls the evaluators of a method directly; None if it has none.
+    """Generate a function that calls the evaluators of a method directly; None without evaluators.
 
-    `arrays` is the number of its leading arguments that are arrays; evaluators are found by the
-    arguments behind these.
+    `arrays` is the number of leading arguments that are arrays; the arguments after them select the
+    evaluator.
     """
     apart = {key: evaluator.apart() for key, evaluator in evaluators.items()}
     kept = {key: evaluator for key, evaluator in apart.items() if evaluator is not None}

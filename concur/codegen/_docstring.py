@@ -1,4 +1,4 @@
-"""Sections of docstrings that follow from a signature: arguments of usual names, and the result."""
+"""Docstring sections generated from a signature: common arguments, and the result."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 ARGUMENTS = {
     "q": "Configuration",
-    "q0": "Configuration to start from",
-    "q1": "Configuration to reach",
+    "q0": "Start configuration",
+    "q1": "Target configuration",
     "v": "Velocity: body-twist coordinates of all joints",
     "vdot": "Derivative of the velocity",
     "dv": "Displacement in the bases of the joints, m and rad",
@@ -19,7 +19,7 @@ ARGUMENTS = {
     "u": "Control forces and torques, N and N m",
     "momentum": "Spatial momentum about the inertial origin, kg m/s and kg m^2/s",
     "body_momentum": "Momentum Pi in the frame of the base",
-    "x": "Coordinates that are left",
+    "x": "Remaining coordinates",
     "zeta": "Coordinates of the slice",
     "joints": "Coordinates of the joints after the base",
     "pose": "Reference pose, flat",
@@ -27,7 +27,7 @@ ARGUMENTS = {
     "acceleration": "Rate of the reference velocity",
     "body": "Name of the body.",
 }
-"""What arguments of these names are; those that are no arrays end with a full stop."""
+"""Descriptions of common arguments; those of arguments that are not arrays end with a stop."""
 
 _SECTION = r"\n\n(?=(?:Parameters|Returns|Raises|Warns|See Also|Notes|Examples)\n---)"
 
@@ -38,7 +38,7 @@ def completed(
     shapes_in: Sequence[tuple[str | int, ...]],
     shapes_out: Sequence[tuple[str | int, ...]],
 ) -> str | None:
-    """A docstring with sections on arguments and result, unless it has its own."""
+    """A docstring with sections on arguments and result, unless it already has them."""
     if doc is None:
         return None
     head, *sections = re.split(_SECTION, inspect.cleandoc(doc))

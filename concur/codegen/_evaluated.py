@@ -1,4 +1,4 @@
-"""Decorator that lets a symbolic algorithm be called with NumPy arrays or with CasADi SX."""
+"""Decorator that makes a symbolic algorithm callable with NumPy arrays and with CasADi SX."""
 
 from __future__ import annotations
 
@@ -46,28 +46,28 @@ Matrix: TypeAlias = Array
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 _NUMBERS = frozenset({np.ndarray, np.float64, float, int, list, tuple}).__contains__
-"""Whether a type holds no expressions, without a further look."""
+"""Types known to contain no expressions."""
 
 _Shape: TypeAlias = tuple[str | int, ...]
 
 
 @dataclass(frozen=True)
 class Build:
-    """What `compile_functions` has done.
+    """Result of `compile_functions`.
 
     Parameters
     ----------
     names : tuple of str
-        The functions.
+        Names of the functions.
     instructions : tuple of int
-        Length of the graph of each.
+        Length of each graph.
     compiled : bool
-        Whether machine code is called; else the functions are interpreted, for lack of a compiler.
+        Whether the functions are machine code; else they are interpreted, without a compiler.
     cached : bool
-        Whether they had been compiled before.
+        Whether the machine code came from the cache.
     graph, written, built : float
-        Times in which the graphs were built, the C sources written, and these compiled or found
-        and loaded, s.
+        Durations of building the graphs, writing the C sources, and compiling or finding and
+        loading them, s.
     """
 
     names: tuple[str, ...]
@@ -83,44 +83,44 @@ class EvaluatedMethods:
     """Base of classes with `evaluated` methods: keeps their evaluators out of pickles."""
 
     COMPILED: ClassVar[tuple[str, ...]] = ()
-    """Methods that `compile_functions` compiles when it is told none."""
+    """Methods that `compile_functions` compiles by default."""
 
     @property
     def quaternions(self) -> Mapping[int, str]:
-        """Where unit quaternions start in a configuration, and what they belong to."""
+        """Start index of each unit quaternion in a configuration, and the name of its owner."""
         return MappingProxyType({})
 
     @property
     def attitudes(self) -> Mapping[str, Mapping[int, str]]:
-        """Where unit quaternions start in arguments of these names.
+        """Start indices of unit quaternions, by name of the argument.
 
-        Calls with numbers normalise them inside the graph, within 1e-3 of unit norm, and refuse
-        others. Expressions are expanded as they are: they have to be of unit norm.
+        Numeric calls normalise them inside the graph if they are within 1e-3 of unit norm, and
+        reject others. Symbolic calls do not: there quaternions must have unit norm.
         """
         return dict.fromkeys(("q", "q0", "q1"), self.quaternions) if self.quaternions else _NONE
 
     def compile_functions(self, *functions: str | tuple[Any, ...]) -> Build:
-        """Compile methods of this object: from now on they run as machine code.
+        """Compile methods of this object to machine code.
 
-        Their results stay the same. Copies made by pickling call machine code too; other objects
-        are left alone.
+        Results stay the same. Copies made by pickling use machine code too; other objects are
+        unaffected.
 
         Parameters
         ----------
         *functions : str or tuple
-            Names of methods that take arrays; for one that takes a name too, a tuple with it,
-            like ``("jacobian", "tool")``. Default: those in `COMPILED`, and those that were
-            called with numbers before.
+            Names of methods that take arrays; for a method that also takes a name, a tuple such as
+            ``("jacobian", "tool")``. Default: those in `COMPILED`, and those already called with
+            numbers.
 
         Returns
         -------
         Build
-            What was compiled, and what it took.
+            The compiled functions, with durations.
 
         Raises
         ------
         UnknownNameError
-            If there is no such method.
+            If a method does not exist.
         """
         start = time.perf_counter()
         asked = functions or self.COMPILED
@@ -154,27 +154,27 @@ class EvaluatedMethods:
         )
 
     def buffered(self, name: str, *static: Any) -> Evaluator:
-        """What is called with numbers behind a method of this object, to be used without copies.
+        """Return the evaluator of a method of this object, for use without copies.
 
         Parameters
         ----------
         name : str
             Name of a method that takes arrays.
         *static : str
-            Its arguments that are no arrays, like the body of ``robot.jacobian(q, body)``.
+            Its arguments that are not arrays, like the body of ``robot.jacobian(q, body)``.
 
         Returns
         -------
         Evaluator
-            Call it like the method; `view` hands out its buffers in place of copies, and
-            `inputs`, `trigger` and `outputs` are for loops that fill them by themselves.
+            Call it like the method. `view` returns its buffers instead of copies; `inputs`,
+            `trigger` and `outputs` are for loops that fill the buffers themselves.
 
         Raises
         ------
         UnknownNameError
-            If there is no such method.
+            If the method does not exist.
         ShapeError
-            If the arguments that are no arrays are missing or too many.
+            If the number of arguments that are not arrays is wrong.
 
         Examples
         --------
@@ -202,18 +202,18 @@ class EvaluatedMethods:
         except TypeError as error:
             raise ShapeError(
                 f"{type(self).__name__}.{asked}, `{name}`",
-                expected="the arguments that are no arrays",
+                expected="the arguments that are not arrays",
                 came=f"{static} ({error})",
                 cure='Write for example ("jacobian", "tool").',
             ) from None
         return evaluator
 
     def _install(self, names: set[str]) -> None:
-        """Let compiled methods be called with as little in between as possible."""
+        """Install direct calls of compiled methods."""
         for qualified in names:
             name = qualified.rpartition(".")[2]
             method: Any = getattr(type(self), name, None)
-            # A method that is overridden is called through the one that overrides it.
+            # A subclass's override calls an overridden method: it keeps the general call.
             if getattr(method, "__qualname__", None) == qualified:
                 function = method.direct_for(self)
                 if function is not None:
@@ -231,15 +231,15 @@ class EvaluatedMethods:
 
 
 def _numeric(owner: Any) -> dict[tuple[str, tuple[Any, ...]], Evaluator]:
-    """What is called with numbers behind the methods of an object, by name and arguments."""
-    # Other graphs are kept with the object too.
+    """Evaluators of an object's methods, by name and arguments."""
+    # The object also keeps other graphs.
     kept = list(owner.__dict__.get("_evaluators", {}).items())
     entries = [(key, entry) for key, entry in kept if isinstance(entry, _Entry)]
     return {key: entry.evaluator for key, entry in entries if entry.evaluator is not None}
 
 
 def _compile_again(owner: Any) -> None:
-    """Compile what was compiled before an object was pickled, at the first call after."""
+    """Compile the previously compiled methods at the first call after unpickling."""
     known = owner.__dict__.get("_compiled", ())
     if known and "_evaluators" not in owner.__dict__:
         owner.__dict__["_evaluators"] = {}
@@ -250,32 +250,32 @@ def _nothing_to_compile(owner: EvaluatedMethods) -> UnknownNameError:
     return UnknownNameError(
         f"{type(owner).__name__}.compile_functions",
         expected="names of methods that take arrays",
-        came="no names, and no method was called before",
-        cure="Name some.",
+        came="no names, and no method called before",
+        cure="Name the methods.",
     )
 
 
 def evaluated(
     signature: str, symbols: str | None = None
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
-    """Make a function over SX expressions callable with NumPy arrays too.
+    """Make a function over SX expressions also callable with NumPy arrays.
 
-    The decorated function receives and returns SX only. Its graph is built at the first
-    call and kept: called with SX it is expanded into the caller's expression, called with
-    numbers it is evaluated through buffers.
+    The decorated function receives and returns SX only. Its graph is built at the first call and
+    kept. A call with SX expands it into the caller's expression; a call with numbers evaluates it
+    through buffers.
 
     Parameters
     ----------
     signature : str
         Shapes in the notation of NumPy's generalised functions, for example
-        ``"(nq),(nv)->(nv)"``; ``()`` is a scalar. A name is an attribute of the object the
-        method belongs to; ``*`` in a result is as large as it turns out. The leading
-        arguments of the function are the arrays; what follows them must be hashable and
-        selects another function. Sections of the docstring that follow from the signature
-        are added to it: usual arguments, and a single result.
+        ``"(nq),(nv)->(nv)"``; ``()`` is a scalar. A name is an attribute of the object that
+        the method belongs to; ``*`` in a result stands for any size. The leading arguments of
+        the function are the arrays; further arguments must be hashable and select another
+        function. Docstring sections that follow from the signature are added: common
+        arguments, and a single result.
     symbols : str, optional
-        Attribute of the object that says over which symbols its graph is built, `casadi.SX` or,
-        where SX cannot hold what it computes, `casadi.MX`; default SX.
+        Attribute of the object that holds the symbol type of its graph: `casadi.SX`, or
+        `casadi.MX` where SX cannot represent the computation; default SX.
 
     Returns
     -------
@@ -318,7 +318,7 @@ def evaluated(
             return evaluator(*arrays)
 
         def _entry(args: Any) -> _Entry:
-            """The graph for some arguments, built at the first call."""
+            """The graph for given arguments, built at the first call."""
             owner = args[0] if first else None
             if first:
                 _compile_again(owner)
@@ -337,13 +337,13 @@ def evaluated(
             return {name: known[name] for name in names[first:last] if name in known}
 
         def evaluator_for(owner: Any, *static: Any) -> Evaluator:
-            """What is called with numbers, for an object and arguments that select a function."""
+            """Evaluator for an object and the arguments that select a function."""
             bound = parameters.bind(owner, *[None] * (last - first), *static)
             bound.apply_defaults()
             return _entry(bound.args).numeric(*_labels(bound.args))
 
         def direct_for(owner: Any) -> Callable[..., Any] | None:
-            """What calls machine code for an object; None where nothing is compiled."""
+            """Direct call of machine code for an object; None if nothing is compiled."""
             found = {
                 static: evaluator
                 for (name, static), evaluator in _numeric(owner).items()
@@ -362,16 +362,16 @@ def evaluated(
             expressions = []
             for shape, array, name in zip(shapes_in, arrays, names[first:last], strict=True):
                 where = f"{_where(args)}, argument `{name}`"
-                wanted = _casadi_shape(_resolve(shape, args))
+                expected = _casadi_shape(_resolve(shape, args))
                 if not isinstance(array, kind):
                     numbers = as_floats(array, where)
                     if not np.isfinite(numbers).all():
                         raise nonfinite_error(where, numbers)
                     if numbers.ndim > 2:
-                        raise shape_error(where, wanted, numbers.shape)
+                        raise shape_error(where, expected, numbers.shape)
                     array = kind(ca.DM(np.atleast_1d(numbers)))
-                if array.shape != wanted:
-                    raise shape_error(where, wanted, array.shape)
+                if array.shape != expected:
+                    raise shape_error(where, expected, array.shape)
                 expressions.append(array)
             return expressions
 
@@ -410,7 +410,7 @@ def evaluated(
 
 
 def _not_a_name(where: str, static: tuple[Any, ...]) -> ShapeError:
-    """Arguments that select a function must be names, not lists."""
+    """Error for an argument that should select a function but is not a name."""
     came = next(value for value in static if not isinstance(value, Hashable))
     return ShapeError(
         where,
@@ -421,7 +421,7 @@ def _not_a_name(where: str, static: tuple[Any, ...]) -> ShapeError:
 
 
 class _Entry:
-    """One graph, built once: expanded into larger expressions as it is, or called with numbers."""
+    """One graph, built once: expanded into larger expressions, or called with numbers."""
 
     def __init__(self, graph: ca.Function) -> None:
         self._graph = graph
@@ -433,9 +433,9 @@ class _Entry:
                 f"function `{self._graph.name()}`",
                 expected="numbers or MX expressions",
                 came="SX expressions",
-                cure="It solves a programme inside, which SX cannot hold: call it with MX.",
+                cure="Call it with MX: it contains a solver, which SX cannot represent.",
             )
-        # Zeros that the graph folds to for these arguments become structural again.
+        # Restore the structural zeros of the results for these arguments.
         return _alone([ca.sparsify(r) for r in self._graph.call(expressions)])
 
     def numeric(
@@ -462,21 +462,21 @@ class _Entry:
 def _checked(
     graph: ca.Function, attitudes: Mapping[str, Mapping[int, str]], bound: float
 ) -> ca.Function:
-    """A graph behind the door for numbers: it normalises quaternions and tests all arguments."""
+    """A graph for numeric calls, which normalises quaternions and validates all arguments."""
     kind = ca.SX if graph.is_a("SXFunction") else ca.MX
     names, shapes = graph.name_in(), [graph.size_in(i) for i in range(graph.n_in())]
     starts = [tuple(attitudes.get(name, ())) for name in names]
     inputs = [kind.sym(name, *shape) for name, shape in zip(names, shapes, strict=True)]
-    *taken, unsound = _door(tuple(shapes), tuple(starts), bound).call(inputs)
+    *taken, unsound = _validated(tuple(shapes), tuple(starts), bound).call(inputs)
     results = [*map(ca.densify, graph.call(taken)), unsound]
     return ca.Function(graph.name(), inputs, results, names, [*graph.name_out(), UNSOUND])
 
 
 @functools.lru_cache(maxsize=64)
-def _door(
+def _validated(
     shapes: tuple[tuple[int, int], ...], starts: tuple[tuple[int, ...], ...], bound: float
 ) -> ca.Function:
-    """Arguments with unit quaternions from given places on, and whether one is unsound."""
+    """Arguments with normalised quaternions at given indices, and whether one is invalid."""
     symbols = [ca.SX.sym("x", *shape) for shape in shapes]
     total = sum((ca.sum1(ca.vec(symbol)) for symbol in symbols), ca.SX(0))
     valid, taken = ca.fabs(total) < bound, list[ca.SX]()
@@ -488,7 +488,7 @@ def _door(
 
 
 def _alone(results: list[Any]) -> Any:
-    """One result by itself, more of them as a tuple."""
+    """A single result, or a tuple of several."""
     return tuple(results) if len(results) != 1 else results[0]
 
 

@@ -1,8 +1,8 @@
-"""The one door from expressions to numbers.
+"""Evaluation of CasADi functions with numbers through preallocated buffers.
 
-A CasADi function called in the plain way allocates and converts for each argument. An
-`Evaluator` owns one flat input and one output buffer, registers them once and afterwards
-only copies numbers in, triggers, and copies numbers out.
+The usual call of a CasADi function allocates and converts for each argument. An `Evaluator` owns
+one flat input and one output buffer, registers them once and afterwards only copies numbers in,
+triggers the function, and copies numbers out.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from concur.codegen._library import Compiled, compiled
 from concur.errors import ConcurError, NonFiniteError, ShapeError
 
 LARGEST = 1e18
-"""Size above which a tick, and a method that takes a configuration, refuse numbers, SI units."""
+"""Largest magnitude that a tick, and a method with a configuration, accept, in SI units."""
 
 UNSOUND = "unsound"
-"""Name of a last result that is zero if the numbers and quaternions of all arguments are valid."""
+"""Name of a last result that is 0 if the numbers and quaternions of all arguments are valid."""
 
 OTHER = (TypeError, ValueError, IndexError, NotImplementedError, BufferError)
-"""What a memory raises at numbers that are not of its own kind; no memory, a matrix, raises too."""
+"""Exceptions of a memory view for numbers of another type, or where an argument has no view."""
 
 
 class Evaluator:
@@ -38,28 +38,28 @@ class Evaluator:
     ----------
     function : casadi.Function
         The function; sparse results are made dense. A last result named `UNSOUND` is not
-        given out: it says in a glance whether the arguments are sound.
+        returned: it shows with one number whether the arguments are valid.
     shapes : sequence of tuple of int
         Shape of each NumPy result: ``()`` for a float, ``(n,)`` or ``(m, n)``.
     where : str
         Name used in error messages.
     quaternions : mapping, optional
-        Where unit quaternions start, and what they belong to, by the name of the argument: a call
-        refuses other norms.
+        Start index of each unit quaternion and the name of its owner, by name of the argument:
+        a call rejects other norms.
     can_fail : bool, optional
-        Whether the function has a solver inside; default: whether it is no graph over SX.
+        Whether the function contains a solver; default: whether it is not a graph over SX.
     kept : bool
-        Whether the last result is the last input of the next call: both have one memory. The result
-        must depend on all that reads the input.
+        Whether the last result becomes the last input of the next call, in one memory. The
+        result must depend on everything that reads this input.
 
     Attributes
     ----------
     function : casadi.Function
         The function with dense inputs and results, as an expression graph.
     can_fail : bool
-        Whether an evaluation may stop halfway, as `succeeded` then tells.
+        Whether an evaluation may fail; `succeeded` shows it.
     compiled : bool
-        Whether machine code is called in place of the graph's interpreter.
+        Whether the function is machine code rather than interpreted.
     inputs, outputs : tuple of numpy.ndarray
         Views of the buffers, in column-major order, for use without copies: fill the
         inputs, call `trigger`, read the outputs.
@@ -92,7 +92,7 @@ class Evaluator:
         self._unsound: Callable[[], float] | None = None
         if self.function.name_out()[-1:] == [UNSOUND]:
             self._unsound, self.outputs = self._parts_out[-1].item, self.outputs[:-1]
-        # A memory takes a vector in a third of NumPy's time, and only one of its own kind.
+        # A memory view copies a vector in a third of NumPy's time, but only of the same type.
         memories = [memoryview(part.data) for part in self._parts_in]
         self._vectors: tuple[Any, ...] = tuple(
             memory if columns == 1 else None
@@ -115,7 +115,7 @@ class Evaluator:
         self._buffer, self.trigger = function.buffer()
         self._failed = False
         if self.can_fail:
-            # Only a function with a solver inside can fail, and then leaves old results behind.
+            # Only a function with a solver can fail; it then leaves the old results.
             self.trigger = self._guarded(self._buffer, self.trigger)
         for index, part in enumerate(self._parts_in):
             self._buffer.set_arg(index, memoryview(part.data))
@@ -123,7 +123,7 @@ class Evaluator:
             self._buffer.set_res(index, memoryview(part.data))
 
     def replace(self, function: ca.Function) -> None:
-        """Call machine code from now on.
+        """Switch to machine code.
 
         Parameters
         ----------
@@ -135,12 +135,12 @@ class Evaluator:
             self.compiled = True
 
     def apart(self) -> Evaluator | None:
-        """Call the same function, or its machine code, through buffers of its own.
+        """Create an evaluator of the same function, or its machine code, with separate buffers.
 
         Returns
         -------
         Evaluator or None
-            One that has `parts`; None where an argument is a matrix or a call may fail.
+            One with `parts`; None if an argument is a matrix or a call may fail.
         """
         if self.can_fail or self._unsound is None or None in self._vectors:
             return None
@@ -148,15 +148,15 @@ class Evaluator:
 
     @property
     def parts(self) -> tuple[Any, ...]:
-        """A memory for each argument, what evaluates, that of `UNSOUND`, what copies each result.
+        """Memory of each argument, trigger, memory of `UNSOUND`, and reader of each result.
 
-        They serve as long as the evaluator is there.
+        They remain valid as long as the evaluator exists.
         """
         unsound = memoryview(self._parts_out[-1].data)
         return (*self._vectors, self.trigger, unsound, *self._readers)
 
     def compile(self, key: str | None = None) -> Compiled | None:
-        """Compile the function and call machine code from now on.
+        """Compile the function and switch to machine code.
 
         Parameters
         ----------
@@ -166,7 +166,7 @@ class Evaluator:
         Returns
         -------
         Compiled or None
-            What it took; None where it stays interpreted, for lack of a compiler.
+            Result of the compilation; None if the function stays interpreted, without a compiler.
         """
         made = compiled([self.function], key)
         if made is not None:
@@ -189,7 +189,7 @@ class Evaluator:
         Raises
         ------
         ShapeError
-            If an argument has another shape than the function's input, or a quaternion is none.
+            If an argument has another shape than the function's input, or a quaternion is invalid.
         NonFiniteError
             If an argument holds a NaN or an infinity.
         ConcurError
@@ -202,9 +202,9 @@ class Evaluator:
             return tuple([read() for read in self._readers])
 
     def view(self, *arguments: Any) -> Any:
-        """Evaluate at NumPy arguments and hand out the buffers themselves.
+        """Evaluate at NumPy arguments and return views of the buffers.
 
-        Nothing is allocated, and the results hold until the next call only: one thread at a time.
+        It allocates nothing. The results are valid until the next call: one thread at a time.
 
         Parameters
         ----------
@@ -225,7 +225,7 @@ class Evaluator:
         return self._views
 
     def _run(self, arguments: tuple[Any, ...]) -> None:
-        """Take arguments, evaluate, and refuse what is not sound."""
+        """Copy arguments, evaluate, and reject invalid ones."""
         vectors = self._vectors
         try:
             index = 0
@@ -239,10 +239,10 @@ class Evaluator:
                 self._take(arguments)
         self.trigger()
         if self._unsound is None or self._unsound():
-            self._look()
+            self._check()
 
     def _take(self, arguments: Sequence[Any]) -> None:
-        """Take arguments of which some are no vectors of floats, or say what is wrong."""
+        """Copy arguments that are not all vectors of floats, or raise an error."""
         for view, place, argument in zip(self.inputs, self._places, arguments, strict=True):
             array = as_floats(argument, place)
             if array.shape == view.shape:
@@ -252,8 +252,8 @@ class Evaluator:
             else:
                 raise shape_error(place, view.shape, array.shape)
 
-    def _look(self) -> None:
-        """Refuse arguments that are not sound, and evaluations that failed."""
+    def _check(self) -> None:
+        """Raise an error for invalid arguments and for failed evaluations."""
         for view, place in zip(self.inputs, self._places, strict=True):
             if not np.isfinite(view).all():
                 raise nonfinite_error(place, view)
@@ -273,14 +273,14 @@ class Evaluator:
         if self._failed:
             raise ConcurError(
                 self.where,
-                expected="an evaluation that succeeds",
+                expected="a successful evaluation",
                 came=f"a failure inside `{self.function.name()}`",
-                cure="Its results are not given out; check that the arguments are sensible.",
+                cure="Check the arguments: results of a failed evaluation are not returned.",
             )
 
     @property
     def succeeded(self) -> bool:
-        """Whether the last `trigger` ran to its end; if not, the outputs are old ones."""
+        """Whether the last `trigger` completed; if not, the outputs are old."""
         return not self._failed
 
     def _guarded(self, buffer: Any, trigger: Callable[[], None]) -> Callable[[], None]:
@@ -312,12 +312,12 @@ def _rebuilt(
 
 
 def as_floats(value: Any, where: str) -> np.ndarray:
-    """Convert to an array of floats or say what is wrong.
+    """Convert to an array of floats, or raise an error.
 
     Parameters
     ----------
     value : array_like
-        What a user passed.
+        Argument of the user.
     where : str
         Place named in the error.
 
@@ -348,16 +348,16 @@ def as_floats(value: Any, where: str) -> np.ndarray:
 
 
 def finite_floats(value: Any, where: str, *shapes: tuple[int, ...]) -> np.ndarray:
-    """Convert to finite floats of one of some shapes, or say what is wrong.
+    """Convert to finite floats of one of the given shapes, or raise an error.
 
     Parameters
     ----------
     value : array_like
-        What a user passed.
+        Argument of the user.
     where : str
         Place named in the error.
     *shapes : tuple of int
-        Shapes that fit, any if there are none; an error names the last one.
+        Allowed shapes, default any; an error names the last one.
 
     Returns
     -------
@@ -385,38 +385,38 @@ def shape_error(where: str, expected: tuple[int, ...], came: tuple[int, ...]) ->
     Parameters
     ----------
     where : str
-        Place of the fault.
+        Place of the error.
     expected, came : tuple of int
         The two shapes.
 
     Returns
     -------
     ShapeError
-        The error, to be raised.
+        The error to raise.
     """
-    wanted = expected[:1] if len(expected) == 2 and expected[1] == 1 else expected
+    displayed = expected[:1] if len(expected) == 2 and expected[1] == 1 else expected
     return ShapeError(
         where,
-        expected=f"shape {tuple(wanted)}",
+        expected=f"shape {tuple(displayed)}",
         came=f"shape {tuple(came)}",
         cure="Check the order of the arguments and the number of coordinates.",
     )
 
 
 def nonfinite_error(where: str, values: np.ndarray) -> NonFiniteError:
-    """Build the error for NaN or infinite numbers, naming the entries.
+    """Build the error for NaN or infinite numbers, with their indices.
 
     Parameters
     ----------
     where : str
-        Place of the fault.
+        Place of the error.
     values : numpy.ndarray
-        The array that holds them.
+        The array that contains them.
 
     Returns
     -------
     NonFiniteError
-        The error, to be raised.
+        The error to raise.
     """
     flat = np.asarray(values).reshape(-1, order="F")
     bad = np.flatnonzero(~np.isfinite(flat))
@@ -427,32 +427,32 @@ def nonfinite_error(where: str, values: np.ndarray) -> NonFiniteError:
         where,
         expected="finite numbers",
         came=shown,
-        cure="Nothing was computed; look for a lost measurement or a diverged state.",
+        cure="Check for a lost measurement or a diverged state; nothing was computed.",
         entries=tuple(int(i) for i in bad),
     )
 
 
 def oversized_error(where: str, values: np.ndarray) -> NonFiniteError:
-    """Build the error for numbers too large to compute with, naming the largest.
+    """Build the error for numbers too large to compute with, with the index of the largest.
 
     Parameters
     ----------
     where : str
-        Place of the fault.
+        Place of the error.
     values : numpy.ndarray
-        The array that holds it, shape (n,).
+        The array that contains it, shape (n,).
 
     Returns
     -------
     NonFiniteError
-        The error, to be raised.
+        The error to raise.
     """
     worst = int(np.abs(values).argmax())
     return NonFiniteError(
         where,
         expected=f"numbers up to {LARGEST:g}",
         came=f"[{worst}] = {values[worst]:g}",
-        cure="Nothing was computed; look for a lost measurement or a diverged state.",
+        cure="Check for a lost measurement or a diverged state; nothing was computed.",
         entries=(worst,),
     )
 

@@ -1,4 +1,4 @@
-"""What is exported: a function with names, units and frames for all its numbers."""
+"""Description of an exported function: names, units and frames of all its numbers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Entry:
     Parameters
     ----------
     name : str
-        What it is, such as a joint or a coordinate.
+        Name, such as that of a joint or a coordinate.
     unit : str
         SI unit; empty for a number without one.
     """
@@ -29,26 +29,26 @@ class Entry:
 
 @dataclass(frozen=True)
 class Signal:
-    """Numbers that go into or come out of an exported function.
+    """Input or output of an exported function.
 
     Parameters
     ----------
     name : str
         Name in C.
     meaning : str
-        What they are, and in which frame.
+        Meaning of the numbers, and their frame.
     entries : tuple of Entry
-        Name and unit of each.
+        Name and unit of each number.
     preset : tuple of float
-        Values that are known beforehand; zeros where nothing is.
+        Default values; zero where there is no other.
     largest : tuple of float
-        Sizes above which they are refused; empty where there is no bound.
+        Magnitudes above which the numbers are rejected; empty without a bound.
     quaternions : tuple of int
-        Where quaternions start.
+        Indices at which quaternions start.
     scalar : bool
-        Whether it is a number rather than an array.
+        Whether the signal is a number rather than an array.
     start : int
-        Where it starts among the numbers of all signals of its direction.
+        Index of its first number among those of all inputs, or all outputs.
     """
 
     name: str
@@ -62,13 +62,13 @@ class Signal:
 
     @property
     def size(self) -> int:
-        """How many numbers."""
+        """Number of entries."""
         return len(self.entries)
 
 
 @dataclass(frozen=True)
 class Code:
-    """A code that an exported function returns: name in C, without the function's, and meaning."""
+    """Status code of an exported function: name in C without the function's prefix, and meaning."""
 
     name: str
     number: int
@@ -77,7 +77,7 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceVector:
-    """A state with all numbers that go in, signal by signal, that come out, and the code."""
+    """A test state: all inputs in the order of the signals, all outputs, and the code."""
 
     what: str
     inputs: np.ndarray
@@ -87,30 +87,30 @@ class ReferenceVector:
 
 @dataclass(frozen=True, eq=False)
 class Exported:
-    """A function that is exported.
+    """A function for export.
 
     Parameters
     ----------
     name : str
         Its name in C.
     title : str
-        One line that says what it is.
+        Description in one line.
     function : casadi.Function
-        From the inputs, and what the call before kept, to the outputs, a status, and what it keeps;
-        over SX, or over MX with holes for programmes.
+        Function of the inputs and the memory of the last call; returns the outputs, a status
+        and the new memory. Over SX, or over MX with holes for QPs.
     inputs, outputs : tuple of Signal
         The signals, in order.
     codes : tuple of Code
         The codes, OK, BAD_INPUT, NO_ATTITUDE, TOO_FAST, NO_RESULT and FAILED among them.
     vectors : tuple of ReferenceVector
-        States to try it with.
+        Test states.
     tolerance : float
-        By how much outputs in double precision may differ on another machine, relative to the
-        largest of a state, or to 1.
+        Largest deviation of outputs in double precision on another machine, relative to the
+        largest number of a state, or to 1.
     kept : int
-        How many numbers it keeps from call to call; zeros at the first.
+        Size of the memory from call to call; zeros at the first.
     facts : mapping
-        What else is known: versions, robot, gains.
+        Further data: versions, robot, gains.
     """
 
     name: str
@@ -126,7 +126,7 @@ class Exported:
 
 
 def placed(signals: Iterable[Signal]) -> tuple[Signal, ...]:
-    """Signals of one direction, in order, with `start`, and presets of zero without others."""
+    """Signals of one direction with `start`, and with zero presets by default."""
     found, start = [], 0
     for signal in signals:
         preset = signal.preset or (0.0,) * signal.size
@@ -136,7 +136,7 @@ def placed(signals: Iterable[Signal]) -> tuple[Signal, ...]:
 
 
 def plain_text(text: str) -> str:
-    """Text that can stand in a comment of C and in a table.
+    """Convert a text for comments in C and for tables.
 
     Parameters
     ----------
@@ -146,7 +146,7 @@ def plain_text(text: str) -> str:
     Returns
     -------
     str
-        Without what would end either.
+        Text without characters that would end either.
     """
     ascii_only = text.encode("ascii", "replace").decode().replace("*/", "* /").replace("/*", "/ *")
     return re.sub(r"[\s|\\`]+", " ", ascii_only)

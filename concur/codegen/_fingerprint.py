@@ -1,8 +1,8 @@
-"""What a graph is made from, as a number: who has compiled it once need not build it again.
+"""Fingerprint of a graph's sources, so that a cached compilation can be used without the graph.
 
-A graph follows from the values of an object's fields and from the code that makes the graph. So
-the digest is over both: all values, as bits, and all modules of this package. An object that
-holds anything else, such as a class of a user's own, has no fingerprint: its graph is built.
+A graph follows from the values of an object's fields and from the code that builds the graph. The
+digest covers both: all values, bit by bit, and all modules of this package. An object with any
+other content, such as a user-defined class, has no fingerprint: its graph is built.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PLAIN = (type(None), bool, int, float, str, bytes, np.generic)
 
 
 class _NoFingerprintError(Exception):
-    """A value whose meaning is not in its fields."""
+    """A value that its fields do not determine."""
 
 
 def fingerprint(purpose: str, value: Any) -> str | None:
@@ -32,20 +32,20 @@ def fingerprint(purpose: str, value: Any) -> str | None:
     Parameters
     ----------
     purpose : str
-        What is made of the object.
+        Name of the result that is built from the object.
     value : object
         The object: a frozen data class of this package.
 
     Returns
     -------
     str or None
-        SHA-256, hexadecimal; None for an object that holds what is not this package's.
+        SHA-256, hexadecimal; None for an object with content from outside this package.
     """
     digest = hashlib.sha256()
     try:
         for part in (purpose, ca.__version__, np.__version__, _code()):
             digest.update(f"{part}\0".encode())
-        for piece in _told(value):
+        for piece in _encoded(value):
             digest.update(piece)
             digest.update(b"\0")
     except _NoFingerprintError:
@@ -53,7 +53,7 @@ def fingerprint(purpose: str, value: Any) -> str | None:
     return digest.hexdigest()
 
 
-def _told(value: Any) -> Iterator[bytes]:
+def _encoded(value: Any) -> Iterator[bytes]:
     kind = type(value)
     yield f"{kind.__module__}.{kind.__qualname__}".encode()
     if isinstance(value, Enum) and kind.__module__.split(".")[0] == _PACKAGE:
@@ -66,18 +66,18 @@ def _told(value: Any) -> Iterator[bytes]:
     elif kind in (tuple, list):
         yield str(len(value)).encode()
         for item in value:
-            yield from _told(item)
+            yield from _encoded(item)
     elif kind.__module__ == "builtins" and isinstance(value, Mapping):
         yield str(len(value)).encode()
         for key, item in value.items():
-            yield from _told(key)
-            yield from _told(item)
+            yield from _encoded(key)
+            yield from _encoded(item)
     elif dataclasses.is_dataclass(value) and kind.__module__.split(".")[0] == _PACKAGE:
-        # Fields that are no arguments follow from those that are.
+        # The arguments of the constructor determine the other fields.
         for field in dataclasses.fields(value):
             if field.init:
                 yield field.name.encode()
-                yield from _told(getattr(value, field.name))
+                yield from _encoded(getattr(value, field.name))
     else:
         raise _NoFingerprintError(kind.__qualname__)
 

@@ -1,4 +1,4 @@
-"""Which numbers count as finite within a graph."""
+"""Test for finite numbers within a graph."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ import casadi as ca
 from concur.codegen._evaluated import Array
 
 FINITE = 1e300
-"""Up to here a number counts as finite: `x == x` would be folded to true, and a comparison with a
-NaN is false."""
+"""Largest number that counts as finite: a comparison with NaN is false, while CasADi folds
+`x == x` to true."""
 
 
 def zero_unless_finite(values: Array) -> Array:
-    """The values, zero where one is a NaN or infinite."""
+    """The values, with NaN and infinities replaced by zero."""
     return ca.if_else(ca.fabs(values) <= FINITE, values, 0)

@@ -1,4 +1,4 @@
-"""Functional mock-up units: archives that other simulators load, in FMI 2.0 and 3.0."""
+"""Functional mock-up units: archives for other simulators, in FMI 2.0 and 3.0."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from concur.errors import UnknownNameError
 from concur.files import folder_named, writing
 
 FMI_VERSIONS = ("3.0", "2.0")
-"""Versions of FMI in which units can be written."""
+"""Supported versions of FMI."""
 
 FLAGS = ("-std=c99", "-fPIC", "-shared", "-fvisibility=hidden", "-ffp-contract=off", "-w")
-_LONG = 400_000  # characters of C from which on compile time is worth more than speed
-_DATE = (1980, 1, 1, 0, 0, 0)  # the same contents give the same bytes
+_LONG = 400_000  # characters of C above which compile time matters more than speed
+_DATE = (1980, 1, 1, 0, 0, 0)  # fixed: the same contents give the same bytes
 
 _MACHINES = {"x86_64": "x86_64", "amd64": "x86_64", "aarch64": "aarch64", "arm64": "aarch64"}
 _SYSTEMS = {"linux": ("linux", ".so"), "darwin": ("darwin", ".dylib"), "win32": ("windows", ".dll")}
@@ -40,16 +40,16 @@ _OLD_NAMES = {
 def write_fmu(
     model: FmuModel, directory: str | PathLike[str], fmi: str = "3.0", binary: bool = True
 ) -> Path:
-    """Write a unit for co-simulation.
+    """Write a functional mock-up unit (FMU) for co-simulation.
 
-    Sources are always in it. A binary for this machine is in it where a compiler is found.
+    It always contains C sources, and a binary for this machine if a compiler is found.
 
     Parameters
     ----------
     model : FmuModel
-        What it computes.
+        Model of the FMU.
     directory : str or os.PathLike
-        Where the archive goes; made if it does not exist.
+        Folder of the archive; created if it does not exist.
     fmi : str
         Version of FMI, "3.0" or "2.0".
     binary : bool
@@ -63,21 +63,21 @@ def write_fmu(
     Raises
     ------
     UnknownNameError
-        If there is no such version.
+        If the version is not supported.
     ConcurError
         If the archive cannot be written.
 
     Warns
     -----
     CompilerWarning
-        If there is no binary in it since none could be compiled.
+        If the archive has no binary because the compilation failed.
     """
     if fmi not in FMI_VERSIONS:
         raise UnknownNameError(
             f"unit `{model.name}`, `fmi`",
             expected=" or ".join(f'"{version}"' for version in FMI_VERSIONS),
             came=repr(fmi),
-            cure="Leave it out for 3.0; some tools read 2.0 only.",
+            cure='Omit it for 3.0, or pass "2.0" for tools that read 2.0 only.',
         )
     target = folder_named(directory, f"unit `{model.name}`")
     sources = fmu_sources(model, fmi)
@@ -87,7 +87,7 @@ def write_fmu(
     token = _token(files)
     texts = {name: text.replace(TOKEN, token) for name, text in files.items()}
     contents = {name: text.encode() for name, text in texts.items()}
-    with writing(target):  # before the compiler is called, which takes long
+    with writing(target):  # before the compilation, which takes long
         target.mkdir(parents=True, exist_ok=True)
     if binary:
         contents |= _binary(model, fmi, sources, token)
@@ -112,7 +112,7 @@ def _token(files: Mapping[str, str]) -> str:
 def _binary(
     model: FmuModel, version: str, sources: Mapping[str, str], token: str
 ) -> dict[str, bytes]:
-    """The library for this machine, by its path in the archive; nothing where there is none."""
+    """The library for this machine, by its path in the archive; empty without a compiler."""
     machine = _MACHINES.get(platform.machine().lower())
     system, suffix = _SYSTEMS.get(sys.platform, (None, None))
     folder: str | None = f"{machine}-{system}"
@@ -144,8 +144,8 @@ def _binary(
         reason = f"`{' '.join(compiler.command)}` failed: {' '.join(last)}"
     warnings.warn(
         CompilerWarning(
-            f"{model.identifier}.fmu holds sources only: {reason}. A tool that compiles units from "
-            "their sources can use it; otherwise write it where there is gcc or clang."
+            f"{model.identifier}.fmu holds sources only: {reason}. Use it with a tool that "
+            "compiles FMUs from their sources, or write it on a machine with gcc or clang."
         ),
         stacklevel=3,
     )

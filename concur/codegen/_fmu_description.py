@@ -1,4 +1,4 @@
-"""Descriptions of a unit for co-simulation: XML as FMI 2.0 and 3.0 want it, and a page to read."""
+"""Descriptions of an FMU: XML as in FMI 2.0 and 3.0, and an HTML page."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def base_units(unit: str) -> dict[str, int]:
 
 
 def fmu_description(model: FmuModel, version: str, sources: Sequence[str]) -> dict[str, str]:
-    """Texts that describe a unit in FMI "2.0" or "3.0", by their path within it."""
+    """Texts that describe an FMU in FMI "2.0" or "3.0", by their path in the archive."""
     root = (_second if version == "2.0" else _third)(model, sources)
     files = {
         "modelDescription.xml": _written(root),
@@ -166,7 +166,7 @@ def _second(model: FmuModel, sources: Sequence[str]) -> ElementTree.Element:
         unknowns = ElementTree.SubElement(structure, tag)
         for reference, (variable, _) in enumerate(table, 1):
             if variable.causality == "output":
-                # Places in the list of variables count from one, and the time comes first.
+                # Indices in the list of variables start at 1, and the time comes first.
                 ElementTree.SubElement(
                     unknowns,
                     "Unknown",
@@ -185,7 +185,7 @@ _TIME = {
 
 
 def _common(root: ElementTree.Element, model: FmuModel) -> None:
-    """What both versions write alike: units, categories of messages, and a step that suits."""
+    """Elements common to both versions: units, log categories, and a default step."""
     units = {unit for variable in model.all_variables for unit in variable.units} | {"s"}
     definitions = ElementTree.SubElement(root, "UnitDefinitions")
     for name in sorted(units - {"1"}):
@@ -201,7 +201,7 @@ def _common(root: ElementTree.Element, model: FmuModel) -> None:
 
 
 def _dependencies(model: FmuModel, table: Sequence[FmuVariable]) -> tuple[list[int], list[int]]:
-    """References of what the outputs depend on: while it runs, and at the start."""
+    """References of the variables that the outputs depend on, in operation and at the start."""
     inputs = [i for i, variable in enumerate(table, 1) if variable.causality == "input"]
     if not model.state:
         return inputs, inputs
@@ -245,7 +245,7 @@ def _page(model: FmuModel) -> str:
             cells = (name, variable.causality, element, unit, text)
             rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
     head = "".join(
-        f"<th>{name}</th>" for name in ("variable", "causality", "element", "unit", "what it is")
+        f"<th>{name}</th>" for name in ("variable", "causality", "element", "unit", "description")
     )
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8">'

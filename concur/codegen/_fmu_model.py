@@ -1,4 +1,4 @@
-"""What a unit for co-simulation computes, apart from how FMI wants it written."""
+"""Model of an FMU for co-simulation, independent of the version of FMI."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from concur.errors import ConcurError
 
 CAUSALITIES = ("input", "parameter", "output")
 STEP_SIZE = "step_size"
-"""Parameter that every unit with a state has: longest step of its integration, s."""
+"""Parameter of every FMU with a state: longest step of its integration, s."""
 
 
 @dataclass(frozen=True)
 class FmuVariable:
-    """A variable of a unit: a number, or several in a row.
+    """A variable of an FMU: a number or a vector.
 
     Parameters
     ----------
     name : str
-        Its name.
+        Name of the variable.
     causality : str
         "input", "parameter" (fixed once the initialization is over) or "output".
     description : str
-        What it is, in which axes.
+        Meaning, and axes.
     elements : tuple of str
-        Name of each number; empty for a single number that has no other name.
+        Name of each number; empty for a single number without another name.
     units : tuple of str
-        Unit of each number, "1" for none.
+        Unit of each number, "1" if dimensionless.
     start : tuple of float
         Values at the start, for inputs and parameters.
     integer : bool
@@ -65,11 +65,11 @@ class FmuVariable:
         Parameters
         ----------
         signal : Signal
-            Names, units and presets; zeros where nothing is preset.
+            Signal with names, units and presets.
         causality : str
             "input", "parameter" or "output".
         name : str, optional
-            Another name than the signal's.
+            Name of the variable; default: that of the signal.
 
         Returns
         -------
@@ -89,40 +89,42 @@ class FmuVariable:
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
+        """Number of entries."""
         return len(self.units)
 
 
 @dataclass(frozen=True)
 class FmuModel:
-    """What a unit for co-simulation computes.
+    """Model of an FMU for co-simulation.
 
     Parameters
     ----------
     name : str
-        Name; the unit's identifier in C is made from it.
+        Name, from which the identifier in C is derived.
     description : str
         One sentence.
     variables : sequence of FmuVariable
-        Inputs, parameters and outputs; the functions take and give them by these names.
+        Inputs, parameters and outputs; the functions use the same names.
     outputs : casadi.Function
-        The outputs from inputs, or from the state.
+        Function of the inputs, or of the state, that returns the outputs.
     state : tuple of str
-        Outputs that are the state; empty for a unit without one.
+        Outputs that form the state; empty without a state.
     initial : casadi.Function, optional
-        The state from the parameters, and `sound`: whether these can be.
+        Function of the parameters that returns the state and `sound`: whether the parameters are
+        valid.
     rates : casadi.Function, optional
-        Rate of each part of the state from state and inputs.
+        Function of state and inputs that returns the derivative of the state.
     settle : casadi.Function, optional
-        The state after a step, brought back to where it has to lie.
+        Projection of the state after a step onto its manifold.
     unsound : str
-        What is wrong with parameters that are not `sound`.
+        Error message for invalid parameters.
     messages : tuple of str
-        For a unit with an output `status`: what each value of it says.
+        Message of each value of the output `status`, if there is one.
     memory : int
-        How many numbers it keeps from step to step: `before`, the last input of `outputs`, is
-        `after`, its last result, of the step before; zeros at the start.
+        Size of the memory from step to step. The input `before`, the last of `outputs`, is
+        `after`, its last result, of the previous step; zeros at the start.
     step_size : float
+        Default step, s: that of the integration, if there is a state.
         A step that suits it, s: the one of the integration, if it has a state.
     """
 
@@ -141,21 +143,21 @@ class FmuModel:
 
     @property
     def identifier(self) -> str:
-        """The name as C can have it."""
-        # Names of files, and those in C, have no room for more.
+        """The name as an identifier in C."""
+        # Limit of the length for file names and C identifiers.
         name = re.sub(r"\W", "_", self.name, flags=re.ASCII)[:100]
         return name if name[:1].isalpha() else f"unit_{name}"
 
     @property
     def all_variables(self) -> tuple[FmuVariable, ...]:
-        """The variables, with the step of the integration behind the parameters."""
+        """The variables, with the integration step after the parameters."""
         own = list(self.variables)
         if self.state:
             step = FmuVariable(
                 STEP_SIZE,
                 "parameter",
-                "Longest step of the Runge-Kutta method of fourth order; a longer step of the "
-                "communication is cut into equal parts.",
+                "Longest step of the fourth-order Runge-Kutta method; a longer communication step "
+                "is divided into equal parts.",
                 units=("s",),
                 start=(self.step_size,),
             )
@@ -163,12 +165,12 @@ class FmuModel:
         return tuple(sorted(own, key=lambda variable: CAUSALITIES.index(variable.causality)))
 
     def functions(self) -> dict[str, ca.Function]:
-        """The functions of the unit, by what they are for.
+        """The functions of the FMU, by purpose.
 
         Returns
         -------
         dict of str to casadi.Function
-            Those that there are.
+            The functions that exist.
         """
         named = {
             "outputs": self.outputs,

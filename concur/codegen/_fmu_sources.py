@@ -1,4 +1,4 @@
-"""C sources of a unit for co-simulation: the graphs, tables, and the functions of FMI."""
+"""C sources of an FMU: the graphs, tables, and the functions of FMI."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from concur.codegen._c_text import CText, c_text
 from concur.codegen._fmu_model import STEP_SIZE, FmuModel, FmuVariable
 
 TOKEN = "@TOKEN@"
-"""Stands for the hash of the contents until this is known."""
+"""Placeholder of the hash of the contents."""
 
 _TEMPLATES = Path(__file__).with_name("fmu")
 _SIGNATURE = "const double **arg, double **res, int *iw, double *w, double *more"
 
 
 def variable_table(model: FmuModel, version: str) -> list[tuple[FmuVariable, int | None]]:
-    """Variables of a unit in the order of their references, from 1; 0 is the time.
+    """Variables of an FMU in the order of their references, from 1; 0 is the time.
 
-    Pairs of a variable and the index of a number in it: each number in FMI 2.0; None for all of
-    them in 3.0.
+    Pairs of a variable and the index of a number in it: in FMI 2.0 each number has its own entry;
+    in 3.0 a vector is one entry with index None.
     """
     table: list[tuple[FmuVariable, int | None]] = []
     for variable in model.all_variables:
@@ -33,7 +33,7 @@ def variable_table(model: FmuModel, version: str) -> list[tuple[FmuVariable, int
 
 
 def fmu_sources(model: FmuModel, version: str) -> dict[str, str]:
-    """Texts of a unit in C99, by file name; those that end with `.c` are to be compiled."""
+    """Texts of an FMU in C99, by file name; files that end with `.c` must be compiled."""
     texts = {name: c_text(f, "double") for name, f in model.functions().items()}
     interface = f"fmi{version[0]}.c"
     files = {
@@ -53,7 +53,7 @@ def fmu_sources(model: FmuModel, version: str) -> dict[str, str]:
 def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
     variables = model.all_variables
     offsets, count = dict[str, int](), 0
-    # The state comes first among the outputs and in one piece.
+    # The state comes first among the outputs and is contiguous.
     ordered = sorted(variables, key=lambda v: v.causality == "output" and v.name not in model.state)
     for variable in ordered:
         offsets[variable.name] = count
@@ -153,7 +153,7 @@ def _tables(model: FmuModel, version: str, texts: dict[str, CText]) -> str:
 def _call(
     model: FmuModel, name: str, arguments: str, inputs: dict[str, int], results: dict[str, int]
 ) -> list[str]:
-    """A function that lets a graph read and write where the numbers are."""
+    """A C function through which a graph reads and writes the variables in place."""
     function: ca.Function = model.functions()[name]
     lines = [f"static int model_{name}(memory_t *memory, {arguments}) {{"]
     target = {"outputs": "x", "initial": "x", "rates": "rate", "settle": "settled"}[name]

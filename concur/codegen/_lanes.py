@@ -1,4 +1,4 @@
-"""Several worlds at once in each instruction: `Lanes`."""
+"""SIMD evaluation of several worlds per instruction: `Lanes`."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from concur.codegen._sources import Sources
 from concur.errors import ConcurError, ShapeError
 
 WIDTHS = (4, 8)
-"""How many worlds can go side by side."""
+"""Supported numbers of worlds per instruction."""
 
 
 class Lanes(Batch):
-    """A function of many worlds, four or eight of them in each instruction.
+    """SIMD evaluation of a function for many worlds, four or eight per instruction.
 
-    The graph is written in C over vectors: each entry of a vector belongs to another world. What
-    comes out is what the function gives world by world, up to rounding: sine, cosine, and their
-    kind come from a vector library (up to 4 units in the last place), and other multiplications
-    and additions may be fused. NaN and infinities stay in their world.
+    The graph is written in C over vectors; each entry of a vector belongs to another world. Results
+    equal those of the function world by world up to rounding: sine, cosine and similar functions
+    come from a vector library (up to 4 units in the last place), and multiplications and additions
+    may be fused differently. NaN and infinities affect only their world.
 
     Parameters
     ----------
     function : casadi.Function or Evaluator
         A function over SX, or over MX as far as it can be expanded to SX.
     width : int, optional
-        4 or 8; default: as many as the processor's registers hold.
+        4 or 8; default: the width of the processor's registers.
     threads : int, default 1
-        How many threads share the worlds, as for `Batch`.
+        Number of threads that share the worlds, as for `Batch`.
 
     Attributes
     ----------
     function : casadi.Function
         The function, expanded to SX.
     compiled : bool
-        Whether machine code is called; else worlds are interpreted one by one.
+        Whether the function is machine code; else worlds are interpreted one by one.
     threads : int
-        How many threads there are.
+        Number of threads.
     width : int
-        How many worlds go side by side; 1 when interpreted.
+        Number of worlds per instruction; 1 when interpreted.
 
     Raises
     ------
     ConcurError
-        If the function has a solver inside: use `BatchMap`.
+        If the function contains a solver: use `BatchMap`.
     ShapeError
-        If the width or the number of threads is none.
+        If the width or the number of threads is invalid.
 
     Notes
     -----
@@ -78,21 +78,21 @@ class Lanes(Batch):
                 "Lanes, `width`",
                 expected=f"{WIDTHS[0]} or {WIDTHS[1]}",
                 came=repr(width),
-                cure="Leave it out: then the processor decides.",
+                cure="Omit it to use the width of the processor.",
             )
         self._width = width
         super().__init__(function, threads)
 
-    def _taken(self, function: ca.Function) -> ca.Function:
+    def _prepared(self, function: ca.Function) -> ca.Function:
         if function.is_a("SXFunction"):
             return function
         if has_solver(function):
             raise ConcurError(
                 f"Lanes of `{function.name()}`",
                 expected="a function that can be expanded to SX",
-                came="one with a solver or foreign code inside",
-                cure="Worlds with torque limits differ in how many steps their programmes take: "
-                "use `BatchMap`, which computes one after the other.",
+                came="a function with a solver or foreign code",
+                cure="Use `BatchMap`, which computes one world after the other: the number of "
+                "solver iterations differs between worlds.",
             )
         names_in, names_out = function.name_in(), function.name_out()
         symbols = [ca.SX.sym(name, *function.size_in(i)) for i, name in enumerate(names_in)]

@@ -1,7 +1,7 @@
 """C for several worlds at once: the instructions of a graph, over vectors in place of numbers.
 
-The graph is straight-line code, so all worlds go the same way: `if_else` computes both sides and
-takes one of them entry by entry. CasADi's own C has `?:` in it, which C does not have for vectors.
+The graph is straight-line code, so all worlds execute the same instructions: `if_else` computes
+both sides and selects entry by entry. CasADi's own C uses `?:`, which C lacks for vectors.
 """
 
 from __future__ import annotations
@@ -81,14 +81,14 @@ _FORMS = {
         }.items()
     },
 }
-"""What each instruction of CasADi's is in C over lanes."""
+"""C code over lanes of each CasADi instruction."""
 
 
 def lane_sources(function: ca.Function, width: int | None, scalar: bool) -> Sources:
     """Write a function over SX in C that computes several worlds at once, `concur_batch`.
 
-    Matrices are read row by row, as NumPy keeps them. Without a width the processor's registers
-    decide; `scalar` leaves the vector library alone.
+    Matrices are read row by row, as in NumPy. Without a width the processor's registers decide;
+    `scalar` avoids the vector library.
     """
     lines = _lines(function)
     head = "#define SCALAR_FUNCTIONS\n" if scalar else ""
@@ -110,7 +110,7 @@ def lane_sources(function: ca.Function, width: int | None, scalar: bool) -> Sour
 
 
 def _lines(function: ca.Function) -> list[str]:
-    """Instructions as assignments, one a line."""
+    """Instructions as assignments, one per line."""
     places_in = [_by_rows(function.sparsity_in(i)) for i in range(function.n_in())]
     places_out = [_by_rows(function.sparsity_out(i)) for i in range(function.n_out())]
     lines = []
@@ -128,7 +128,7 @@ def _lines(function: ca.Function) -> list[str]:
         else:
             raise ConcurError(
                 f"function `{function.name()}`",
-                expected="instructions that lanes know",
+                expected="instructions supported by lanes",
                 came=f"CasADi's instruction {code}",
                 cure="Use `BatchMap`, which steps one world after the other.",
             )
@@ -137,7 +137,7 @@ def _lines(function: ca.Function) -> list[str]:
 
 
 def _by_rows(sparsity: ca.Sparsity) -> list[int]:
-    """Place of each entry that is stored in a dense matrix, row by row."""
+    """Row-major index of each stored entry in the dense matrix."""
     rows, columns = sparsity.get_triplet()
     return [r * sparsity.size2() + c for r, c in zip(rows, columns, strict=True)]
 

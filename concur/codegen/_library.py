@@ -23,29 +23,29 @@ from concur.codegen._compiler import (
     interpreted_on_purpose,
     is_whole,
     library,
-    say_once,
+    warn_once,
 )
 from concur.codegen._sources import sources
 
 
 @dataclass(frozen=True)
 class Compiled:
-    """Compiled functions, and what it took.
+    """Compiled functions, with durations of the compilation.
 
     Parameters
     ----------
     functions : tuple of casadi.Function
-        The functions, called as those that were given.
+        The functions, with the signatures of the given ones.
     written : float
-        Time in which the C sources were written, s.
+        Duration of writing the C sources, s.
     built : float
-        Time in which they were compiled, or found and loaded, s.
+        Duration of compiling, or of finding and loading, s.
     cached : bool
-        Whether they were compiled before.
+        Whether they came from the cache.
     instructions : tuple of int
-        Length of the graph of each.
+        Length of each graph.
     solver : bool
-        Whether a solver of programmes is inside, which can fail.
+        Whether they contain a QP solver, which can fail.
     """
 
     functions: tuple[ca.Function, ...]
@@ -57,7 +57,7 @@ class Compiled:
 
 
 def instructions(function: ca.Function) -> int:
-    """Length of a function's graph, with the graphs that it calls counted once each.
+    """Count the instructions of a function's graph; each called graph counts once.
 
     Parameters
     ----------
@@ -90,13 +90,13 @@ def compiled(functions: Sequence[ca.Function], key: str | None = None) -> Compil
     Returns
     -------
     Compiled or None
-        The functions; None where they have to be interpreted: without a compiler, which is said
+        The functions; None if they must be interpreted for lack of a compiler, with a warning
         once per process unless CONCUR_CC is "none".
     """
     compiler = find_compiler()
     if compiler is None:
         if not interpreted_on_purpose():
-            say_once(
+            warn_once(
                 "No C compiler was found: expressions are interpreted, which is ten times slower. "
                 "Install gcc or clang, or the package `ziglang`; CONCUR_CC=none silences this."
             )
@@ -119,20 +119,20 @@ def compiled(functions: Sequence[ca.Function], key: str | None = None) -> Compil
             _remember(_note(key, compiler), path.name, code.names, lengths, code.solver)
         built = time.perf_counter() - start - written
         return Compiled(loaded, written, built, cached, lengths, code.solver)
-    say_once(
-        f"What `{' '.join(compiler.command)}` compiles cannot be loaded: expressions are "
-        "interpreted, which is ten times slower. Let CONCUR_CC name another compiler."
+    warn_once(
+        f"A library compiled by `{' '.join(compiler.command)}` cannot be loaded: expressions are "
+        "interpreted, which is ten times slower. Set CONCUR_CC to another compiler."
     )
     return None
 
 
 def recalled(key: str | None) -> Compiled | None:
-    """Functions that were compiled before under a key.
+    """Load functions that were compiled under a key.
 
     Parameters
     ----------
     key : str or None
-        The `fingerprint` of what they are made from.
+        The `fingerprint` of their sources.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def recalled(key: str | None) -> Compiled | None:
         note = json.loads(_note(key, compiler).read_text(encoding="utf-8"))
         name = str(note["library"])
         path = cache_directory() / name
-        # A name, not a path: nothing outside of the cache is loaded.
+        # A name, not a path: only files in the cache are loaded.
         if path.name == name and is_whole(path):
             loaded = tuple(ca.external(name, str(path)) for name in note["names"])
             lengths = tuple(int(length) for length in note["instructions"])
@@ -158,14 +158,14 @@ def recalled(key: str | None) -> Compiled | None:
 
 
 def _note(key: str, compiler: Compiler) -> Path:
-    told = "\0".join((key, compiler.identity, *compiler.command, *FLAGS))
-    return cache_directory() / f"{hashlib.sha256(told.encode()).hexdigest()}.json"
+    text = "\0".join((key, compiler.identity, *compiler.command, *FLAGS))
+    return cache_directory() / f"{hashlib.sha256(text.encode()).hexdigest()}.json"
 
 
 def _remember(
     note: Path, name: str, names: Sequence[str], lengths: Sequence[int], solver: bool
 ) -> None:
-    """Note where functions are; what cannot be written is found the long way again."""
+    """Write the location of functions; without this note their graphs are built again."""
     facts = {"library": name, "names": names, "instructions": lengths, "solver": solver}
     with contextlib.suppress(OSError):
         handle, draft = tempfile.mkstemp(dir=note.parent, prefix="note-")

@@ -1,4 +1,4 @@
-"""One world after the other, in one loop in C: `BatchMap`."""
+"""Sequential evaluation of many worlds, in one loop in C: `BatchMap`."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _DRIVER = Path(__file__).with_name("c") / "map.c"
 
 
 class BatchMap(Batch):
-    """A function of many worlds, one after the other in each thread.
+    """Sequential evaluation of a function for many worlds, in each thread.
 
-    For functions that have no lanes: those with a solver inside, like a law with torque limits.
-    Results are bit by bit those of the compiled function. A world in which the solver fails has
+    For functions that `Lanes` does not support: those with a solver, like a law with torque limits.
+    Results equal those of the compiled function bit by bit. A world in which the solver fails has
     NaN for all results.
 
     Parameters
@@ -26,24 +26,24 @@ class BatchMap(Batch):
     function : casadi.Function or Evaluator
         A function over SX, or over MX with solvers for which CasADi writes C.
     threads : int, default 1
-        How many threads share the worlds, as for `Batch`. Always one with a solver inside: there
-        is one memory for it, for which calls wait for each other.
+        Number of threads that share the worlds, as for `Batch`. Always one with a solver: its
+        memory is shared, and calls wait for each other.
 
     Attributes
     ----------
     function : casadi.Function
         The function.
     compiled : bool
-        Whether machine code is called; else worlds are interpreted one by one.
+        Whether the function is machine code; else worlds are interpreted one by one.
     threads : int
-        How many threads there are.
+        Number of threads.
     width : int
         1.
 
     Raises
     ------
     ShapeError
-        If the number of threads is none.
+        If the number of threads is invalid.
 
     Examples
     --------
@@ -54,7 +54,7 @@ class BatchMap(Batch):
     array([[-2.,  1.]])
     """
 
-    def _taken(self, function: ca.Function) -> ca.Function:
+    def _prepared(self, function: ca.Function) -> ca.Function:
         return function
 
     def _sources(self, compiler: Compiler) -> Sources:
@@ -71,7 +71,7 @@ class BatchMap(Batch):
 
 
 def _work(code: Sources) -> dict[str, int]:
-    """Lengths of the work memory that the entry in C says that it needs."""
+    """Lengths of the work memory of the entry in C."""
     body = code.files[0].partition(f"int {code.names[0]}_work(")[2].partition("}")[0]
     found = dict(re.findall(r"\*(sz_\w+) = (\d+);", body))
     names = {"POINTERS_IN": "arg", "POINTERS_OUT": "res", "INTEGERS": "iw", "NUMBERS": "w"}

@@ -1,4 +1,4 @@
-"""Functions in single precision: each instruction in turn, on many states at once."""
+"""Single-precision evaluation of functions, instruction by instruction, for many states."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def single_precision(function: ca.Function, states: np.ndarray) -> np.ndarray:
             else:
                 raise ConcurError(
                     f"function `{function.name()}`, instruction {k}",
-                    expected="an instruction of which the error in single precision is known",
+                    expected="an instruction with a single-precision version",
                     came=f"CasADi's instruction number {code}",
                     cure='Export in double precision: precision="double".',
                 )

@@ -1,9 +1,9 @@
-"""C sources of CasADi functions, cut so that a compiler is done with them in time.
+"""C sources of CasADi functions, divided into parts so that compilation takes acceptable time.
 
-CasADi writes a function as one block of assignments, however long it is. A compiler's register
-allocation grows faster than the block, and does not come to an end on the longest. Parts of a few
-hundred, which hand over what the later ones need in an array, are compiled in a time that grows
-with their number. Short functions stay whole: there the handing over costs more.
+CasADi writes a function as one block of assignments of any length. The time of a compiler's
+register allocation grows faster than the block; for the longest it does not terminate. With parts
+of a few hundred assignments, which exchange values in an array, the time grows with their number.
+Short functions stay whole: the exchange would cost more.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from dataclasses import dataclass
 import casadi as ca
 
 WHOLE = 8_000
-"""Assignments up to which a function stays in one block."""
+"""Largest number of assignments of a function in one block."""
 
 PART = 400
-"""Assignments of a part of a longer one."""
+"""Number of assignments in each part of a longer function."""
 
 FILE = 12_000
-"""Assignments in one file: files are compiled side by side."""
+"""Number of assignments in one file; files are compiled in parallel."""
 
 LONG = 60_000
-"""Assignments above which compile time is worth more than the last of speed."""
+"""Number of assignments above which compile time matters more than full optimization."""
 
 START = re.compile(r"^(?:static const casadi_|/\* \w+:\(|static int casadi_f\d)", re.MULTILINE)
-"""Where the support of generated C ends: the first constant, or the comment before a function.
+"""End of the support code of generated C: the first constant, or the comment before a function.
 
-What else CasADi writes between the two depends on its version.
+Other text that CasADi writes between the two depends on its version.
 """
 
 _BLOCK = re.compile(
@@ -57,10 +57,9 @@ _ARGUMENTS = "const casadi_real** arg, casadi_real** res, casadi_real* kept"
 
 @dataclass(frozen=True)
 class Sources:
-    """C sources of some functions: texts, the first with the entries, and the entries' names.
+    """C sources of functions: texts, the first with the entries, and the entries' names.
 
-    `assignments` counts those in straight-line code; `solver` says whether they call the solver of
-    quadratic programmes.
+    `assignments` counts those in straight-line code; `solver` is True if they call the QP solver.
     """
 
     files: tuple[str, ...]
@@ -71,18 +70,18 @@ class Sources:
 
 def sources(functions: Sequence[ca.Function]) -> Sources:
     """Write functions in C, over SX or MX."""
-    # In a library, names must be no keywords or functions of C, and all different.
+    # Names in a library must be distinct and differ from keywords and functions of C.
     names = tuple(f"concur_{index}_{f.name()}" for index, f in enumerate(functions))
     generator = ca.CodeGenerator("concur.c", {"with_header": False})
     for name, function in zip(names, functions, strict=True):
         generator.add(_renamed(function, name))
     text = generator.dump()
-    # Otherwise they are seen from outside, and a compiler does not dare to expand them in place.
+    # A compiler would not inline functions with external linkage.
     text = _SUPPORT.sub(r"static inline \1 \2", text)
-    # A call lets other threads run: each has a solver's memory of its own.
+    # A call releases other threads: each needs its own memory of the solver.
     text = _MEMORY.sub("static __thread ", text)
-    # A programme that must not fail says so by -1000. Another is checked by the graph behind it,
-    # which the interpreter lets run on; and what a solver that gives up early says is not random.
+    # A QP that must not fail ends the function with -1000. The graph checks the result of any other
+    # one, as when interpreted. Initialise `success`: a solver that stops early leaves it unset.
     text = _SOLVE.sub(r"  d_qp.success = 0;\n\1", text).replace(_FAILURE, "")
     blocks = [(match, _lines(match["body"])) for match in _BLOCK.finditer(text)]
     known = [(match, lines) for match, lines in blocks if lines is not None]
@@ -114,7 +113,7 @@ def _renamed(function: ca.Function, name: str) -> ca.Function:
 
 
 def _lines(body: str) -> list[str] | None:
-    """Assignments of a block, or None if it is none of straight-line code."""
+    """Assignments of a block, or None unless it is straight-line code."""
     lines = [line for line in body.split("\n") if not _DECLARATION.match(line)]
     if all(_ASSIGNMENT.match(line) or _STORE.match(line) for line in lines):
         return lines
@@ -122,10 +121,10 @@ def _lines(body: str) -> list[str] | None:
 
 
 def _cut(name: str, lines: list[str]) -> tuple[str, list[str]]:
-    """Cut a block: the function that calls its parts, and the parts."""
+    """Divide a block: the function that calls its parts, and the parts."""
     pieces = [lines[start : start + PART] for start in range(0, len(lines), PART)]
     reads, writes = zip(*(_used(piece) for piece in pieces), strict=True)
-    # What a part has written and a later one reads before it is written anew is handed over.
+    # Variables that a part writes and a later one reads before writing them are stored.
     live: set[str] = set()
     given: list[list[str]] = []
     for read, written in zip(reversed(reads), reversed(writes), strict=True):
@@ -155,7 +154,7 @@ def _cut(name: str, lines: list[str]) -> tuple[str, list[str]]:
 
 
 def _used(lines: list[str]) -> tuple[set[str], set[str]]:
-    """Variables that a part reads before it writes them, and those it writes."""
+    """Variables that a part reads before it writes them, and those that it writes."""
     read, written = set[str](), set[str]()
     for line in lines:
         target = _ASSIGNMENT.match(line)

@@ -47,7 +47,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import FINITE, as_floats, programme_hole, zero_unless_finite
+from concur.codegen import FINITE, as_floats, qp_hole, zero_unless_finite
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
 
 INPUTS = (
@@ -93,7 +93,7 @@ def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
         Number of shape velocities, which is the number of controls; at least n.
     solver : str
         "daqp", or "hole" for a function to be exported: where its programs are, functions named
-        "programme_..." stand that find nothing, to be filled in when C is written.
+        "qp_..." return NaN; the export fills them in when it writes C.
 
     Returns
     -------
@@ -379,7 +379,7 @@ def _optimality(gradient: Any, rows: Any, low: Any, high: Any, multiplier: Any) 
 def _programme(name: str, hessian: ca.Sparsity, rows: int, plugin: str) -> ca.Function:
     size = hessian.size1()
     if plugin == HOLE:
-        return programme_hole(size, rows)
+        return qp_hole(size, rows)
     shapes = {"h": hessian, "a": ca.Sparsity.dense(rows, size)}
     return ca.conic(name, plugin, shapes, _OPTIONS)
 

@@ -1,4 +1,4 @@
-"""Reading of robots and tasks from files."""
+"""Readers of robot and task files."""
 
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task

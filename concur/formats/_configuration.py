@@ -1,4 +1,4 @@
-"""Configurations by body, as files write them."""
+"""Reader of configurations given by body."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from concur.multibody import Mechanism
 def read_configuration(
     table: Mapping[str, Any], robot: Mechanism, path: str | PathLike[str], label: str
 ) -> NDArray[np.float64]:
-    """Read a configuration: neutral where no body is named."""
+    """Read a configuration; joints of unnamed bodies are neutral."""
     q = np.array(robot.neutral(), dtype=float)
     sizes = {body.name: body.joint.nq for body in robot.bodies}
     for name, value in table.items():

@@ -1,4 +1,4 @@
-"""References from the tables [reference.<output>] of a task file."""
+"""Reader of references, the tables [reference.<output>] of a task file."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Points = Annotated[list[NumberOrList], Field(description="a list of points, one 
 
 
 class _Reference(Table):
-    """Fields of all references: what carries them along."""
+    """Fields of all references: motion with a frame, and drift."""
 
     kind: str
     drift: Vector3 | None = None
@@ -46,7 +46,7 @@ class _Reference(Table):
 
 
 class _Path(_Reference):
-    """Fields that paths in R^n share: they can be relative to each other."""
+    """Common fields of paths in R^n, which can be relative to each other."""
 
     relative_to: Text | None = None
     components: (
@@ -204,8 +204,8 @@ def read_reference(
                 "[reference]",
                 name,
                 expected=f"a table [reference.{name}]",
-                came="nothing",
-                cure="Each output needs a reference.",
+                came="no value",
+                cure=f"Add a table [reference.{name}]: each output needs one.",
             )
         tables[name] = _reference_table(output, given_tables[name], data, path)
         own[name] = _own_reference(output, tables[name], path)
@@ -224,7 +224,7 @@ def _reference_table(
             label,
             "kind",
             expected=f"a kind for an output in {output.group}: {', '.join(kinds)}",
-            came="nothing" if kind is None else show(kind),
+            came="no value" if kind is None else show(kind),
             cure='Write for example kind = "hold".',
         )
     if kind not in kinds:
@@ -243,7 +243,7 @@ def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Ref
             "",
             expected=f"{output.pose_size} coordinates for an output in {output.group}",
             came=f"{reference.pose_size} coordinates",
-            cure="Give each point as many numbers as the output has coordinates.",
+            cure="Give each point one number per coordinate of the output.",
         )
     carried = _carried(output, table, reference, path)
     return references.planar(carried) if output.group == "SE2" else carried
@@ -252,7 +252,7 @@ def _own_reference(output: Output, table: Any, path: str | PathLike[str]) -> Ref
 def _carried(
     output: Output, table: Any, reference: Reference, path: str | PathLike[str]
 ) -> Reference:
-    """Let a reference move with a frame, and drift."""
+    """Reference carried by a moving frame or a drift."""
     label = f"[reference.{output.name}]"
     axes = output.axes or ""
     if table.moving is not None:
@@ -275,7 +275,7 @@ def _carried(
                 "drift",
                 expected="an output with a position",
                 came=output.group,
-                cure="An orientation does not drift: remove it.",
+                cure="Remove it: an orientation cannot drift.",
             )
         velocity = np.array(table.drift)
         if axes:
@@ -295,7 +295,7 @@ def _total(
     path: str | PathLike[str],
     trail: tuple[str, ...] = (),
 ) -> Reference:
-    """Add up a reference and those it is relative to."""
+    """Sum of a reference and of those that it is relative to."""
     name, label = output.name, f"[reference.{output.name}]"
     to = getattr(tables[name], "relative_to", None)
     components = getattr(tables[name], "components", None)
@@ -317,8 +317,8 @@ def _total(
             path,
             label,
             "relative_to",
-            expected="references that do not lead back to themselves",
-            came="the circle " + " -> ".join((*trail, name, to)),
+            expected="references without a cycle",
+            came="the cycle " + " -> ".join((*trail, name, to)),
             cure="Give one of them in inertial axes.",
         )
     axes, origin_axes = output.axes or "", named[to].axes or ""
@@ -330,7 +330,7 @@ def _total(
             expected="two outputs in R, R2 or R3, the other one with no further axes",
             came=f"`{name}` in {output.group} {axes} relative to `{to}` in "
             f"{named[to].group} {origin_axes}",
-            cure="Only positions add, axis by axis.",
+            cure="Use outputs with positions along the same axes.",
         )
     origin = _total(named[to], named, tables, own, path, (*trail, name))
     if components is None:
@@ -340,9 +340,9 @@ def _total(
             path,
             label,
             "components",
-            expected="an output with no more coordinates to be relative to",
+            expected="an output with at least as many coordinates as the one it is relative to",
             came=f"{len(axes)} coordinates relative to {len(origin_axes)}",
-            cure="Only positions add, axis by axis.",
+            cure="Make it relative to an output with fewer coordinates.",
         )
     with located(path, label, "components"):
         return references.relative(own[name], origin, components)

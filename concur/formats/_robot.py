@@ -1,4 +1,4 @@
-"""Robots from TOML files."""
+"""Reader of robots from TOML files."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ from concur.mechanism import Body, Inertia, Pose, Wheel, joints
 from concur.multibody import Mechanism
 
 MOST_BODIES = 500
-"""Bodies, and wheels, of a robot: graphs grow with the square of their number."""
+"""Largest number of bodies, and of wheels: graphs grow with its square."""
 
 _LIMITS = "a pair [lower, upper], or a list of one pair per coordinate of the joint"
 
-# Sets of motions that a reader of Table 2.1 may look for among the joints, and the way out.
+# Sets of motions in Table 2.1 that are not joint types, and their replacement.
 _NO_JOINTS = {
     "HelicalPlane": "Write two bodies: one with a Sliding joint and, on it, one with a Helical "
-    "joint; the first may have no inertia. The exponential map of this group is not onto, so "
-    "one joint of it would not reach all its poses by screw motions. In Python "
+    "joint; the first may have no inertia. One joint would not reach all poses of this group by "
+    "screw motions, as its exponential map is not onto. In Python "
     "`concur.mechanism.helical_plane` makes both bodies."
 }
 
@@ -118,13 +118,13 @@ def load(path: str | PathLike[str]) -> Mechanism:
     """Read a robot from a TOML file.
 
     The file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
-    ``actuated`` (names of the driven bodies, all but the base if not given), a table
+    ``actuated`` (names of the actuated bodies, default all but the base), a table
     ``[[bodies]]`` for each body and a table ``[[wheels]]`` for each wheel. Their fields are the
     arguments of `Body`, `Joint`, `Pose`, `Inertia` and `Wheel`; an inertia has either
     ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of its
     class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or a
-    list of one pair per coordinate, with ``inf`` where there is no bound; ``speed_limit`` and
-    ``torque_limit`` are a number or a list of one number per freedom.
+    list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
+    ``torque_limit`` are a number or a list of one number per DOF.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def load(path: str | PathLike[str]) -> Mechanism:
     ------
     DescriptionError
         If the file cannot be read, a field is missing, unknown or of the wrong type, a name
-        does not exist or the parents form no tree.
+        does not exist, or the parents do not form a tree.
     ConcurError
         If a part is not physical (`InertiaError`, `WheelError`, ...), with file and table named.
 
@@ -174,7 +174,7 @@ def load(path: str | PathLike[str]) -> Mechanism:
             "",
             expected="a robot file",
             came="a task file (it has " + _listed(data, "outputs", "robot", "reference") + ")",
-            cure=f"Use `concur track {path}`, or name the robot file.",
+            cure=f"Use `concur track {path}`, or give the robot file.",
         )
     robot = check(_RobotTable, data, path)
     names = [body.name for body in robot.bodies]
@@ -223,7 +223,7 @@ def load_shipped(name: str) -> Mechanism:
     Raises
     ------
     FileNotFoundError
-        If there is none of this name.
+        If no such robot is shipped.
     """
     with resources.as_file(resources.files("concur") / "robots" / f"{name}.toml") as path:
         if not path.is_file():
@@ -238,7 +238,7 @@ def _body(table: _BodyTable, names: list[str], path: str | PathLike[str]) -> Bod
             path,
             label,
             "name",
-            expected="a name of its own for each body",
+            expected="a unique name for each body",
             came=f"{names.count(table.name)} bodies of this name",
             cure="Rename all but one.",
         )
@@ -267,7 +267,7 @@ def _joint(table: dict[str, Any], label: str, path: str | PathLike[str]) -> join
             label,
             "joint.type",
             expected="the name of a joint: " + ", ".join(kinds),
-            came="nothing" if kind is None else show(kind),
+            came="no value" if kind is None else show(kind),
             cure='Write for example joint = { type = "Revolute", axis = [0, 0, 1] }.',
         )
     if kind in _NO_JOINTS:
@@ -304,7 +304,7 @@ def _joint(table: dict[str, Any], label: str, path: str | PathLike[str]) -> join
                 label,
                 f"joint.{name}",
                 expected=f"the {name} of the {kind} joint",
-                came="nothing",
+                came="no value",
                 cure=f"Add the field `{name}`.",
             )
     with located(path, label, "joint"):
@@ -313,7 +313,7 @@ def _joint(table: dict[str, Any], label: str, path: str | PathLike[str]) -> join
 
 
 def _limits(values: list[Any], label: str, path: str | PathLike[str]) -> list[Any]:
-    """Refuse what is not numbers in pairs; whether they fit the joint is for `Body` to say."""
+    """Reject entries that are not pairs of numbers; `Body` checks them against the joint."""
     pairs = [values] if values and all(map(is_number, values)) else values
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == 2 and all(map(is_number, pair))):
@@ -355,7 +355,7 @@ def _wheel(table: _WheelTable, names: list[str], path: str | PathLike[str]) -> W
 
 
 def _blame(error: ConcurError, bodies: list[str], wheels: list[str]) -> tuple[str, str]:
-    """Guess the table a fault of the whole robot belongs to, from the names in its place."""
+    """Find the table of an error of the whole robot, from the names in its place."""
     for kind, names in (("wheel", wheels), ("body", bodies)):
         for name in re.findall(rf"{kind} `([^`]*)`", error.where):
             if name in names:

@@ -1,4 +1,4 @@
-"""The table [servo] of a task: what the law does beyond following its outputs."""
+"""Reader of the table [servo] of a task: options of the control law."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _weight(value: Any) -> Any:
 
 
 class RedundancyTable(Table):
-    """Rule for the internal motion."""
+    """Redundancy resolution."""
 
     weight: Annotated[
         Any, AfterValidator(_weight), Field(description="a name or a list of numbers")
@@ -63,7 +63,7 @@ class RedundancyTable(Table):
 
 
 class ServoTable(Table):
-    """Options of the law."""
+    """Options of the control law."""
 
     measured: Annotated[bool, Field(description="true or false")] = False
     damped_below: Positive | None = None
@@ -76,7 +76,7 @@ class ServoTable(Table):
 
 
 def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -> dict[str, Any]:
-    """Read the options of the law: arguments of `Servo`."""
+    """Read the options of the control law as arguments of `Servo`."""
     options: dict[str, Any] = {
         "measured": table.measured,
         "damped_below": table.damped_below,
@@ -93,14 +93,14 @@ def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -
 
 
 def check_limit_names(limits: Any, controls: Sequence[str], path: str | PathLike[str]) -> None:
-    """Reject torque limits of drives that do not exist; only a table has names."""
+    """Reject torque limits of unknown drives; only a table has names."""
     for name in limits if isinstance(limits, dict) else ():
         if name not in controls:
             raise unknown(path, "[servo]", "torque_limits", "a drive", name, controls)
 
 
 def option_at_fault(error: ConcurError) -> tuple[str, str]:
-    """Table and field of a task that an error of `Servo` belongs to; empty for none."""
+    """Table and field of a task that an error of `Servo` belongs to; empty if unknown."""
     named = re.findall(r", `(\w+)`", error.where)
     if not named or named[0] not in ServoTable.model_fields:
         return "", ""

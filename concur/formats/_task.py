@@ -1,4 +1,4 @@
-"""Tracking tasks from TOML files: robot, outputs, gains, reference, start, run, tolerances."""
+"""Reader of tracking tasks from TOML files: robot, outputs, gains, reference, run, tolerances."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from concur.simulation import (
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """A tracking task, as read from a file by `load_task`.
+    """A tracking task, read from a file by `load_task`.
 
     Parameters
     ----------
@@ -74,11 +74,11 @@ class Task:
     stiffness, damping : ndarray, shape (n, n)
         Diagonal gains on the error coordinates of all outputs (1/s^2, 1/s).
     reference : Reference
-        Demand on all outputs, in their order.
+        Reference of all outputs, in their order.
     q0 : ndarray, shape (nq,)
         Configuration at the start.
     s0 : dict of str to float
-        Shape velocities at the start by name (rad/s, m/s); those not named are zero.
+        Shape velocities at the start by name (rad/s, m/s); others are zero.
     duration : float
         Length of the run (s).
     dt : float
@@ -86,27 +86,27 @@ class Task:
     method : str
         Integrator.
     hold : float or None
-        Sampling period of the servo, whose torque is held in between (s); None for a
-        continuous servo.
+        Control period of the servo, for which its torque is held (s); None for a continuous
+        servo.
     tolerances : Tolerances
-        What the run must satisfy.
+        Tolerances that the run must satisfy.
     plant : Mechanism or None
-        Robot that is simulated, if it differs from the one the servo knows.
+        Robot that is simulated, if it differs from the servo's model.
     plant_file : str or None
-        File of the plant as the task names it.
+        File of the plant as written in the task.
     plant_momentum : ndarray, shape (6,), or None
-        Spatial momentum that the simulated robot has, if it is not the one the servo knows
-        (kg m/s, kg m^2/s).
+        Spatial momentum of the plant, if it differs from that of the servo's model (kg m/s,
+        kg m^2/s).
     servo_options : dict of str to any
         Further arguments of `Servo`: measured velocities, redundancy, damping, torque limits.
     stages : str, tuple of str, dict of str to float or list of float, or None
         Joints by which the robot is reduced further, as for `reduce`: "auto", names, or momenta by
-        name (N m s, N s); None for no such stage.
+        name (N m s, N s); None without stages.
     robot_file : str or None
-        File of the robot as the task names it; None for a robot that comes with the package.
+        File of the robot as written in the task; None for a shipped robot.
     operating : dict of str to any, or None
-        Arguments of `certify.operating_bounds`: a box of configurations in which the law is to
-        exist and the motors are to suffice; None if not given.
+        Arguments of `certify.operating_bounds`: a box of configurations in which the law must be
+        regular and the motors sufficient; None if not given.
     """
 
     name: str
@@ -143,9 +143,9 @@ class Task:
         Raises
         ------
         ConcurError
-            If the robot cannot be reduced as told, the outputs do not fit it, an option of the
-            law is out of range, or the start names a velocity that is no shape velocity: with
-            the file and the place in it that are at fault.
+            If the robot cannot be reduced as requested, the outputs do not fit it, an option of the
+            law is out of range, or the start names an unknown shape velocity. The error names the
+            file and the place in it.
         """
         model = self._model()
         check_limit_names(self.servo_options.get("torque_limits"), model.control_names, self.path)
@@ -158,18 +158,18 @@ class Task:
         return servo
 
     def _model(self) -> ReducedModel:
-        """Reduce the robot; without its stages too, should they seem at fault."""
+        """Reduce the robot; on an error, also without its stages to find the cause."""
         if self.stages is None:
             return self._first_model()
         try:
             return reduce(self.robot, momentum=self.momentum, stages=self.stages)
         except ConcurError:
-            self._first_model()  # what fails without them is no fault of theirs
+            self._first_model()  # an error without stages is not caused by them
             with located(self.path, "", "stages"):
                 raise
 
     def _first_model(self) -> ReducedModel:
-        """Reduce the robot without stages: what is wrong is the momentum, or else the robot."""
+        """Reduce the robot without stages; attribute an error to the momentum or the robot."""
         try:
             return reduce(self.robot, momentum=self.momentum)
         except ConcurError as error:
@@ -198,7 +198,7 @@ class Task:
         Raises
         ------
         DescriptionError
-            If the task names a velocity that is no shape velocity.
+            If the task names an unknown shape velocity.
         """
         names = servo.model.shape_names
         for name in self.s0:
@@ -207,13 +207,13 @@ class Task:
         return np.array([self.s0.get(name, 0.0) for name in names])
 
     def _no_shape_velocity(self, name: str, model: ReducedModel) -> DescriptionError:
-        """Say why a joint that exists has no velocity of its own to start with."""
+        """Build the error for an existing joint that has no independent start velocity."""
         body, names = name.split("[")[0], model.shape_names
         freedoms = [n for n in names if n.split("[")[0] == body]
         if freedoms:
-            came, cure = f"`{name}`", f"Name its freedoms: {', '.join(freedoms)}."
+            came, cure = f"`{name}`", f"Name its DOFs: {', '.join(freedoms)}."
         elif not next(b for b in self.robot.bodies if b.name == body).joint.nv:
-            came, cure = f"`{name}`, which cannot move", "Remove it."
+            came, cure = f"`{name}`, which is fixed", "Remove it."
         else:
             source = "the wheels" if self.robot.wheels else "the momentum"
             if body in model.stages:
@@ -242,14 +242,14 @@ class Task:
         Returns
         -------
         Run
-            The record.
+            The run.
 
         Raises
         ------
         SingularConfigurationError
             If the start is singular.
         SimulationError
-            If the run had to stop; what was computed is the error's attribute `run`.
+            If the run stopped early; the attribute `run` of the error holds the computed part.
         """
         try:
             return simulate(
@@ -387,7 +387,7 @@ class _OperatingTable(Table):
     tolerance: Positive = 0.2
     budget: Annotated[
         int,
-        # Some milliseconds each: a million boxes are hours.
+        # Some milliseconds per box: a million boxes take hours.
         Field(gt=0, le=1_000_000, description="a whole number above zero, at most 1000000"),
     ] = 2000
 
@@ -403,7 +403,7 @@ class _TaskTable(Table):
     ] = None
     outputs: Annotated[
         list[_OutputTable],
-        # More than robots have drives; each costs a graph.
+        # More than any robot has drives; each needs a graph.
         Field(min_length=1, max_length=100, description="at least one table [[outputs]]"),
     ]
     reference: Annotated[
@@ -433,8 +433,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         velocities by name, neutral and zero where not given; ``[servo]`` with ``measured``,
         ``damped_below``, ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with
         ``duration``, ``dt``, ``method``, ``hold``; ``[tolerances]`` with the fields of
-        `Tolerances`; ``[plant]`` with the ``file`` of another robot to be simulated and the
-        ``momentum`` it has (both optional); ``[operating]`` with arguments of
+        `Tolerances`; ``[plant]`` with the ``file`` of another robot to simulate and its
+        ``momentum`` (both optional); ``[operating]`` with arguments of
         `certify.operating_bounds` (optional).
 
     Returns
@@ -448,7 +448,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         If the file cannot be read, a field is missing, unknown or of the wrong type, or a name
         does not exist.
     ConcurError
-        If a part is refused by its constructor, with file and table named.
+        If a constructor rejects a part; the error names file and table.
     """
     data = read_toml(path)
     if "bodies" in data and "outputs" not in data:
@@ -492,7 +492,7 @@ def load_task(path: str | PathLike[str]) -> Task:
 
 
 def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
-    """Refuse times that do not fit each other, before anything is built."""
+    """Reject inconsistent times before anything is built."""
     run = task.simulation
     if run.duration / run.dt > MOST_STEPS:
         raise fault(
@@ -501,7 +501,7 @@ def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
             "duration",
             expected=f"at most {MOST_STEPS} steps of dt = {run.dt:g} s",
             came=f"{run.duration:g} s",
-            cure="Shorten it, or take longer steps.",
+            cure="Shorten it, or use longer steps.",
         )
     for name, value in (("duration", run.duration), ("hold", run.hold)):
         if value is None:
@@ -531,7 +531,7 @@ def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
 def _operating(
     table: _OperatingTable | None, robot: Mechanism, path: str | PathLike[str]
 ) -> dict[str, Any] | None:
-    """Refuse bodies that do not exist; what else does not fit the servo knows."""
+    """Reject unknown bodies; the servo checks the rest."""
     if table is None:
         return None
     bodies = [body.name for body in robot.bodies]
@@ -547,7 +547,7 @@ def _stages(
     robot: Mechanism,
     path: str | PathLike[str],
 ) -> str | tuple[str, ...] | dict[str, Any] | None:
-    """Refuse bodies that do not exist; whether their joints can be reduced the model knows."""
+    """Reject unknown bodies; the model checks whether their joints can be reduced."""
     if stages is not None and stages != "auto":
         bodies = [body.name for body in robot.bodies]
         for name in stages:
@@ -577,10 +577,10 @@ def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
     if not is_file(whole):
         raise missing_file(path, "[plant]", "file", "a robot file", whole)
     plant = load(whole)
-    wanted, found = _structure(robot), _structure(plant)
-    if wanted != found:
-        odd = [line for line in found if line not in wanted]
-        lost = [line for line in wanted if line not in found]
+    expected, found = _structure(robot), _structure(plant)
+    if expected != found:
+        odd = [line for line in found if line not in expected]
+        lost = [line for line in expected if line not in found]
         parts = [", ".join(odd), f"without {', '.join(lost)}" if lost else ""]
         came = " ".join(filter(None, parts)) or "another order of the bodies"
         raise fault(
@@ -595,7 +595,7 @@ def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
 
 
 def _structure(robot: Mechanism) -> list[str]:
-    """Describe what a plant must share with the robot, a line for each body."""
+    """Describe the properties that a plant shares with the robot, one line per body."""
     driven = robot.actuated or ()
     return [
         f"`{b.name}` ({type(b.joint).__name__} on {b.parent or 'the world'}"
@@ -616,7 +616,7 @@ def _output(
             path,
             label,
             "name",
-            expected="a name of its own for each output",
+            expected="a unique name for each output",
             came=f"`{table.name}` twice",
             cure="Rename one of them.",
         )
@@ -647,7 +647,7 @@ def _gains(
                 expected="a number above zero, or "
                 f"{output.dim} of them for an output in {output.group}",
                 came=show(value),
-                cure="With gains above zero the errors decay.",
+                cure="Use gains above zero, with which the errors decay.",
             )
         diagonal += numbers
     return _frozen(np.diag(diagonal))
@@ -658,7 +658,7 @@ def _initial_velocities(
 ) -> dict[str, float]:
     bodies = [body.name for body in robot.bodies]
     for name in table:
-        # Only the model knows which joints are shape; here it can be seen whether they exist.
+        # Check only that the joints exist; the model determines the shape velocities later.
         if name.split("[")[0] not in bodies:
             raise unknown(path, "[initial.s]", name, "a joint", name, bodies)
     return dict(table)

@@ -1,4 +1,4 @@
-"""Reading of TOML tables, with errors that name file, table and field."""
+"""Reader of TOML tables, with errors that name file, table and field."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ from concur.errors import ConcurError, DescriptionError, shown
 from concur.files import read_text
 
 LARGEST_TOML = 4 * 2**20
-"""Bytes of a TOML file: a robot of a thousand bodies has half a million."""
+"""Largest size of a TOML file in bytes; a robot of a thousand bodies takes half a million."""
 
 DEEPEST = 20
-"""Tables and lists within each other: the deepest field of any description is at 6."""
+"""Largest nesting depth of tables and lists; the deepest field of the formats is at 6."""
 
 LARGEST = 1e9
-"""Size of a number that has no bounds of its own, in SI units.
+"""Largest magnitude of a number without other bounds, in SI units.
 
-Products of four such numbers, with the squares and inverses that models form of them, stay far
-within double precision, and nothing that a robot is described by comes near it.
+Products of four such numbers, with the squares and inverses that models compute from them, stay
+far within double precision. Real robots stay far below it.
 """
 
 
 class Table(BaseModel):
-    """Base of the tables of a description: every field known, every type exact."""
+    """Base of the tables of a description: no unknown fields, exact types."""
 
-    # What to do instead of a field that some may expect, by its name.
+    # Remedies for fields that users may expect but do not exist, by name.
     cures: ClassVar[Mapping[str, str]] = {}
-    # Old names of fields, which are read with a warning.
+    # Deprecated names of fields, accepted with a warning.
     renamed: ClassVar[Mapping[str, str]] = {}
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False, frozen=True)
 
@@ -59,19 +59,19 @@ class Table(BaseModel):
         data = dict(data)
         for name in old:
             if cls.renamed[name] in data:
-                continue  # both: the old one is unknown
+                continue  # if both are given, the old one is unknown
             message = f"field `{name}` is deprecated: write `{cls.renamed[name]}`"
             warnings.warn(message, DeprecationWarning, stacklevel=2)
             data[cls.renamed[name]] = data.pop(name)
         return data
 
     def given(self, only: set[str] | None = None) -> dict[str, Any]:
-        """Fields that the file has, as arguments: constructors' defaults hold for the rest.
+        """Fields in the file, as arguments; for the others the constructors' defaults apply.
 
         Parameters
         ----------
         only : set of str, optional
-            Fields that are of interest.
+            Names of the fields to return.
 
         Returns
         -------
@@ -85,7 +85,7 @@ T = TypeVar("T", bound=Table)
 
 
 def is_number(value: object) -> bool:
-    """Say whether a TOML value is a number, not beyond `LARGEST` unless it is infinite.
+    """Check whether a TOML value is a number up to `LARGEST`, or infinite.
 
     Parameters
     ----------
@@ -95,14 +95,14 @@ def is_number(value: object) -> bool:
     Returns
     -------
     bool
-        False for true and false, which Python counts as numbers.
+        Also False for true and false, which are numbers in Python.
     """
     known = isinstance(value, (int, float)) and not isinstance(value, bool)
     return known and not LARGEST < abs(value) < float("inf")  # type: ignore[arg-type]
 
 
 def is_numbers(value: object) -> bool:
-    """Say whether a TOML value is a number, a list of numbers, or a list of such lists.
+    """Check whether a TOML value is a number, a list of numbers, or a list of such lists.
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def is_numbers(value: object) -> bool:
     Returns
     -------
     bool
-        True if there is nothing but numbers in it.
+        True if it contains only numbers.
     """
     return is_number(value) or (isinstance(value, list) and all(map(is_numbers, value)))
 
@@ -133,7 +133,7 @@ Text = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=255,  # names of files and of columns have room for no more
+        max_length=255,  # limit of the names of files and columns
         description="text of at most 255 characters, without control characters",
     ),
     AfterValidator(_plain),
@@ -142,7 +142,7 @@ FileName = Annotated[
     str,
     Field(
         min_length=1,
-        max_length=1024,  # paths have room for no more on some systems
+        max_length=1024,  # limit of paths on some systems
         description="text, a path of at most 1024 characters without control characters",
     ),
     AfterValidator(_plain),
@@ -169,7 +169,7 @@ NumberOrList = Annotated[
 
 
 def file_named(path: str | PathLike[str]) -> Path:
-    """Check that a file has a name; it need not exist.
+    """Check that a path is valid; the file need not exist.
 
     Parameters
     ----------
@@ -179,12 +179,12 @@ def file_named(path: str | PathLike[str]) -> Path:
     Returns
     -------
     pathlib.Path
-        The same.
+        The path.
 
     Raises
     ------
     DescriptionError
-        If it is no path.
+        If it is not a path.
     """
     try:
         return Path(path)
@@ -208,15 +208,15 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
     Returns
     -------
     dict
-        Its tables.
+        The tables of the file.
 
     Raises
     ------
     DescriptionError
-        If it is no path, there is no such file, it is a directory, cannot be read, or is not TOML.
+        If it is not a path, does not exist, is a directory, cannot be read, or is not TOML.
     """
     file = file_named(path)
-    here = "" if file.is_absolute() else f"; it was looked up in {Path.cwd()}"
+    here = "" if file.is_absolute() else f"; it is relative to {Path.cwd()}"
     missing = suggest_file(file, f"Check the path{here}.")
     text = read_text(file, "a TOML file", missing, largest=LARGEST_TOML)
     try:
@@ -225,7 +225,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
         raise _syntax_error(str(path), text, str(error)) from None
     except RecursionError:
         reason = "brackets nested too deeply"
-    except ValueError:  # a whole number of more digits than Python converts
+    except ValueError:  # an integer with more digits than Python converts
         reason = "a whole number beyond 64 bits"
     else:
         if not _is_deep(data):
@@ -237,7 +237,7 @@ def read_toml(path: str | PathLike[str]) -> dict[str, Any]:
 
 
 def _is_deep(value: Any, depth: int = 0) -> bool:
-    """Whether tables are nested deeper than any description is, or a number is not TOML's."""
+    """Whether tables are nested too deeply, or an integer exceeds the 64 bits of TOML."""
     if isinstance(value, int):
         return not -(2**63) <= value < 2**63
     if not isinstance(value, (dict, list)):
@@ -251,12 +251,12 @@ def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
     lines = text.splitlines() or [""]
     number = int(found[1]) if found else len(lines)
     if not path.lower().endswith(".toml"):
-        # The file may be private and of another kind: do not quote it in the message.
+        # Do not quote the file in the message: it may be private and of another kind.
         return DescriptionError(
             path,
             expected="a TOML file (.toml)",
-            came=f"another kind of file: line {number} is no TOML",
-            cure="Name the file that is meant.",
+            came=f"another kind of file: line {number} is not TOML",
+            cure="Give the path of a TOML file.",
             file=path,
             line=number,
         )
@@ -274,7 +274,7 @@ def _syntax_error(path: str, text: str, message: str) -> DescriptionError:
 def fault(
     path: str | PathLike[str], table: str, field: str, *, expected: str, came: str, cure: str
 ) -> DescriptionError:
-    """Build the error for a bad entry.
+    """Build the error for an invalid entry.
 
     Parameters
     ----------
@@ -290,7 +290,7 @@ def fault(
     Returns
     -------
     DescriptionError
-        The error, to be raised; with the attributes `file`, `table` and `field`.
+        The error to raise, with the attributes `file`, `table` and `field`.
     """
     where = ", ".join(
         part for part in (str(path), table, f"field `{field}`" if field else "") if part
@@ -301,14 +301,14 @@ def fault(
 
 
 class Refusal:
-    """Raises the errors of one table of one file.
+    """Raiser of the errors of one table of a file.
 
     Parameters
     ----------
     path : str
         The file.
     table : str
-        The table as the file writes it.
+        The table as written in the file.
     """
 
     def __init__(self, path: str, table: str) -> None:
@@ -325,7 +325,7 @@ class Refusal:
 def unknown(
     path: str | PathLike[str], table: str, field: str, kind: str, name: str, known: Iterable[str]
 ) -> DescriptionError:
-    """Build the error for a name that does not exist, with the nearest that does.
+    """Build the error for an unknown name, with the most similar known one.
 
     Parameters
     ----------
@@ -334,16 +334,16 @@ def unknown(
     table, field : str
         As for `fault`.
     kind : str
-        What the name stands for, with its article: "a body".
+        Kind of the named thing, with its article: "a body".
     name : str
-        The name found.
+        The unknown name.
     known : iterable of str
-        The names that exist.
+        The known names.
 
     Returns
     -------
     DescriptionError
-        The error, to be raised.
+        The error to raise.
     """
     names = list(known)
     return fault(
@@ -358,7 +358,7 @@ def unknown(
 
 @contextmanager
 def located(path: str | PathLike[str], table: str, field: str = "") -> Iterator[None]:
-    """Put file, table and field before the place named by errors raised inside.
+    """Prefix the place of errors raised inside with file, table and field.
 
     Parameters
     ----------
@@ -378,7 +378,7 @@ def located(path: str | PathLike[str], table: str, field: str = "") -> Iterator[
         if "file" in error.data:
             raise
         if not field:
-            # Constructors end the place of a fault with the argument, in back quotes.
+            # Constructors end the place of an error with the argument, in back quotes.
             named = re.search(r", `(\w+)`$", error.where)
             field = named[1] if named else ""
         place = ", ".join(
@@ -401,7 +401,7 @@ def check(
     whole: Mapping[str, Any] | None = None,
     at: tuple[str | int, ...] = (),
 ) -> T:
-    """Check a table field by field.
+    """Validate a table field by field.
 
     Parameters
     ----------
@@ -410,22 +410,22 @@ def check(
     data : mapping
         The table.
     path : path
-        File it is from.
+        File of the table.
     whole : mapping, optional
         The whole file, if the table is only a part.
     at : tuple
-        Where in the file the table is.
+        Position of the table in the file.
 
     Returns
     -------
     Table
-        The checked table.
+        The validated table.
 
     Raises
     ------
     DescriptionError
-        At the first unknown field or, if there is none, at the first field that is missing or
-        of the wrong type. Unknown ones come first since a misspelt field is missing too.
+        At the first unknown field or else at the first field that is missing or of the wrong
+        type. Unknown fields come first since a misspelt field is also missing.
     """
     try:
         return model.model_validate(dict(data))
@@ -449,7 +449,7 @@ def check(
             table,
             field,
             expected=_description(info),
-            came="nothing",
+            came="no value",
             cure=f"Add the field `{first['loc'][-1]}`.",
         ) from None
     raise fault(
@@ -463,7 +463,7 @@ def check(
 
 
 def show(value: object) -> str:
-    """Show a TOML value in a message.
+    """Format a TOML value for a message.
 
     Parameters
     ----------
@@ -473,7 +473,7 @@ def show(value: object) -> str:
     Returns
     -------
     str
-        Its kind and, shortened, itself.
+        Its type and the shortened value.
     """
     if isinstance(value, str):
         return f'the text "{shown(value)}"'
@@ -489,7 +489,7 @@ def show(value: object) -> str:
 def missing_file(
     path: str | PathLike[str], table: str, field: str, kind: str, file: Path
 ) -> DescriptionError:
-    """Build the error for a file that an entry names but that does not exist.
+    """Build the error for an entry that names a missing file.
 
     Parameters
     ----------
@@ -498,14 +498,14 @@ def missing_file(
     table, field : str
         As for `fault`.
     kind : str
-        What the file should hold, with its article: "a robot file".
+        Kind of the file, with its article: "a robot file".
     file : Path
-        The file looked for.
+        The missing file.
 
     Returns
     -------
     DescriptionError
-        The error, to be raised.
+        The error to raise.
     """
     return fault(
         path,
@@ -513,7 +513,7 @@ def missing_file(
         field,
         expected=kind,
         came=f"no file of this name: {file}",
-        cure=suggest_file(file, "Name it relative to the folder of this file."),
+        cure=suggest_file(file, "Give a path relative to the folder of this file."),
     )
 
 
@@ -534,16 +534,16 @@ def _cure(value: object) -> str:
 
 
 def suggest(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Guess which name was meant.
+    """Suggest the most similar known name.
 
     Parameters
     ----------
     name : str
-        The name found.
+        The unknown name.
     known : iterable of str
-        The names that exist.
+        The known names.
     otherwise : str
-        What to say if none is near.
+        Sentence without a similar name.
 
     Returns
     -------
@@ -555,23 +555,23 @@ def suggest(name: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def suggest_file(file: Path, otherwise: str, names: Iterable[str] = ()) -> str:
-    """Guess which file beside the one looked for was meant, or which name that stands for one.
+    """Suggest a similar file in the same folder, or a similar name.
 
     Parameters
     ----------
     file : Path
-        The file looked for.
+        The missing file.
     otherwise : str
-        What to say if none is near.
+        Sentence without a similar name.
     names : iterable of str
-        Names that may have been meant as well.
+        Further candidates.
 
     Returns
     -------
     str
         A sentence for the user.
     """
-    # All have the same ending: compared with it, everything would look alike.
+    # Compare without the common suffix, which would make all names similar.
     known = {name: name for name in names}
     for neighbour in _neighbours(file):
         known.setdefault(neighbour.stem, neighbour.name)
@@ -587,7 +587,7 @@ def _neighbours(file: Path) -> list[Path]:
 
 
 def _split(loc: tuple[str | int, ...], whole: Mapping[str, Any]) -> tuple[str, str]:
-    """Split a place into its table, as the file writes it, and the field in the table."""
+    """Split a position into its table, as written in the file, and the field in the table."""
     if len(loc) > 1 and isinstance(loc[1], int):
         entries = whole.get(str(loc[0]))
         entry = entries[loc[1]] if isinstance(entries, list) else None
@@ -613,7 +613,7 @@ def _dotted(loc: tuple[str | int, ...]) -> str:
 def _field_at(
     model: type[BaseModel], loc: tuple[str | int, ...]
 ) -> tuple[type[BaseModel], FieldInfo | None]:
-    """Find the innermost table and the field a place belongs to."""
+    """Find the innermost table and the field of a position."""
     owner: type[BaseModel] = model
     info: FieldInfo | None = None
     for part in loc:
@@ -634,7 +634,7 @@ def _nested(annotation: Any) -> type[BaseModel] | None:
 
 def _description(info: FieldInfo | None) -> str:
     if info is None:
-        return "an entry of the right kind"
+        return "an entry of the right type"
     if info.description:
         return info.description
     return next((d for d in map(_described, _parts(info.annotation)) if d), "a table")
@@ -644,7 +644,7 @@ def _parts(annotation: Any) -> Iterator[Any]:
     yield annotation
     arguments = typing.get_args(annotation)
     if arguments and typing.get_origin(arguments[0]) is list:
-        # What a list is comes before what its entries are.
+        # The description of a list precedes that of its entries.
         arguments = tuple(sorted(arguments, key=lambda a: not isinstance(a, FieldInfo)))
     for argument in arguments:
         yield from _parts(argument)
@@ -655,7 +655,7 @@ def _described(part: Any) -> str | None:
 
 
 def _element(first: Mapping[str, Any]) -> str:
-    """Say what an element of a list should have been."""
+    """Description of a valid element of a list."""
     if first["type"] in ("too_short", "too_long"):
         limits = first["ctx"]
         return f"{limits.get('min_length', limits.get('max_length'))} numbers"

@@ -1,6 +1,6 @@
-"""Pictures of robots and runs, an animation, and the page that reports a run.
+"""Figures of robots and runs, animation, and the HTML report of a run.
 
-Everything here reads a finished run; nothing is computed again. The submodules are imported on
+All functions read a finished run and compute nothing again. The submodules are imported on
 first use, so that importing the package does not import Matplotlib.
 """
 

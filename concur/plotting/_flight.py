@@ -1,4 +1,4 @@
-"""A robot that floats in space: pictures of it at a few instants, its paths and its turning."""
+"""Figures of a floating robot: views at several instants, paths, and rotation of the base."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ if TYPE_CHECKING:
     from concur.plotting.protocols import Floats, RunLike
 
 _INSTANTS, _COLUMNS = 6, 3
-# In inches: width of the page and of the legends beside its panels; heights of its title, of a row
-# of views with their times, of their legend, and of a panel over time with its title.
+# In inches: width of the page and of the side legends; heights of the title, of a row of views
+# with their times, of their legend, and of a panel over time with its title.
 _WIDTH, _SIDE, _HEAD, _ROW, _TIME, _LEGEND, _PANEL, _FOOT = 12.0, 2.0, 0.4, 3.0, 0.3, 0.7, 2.2, 0.3
-# Samples that a curve in space or an angle over time is drawn with, and length of a dash of a
-# reference in windows.
+# Number of samples of a curve in space or an angle over time, and length of a dash of a reference
+# as a fraction of the window.
 _SAMPLES, _DASH = 1000, 0.03
 
 
 def leaves_plane(run: RunLike) -> bool:
-    """Whether the base rises or tilts during a run, so that no view from above shows it."""
+    """Whether the base rises or tilts during a run, so that a view from above is insufficient."""
     poses = _base_poses(run, _few(run, 50))
     moved = np.concatenate([poses[:, 2:3, 3], poses[:, :3, 2]], axis=1)
     return bool(np.ptp(moved, axis=0).max() > 1e-9)
@@ -97,7 +97,7 @@ def flight_figure(run: RunLike) -> Figure:
                 axes.set_xlabel(TIME)
             else:
                 _draw_place(axes, run.t, *placed[name])
-                axes.set_title(f"Place of {name}")
+                axes.set_title(f"Position of {name}")
                 axes.tick_params(labelbottom=False)
         return figure
 
@@ -108,20 +108,20 @@ def draw_views(
     chosen: NDArray[np.intp],
     cells: list[tuple[float, float, float, float]],
 ) -> list[Any]:
-    """Draw the robot at some instants, one view for each, with the paths up to then.
+    """Draw the robot at some instants, one view for each, with the paths up to that time.
 
     Cells are left, bottom, width and height of each view as fractions of the figure, whose layout
-    is frozen. Return the entries of a legend.
+    is frozen. Returns the entries of a legend.
     """
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     seen = np.stack([outline.at(run.q[index]).points() for index in _few(run, 40)])
     placed = {
-        name: (_spatial(actual), _spatial(wanted))
-        for name, (actual, wanted) in positions(run).items()
+        name: (_spatial(actual), _spatial(reference))
+        for name, (actual, reference) in positions(run).items()
     }
-    curves = [wanted for _, wanted in placed.values()]
+    curves = [reference for _, reference in placed.values()]
     bases = _base_poses(run, chosen)[:, :3, 3]
-    # A view has its own moment: nothing is to be smoothed from one to the next.
+    # Views are separate instants: do not smooth between them.
     low, high = windows(
         seen, np.concatenate([np.empty((0, 3)), *curves]), bases, run.robot.ground_height, 1e-3
     )
@@ -133,10 +133,10 @@ def draw_views(
         axes = add_axes3d(figure)
         set_window(axes, low[number], high[number])
         axes.locator_params(nbins=4)
-        # No view may paint over the labels of its neighbour.
+        # A view must not cover the labels of its neighbour.
         axes.patch.set_visible(False)
         if not views:
-            # Measured on the first, while the figure holds nothing else that takes time to draw.
+            # Measure the first view, while the rest of the figure is still empty and fast to draw.
             zoom, _ = fit_view(axes, cell)
             inset = np.array(axes.get_position(original=True).bounds[:2]) - cell[:2]
         axes.set_box_aspect(tuple(size), zoom=zoom)
@@ -146,8 +146,8 @@ def draw_views(
     names = [output.name for output in run.servo.outputs]
     fine = _few(run, _SAMPLES)
     for axes, index, least, most in zip(views, chosen, low, high, strict=True):
-        for name, (actual, wanted) in placed.items():
-            dashes = dashed(wanted[fine], _DASH * float(np.max(size)))
+        for name, (actual, reference) in placed.items():
+            dashes = dashed(reference[fine], _DASH * float(np.max(size)))
             axes.plot(
                 *clipped(dashes, least, most).T, color=REFERENCE, linestyle="-", linewidth=1.0
             )
@@ -162,21 +162,21 @@ def draw_views(
 
 
 def _handles(axes: Axes3D, run: RunLike, placed: dict[str, Any]) -> list[Any]:
-    """Entries for what is drawn: paths or output points, reference, centre of mass and frames."""
+    """Legend entries: paths or output points, reference, centre of mass and frames."""
     lines = {line.get_label(): line for line in axes.lines}
     handles: list[Any] = [lines[name] for name in placed]
     if placed:
         handles.append(
             Line2D([], [], color=REFERENCE, linestyle="--", linewidth=1.0, label="reference")
         )
-    # An attitude leaves no trace: its entry is that of its point.
+    # An orientation has no path: use the entry of its point.
     handles += [
         lines[f"output {output.name}"] for output in run.servo.outputs if output.name not in placed
     ]
     return [*handles, lines["centre of mass"], *line_handles(run.robot)]
 
 
-def _draw_place(axes: Axes, t: Floats, actual: Floats, wanted: Floats) -> None:
+def _draw_place(axes: Axes, t: Floats, actual: Floats, reference: Floats) -> None:
     """Draw coordinates over time in the colours of the frames' axes."""
     for column, color in zip(range(actual.shape[1]), FRAME_COLORS, strict=False):
         axes.plot(
@@ -184,24 +184,29 @@ def _draw_place(axes: Axes, t: Floats, actual: Floats, wanted: Floats) -> None:
         )
         label = "reference" if column == actual.shape[1] - 1 else None
         axes.plot(
-            t, wanted[:, column], color="black", linestyle=(0, (4, 3)), linewidth=1.2, label=label
+            t,
+            reference[:, column],
+            color="black",
+            linestyle=(0, (4, 3)),
+            linewidth=1.2,
+            label=label,
         )
     axes.set_ylabel("position [m]")
     side_legend(axes)
 
 
 def _draw_turn(axes: Axes, run: RunLike) -> None:
-    """Draw how far the base has turned: all its turning added up, and from its first attitude."""
+    """Draw the rotation angle of the base: accumulated, and from the first orientation."""
     some = _few(run, _SAMPLES)
     attitudes = Rotation.from_matrix(_base_poses(run, some)[:, :3, :3])
     steps = (attitudes[:-1].inv() * attitudes[1:]).magnitude() if len(some) > 1 else np.empty(0)
     added = np.concatenate([[0.0], np.cumsum(steps)])
     apart = (attitudes[0].inv() * attitudes).magnitude()
-    label = f"added up\n  in all {added[-1]:.3g} rad"
+    label = f"accumulated\n  total {added[-1]:.3g} rad"
     axes.plot(run.t[some], added, color=PALETTE[0], linestyle="-", label=label)
-    label = "from the attitude\n  at the start"
+    label = "from the orientation\n  at the start"
     axes.plot(run.t[some], apart, color=PALETTE[1], linestyle="--", label=label)
-    axes.set_title("Turn of the base")
+    axes.set_title("Rotation of the base")
     axes.set_ylabel("angle [rad]")
     side_legend(axes)
 

@@ -1,4 +1,4 @@
-"""What the joints look like: lines and faces for each kind of motion."""
+"""Symbols of the joints: lines and faces for each kind of motion."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def symbol(joint: Any, pose: Floats, length: float) -> Symbol | None:
 
 
 def _frame_along(axis: Sequence[float]) -> Floats:
-    """Return the axes (3, 3) that come from x, y, z by the shortest turn of z to a direction."""
+    """Axes (3, 3) from rotating x, y, z by the shortest rotation of z to a direction."""
     direction = np.asarray(axis, dtype=float)
     x, y, z = direction / np.linalg.norm(direction)
     if z < -1.0 + 1e-12:
@@ -76,7 +76,7 @@ def _axis() -> list[Floats]:
 
 
 def _arrow(tip: Floats) -> list[Floats]:
-    """From the origin to a point, with barbs that are seen from every side."""
+    """Arrow from the origin to a point, with barbs visible from every side."""
     sides = np.eye(3)[np.abs(tip) < 0.5]
     barbs = [np.stack([0.72 * tip + 0.14 * side, tip, 0.72 * tip - 0.14 * side]) for side in sides]
     return [np.stack([np.zeros(3), tip]), *barbs]
@@ -87,7 +87,7 @@ def _both_ways(*ends: Floats) -> list[Floats]:
 
 
 def _turn() -> list[Floats]:
-    """Most of a circle about z, with an arrow head."""
+    """Arc about z, most of a circle, with an arrow head."""
     angle = np.linspace(-0.35, 1.45, 30) * np.pi
     arc = 0.5 * np.column_stack([np.cos(angle), np.sin(angle), np.zeros(30)])
     tip, back = arc[-1], arc[-1] - arc[-2]
@@ -97,7 +97,7 @@ def _turn() -> list[Floats]:
 
 
 def _helix(joint: Any) -> list[Floats]:
-    """A thread with the hand of the screw."""
+    """Helix with the handedness of the screw."""
     along = np.linspace(-0.75, 0.75, 90)
     angle = np.sign(joint.pitch) * 3.5 * np.pi * along / 0.75
     return [0.35 * np.column_stack([np.cos(angle), np.sin(angle), along / 0.35])]

@@ -1,4 +1,4 @@
-"""Where each output stands in the flat arrays of a run."""
+"""Columns of each output in the flat arrays of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PLACED = {"R": "x", "R2": "xy", "SE2": "xy", "R3": "xyz", "SE3": "xyz"}
 
 @dataclass(frozen=True)
 class Channel:
-    """The coordinates of one output that share a unit, so that their norm means something.
+    """The coordinates of one output that share a unit, so that their norm is meaningful.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class Channel:
 
     @property
     def title(self) -> str:
-        """Name of the output and of what is measured."""
+        """Name of the output and of the quantity."""
         kind = {"m": "position", "rad": "rotation"}.get(self.unit, self.unit)
         return f"{self.output}: {kind}"
 
@@ -93,7 +93,7 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
 
 
 def instants(run: RunLike, number: int) -> NDArray[np.intp]:
-    """Indices of some samples of a run, evenly in time, from the first to the last."""
+    """Indices of samples of a run, evenly spaced in time, from the first to the last."""
     return np.unique(nearest(run.t, np.linspace(run.t[0], run.t[-1], number)))
 
 

@@ -1,4 +1,4 @@
-"""A robot explained in one picture: joints by kind, frames and names of its bodies."""
+"""Figure of a robot: joints by kind, frames and names of its bodies."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats, RobotLike
 
-# Where a name may stand beside its joint: directions, and distances in points.
+# Candidate positions of a name beside its joint: directions, and distances in points.
 _DIRECTIONS = np.linspace(0.0, 2 * np.pi, 16, endpoint=False)
 _DISTANCES = (10.0, 18.0, 28.0, 40.0, 55.0, 75.0)
 
@@ -52,7 +52,7 @@ def robot_portrait(
     outputs : sequence of OutputLike
         Output points to draw.
     axes : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
-        Axes to draw into; default a figure of its own.
+        Axes to draw into; default a new figure.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def robot_portrait(
             f"picture of `{robot.name}`, `ax`",
             expected="three-dimensional axes",
             came=f"{type(axes).__name__}",
-            cure='Make them with figure.add_subplot(projection="3d"), or leave the argument out.',
+            cure='Make them with figure.add_subplot(projection="3d"), or omit the argument.',
         )
     with styled():
         own = axes is None
@@ -84,7 +84,7 @@ def robot_portrait(
         q = np.asarray(q, dtype=float)
         outline = Outline(robot, q, outputs)
         at = outline.at(q)
-        # Thinner than where nothing else is drawn: the joints are what this picture is about.
+        # Thinner than in other figures: the joints are the subject of this one.
         RobotArtists(axes, outline, q, weight=0.6)
         frame_axes(axes, at.points(), robot.ground_height)
         poses = {body.name: np.asarray(robot.pose(q, body.name), float) for body in robot.bodies}
@@ -112,7 +112,7 @@ def robot_portrait(
 
 
 def _symbol_length(size: float, lines: list[Floats]) -> float:
-    """Short enough that symbols at both ends of a short link do not run into each other."""
+    """Length of a symbol, such that those at the ends of a short link do not overlap."""
     spans = [float(np.linalg.norm(line[1] - line[0])) for line in lines]
     shortest = min([span for span in spans if span > 0.02 * size], default=size)
     return float(np.clip(0.45 * shortest, 0.07 * size, 0.12 * size))
@@ -151,7 +151,7 @@ def _add_frames(axes: Axes3D, poses: list[Floats], length: float) -> None:
 
 
 def _handles(axes: Axes3D, robot: RobotLike, symbols: list[Symbol]) -> list[Any]:
-    """One entry for each kind of joint in the picture, the frames, and what has a label."""
+    """Legend entries of each kind of joint in the figure, the frames, and labelled artists."""
     kinds = {found.kind: found.color for found in symbols}
     handles: list[Any] = [
         Line2D([], [], color=color, linewidth=2.5, label=kind) for kind, color in kinds.items()
@@ -162,7 +162,7 @@ def _handles(axes: Axes3D, robot: RobotLike, symbols: list[Symbol]) -> list[Any]
 
 
 class _Name(Annotation):
-    """A name that stays beside a point in space when the view is turned."""
+    """A name that stays beside a point in space when the view rotates."""
 
     def __init__(self, axes: Axes3D, text: str, point: Floats) -> None:
         super().__init__(
@@ -181,7 +181,7 @@ class _Name(Annotation):
         )
         self.point = point
         axes.add_artist(self)
-        # A name must not make the layout shrink the picture, nor be cut off at its frame.
+        # A name must neither shrink the axes in the layout nor be clipped at their frame.
         self.set_in_layout(False)
         self.set_clip_on(False)
         self.follow()
@@ -197,7 +197,7 @@ class _Name(Annotation):
 
 
 def _add_names(axes: Axes3D, robot: RobotLike, poses: dict[str, Floats], busy: Floats) -> None:
-    """Write the names, each where it covers least of the others and of the drawing."""
+    """Write the names, each where it covers the other names and the drawing least."""
     figure: Any = cast(Any, axes).get_figure().canvas.figure
     figure.draw_without_rendering()
     scale = figure.dpi / 72.0
@@ -231,7 +231,7 @@ def _text(body: Any) -> str:
 
 
 def _size(name: Annotation) -> Floats:
-    """Width and height of the text alone, in pixels: the whole extent holds the leader too."""
+    """Width and height of the text without its leader, in pixels."""
     return np.array(Text.get_window_extent(name).size) + 4.0
 
 

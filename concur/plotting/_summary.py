@@ -1,4 +1,4 @@
-"""A robot in words and numbers: the tables of `Mechanism.summary`."""
+"""Text summary of a robot: the tables of `Mechanism.summary`."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import RobotLike
 
-# Room the tables are set for; a wider one grows rather than break a number in two.
+# Width of the tables; a table grows beyond it rather than breaking a number.
 _WIDTH = 100
 
 
 def summarise(robot: RobotLike) -> str:
-    """Describe a robot in plain text: how it can move, what it weighs, what it rolls on.
+    """Describe joints, masses and wheels of a robot in plain text.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def summarise(robot: RobotLike) -> str:
         + (f"gravity {_vector(gravity)} m/s^2" if np.any(gravity) else "no gravity"),
     ]
     joints = _table("body", "parent", "joint", ">nq", ">nv", "driven", "limits")
-    # Products of inertia are rare; their column comes only when there are any.
+    # Products of inertia are rare: omit their column if all are zero.
     tilted = any(np.any(_products(body.inertia)) for body in this.bodies)
     masses = _table(
         "body",
@@ -99,7 +99,7 @@ def _products(inertia: Any) -> Any:
 
 
 def _joint(joint: Any) -> str:
-    """Kind of a joint with the direction and the pitch it was built with."""
+    """Kind of a joint with its direction and pitch."""
     text = type(joint).__name__
     for attribute in ("axis", "normal"):
         if hasattr(joint, attribute):
@@ -110,7 +110,7 @@ def _joint(joint: Any) -> str:
 
 
 def _limits(body: Any) -> str:
-    """One line for each coordinate that has a bound."""
+    """One line for each bounded coordinate."""
     joint = body.joint
     bounded = [
         (name, low, high, unit)
@@ -137,7 +137,7 @@ def _limits(body: Any) -> str:
 
 
 def _table(*columns: str) -> Table:
-    """Build an empty table; columns that start with > are set flush right."""
+    """Build an empty table; columns that start with > are right-aligned."""
     from rich import box
     from rich.table import Table
 

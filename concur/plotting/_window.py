@@ -1,4 +1,4 @@
-"""The part of space a moving picture shows, and curves cut to it."""
+"""Window of space that an animation shows, and curves clipped to it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from scipy.ndimage import gaussian_filter1d
 
 from concur.plotting.protocols import Floats
 
-# Side of a window that follows the robot, in largest extents of the robot.
+# Side of a window that follows the robot, relative to the largest extent of the robot.
 _SIDE = 2.5
-# Shortest height of the window, in its longest side: room for two tick labels.
+# Smallest height and width of the window, relative to its longest side.
 _LEAST_HEIGHT = 0.12
 _LEAST_WIDTH = 0.35
 
@@ -19,8 +19,8 @@ def windows(
 ) -> tuple[Floats, Floats]:
     """Return the corners of the window of every frame; all windows have the same size.
 
-    A course that is shorter than twice the window is shown whole. On a longer one the window
-    follows the base along every axis on which the course does not fit into it. Points of the robot
+    A course shorter than twice the window is shown completely. On a longer one the window
+    follows the base along every axis on which the course exceeds it. Points of the robot
     are (k, n, 3), of other curves (m, 3), of the base (f, 3), in the world frame, m.
     """
     extent = float(np.max(np.ptp(robot, axis=1)))
@@ -28,7 +28,7 @@ def windows(
     course = np.concatenate([robot.reshape(-1, 3), curves])
     first, last = course.min(axis=0), course.max(axis=0)
     span = last - first
-    # Above a ground the window reaches from there to the top of the motion, and never leaves it.
+    # With a ground the window always extends from there to the top of the motion.
     level = ground_height is not None and first[2] > ground_height - 0.1 * extent
     whole = float(np.max(span[:2] if level else span)) <= 2.0 * side
     follows = np.zeros(3, dtype=bool) if whole else span > side
@@ -39,7 +39,7 @@ def windows(
     size = np.maximum(size, least)
     centre = np.tile((first + last) / 2, (len(bases), 1))
     smooth = gaussian_filter1d(bases, smoothing, axis=0, mode="nearest")
-    # The robot reaches two fifths of the side; a twelfth more keeps it inside.
+    # The robot extends to two fifths of the side; a margin of a twelfth keeps it inside.
     smooth = np.clip(smooth, bases - side / 12, bases + side / 12)
     centre[:, follows] = smooth[:, follows]
     low, high = centre - size / 2, centre + size / 2
@@ -56,10 +56,10 @@ def clipped(curve: Floats, low: Floats, high: Floats) -> Floats:
 
 
 def dashed(curve: Floats, period: float) -> Floats:
-    """Curve, (n, 3), as dashes of length `period` that do not move when the curve is cut.
+    """Curve, (n, 3), as dashes of length `period` that do not move when the curve is clipped.
 
-    Matplotlib starts its dashes at the first point in view: they would creep along a curve whose
-    beginning leaves the window.
+    Matplotlib starts its dashes at the first visible point: they would creep along a curve whose
+    start leaves the window.
     """
     length = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(curve, axis=0), axis=1))])
     number = np.arange(int(length[-1] / period * 10) + 1)

@@ -1,4 +1,4 @@
-"""A run as a moving picture: GIF, or MP4 where ffmpeg is installed."""
+"""Animation of a run: GIF, or MP4 if ffmpeg is installed."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats, RunLike
 
-# Width and greatest height of the picture, and what title, legend and each row of the legend need
-# of it, in inches.
+# Width and largest height of the animation, and heights of title, legend and each row of the
+# legend, in inches.
 _WIDTH, _HEIGHT, _HEAD, _FOOT, _ROW, _DPI = 6.4, 4.8, 0.32, 0.28, 0.2, 100
 # Points of a trace in one window, and length of a dash of a reference in windows.
 _CURVE_POINTS = 400
@@ -58,22 +58,22 @@ def animate(
     speed: float = 1.0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Path:
-    """Write a run as a moving picture of the robot, its references and the traces of its hands.
+    """Write an animation of a run: the robot, its references, and the traces of its hands.
 
-    The view follows the robot where its course is long against its size.
+    The view follows the robot if its course is long compared with its size.
 
     Parameters
     ----------
     run : RunLike
         A finished run with `t`, `q`, `pose`, `reference`, `robot` and `servo.outputs`.
     path : path
-        File to write; its suffix, .gif or .mp4, chooses the format. MP4 needs ffmpeg.
+        File to write; its suffix, .gif or .mp4, determines the format. MP4 needs ffmpeg.
     fps : float
-        Frames per second of the picture.
+        Frames per second of the animation.
     speed : float
-        Seconds of the run in one second of the picture.
+        Seconds of the run per second of the animation.
     progress : callable, optional
-        Called with (frames drawn, frames in all) after each frame.
+        Called with (frames drawn, total frames) after each frame.
 
     Returns
     -------
@@ -99,7 +99,7 @@ def animate(
             str(target),
             expected="a name that ends in .gif or .mp4",
             came=f"the suffix {target.suffix!r}",
-            cure="Change the suffix; .gif needs no further program.",
+            cure="Change the suffix; .gif needs no other software.",
         )
     for name, value in (("fps", fps), ("speed", speed)):
         if not (np.isfinite(value) and value > 0):
@@ -107,7 +107,7 @@ def animate(
                 f"animate, argument `{name}`",
                 expected="a positive number",
                 came=repr(value),
-                cure="Leave it out for the default.",
+                cure="Omit it to use the default.",
             )
     if suffix == ".mp4" and not FFMpegWriter.isAvailable():
         raise ConcurError(
@@ -129,39 +129,41 @@ def animate(
 
 
 class _MovingPicture:
-    """A figure whose artists follow the run; nothing is cleared between frames."""
+    """A figure whose artists are updated from frame to frame and never cleared."""
 
     def __init__(self, run: RunLike, moments: Floats, fps: float) -> None:
         self.run = run
         self.moments = moments
         step = moments[1] - moments[0] if len(moments) > 1 else 1.0
-        # Enough digits that no two frames carry the same time.
+        # Enough digits to distinguish the times of all frames.
         self._digits = max(1, int(np.ceil(-np.log10(step))))
         self.figure: Figure = new_figure(_WIDTH, _HEIGHT)
         self._axes = axes = add_axes3d(self.figure)
         outline = Outline(run.robot, run.q[0], run.servo.outputs)
         some = np.unique(np.linspace(0, len(run.t) - 1, min(40, len(run.t))).astype(int))
         seen = np.stack([outline.at(run.q[index]).points() for index in some])
-        wanted = self._wanted()
+        references = self._references()
         self._frames = nearest(run.t, moments)
         bases = [run.robot.pose(run.q[index], outline.root)[:3, 3] for index in self._frames]
         self._low, self._high = windows(
             seen,
-            np.concatenate([np.empty((0, 3)), *wanted]),
+            np.concatenate([np.empty((0, 3)), *references]),
             np.array(bases),
             run.robot.ground_height,
             smoothing=0.5 * fps,
         )
         size = self._high[0] - self._low[0]
-        # The course may be many windows long; its curves shall be as fine in each.
-        courses = float(np.max(np.ptp(np.concatenate([seen.reshape(-1, 3), *wanted]), axis=0)))
+        # The course may span many windows: sample its curves equally densely in each.
+        courses = float(np.max(np.ptp(np.concatenate([seen.reshape(-1, 3), *references]), axis=0)))
         count = int(min(len(run.t), _CURVE_POINTS * max(1.0, courses / np.max(size))))
         self._curve_index = np.unique(np.linspace(0, len(run.t) - 1, count).astype(int))
         self._hands = np.array([self._hands_at(index) for index in self._curve_index])
-        self._wanted_curves = [dashed(curve, _DASH * float(np.max(size))) for curve in wanted]
-        self._wanted_lines = [
+        self._reference_curves = [
+            dashed(curve, _DASH * float(np.max(size))) for curve in references
+        ]
+        self._reference_lines = [
             axes.plot([], [], [], color=REFERENCE, linestyle="-", linewidth=1.1, label="_")[0]
-            for _ in wanted
+            for _ in references
         ]
         self._traces = [
             axes.plot([], [], [], color=output_color(number), linestyle="-", label=output.name)[0]
@@ -173,8 +175,8 @@ class _MovingPicture:
         part = outline.size / float(np.max(size))
         self._robot = RobotArtists(axes, outline, run.q[0], weight=min(1.0, 0.25 + 1.2 * part))
         dashes = Line2D([], [], color=REFERENCE, linestyle="--", linewidth=1.1, label="reference")
-        handles = [dashes] * bool(wanted) + self._traces
-        # Only where nothing else names them: the traces name the output points.
+        handles = [dashes] * bool(references) + self._traces
+        # The traces already label the output points.
         handles += [line for line in axes.lines if line.get_label() == "centre of mass"]
         handles += line_handles(run.robot)
         columns = min(3, len(handles))
@@ -184,19 +186,19 @@ class _MovingPicture:
         foot = _FOOT + _ROW * (-(-len(handles) // columns))
         self.figure.suptitle(run.robot.name, x=0.02, ha="left")
         self._stamp = self.figure.text(0.98, 0.985, "", ha="right", va="top", family="monospace")
-        # One layout for all frames: solving it again would cost time and make the picture shake.
-        # A flat box leaves room above and below: the second pass does without.
+        # One layout for all frames: solving it again would take time and make the animation shake.
+        # A flat box leaves space above and below, which the second pass removes.
         height = _HEIGHT
         for _ in range(2):
             self.figure.set_size_inches(_WIDTH, height)
             filled = fill_view(axes, bottom=foot / height, top=1.0 - _HEAD / height)
-            # Whole and even numbers of pixels, as films need them.
+            # Video formats need even integer numbers of pixels.
             height = np.ceil((filled * height + _HEAD + foot) * _DPI / 2) * 2 / _DPI
 
         self._freeze(legend, foot)
 
     def _freeze(self, legend: Any, height: float) -> None:
-        """Replace the legend by a picture of it: drawing it takes a fifth of each frame."""
+        """Replace the legend by an image: drawing it takes a fifth of the time of a frame."""
         self.figure.set_dpi(_DPI)
         self._axes.set_visible(False)
         canvas: Any = self.figure.canvas
@@ -206,17 +208,17 @@ class _MovingPicture:
         self.figure.figimage(foot, zorder=10, origin="upper")
         self._axes.set_visible(True)
 
-    def _wanted(self) -> list[Floats]:
+    def _references(self) -> list[Floats]:
         start = {
             out.name: hand
             for out, hand in zip(self.run.servo.outputs, self._hands_at(0), strict=True)
         }
         found = []
-        for name, (_, wanted) in positions(self.run).items():
-            if wanted.shape[1] == 2:
+        for name, (_, reference) in positions(self.run).items():
+            if reference.shape[1] == 2:
                 # A planar reference is drawn at the height of the point that follows it.
-                wanted = np.column_stack([wanted, np.full(len(wanted), start[name][2])])
-            found.append(wanted)
+                reference = np.column_stack([reference, np.full(len(reference), start[name][2])])
+            found.append(reference)
         return found
 
     def _hands_at(self, index: int) -> Floats:
@@ -230,7 +232,7 @@ class _MovingPicture:
         low, high = self._low[frame], self._high[frame]
         set_window(self._axes, low, high)
         now = self._robot.update(self.run.q[index])
-        for line, curve in zip(self._wanted_lines, self._wanted_curves, strict=True):
+        for line, curve in zip(self._reference_lines, self._reference_curves, strict=True):
             line.set_data_3d(*clipped(curve, low, high).T)
         past = self._curve_index < index
         for number, trace in enumerate(self._traces):
@@ -246,11 +248,11 @@ class _MovingPicture:
 
 
 def _space_ticks(axes: Any, size: Floats) -> None:
-    """Put ticks at round numbers that stay where they are while the window moves."""
+    """Set ticks at round numbers, which do not change while the window moves."""
     step = _round_step(float(np.max(size)) / 8)
     axes.xaxis.set_major_locator(MultipleLocator(step))
     axes.yaxis.set_major_locator(MultipleLocator(step))
-    # The box is flat where the ground is its floor: there its height has room for few labels.
+    # With the ground as floor the box is flat, so its height has space for few labels only.
     axes.zaxis.set_major_locator(MultipleLocator(min(step, _round_step(float(size[2]) / 3))))
 
 
@@ -266,8 +268,8 @@ def _write_gif(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     count = len(picture.moments)
-    # One palette for the whole film, from its last frame, where every trace is drawn.
-    # Swatches keep the colours of small marks, which a count of pixels would drop.
+    # One palette for all frames, from the last one, which contains every trace. Swatches keep the
+    # colours of small marks, which a count of pixels would drop.
     sample = picture.image(len(picture.moments) - 1)
     for number, color in enumerate((*PALETTE, ARM, CHASSIS, *FRAME_COLORS, COM)):
         sample.paste(color, (30 * number, 0, 30 * number + 30, 30))
@@ -279,7 +281,7 @@ def _write_gif(
             if progress is not None:
                 progress(frame + 1, count)
 
-    # GIF counts hundredths of a second; rounding the sum keeps the whole film at its speed.
+    # GIF counts hundredths of a second; rounding the sum keeps the overall speed exact.
     ends = np.round(np.arange(count + 1) * 100.0 / fps).astype(int)
     durations = [10 * max(2, int(step)) for step in np.diff(ends)]
     film = frames()
@@ -294,7 +296,7 @@ def _write_mp4(
     progress: Callable[[int, int], None] | None,
 ) -> None:
     count = len(picture.moments)
-    # Typed for whole numbers, but handed to ffmpeg as it is.
+    # Matplotlib's type is int, but the value is passed to ffmpeg unchanged.
     writer = FFMpegWriter(fps=cast(int, fps))
     with writer.saving(picture.figure, str(target), dpi=_DPI):
         for frame in range(count):

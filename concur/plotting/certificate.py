@@ -16,19 +16,19 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats
 
-# What is left of a norm at the lower edge of the picture.
+# Fraction of the initial norm at the lower edge of the figure.
 _LEAST = 1e-6
 
 
 class StatusLike(Protocol):
-    """Answer of a certificate."""
+    """Status of a certificate."""
 
     @property
     def name(self) -> str: ...
 
 
 class CertificateLike(Protocol):
-    """What is read of a certificate; angle in rad, rates in 1/s."""
+    """Attributes of a certificate that the figures read; angle in rad, rates in 1/s."""
 
     @property
     def status(self) -> StatusLike: ...
@@ -41,7 +41,7 @@ class CertificateLike(Protocol):
 
 
 class DecayLike(Protocol):
-    """Norms along motions of the error dynamics; `own` is that of the task's start, if covered."""
+    """Norms along motions of the error dynamics; `own` is from the task's start, if covered."""
 
     @property
     def t(self) -> Floats: ...
@@ -52,7 +52,7 @@ class DecayLike(Protocol):
 
 
 class TubeLike(Protocol):
-    """What is read of a tube: bounds of the norm |z|_P, of angle in rad and distance in m."""
+    """Attributes of a tube that the figures read: bounds of |z|_P, angle (rad) and distance (m)."""
 
     @property
     def status(self) -> StatusLike: ...
@@ -94,7 +94,7 @@ def decay_figure(certificate: CertificateLike, decay: DecayLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        One panel, logarithmic: every norm over its own start, so that one bound is above all.
+        One logarithmic panel of all norms, each divided by its start, below one common bound.
 
     Examples
     --------
@@ -130,12 +130,12 @@ def decay_figure(certificate: CertificateLike, decay: DecayLike) -> Figure:
             np.exp(-certificate.true_rate * t),
             color=REFERENCE,
             linestyle="--",
-            label=f"rate of small errors: exp(-{certificate.true_rate:.4g} t)",
+            label=f"linearized rate: exp(-{certificate.true_rate:.4g} t)",
         )
         logarithmic(axes, _LEAST)
         axes.set_xlim(t[0], t[-1])
         axes.set_xlabel(TIME)
-        axes.set_ylabel("norm of the error over its start [1]")
+        axes.set_ylabel("norm of the error, relative to its start [1]")
         axes.set_title("Certified decay, and motions of the error dynamics")
         axes.legend(loc="lower left")
         return figure
@@ -178,7 +178,7 @@ def tube_figure(tube: TubeLike, motions: DisturbedLike) -> Figure:
             t, bound, color=PALETTE[6], linestyle="-", linewidth=2.0, label=f"bound, {certain}"
         )
         top = max(float(bound.max()), float(norms.max()))
-        # A limit far away would only flatten the rest.
+        # Omit a distant limit: it would flatten the curves.
         if tube.limit < 3.0 * top:
             rows[0].axhline(
                 tube.limit, color=PALETTE[1], linestyle="--", label="limit of the domain"
@@ -189,7 +189,7 @@ def tube_figure(tube: TubeLike, motions: DisturbedLike) -> Figure:
         rows[0].set_title("Tube of the error, and motions under disturbances")
         for axes, (values, most, label) in zip(rows[1:], lengths, strict=True):
             _motions(axes, t, values, "_")
-            # A length of x is at most a multiple of the norm, and falls and rises with its bound.
+            # A length of x is at most a multiple of the norm, so its bound is proportional.
             share = bound / tube.radius if tube.radius > 0.0 else np.ones_like(bound)
             axes.plot(
                 t,
@@ -224,20 +224,20 @@ def _motions(axes: Axes, t: Floats, values: Floats, label: str) -> None:
 def rate_figure(
     sweeps: Mapping[str, Sequence[CertificateLike]], asked: CertificateLike | None = None
 ) -> Figure:
-    """Draw certified rates over the angle that the rotation errors may reach.
+    """Draw certified rates over the largest rotation error covered.
 
     Parameters
     ----------
     sweeps : mapping of str to sequence of CertificateLike
-        Name of a method to its certificates for ascending angles. Those that are not proved are
-        hollow, apart from the steps.
+        Maps the name of a method to its certificates by ascending angle. Unproved ones are
+        hollow and not joined to the steps.
     asked : CertificateLike, optional
-        The certificate that was asked for, marked.
+        The requested certificate, which is marked.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel with the rate of small errors, which no certificate can exceed.
+        One panel with the linearized rate as the upper bound.
 
     Examples
     --------
@@ -249,14 +249,14 @@ def rate_figure(
         every = [one for found in sweeps.values() for one in found]
         most = max(one.true_rate for one in every)
         axes.axhline(
-            most, color=REFERENCE, linestyle="--", label=f"rate of small errors, {most:.4g} 1/s"
+            most, color=REFERENCE, linestyle="--", label=f"linearized rate, {most:.4g} 1/s"
         )
         for number, (method, found) in enumerate(sweeps.items()):
             dot: Any = {"color": PALETTE[number], "marker": "o"}
             proved = [one for one in found if one.status.name == "PROVED"]
             others = [one for one in found if one.status.name != "PROVED"]
             if proved:
-                # What is proved for an angle holds for smaller ones: steps, no slanted lines.
+                # A proof for an angle holds for smaller angles: draw steps, not slanted lines.
                 steps: Any = {"linestyle": "-", "drawstyle": "steps-pre"}
                 axes.plot(*_points(proved), label=f"{method}, proved", **steps, **dot)
             if others:
@@ -275,7 +275,7 @@ def rate_figure(
                 marker="o",
                 markersize=12.0,
                 markerfacecolor="none",
-                label=f"asked for: {np.degrees(asked.angle):.4g} deg",
+                label=f"requested: {np.degrees(asked.angle):.4g} deg",
             )
         axes.set_xlim(0.0, 185.0)
         axes.set_xticks(range(0, 181, 30))
@@ -283,7 +283,7 @@ def rate_figure(
         axes.set_xlabel("largest rotation error [deg]")
         axes.set_ylabel("rate of decay [1/s]")
         axes.set_title("Certified rate over the angle")
-        # Beside the axes: points may lie anywhere in them.
+        # Outside the axes, as points may lie anywhere in them.
         axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
         return figure
 

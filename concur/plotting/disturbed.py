@@ -1,8 +1,8 @@
-"""Motions of the error dynamics under disturbances, to hold against a tube.
+"""Simulated motions of the error dynamics under disturbances, for comparison with a tube.
 
-They prove nothing: the tube does. They show how much of it is used: half of the disturbances push
-along the growth of |z|_P, as hard as the bound allows; the others keep a random direction and
-switch it at random.
+They prove nothing, unlike the tube, but show how much of it is used. Half of the disturbances act
+along the growth of |z|_P with the largest size within the bound; the others have a random
+direction and switch it at random.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _STEPS = 600
 """Steps of the integrator, at which disturbances may change."""
 
 _SPAN = 8.0
-"""Duration, as a multiple of the time in which the tube's bound falls by e."""
+"""Duration, as a multiple of the time constant of the tube's bound."""
 
 _SWITCHES = 6
-"""How often a disturbance of random direction switches, on the average."""
+"""Mean number of switches of a disturbance with random direction."""
 
 
 class DisturbedTube(Protocol):
-    """What is read of a tube: its channel, its decay with P and a rate, its start and radius."""
+    """Attributes of a tube that are read: channel, decay with P and rate, start and radius."""
 
     @property
     def channel(self) -> Any: ...
@@ -69,21 +69,21 @@ def disturbed_motions(
     count: int = 16,
     seed: int = 0,
 ) -> DisturbedMotions:
-    """Move the error dynamics of a channel under disturbances within a bound.
+    """Simulate the error dynamics of a channel under disturbances within a bound.
 
     Parameters
     ----------
     tube : concur.certify.Tube
-        Tube of the channel, of finite radius; motions begin with |z|_P at its `start`.
+        Tube of the channel, of finite radius; motions start with |z|_P equal to its `start`.
     disturbance : float or array_like
-        The bound that the tube is for: a number for the length, metres divided by the
+        The bound of the tube: a number for the length, with metres divided by the
         channel's length, or one for each component, shape (n,), m/s^2 and rad/s^2.
     duration : float, optional
-        Time, s. Default: eight times that in which the tube's bound falls by e.
+        Duration, s. Default: eight time constants of the tube's bound.
     count : int, default 16
         Number of motions.
     seed : int, default 0
-        Of the random directions and switches.
+        Seed of the random directions and switches.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def disturbed_motions(
     Raises
     ------
     OutputError
-        If the tube has no radius, or the duration is not above zero.
+        If the tube has no finite radius, or the duration is not above zero.
     ShapeError
         If the disturbance has another size than the channel.
     """
@@ -109,7 +109,7 @@ def disturbed_motions(
             where,
             expected="a tube of finite radius and a duration above zero",
             came=f"radius {tube.radius:.4g}, duration {span:.4g} s",
-            cure="Bound the disturbance further, or leave the duration out.",
+            cure="Reduce the disturbance, or omit the duration.",
         )
     rng = np.random.default_rng(seed)
     P, scale = tube.decay.P, channel.scales
@@ -123,8 +123,8 @@ def disturbed_motions(
     x, ve = ca.SX.sym("x", n), ca.SX.sym("ve", n)
     rates = ca.Function("rates", [x, ve], list(channel.dynamics.rate(x, ve))).map(count)
 
-    def push(direction: np.ndarray) -> np.ndarray:
-        # The disturbance within the bound that does most along a direction.
+    def strongest(direction: np.ndarray) -> np.ndarray:
+        # The disturbance within the bound with the largest component along a direction.
         if bound.ndim:
             return np.asarray(np.sign(direction) * bound)
         turned = direction / scale
@@ -140,10 +140,10 @@ def disturbed_motions(
         switch = rng.uniform(size=count) < _SWITCHES / _STEPS
         steady[switch] *= -1.0
         growth = z @ P[:, n:]
-        # At rest nothing grows; then any direction will do.
+        # At rest the growth is zero; use any direction.
         still = np.abs(growth).max(axis=1) == 0.0
         growth[still] = nudge[still]
-        d = push(np.where(adverse[:, None], growth, steady))
+        d = strongest(np.where(adverse[:, None], growth, steady))
         first = slope(z, d)
         second = slope(z + step / 2 * first, d)
         third = slope(z + step / 2 * second, d)

@@ -1,4 +1,4 @@
-"""Figures over time: errors, Lyapunov function, torques, and the health of a run."""
+"""Figures over time: errors, Lyapunov function, torques, and numerical checks of a run."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ TIME = "time [s]"
 def error_figure(run: RunLike) -> Figure:
     """Draw the tracking errors against the exact error dynamics.
 
-    One column for each output and unit. From top to bottom: the norm of the error beside that of
-    the ideal decay, the error coordinates, and the norm of the deviation of one from the other.
+    One column for each output and unit. From top to bottom: the norm of the error with that of
+    the ideal decay, the error coordinates, and the norm of their deviation from the ideal.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def error_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Norms are drawn on logarithmic axes that reach down to 1e-16 at most.
+        Norms are on logarithmic axes that extend down to at least 1e-16.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def error_figure(run: RunLike) -> Figure:
 def draw_error_norm(axes: Axes, run: RunLike, channel: Channel) -> None:
     """Draw the norm of one channel of the error, and its ideal decay, on a logarithmic axis."""
     actual, ideal = _norm(run.error, channel), _norm(run.ideal, channel)
-    # The two should coincide: a wide line under a dashed one shows both.
+    # The curves should coincide: a wide line under a dashed one shows both.
     axes.plot(run.t, actual, color=_color(run, channel), linewidth=2.6, label="simulated")
     axes.plot(run.t, ideal, color="black", linestyle="--", linewidth=1.2, label="ideal decay")
     axes.set_ylabel(f"|error| [{channel.unit}]")
@@ -122,13 +122,13 @@ def draw_lyapunov(axes: Axes, run: RunLike) -> None:
     units = dict.fromkeys(f"{channel.unit}²/s²" for channel in channels(run))
     form = r"$V = (x^T K_P\,x + v_e^T I\,v_e)\,/\,2$"
     axes.set_ylabel(f"{form}\n[{' + '.join(units)}]")
-    # A square of errors: its rounding is the square of theirs.
+    # A square of errors: its rounding level is the square of theirs.
     logarithmic(axes, FLOOR**2)
     axes.legend()
 
 
 def torque_figure(run: RunLike) -> Figure:
-    """Draw the controls: wheels and joints apart, torques and forces apart, peaks marked.
+    """Draw the control inputs with their peaks; wheels, joints, torques and forces separately.
 
     Parameters
     ----------
@@ -138,8 +138,8 @@ def torque_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        One panel for each kind of control, with its limits if it has any; below them, where the
-        servo knows limits, to which size it scaled the demand.
+        One panel for each kind of control input, with its limits if it has any; below them, if
+        the servo has limits, the scale factor of the commanded acceleration.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def torque_figure(run: RunLike) -> Figure:
     with styled():
         panels = _control_panels(run)
         limited = run.servo.torque_limits is not None
-        # A legend that is higher than its panel would squeeze it away.
+        # A legend higher than its panel would shrink the panel.
         bounded = bool(np.isfinite(_torque_limits(run)).any())
         heights = [max(2.9, 0.6 + 0.37 * (len(columns) + bounded)) for columns in panels.values()]
         heights += [2.0] * limited
@@ -156,7 +156,7 @@ def torque_figure(run: RunLike) -> Figure:
         grid = figure.subplots(len(heights), 1, sharex=True, squeeze=False, height_ratios=heights)[
             :, 0
         ]
-        figure.suptitle(f"Controls of {run.robot.name}")
+        figure.suptitle(f"Control inputs of {run.robot.name}")
         for axes, ((kind, unit), columns) in zip(grid, panels.items(), strict=False):
             draw_controls(axes, run, columns)
             _draw_limits(axes, run, columns)
@@ -170,7 +170,7 @@ def torque_figure(run: RunLike) -> Figure:
 
 
 def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool = True) -> None:
-    """Draw some controls over time and mark the peak of each, with its value if `peaks`."""
+    """Draw control inputs over time and mark the peak of each, with its value if `peaks`."""
     names = run.servo.model.control_names
     for number, column in enumerate(columns):
         values = run.u[:, column]
@@ -197,7 +197,7 @@ def draw_controls(axes: Axes, run: RunLike, columns: list[int], *, peaks: bool =
 
 
 def _draw_limits(axes: Axes, run: RunLike, columns: list[int]) -> None:
-    """Draw the limits of some controls: where all have the same, one pair of lines."""
+    """Draw the limits of control inputs; equal limits are one pair of lines."""
     limits = _torque_limits(run)[columns]
     if not np.isfinite(limits).any():
         return
@@ -210,13 +210,13 @@ def _draw_limits(axes: Axes, run: RunLike, columns: list[int]) -> None:
         for limit in pair[np.isfinite(pair)]:
             axes.axhline(limit, color=color, linestyle="-.", linewidth=1.0, label=label)
             label = None
-    # Limits far away must not make the controls flat.
+    # Omit distant limits: they would flatten the curves.
     near = limits[np.isfinite(limits) & (np.abs(limits) < 2.0 * max(-low, high))]
     axes.set_ylim(min([low, *(1.05 * near)]), max([high, *(1.05 * near)]))
 
 
 def _torque_limits(run: RunLike) -> Floats:
-    """Limits of law and robot, whichever is narrower, shape (nu, 2)."""
+    """The narrower limits of law and robot, shape (nu, 2)."""
     largest = np.asarray(run.joint_limits.torques, dtype=float)
     limits = np.column_stack([-largest, largest])
     if run.servo.torque_limits is None:
@@ -228,23 +228,23 @@ def _torque_limits(run: RunLike) -> Floats:
 
 
 def _draw_scale(axes: Axes, run: RunLike) -> None:
-    """Draw the size to which torque limits scaled the demand."""
+    """Draw the scale factor of the commanded acceleration due to torque limits."""
     scale = np.asarray(run.scale, dtype=float)
     share = 100.0 * float(np.mean(scale < 1.0))
-    label = f"least {scale.min():.3g}\n  scaled down {share:.3g} % of the time"
+    label = f"least {scale.min():.3g}\n  below 1 for {share:.3g} % of the time"
     axes.plot(run.t, scale, color=PALETTE[0], linestyle="-", label=label)
-    axes.set_title("Scale of the demand: 1 = the limits allow all of it")
+    axes.set_title("Scale factor of the commanded acceleration: 1 = limits inactive")
     axes.set_ylabel("scale [1]")
     axes.set_ylim(min(0.0, float(scale.min())), 1.1)
     side_legend(axes)
 
 
 def health_figure(run: RunLike) -> Figure:
-    """Draw what must stay small or away from zero in any honest run.
+    """Draw the quantities that must stay small, or away from zero, in a valid run.
 
-    From top to bottom: the drift of the momentum of a robot that floats, or else the residual of
-    the constraints; the energy that neither work nor the start explains; the margin of the
-    decoupling matrix; and, where the servo damps, the acceleration that it gives up.
+    From top to bottom: the drift of the momentum of a floating robot, or else the residual of the
+    constraints; the energy balance, without work and the energy at the start; the decoupling
+    margin; and, if the servo damps, the acceleration residual.
 
     Parameters
     ----------
@@ -265,7 +265,7 @@ def health_figure(run: RunLike) -> Figure:
         figure = new_figure(9.0, 10.2 if damped else 8.0)
         panels = figure.subplots(4 if damped else 3, 1, sharex=True)
         top, middle, bottom = panels[:3]
-        figure.suptitle(f"Health of the run of {run.robot.name}")
+        figure.suptitle(f"Numerical checks of the run of {run.robot.name}")
         if run.floats:
             drift = np.asarray(run.momentum_drift, dtype=float)
             title = "Momentum: deviation from that at the start, relative"
@@ -291,8 +291,8 @@ def health_figure(run: RunLike) -> Figure:
             )
         side_legend(bottom)
         bottom.set_title(
-            "Margin: 0 = some output direction cannot be commanded\n"
-            "(smallest singular value of the decoupling matrix)"
+            "Decoupling margin: smallest singular value of the scaled decoupling matrix\n"
+            "(0 = some output direction cannot be commanded)"
         )
         if damped:
             _draw_missed(panels[3], run)
@@ -311,7 +311,7 @@ def _draw_residual(
 
 
 def _draw_missed(axes: Axes, run: RunLike) -> None:
-    """Draw the output acceleration given up, one line for each output and unit."""
+    """Draw the acceleration residual, one line for each output and unit."""
     parts = channels(run)
     for channel in parts:
         missed = _norm(run.missed, channel)
@@ -321,14 +321,14 @@ def _draw_missed(axes: Axes, run: RunLike) -> None:
         axes.plot(
             run.t, missed, color=_color(run, channel), linestyle="-", alpha=strength, label=label
         )
-    axes.set_title("Output acceleration given up")
+    axes.set_title("Acceleration residual")
     units = ", ".join(dict.fromkeys(f"{channel.unit}/s²" for channel in parts))
-    axes.set_ylabel(f"given up [{units}]")
+    axes.set_ylabel(f"residual [{units}]")
     side_legend(axes)
 
 
 def draw_margin(axes: Axes, run: RunLike) -> None:
-    """Draw the margin of the decoupling matrix and mark its smallest value."""
+    """Draw the decoupling margin and mark its smallest value."""
     margin = np.asarray(run.margin, dtype=float)
     least = int(np.argmin(np.where(np.isfinite(margin), margin, np.inf)))
     axes.plot(run.t, margin, color=PALETTE[2], label="margin")
@@ -342,7 +342,7 @@ def draw_margin(axes: Axes, run: RunLike) -> None:
         label=f"least {margin[least]:.3g} at {run.t[least]:.3g} s",
     )
     axes.set_ylabel("margin [1]")
-    # Zero is the value that matters: there no torque exists for the demand.
+    # Include zero, where no torque exists for some commanded accelerations.
     largest = _largest(margin)
     axes.set_ylim(0.0, 1.15 * largest if largest > 0 else 1.0)
 
@@ -351,7 +351,7 @@ def _control_panels(run: RunLike) -> dict[tuple[str, str], list[int]]:
     wheels = {wheel.body for wheel in run.robot.wheels}
     panels: dict[tuple[str, str], list[int]] = {}
     for column, name in enumerate(run.servo.model.control_names):
-        # A joint with several freedoms adds a suffix to the name of its body.
+        # A joint with several DOFs adds a suffix to the name of its body.
         on_wheel = any(name == body or name.startswith((f"{body}.", f"{body}[")) for body in wheels)
         kind = "Wheels" if on_wheel else "Joints"
         panels.setdefault((kind, run.control_units[column]), []).append(column)
@@ -382,6 +382,6 @@ def _largest(values: Floats) -> float:
 
 def _largest_text(values: Floats, unit: str) -> str:
     largest = _largest(values)
-    # A logarithmic axis has no place for zero: words must say why nothing is drawn.
+    # A logarithmic axis cannot show zero: explain the empty panel in words.
     text = f"zero {unit} throughout" if largest == 0 else f"largest {largest:.2g} {unit}"
     return " ".join(text.split())

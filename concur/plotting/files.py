@@ -1,4 +1,4 @@
-"""Reading and writing files, with errors that say what to do."""
+"""Reading and writing of files, with errors that name a remedy."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from concur.errors import ConcurError
 
 
 def make_directory(directory: str | os.PathLike[str]) -> Path:
-    """Make a directory, with its parents, unless it is there.
+    """Create a directory with its parents, unless it exists.
 
     Parameters
     ----------
@@ -21,12 +21,12 @@ def make_directory(directory: str | os.PathLike[str]) -> Path:
     Returns
     -------
     pathlib.Path
-        The same.
+        The directory.
 
     Raises
     ------
     ConcurError
-        If it cannot be made.
+        If it cannot be created.
     """
     folder = Path(directory)
     try:
@@ -43,7 +43,7 @@ def make_directory(directory: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def writing(target: Path) -> Iterator[None]:
-    """Turn a failure to write a file into an error with a cure.
+    """Convert a failure to write a file into an error with a remedy.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def writing(target: Path) -> Iterator[None]:
 
 @contextmanager
 def reading(source: Path) -> Iterator[None]:
-    """Turn a failure to read a file into an error with a cure.
+    """Convert a failure to read a file into an error with a remedy.
 
     Parameters
     ----------

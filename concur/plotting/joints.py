@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 _QUANTITIES = {"rad": ("angle", "angular velocity"), "m": ("travel", "velocity")}
 
-# Share of a limit that is rounding, as in the findings of a run.
+# Fraction of a limit that counts as rounding, as in the findings of a run.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """One coordinate or speed: name, values, extremes over all stages, and its limits."""
+    """One coordinate or velocity: name, values, extremes over all stages, and limits."""
 
     name: str
     values: Floats
@@ -33,7 +33,7 @@ class _Curve:
 
     @property
     def label(self) -> str:
-        """Name, range and limits in two or three lines."""
+        """Name, range and limits as a label of two or three lines."""
         low, high = self.extremes
         text = f"{self.name}\n  {low:.3g} to {high:.3g}"
         if np.isfinite(self.limits).any():
@@ -43,7 +43,7 @@ class _Curve:
 
     @property
     def exceeded(self) -> bool:
-        """Whether an extreme lies beyond its limit."""
+        """Whether an extreme exceeds its limit."""
         slack = [_ROUNDING * abs(limit) if np.isfinite(limit) else 0.0 for limit in self.limits]
         below = self.extremes[0] < self.limits[0] - slack[0]
         return below or self.extremes[1] > self.limits[1] + slack[1]
@@ -51,7 +51,7 @@ class _Curve:
 
 @dataclass
 class _Row:
-    """Coordinates and speeds with a common unit, side by side."""
+    """Coordinates and velocities with a common unit, side by side."""
 
     title: str
     unit: str
@@ -60,7 +60,7 @@ class _Row:
 
 
 def joint_figure(run: RunLike) -> Figure:
-    """Draw joint coordinates and joint speeds over time, with their limits.
+    """Draw joint coordinates and velocities over time, with their limits.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def joint_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Coordinates left, speeds right; wheels and joints apart, angles and travels apart.
+        Coordinates left, velocities right; wheels, joints, angles and travels separately.
         Dash-dotted lines are limits. The legend gives the extremes over all stages of all steps.
-        The base is drawn only where it has limits.
+        The base is drawn only if it has limits.
 
     Examples
     --------
@@ -96,7 +96,7 @@ def joint_figure(run: RunLike) -> Figure:
 
 
 def _height(row: _Row) -> float:
-    """Height of a row in inches: at least that of its higher legend."""
+    """Height of a row in inches: at least that of its highest legend."""
     lines = max(
         sum(curve.label.count("\n") + 1 for curve in curves)
         for curves in (row.positions, row.speeds)
@@ -153,7 +153,7 @@ def _draw(axes: Axes, run: RunLike, curves: list[_Curve], title: str, quantity: 
     for line, curve in zip(lines, curves, strict=True):
         for limit in filter(np.isfinite, curve.limits):
             axes.axhline(limit, color=line.get_color(), linestyle="-.", linewidth=1.0)
-            # Limits far away must not make the curves flat.
+            # Omit distant limits: they would flatten the curves.
             if low - (high - low) <= limit <= high + (high - low):
                 shown += [limit - 0.03 * (high - low), limit + 0.03 * (high - low)]
     axes.set_ylim(min(shown), max(shown))

@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import Floats
 
-# Beyond it a crossing of the unit circle is far away, and the loop only fills the picture.
+# Largest magnitude in the complex plane: larger values are far from the unit circle.
 _NYQUIST_REACH = 2.2
 _DOT: Any = {"marker": "o", "linestyle": "none"}
 
 
 class MarginsLike(Protocol):
-    """Margins of each coordinate's loop, and the symmetric disk margin of all together."""
+    """Margins of each coordinate's loop, and the symmetric disk margin of the whole loop."""
 
     @property
     def crossover(self) -> Floats: ...
@@ -66,19 +66,19 @@ class _Curve:
 
 
 def step_figure(loop: LoopLike) -> Figure:
-    """Draw the step response of every coordinate, with the time in which it settles.
+    """Draw the step response of every coordinate, with its settling time.
 
     Parameters
     ----------
     loop : LoopLike
         Responses with `names`, `t` (k,), s, `step` (k, size), `settling_time` (size,), s, and
-        `band`, the half width of the band about one.
+        `band`, the half width of the band about 1.
 
     Returns
     -------
     matplotlib.figure.Figure
-        One panel; coordinates with the same response share a curve. A dot marks where a curve
-        enters the band for good.
+        One panel; coordinates with the same response share a curve. A dot marks when a curve
+        enters the band without leaving it again.
 
     Examples
     --------
@@ -111,14 +111,14 @@ def step_figure(loop: LoopLike) -> Figure:
         axes.set_xlim(loop.t[0], loop.t[-1])
         axes.set_ylim(min(0.0, 1.05 * float(loop.step.min())), None)
         axes.set_xlabel(TIME)
-        axes.set_ylabel("output over step of its reference [1]")
+        axes.set_ylabel("output, relative to the step of its reference [1]")
         axes.set_title("Step response of the linearised loop")
         axes.legend(loc="lower right")
         return figure
 
 
 def margin_figure(loop: LoopLike) -> Figure:
-    """Draw the loop of every coordinate: gain, phase, and the curve about the point -1.
+    """Draw the loop of every coordinate: Bode diagram, and Nyquist curve about the point -1.
 
     Parameters
     ----------
@@ -130,8 +130,8 @@ def margin_figure(loop: LoopLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Left gain and phase over frequency with crossover and phase margin marked, right the
-        complex plane with the unit circle and the disk that every curve stays out of.
+        Left gain and phase over frequency, with crossover and phase margin; right the complex
+        plane, with the unit circle and the disk that no curve enters.
 
     Examples
     --------
@@ -146,7 +146,7 @@ def margin_figure(loop: LoopLike) -> Figure:
         curves = _curves(loop.names, loop.loop)
         _draw_bode(gain, phase, loop, curves)
         _draw_plane(plane, loop, curves)
-        figure.suptitle("Loop, cut at the commanded output acceleration")
+        figure.suptitle("Open loop, cut at the commanded acceleration")
         return figure
 
 
@@ -209,10 +209,10 @@ def _draw_plane(axes: Axes, loop: LoopLike, curves: Sequence[_Curve]) -> None:
             facecolor=EDGE,
             alpha=0.18,
             edgecolor=EDGE,
-            label=f"kept out of: disk margin {disk:.3g}",
+            label=f"excluded disk: disk margin {disk:.3g}",
         )
     axes.plot(-1.0, 0.0, color="black", marker="+", markersize=11, linestyle="none", label="-1")
-    # Channels with equal damping ratios coincide here: each shows beside the next, narrower one.
+    # Curves of equal damping ratios coincide: draw each wider than the next to show all.
     for width, curve in zip(np.linspace(1.4, 4.0, len(curves))[::-1], curves, strict=True):
         values = loop.loop[:, curve.column]
         axes.plot(values.real, values.imag, color=curve.color, linewidth=width)
@@ -225,17 +225,17 @@ def _draw_plane(axes: Axes, loop: LoopLike, curves: Sequence[_Curve]) -> None:
     axes.set_xlabel("real part of the loop [1]")
     axes.set_ylabel("imaginary part of the loop [1]")
     axes.set_title("Complex plane")
-    # The curves keep the colours of the other panels: their names would cover the disk here.
+    # Colours are those of the other panels; curve names would cover the disk here.
     axes.legend(loc="upper right")
 
 
 def _curves(names: Sequence[str], table: Any) -> list[_Curve]:
-    """One curve for each group of columns that agree."""
+    """One curve for each group of equal columns."""
     leaders: dict[int, list[str]] = {}
     for column, name in enumerate(names):
         twin = next((k for k in leaders if np.allclose(table[:, k], table[:, column])), column)
         leaders.setdefault(twin, []).append(name)
-    # Black is left to references.
+    # Black is reserved for references.
     return [
         _Curve(column, _joined(members), PALETTE[number % (len(PALETTE) - 1)])
         for number, (column, members) in enumerate(leaders.items())
@@ -243,7 +243,7 @@ def _curves(names: Sequence[str], table: Any) -> list[_Curve]:
 
 
 def _joined(names: Sequence[str]) -> str:
-    """Put names such as hand[x], hand[y] together as hand[x, y]."""
+    """Join names such as hand[x], hand[y] to hand[x, y]."""
     found: dict[str, list[str]] = {}
     for name in names:
         head, _, component = name.removesuffix("]").partition("[")
@@ -254,7 +254,7 @@ def _joined(names: Sequence[str]) -> str:
 
 
 def _degrees(values: Any) -> Floats:
-    """Phase without jumps, from a double integrator's -180 degrees on."""
+    """Unwrapped phase, starting at the -180 degrees of a double integrator."""
     angles = np.degrees(np.unwrap(np.angle(values)))
     return np.asarray(angles - 360.0 * np.round((angles[0] + 180.0) / 360.0))
 

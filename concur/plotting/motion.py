@@ -1,4 +1,4 @@
-"""A motion under torques on one page."""
+"""Figure of a motion under given torques, on one page."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def motion_figure(motion: MotionLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Six panels: shape velocities and controls; place of the base's frame and the angle by
-        which it has turned; energy, and what must stay zero.
+        Six panels: shape velocities and control inputs; position of the base's frame and its
+        rotation angle; energy, and residuals that must stay zero.
 
     Examples
     --------
@@ -84,10 +84,10 @@ def motion_figure(motion: MotionLike) -> Figure:
         base = motion.robot.bodies[0].name
         poses = np.array([motion.robot.pose(q, base) for q in motion.q])
         _draw_columns(place, motion.t, poses[:, :3, 3], "xyz", ("m",) * 3)
-        place.set_title(f"Place of {base}")
+        place.set_title(f"Position of {base}")
         place.set_ylabel("position [m]")
         turn.plot(motion.t, _turned(poses[:, :3, :3]), color=PALETTE[3], label="angle [rad]")
-        turn.set_title(f"Turn of {base} from its attitude at the start")
+        turn.set_title(f"Rotation of {base} from its orientation at the start")
         turn.set_ylabel("angle [rad]")
         side_legend(turn)
 
@@ -110,7 +110,7 @@ def _draw_columns(
         return
     for column, (name, unit) in enumerate(zip(names, units, strict=True)):
         axes.plot(t, values[:, column], label=f"{name} [{unit}]")
-    # Beyond that a legend would be higher than its panel.
+    # A legend with more entries would be higher than its panel.
     axes.legend(
         loc="upper left",
         bbox_to_anchor=(1.01, 1.0),
@@ -122,7 +122,7 @@ def _draw_columns(
 def _draw_zeros(axes: Axes, motion: MotionLike) -> None:
     balance = np.abs(motion.energy_balance)
     axes.plot(motion.t, balance, color=PALETTE[1], label=f"energy [J]\n  up to {balance.max():.2g}")
-    title = "What must stay zero: energy − at the start − work"
+    title = "Residuals, ideally zero: energy − at the start − work"
     if motion.keeps_momentum:
         drift = motion.momentum_drift
         label = f"momentum [1]\n  up to {drift.max():.2g}"
@@ -137,7 +137,7 @@ def _draw_zeros(axes: Axes, motion: MotionLike) -> None:
 def _turned(rotations: Floats) -> Floats:
     """Angle of each rotation from the first."""
     relative = rotations[0].T @ rotations
-    # From sine and cosine: the arc cosine alone would lose small angles.
+    # Use sine and cosine: the arc cosine alone is inaccurate for small angles.
     axial = relative - relative.transpose(0, 2, 1)
     sine = np.sqrt(axial[:, 2, 1] ** 2 + axial[:, 0, 2] ** 2 + axial[:, 1, 0] ** 2) / 2
     cosine = (np.trace(relative, axis1=1, axis2=2) - 1.0) / 2

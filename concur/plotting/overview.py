@@ -1,4 +1,4 @@
-"""One page about a run, and all figures of a run as files."""
+"""Overview of a run on one page, and all figures of a run as files."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
     from concur.plotting.protocols import RunLike
 
-# Controls of which the legend of the overview has room for the peaks.
+# Largest number of control inputs whose peaks the legend of the overview lists.
 _FEW = 10
 
 
 def plot_run(run: RunLike) -> Figure:
-    """Draw a run on one page: path, errors, Lyapunov function and controls.
+    """Draw a run on one page: path, errors, Lyapunov function and control inputs.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def plot_run(run: RunLike) -> Figure:
         names = [output.name for output in run.servo.outputs]
         for number, channel in enumerate(parts):
             color = output_color(names.index(channel.output))
-            # The rotation of an output has the colour of its position, but lighter.
+            # The orientation error has the colour of the position error, but lighter.
             strength = 0.45 if channel.unit == "rad" else 1.0
             columns = list(channel.columns)
             actual = np.linalg.norm(run.error[:, columns], axis=1)
@@ -110,7 +110,7 @@ def plot_run(run: RunLike) -> Figure:
         lyapunov.set_title("Lyapunov function")
 
         count = run.u.shape[1]
-        # Two lines for each of more controls would be higher than the panel.
+        # Two legend lines for each of more control inputs would exceed the panel.
         draw_controls(controls, run, list(range(count)), peaks=count <= _FEW)
         controls.set_title("Controls")
         controls.set_ylabel(f"controls [{', '.join(dict.fromkeys(run.control_units))}]")
@@ -122,7 +122,7 @@ def plot_run(run: RunLike) -> Figure:
 
 
 def _draw_flight(figure: Figure, run: RunLike, path: Axes) -> None:
-    """Put a view in space, with the robot at the end, in the place of empty axes."""
+    """Replace empty axes by a view in space, with the robot at the end of the run."""
     figure.draw_without_rendering()
     left, bottom, width, height = path.get_position().bounds
     path.remove()
@@ -151,7 +151,7 @@ def save_figures(run: RunLike, directory: str | os.PathLike[str]) -> dict[str, P
     run : RunLike
         A finished run.
     directory : path
-        Where to; made if it is missing.
+        Folder of the files; created if it does not exist.
 
     Returns
     -------

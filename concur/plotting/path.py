@@ -1,4 +1,4 @@
-"""The path with the robot at a few instants, from above, with the height of the hands."""
+"""Figure of the path, from above, with the robot at several instants and the height of hands."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ if TYPE_CHECKING:
 __all__ = ["path_figure"]
 
 INSTANTS = 6
-# Greatest width and height of the top view, and what legend and titles need beside it, in inches.
+# Largest width and height of the top view, and those of legend and titles beside it, in inches.
 _WIDEST, _HIGHEST, _SIDE, _HEAD = 7.0, 6.4, 2.6, 1.4
 
 
 def path_figure(run: RunLike) -> Figure:
     """Draw the paths and their references with the robot at six instants.
 
-    What moves in the plane is seen from above; for a base that rises or tilts there are views in
+    Planar motion is seen from above. For a base that rises or tilts the figure has views in
     space.
 
     Parameters
@@ -51,8 +51,8 @@ def path_figure(run: RunLike) -> Figure:
     Returns
     -------
     matplotlib.figure.Figure
-        Top view with equal axes; below it, if an output is spatial, its height over time. In
-        space six views; below them the coordinates of the outputs and the turn of the base.
+        Top view with equal axes and, if an output is spatial, its height over time below it. In
+        space: six views and, below them, output coordinates and the rotation of the base.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def path_figure(run: RunLike) -> Figure:
         top.set_title(f"Path of {run.robot.name}, seen from above")
         side_legend(top)
         if bottom is not None:
-            for name, (actual, wanted) in spatial.items():
+            for name, (actual, reference) in spatial.items():
                 bottom.plot(
                     run.t,
                     actual[:, 2],
@@ -82,9 +82,9 @@ def path_figure(run: RunLike) -> Figure:
                     linewidth=2.2,
                     label=name,
                 )
-                # The last one has the label: the legend shall end with it.
+                # Label the last one only, so that the legend ends with it.
                 label = "reference" if name == list(spatial)[-1] else None
-                bottom.plot(run.t, wanted[:, 2], label=label, **_WANTED)
+                bottom.plot(run.t, reference[:, 2], label=label, **_DASHES)
             bottom.set_xlabel(TIME)
             bottom.set_ylabel("height z [m]")
             side_legend(bottom)
@@ -92,7 +92,7 @@ def path_figure(run: RunLike) -> Figure:
 
 
 def draw_top_view(axes: Axes, run: RunLike) -> None:
-    """Draw paths, references and the robot at some instants, in the plane z = 0."""
+    """Draw paths, references and the robot at several instants, in the plane z = 0."""
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     chosen = instants(run, INSTANTS)
     drawn = [outline.at(run.q[index]) for index in chosen]
@@ -104,18 +104,18 @@ def draw_top_view(axes: Axes, run: RunLike) -> None:
     _write_times(axes, run, drawn, [f"{run.t[index]:.3g} s" for index in chosen])
 
     found = positions(run)
-    for name, (actual, wanted) in found.items():
+    for name, (actual, reference) in found.items():
         color = _color(run, name)
         axes.plot(*actual[:, :2].T, color=color, linestyle="-", linewidth=2.2, label=name, zorder=4)
         label = "reference" if name == list(found)[-1] else None
-        axes.plot(*wanted[:, :2].T, label=label, zorder=5, **_WANTED)
+        axes.plot(*reference[:, :2].T, label=label, zorder=5, **_DASHES)
         axes.plot(*actual[:1, :2].T, linestyle="none", marker="o", color=color, zorder=6)
     axes.set_aspect("equal", adjustable="datalim")
     axes.set_xlabel("x [m]")
     axes.set_ylabel("y [m]")
 
 
-_WANTED: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
+_DASHES: dict[str, Any] = {"color": "black", "linestyle": (0, (4, 3)), "linewidth": 1.2}
 
 
 def _color(run: RunLike, name: str) -> str:
@@ -158,8 +158,8 @@ def _write_times(axes: Axes, run: RunLike, drawn: list[Skeleton], texts: list[st
     bases = np.array([at.chassis[:, :2].mean(axis=0) for at in drawn])
     tips = [at.links[-1][-1] if at.links else at.frames[0][:3, 3] for at in drawn]
     hands = np.array(tips)[:, :2]
-    # Where the base hardly moves its hand may: the times go where they stand further apart. A base
-    # that can be told from itself keeps them, as long arms reach into its other pictures.
+    # Where the base hardly moves, write the times at the hand, which moves further. If the drawn
+    # bases are distinguishable, write them at the base: long arms overlap other instants.
     width = float(np.linalg.norm(np.ptp(drawn[0].chassis[:, :2], axis=0)))
     still = _spread(bases) < 0.5 * width
     at_hand = still and _spread(hands) > 1.5 * _spread(bases)
@@ -197,9 +197,9 @@ def _write_times(axes: Axes, run: RunLike, drawn: list[Skeleton], texts: list[st
 
 
 def _free_place(anchor: Floats, ahead: Floats, half: Floats, points: Floats) -> Floats:
-    """Return the nearest place around an anchor where a text covers none of the points.
+    """Return the nearest position around an anchor where a text covers none of the points.
 
-    All in typographic points; `half` is half the size of the text.
+    Lengths are in typographic points; `half` is half the size of the text.
     """
     first = np.arctan2(ahead[1], ahead[0])
     turns = np.pi / 12 * np.array([0, *(sign * k for k in range(1, 13) for sign in (1, -1))])
@@ -216,7 +216,7 @@ def _free_place(anchor: Floats, ahead: Floats, half: Floats, points: Floats) -> 
 
 
 def _panel_size(run: RunLike) -> tuple[float, float]:
-    """Return width and height (inches) of a top view that fits the extent of what it shows."""
+    """Return width and height (inches) of a top view that fits its contents."""
     outline = Outline(run.robot, run.q[0], run.servo.outputs)
     drawn = [outline.at(run.q[index]) for index in instants(run, INSTANTS)]
     across, along = _everything(run, drawn)[1]
@@ -228,7 +228,7 @@ def _panel_size(run: RunLike) -> tuple[float, float]:
 
 
 def _everything(run: RunLike, drawn: list[Skeleton]) -> tuple[Floats, Floats]:
-    """Return the points a top view shows, dense along lines, and their extent, in metres."""
+    """Return the points of a top view, dense along lines, and their extent, in metres."""
     parts = []
     for at in drawn:
         parts += [_filled(at.chassis[[0, 1, 3, 2, 0]]), *(_filled(line) for line in at.links)]
@@ -251,7 +251,7 @@ def _spread(points: Floats) -> float:
 
 def _hull(points: Floats, size: float) -> Floats:
     flat = points[:, :2]
-    # A slim wheel seen edge-on is a line, of which no hull exists; widen it by a hair.
+    # A thin wheel seen edge-on is a line without a hull; widen it slightly.
     corners = 1e-6 * max(size, 1e-3) * np.array([[1, 1], [1, -1], [-1, 1], [-1, -1]])
     spread = (flat[:, None, :] + corners).reshape(-1, 2)
     return np.asarray(spread[ConvexHull(spread).vertices], dtype=float)

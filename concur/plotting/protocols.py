@@ -1,4 +1,4 @@
-"""What the drawings need of a robot, a servo and a run: attributes, and nothing of their code."""
+"""Protocols of robot, servo and run: the attributes that the figures need."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class WheelLike(Protocol):
 
 
 class RobotLike(Protocol):
-    """A tree of bodies that can say where they are."""
+    """A tree of bodies with their poses."""
 
     @property
     def name(self) -> str: ...
@@ -140,7 +140,7 @@ class RunLike(Protocol):
 
 
 class AuditRowLike(Protocol):
-    """One assumption: its name, what it says, whether it holds, and why."""
+    """One assumption: name, statement, status, and evidence."""
 
     @property
     def id(self) -> str: ...

@@ -1,4 +1,4 @@
-"""The page that reports a run: one HTML file that needs nothing beside it."""
+"""HTML report of a run: one self-contained file."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ SummaryRow = tuple[str, str, str, bool | None]
 _CAPTIONS = {
     "robot": "The robot at the start, with base and output frames (x red, y green, z blue).",
     "path": "Paths and references with the robot at six instants: in the plane seen from above.",
-    "errors": "Tracking errors beside the exact error dynamics started from the same error. Drawn "
-    "are norms over the coordinates of an output that have the same unit; the summary gives the "
+    "errors": "Tracking errors and the solution of the exact error dynamics from the same start. "
+    "The norms are over the coordinates of an output with the same unit; the summary shows the "
     "largest single coordinate of the deviation.",
     "lyapunov": "The Lyapunov function V along the run: half the sum of the squares of the pose "
     "errors, weighted by the stiffness, and of the velocity errors, weighted by the servo's "
     "inertia. Positions count in metres and rotations in radians.",
-    "joints": "Joint coordinates and speeds; dash-dotted lines are limits. The extremes are those "
-    "over all stages of the integration, which the curves need not show.",
-    "torques": "The controls; circles mark the peaks, dash-dotted lines limits.",
-    "health": "What must stay small (slip of wheels or drift of the momentum, energy) or away from "
-    "zero (margin).",
+    "joints": "Joint coordinates and speeds; dash-dotted lines are limits. The extremes are "
+    "over all stages of the integration, which the curves may not show.",
+    "torques": "The control inputs; circles mark the peaks, dash-dotted lines limits.",
+    "health": "Quantities that must stay small (wheel slip or momentum drift, energy balance) or "
+    "away from zero (decoupling margin).",
 }
 
 
@@ -58,24 +58,24 @@ def write_report(
     run : RunLike
         A finished run.
     summary : iterable of (str, str, str, bool or None)
-        Label, value, limit ("" for none) and whether the value keeps the limit (None: no limit).
+        Label, value, limit ("" for none) and whether the value is within it (None: no limit).
     audit : iterable of AuditRowLike
         The assumptions, each with `id`, `statement`, `status` and `why`.
     figures : mapping
-        Name to figure, or to a PNG file as returned by `save_figures`.
+        Maps names to figures, or to PNG files as returned by `save_figures`.
     directory : path
-        Where to; made if it is missing.
+        Folder of the page; created if it does not exist.
     title : str, optional
         Title of the page; default the name of the robot.
     facts : iterable of (str, str), optional
-        What else is to be said about the task: label and value, such as the method.
+        Further facts about the task: label and value, such as the method.
     notes : iterable of (str, str), optional
-        What is to be said about the run below the summary: heading and text, whose lines are kept.
+        Notes below the summary: heading, and text with its line breaks.
 
     Returns
     -------
     pathlib.Path
-        The page. Figures are embedded; nothing outside of it is referred to.
+        The page. Figures are embedded; it refers to no other file.
 
     Raises
     ------
@@ -217,7 +217,7 @@ def _total_mass(robot: RobotLike) -> str:
 
 
 def _bodies(run: RunLike, modelled: RobotLike) -> list[dict[str, str]]:
-    """Bodies as they move, with what the servo takes them for."""
+    """Bodies of the plant, with their values in the servo's model."""
     wheels = {wheel.body: wheel for wheel in run.robot.wheels}
     rows = []
     for body, known in zip(run.robot.bodies, modelled.bodies, strict=True):

@@ -1,4 +1,4 @@
-"""A robot in three dimensions: box, wheels, links, frames and centre of mass."""
+"""Three-dimensional drawing of a robot: box, wheels, links, frames and centre of mass."""
 
 from __future__ import annotations
 
@@ -47,18 +47,18 @@ class RobotArtists:
     axes : mpl_toolkits.mplot3d.axes3d.Axes3D
         Axes to draw into.
     outline : Outline
-        What to draw.
+        Outline of the robot.
     q : ndarray, shape (nq,)
         First configuration.
     weight : float
-        Factor on all line widths and marker sizes; below one where the robot is small in view.
+        Factor on all line widths and marker sizes; below 1 if the robot is small in the view.
     """
 
     def __init__(self, axes: Axes3D, outline: Outline, q: Floats, weight: float = 1.0) -> None:
         self.axes = axes
         self.outline = outline
         at = outline.at(q)
-        # Box and wheels in one collection: only within one are faces sorted by depth.
+        # Box and wheels in one collection: faces are sorted by depth only within a collection.
         faces = _faces(at)
         wheel_faces = len(faces) - len(_FACES)
         self._faces = Poly3DCollection(
@@ -127,7 +127,7 @@ class RobotArtists:
         Returns
         -------
         Skeleton
-            The points now drawn.
+            The drawn points.
         """
         at = self.outline.at(q)
         self._faces.set_verts(_faces(at))
@@ -160,7 +160,7 @@ def draw_robot(
     Returns
     -------
     RobotArtists
-        Its `update` moves the drawing.
+        The artists; `update` moves the drawing.
 
     Examples
     --------
@@ -174,7 +174,7 @@ def draw_robot(
 
 
 def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Figure:
-    """Draw a robot on a page of its own.
+    """Draw a robot in a new figure.
 
     Parameters
     ----------
@@ -207,7 +207,7 @@ def robot_figure(robot: RobotLike, q: Floats, outputs: Sequence[Any] = ()) -> Fi
 
 
 def line_handles(robot: RobotLike) -> list[Any]:
-    """Entries of a legend, with `handler_map=TRIAD`, for wheel angles and frames."""
+    """Legend entries for wheel angles and frames; they need `handler_map=TRIAD`."""
     handles: list[Any] = []
     if robot.wheels:
         # White on the dark of the wheel, as in the picture.
@@ -220,7 +220,7 @@ def line_handles(robot: RobotLike) -> list[Any]:
 
 
 class _Triad(tuple[Line2D, ...]):
-    """Three lines that share one entry of a legend."""
+    """Three lines that share one legend entry."""
 
     def get_label(self) -> str:
         return "axes x red, y green, z blue"
@@ -230,32 +230,32 @@ TRIAD: Any = {_Triad: HandlerTuple(ndivide=None, pad=0.2)}
 
 
 def fill_view(axes: Axes3D, bottom: float, top: float) -> float:
-    """Let the box and its labels fill a band of the figure, and freeze the layout.
+    """Fill a band of the figure with the box and its labels, and freeze the layout.
 
-    Matplotlib lays out three-dimensional axes by their frame, not by what is seen of them, and
-    so wastes space on one side while labels leave the picture on another. Heights are fractions of
-    the figure's; return that of what is seen, which is less where the width is the limit.
+    Matplotlib lays out three-dimensional axes by their frame, not by their visible contents. This
+    wastes space on one side while labels are cut off on another. Heights are fractions of the
+    figure's; returns that of the visible contents, which is less if the width is the limit.
     """
     _, seen = fit_view(axes, (0.0, bottom, 1.0, top - bottom))
     return float(seen[1, 1] - seen[0, 1])
 
 
 def fit_view(axes: Axes3D, cell: tuple[float, float, float, float]) -> tuple[float, Floats]:
-    """Let the box and its labels fill a part of the figure, and freeze the layout.
+    """Fill a cell of the figure with the box and its labels, and freeze the layout.
 
-    The cell is left, bottom, width and height as fractions of the figure. Return the factor by
-    which the box is larger than Matplotlib draws it, and the corners of what is seen.
+    The cell is left, bottom, width and height as fractions of the figure. Returns the factor by
+    which the box is larger than Matplotlib draws it, and the corners of the visible contents.
     """
     left, bottom, width, height = cell
     figure: Any = axes.get_figure()
     figure.set_layout_engine("none")
-    # Matplotlib cuts at the square that the view starts from, and the box outgrows that.
+    # Matplotlib clips at the original square of the view, which the box exceeds.
     for artist in (*axes.lines, *axes.collections):
         artist.set_clip_on(False)
     axes.set_position(cell)
     aspect = np.array([high - low for low, high in _limits(axes)])
     zoom = 1.0
-    # The labels do not grow with the box, so one step does not hit the mark.
+    # The labels do not grow with the box, so iterate.
     for _ in range(3):
         axes.set_box_aspect(aspect, zoom=zoom)
         seen, room = _seen(axes), np.array([0.96 * width, height])
@@ -272,7 +272,7 @@ def _limits(axes: Axes3D) -> tuple[Any, Any, Any]:
 
 
 def _seen(axes: Axes3D) -> Floats:
-    """Return the corners (2, 2) of what is seen of the axes, as fractions of the figure."""
+    """Return the corners (2, 2) of the visible contents of the axes, as fractions of the figure."""
     figure: Any = axes.get_figure()
     figure.draw_without_rendering()
     renderer = figure.canvas.get_renderer()
@@ -288,7 +288,7 @@ def _seen(axes: Axes3D) -> Floats:
 def add_axes3d(figure: Figure, place: tuple[int, int, int] = (1, 1, 1)) -> Axes3D:
     """Add a three-dimensional view, from the front left and a little above, to a grid of views."""
     axes = cast(Axes3D, figure.add_subplot(*place, projection="3d"))
-    # Links and markers stay legible in front of the box; Matplotlib would hide them by its centre.
+    # Draw links and markers in front of the box; Matplotlib would sort them by its centre.
     axes.computed_zorder = False
     axes.view_init(elev=26, azim=-58)
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
@@ -300,7 +300,7 @@ def frame_axes(axes: Axes3D, points: Floats, ground_height: float | None) -> Non
     """Set limits, labels and true proportions around points (n, 3), m, and above the ground."""
     low, high = points.min(axis=0), points.max(axis=0)
     whole = max(float(np.max(high - low)), 1e-3)
-    # A side shorter than a third of the longest leaves no room for its tick labels.
+    # A side shorter than a third of the longest has no space for its tick labels.
     missing = np.maximum(0.0, 0.35 * whole - (high - low))
     margin = 0.05 * whole
     low, high = low - missing / 2 - margin, high + missing / 2 + margin
@@ -324,13 +324,13 @@ def set_window(axes: Axes3D, low: Floats, high: Floats) -> None:
 
 
 def _faces(at: Skeleton) -> Floats:
-    # All polygons get as many corners as a rim, by repetition: Matplotlib pads a ragged list with
-    # memory it never set, and warns when that happens to overflow.
+    # Repeat corners so that all polygons have as many as a rim: Matplotlib pads a ragged list with
+    # uninitialized memory, and may warn of an overflow.
     corners = at.wheels[0].shape[1] - 1 if at.wheels else 4
     faces = [at.chassis[list(face)] for face in _FACES]
     for inner, outer in at.wheels:
         faces += [inner[:-1], outer[:-1]]
-        # The tread, in a few flat strips.
+        # The tread as a few flat strips.
         for start in range(0, corners, 3):
             strip = slice(start, start + 4)
             faces.append(np.concatenate([inner[strip], outer[strip][::-1]]))
@@ -339,7 +339,7 @@ def _faces(at: Skeleton) -> Floats:
 
 def _segments(at: Skeleton, size: float) -> list[Floats]:
     lines = [*at.struts, *at.links, *at.stubs, *at.spokes]
-    # The frame of the base, the first one, tells its attitude: it must not drown in the box.
+    # The first frame shows the orientation of the base: keep it visible outside the box.
     half = np.linalg.norm(at.chassis[[1, 2, 4]] - at.chassis[0], axis=1).max() / 2
     for number, pose in enumerate(at.frames):
         length = max(0.16 * size, 0.0 if number else 0.7 * half)

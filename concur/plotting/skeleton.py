@@ -1,4 +1,4 @@
-"""The shape a robot is drawn with: a box, wheels, and lines from joint to joint."""
+"""Geometry of a drawn robot: a box, wheels, and lines from joint to joint."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ class Skeleton:
     Parameters
     ----------
     chassis : ndarray, shape (8, 3)
-        Corners of the box around the base; corner `i` has its bits as low/high along x, y, z.
+        Corners of the box around the base; the bits of `i` select low or high along x, y, z.
     wheels : tuple of ndarray, shape (2, 25, 3)
         The two closed rims of each wheel.
     spokes : tuple of ndarray, shape (2, 3)
-        From hub to rim, one for each wheel: they show how it turns.
+        Lines from hub to rim, one for each wheel, which show its angle.
     struts : tuple of ndarray, shape (2, 3)
-        Lines from joint to joint that lead to wheels only, and from the base to its arms.
+        Lines from joint to joint of branches with wheels only, and from the base to its arms.
     links : tuple of ndarray, shape (2, 3)
         Lines from joint to joint of the arms, and on to the hands.
     joints : ndarray, shape (n, 3)
         Joints of the arms.
     stubs : tuple of ndarray, shape (2, 3)
-        From the last joint of each branch without an output to the centre of mass of its body.
+        Lines from the last joint of each branch without an output to its body's centre of mass.
     hands : ndarray, shape (m, 3)
         The output points.
     frames : tuple of ndarray, shape (4, 4)
@@ -58,7 +58,7 @@ class Skeleton:
         Returns
         -------
         ndarray, shape (n, 3)
-            In the world frame (m).
+            The points in the world frame (m).
         """
         parts = [self.chassis, self.hands, self.com[None, :], *self.struts, *self.links]
         parts += self.stubs
@@ -67,7 +67,7 @@ class Skeleton:
 
 
 class Outline:
-    """What stays the same while the robot moves: which lines to draw, box and wheel sizes.
+    """Fixed part of a robot's drawing: its lines, and the sizes of box and wheels.
 
     Parameters
     ----------
@@ -84,7 +84,7 @@ class Outline:
         self.outputs = tuple(outputs)
         self.root = next(body.name for body in robot.bodies if body.parent is None)
         parents = {body.parent for body in robot.bodies}
-        # A slider may sit on the base itself, or on a body that carries more than a wheel.
+        # A wheel may be on the base itself, or on a body that carries more than a wheel.
         self._wheel_bodies = {wheel.body for wheel in robot.wheels} - parents
         shown = {self.root, *self._wheel_bodies, *(output.body for output in self.outputs)}
         self._ends = tuple(
@@ -107,7 +107,7 @@ class Outline:
         self.size = float(np.max(np.linalg.norm(at.points() - centre, axis=1)))
 
     def at(self, q: Floats) -> Skeleton:
-        """Return the drawing of one configuration.
+        """Compute the drawing of one configuration.
 
         Parameters
         ----------
@@ -117,7 +117,7 @@ class Outline:
         Returns
         -------
         Skeleton
-            In the world frame.
+            The drawing in the world frame.
         """
         poses = self._poses(q)
         struts: list[Floats] = []
@@ -128,7 +128,7 @@ class Outline:
                 continue
             line = np.stack([poses[body.parent][:3, 3], poses[body.name][:3, 3]])
             wheel_only = body.name in self._carriers
-            # The base is drawn as a box: a line inside it is a mount, not a part of the arm.
+            # A line inside the box of the base is a mount, not a part of the arm.
             (struts if wheel_only or body.parent == self.root else links).append(line)
             if not wheel_only:
                 joints.append(line[1])
@@ -210,7 +210,7 @@ class Outline:
             centre = np.asarray(body.inertia.com, float)
             half = np.max([np.abs(mount - centre) for mount in mounts] or [np.full(3, 0.1)], axis=0)
             half = np.maximum(half, 0.5 * half.max())
-            # An arm mounted at the origin of the base tells nothing of its size.
+            # An arm at the origin of the base gives no information about the size of the base.
             far = max(float(np.linalg.norm(origin)) for origin in origins.values())
             half = np.maximum(half, 0.1 * far if far > 0 else 0.1)
             low, high = centre - half, centre + half
@@ -219,7 +219,7 @@ class Outline:
 
     def _wheel_shape(self, wheel: Any, least: float) -> tuple[Floats, Floats]:
         axis = np.asarray(self.robot.wheel_axis(wheel), dtype=float)
-        # A slider has no radius; it is drawn with one that can be seen.
+        # A wheel without a radius is drawn with a visible one.
         radius = float(wheel.radius) or least
         centre = _centre(wheel)
         aside = np.eye(3)[np.argmin(np.abs(axis))]

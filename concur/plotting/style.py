@@ -1,4 +1,4 @@
-"""One look for all figures: palette, fonts, sizes, and the care that logarithmic axes need."""
+"""Common style of all figures: palette, fonts, sizes, and limits of logarithmic axes."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-# Okabe and Ito's colours, told apart by colour-blind readers; their yellow vanishes on white.
+# Okabe and Ito's colours, which colour-blind readers can distinguish; without their yellow.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-# Without the orange of the arms; black is left to references.
+# Without the orange of the arms; black is reserved for references.
 _OUTPUTS = (PALETTE[2], PALETTE[3], PALETTE[0], PALETTE[4], PALETTE[5])
 REFERENCE = "#555555"
 CHASSIS = "#8FA3B5"
@@ -30,7 +30,7 @@ COM = "#F0E442"
 FRAME_COLORS = ("#C62828", "#2E7D32", "#1565C0")
 
 DPI = 130
-# What rounding leaves of numbers of order one.
+# Rounding level of numbers of order one.
 FLOOR = 1e-16
 
 _RC: Any = {
@@ -62,12 +62,12 @@ _RC: Any = {
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Give every figure made inside the `with` block the look of the package.
+    """Apply the style of the package to every figure made inside the `with` block.
 
     Yields
     ------
     None
-        The settings of Matplotlib are as before when the block ends.
+        The block's end restores the settings of Matplotlib.
 
     Examples
     --------
@@ -80,7 +80,7 @@ def styled() -> Iterator[None]:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Make an empty figure with its own raster canvas, apart from any window.
+    """Create an empty figure with a raster canvas, independent of any window.
 
     Parameters
     ----------
@@ -103,24 +103,24 @@ def output_color(number: int) -> str:
     Parameters
     ----------
     number : int
-        Place of the output among the outputs, from 0.
+        Index of the output, from 0.
 
     Returns
     -------
     str
-        A colour that is neither that of the arms nor of the centre of mass.
+        A colour different from those of the arms and the centre of mass.
     """
     return _OUTPUTS[number % len(_OUTPUTS)]
 
 
 def logarithmic(axes: Axes, floor: float = FLOOR) -> None:
-    """Make the vertical axis logarithmic, with limits that frame what is drawn.
+    """Make the vertical axis logarithmic, with limits that fit the lines.
 
     Parameters
     ----------
     axes : matplotlib.axes.Axes
-        Axes whose lines are already drawn. Values below the axis, such as zeros, leave the
-        picture at its lower edge; NaN leaves a gap.
+        Axes with their lines. Smaller values, such as zeros, leave the axes at the lower edge;
+        NaN leaves a gap.
     floor : float
         Values below it do not stretch the axis.
     """
@@ -129,14 +129,14 @@ def logarithmic(axes: Axes, floor: float = FLOOR) -> None:
     values = values[np.isfinite(values) & (values > 0)]
     low, high = (values.min(), values.max()) if values.size else (floor, floor)
     low = max(low, floor)
-    # At least two decades, or a constant looks like noise and the axis has no labelled tick.
-    # Limits before the scale: Matplotlib would seek its own, and warn where all is zero.
+    # Show at least two decades: a constant would look like noise, and the axis would lack labels.
+    # Set limits before the scale: Matplotlib would compute others, and warn if all values are zero.
     axes.set_ylim(low / 3.0, max(high * 3.0, 40.0 * low))
     axes.set_yscale("log")
 
 
 def side_legend(axes: Axes) -> None:
-    """Put the legend to the right of the axes, where it can hide nothing.
+    """Place the legend to the right of the axes, where it covers nothing.
 
     Parameters
     ----------

@@ -129,7 +129,7 @@ def simulate(
             while done < steps and fault is None:
                 first = done
                 done, sound = loop.advance(first, min(first + setting.stride, steps), states)
-                _look(recorder, states, first + 1, states.finite(done))
+                _look(recorder, states, first + 1, states.finite(done, first))
                 fault = _singular(where, law, states, first, done, dt)
                 if fault is None and not sound:
                     fault = _diverged(where, law, states, done, dt, hold)
@@ -312,7 +312,7 @@ def _look(recorder: Recorder, states: States, first: int, last: int) -> None:
 def _singular(
     where: str, servo: TrackingLaw, states: States, first: int, done: int, dt: float
 ) -> ConcurError | None:
-    rows = slice(first, states.finite(done))
+    rows = slice(first, states.finite(done, first))
     margins, orientations = states.margin[rows], states.orientation[rows]
     crossed = orientations != orientations[0]
     low = np.flatnonzero((margins < servo.refused_below) | crossed)

@@ -44,8 +44,9 @@ class States:
         self.low, self.high = np.full((2, rows, q.size + v.size + servo.nu), np.nan)
         self.q[0], self.v[0] = q, v
 
-    def finite(self, done: int) -> int:
-        """Number of leading rows, at least one of done + 1, that a robot can have."""
-        good = np.isfinite(self.q[: done + 1]).all(axis=1)
-        good &= (np.abs(self.v[: done + 1]) < FASTEST).all(axis=1)
-        return int(np.argmin(good)) if not good.all() else done + 1
+    def finite(self, done: int, first: int = 0) -> int:
+        """Count the leading valid states among done + 1; those before `first` are valid."""
+        rows = slice(first, done + 1)
+        good = np.isfinite(self.q[rows]).all(axis=1)
+        good &= (np.abs(self.v[rows]) < FASTEST).all(axis=1)
+        return first + int(np.argmin(good)) if not good.all() else done + 1

@@ -1,4 +1,4 @@
-"""Error maps and error motions once more: closed forms in NumPy, for many errors at once."""
+"""Independent error maps and motions: closed forms in NumPy, vectorised over errors."""
 
 from __future__ import annotations
 

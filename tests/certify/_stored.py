@@ -72,7 +72,7 @@ def digest(document: dict[str, Any]) -> str:
 
 
 def write(path: Path, document: dict[str, Any], sealed: bool = True) -> Path:
-    """Write a document; sealed, with the hashes that a careful forger would put in."""
+    """Write a document; `sealed` recomputes its hashes, as a careful forger would."""
     document = copy.deepcopy(document)
     if sealed:
         with suppress(KeyError, TypeError, ValueError, OverflowError):
@@ -95,7 +95,7 @@ def grid(low: float, high: float, count: int) -> list[list[list[float]]]:
 
 
 def multipliers(group: str, P: np.ndarray, kp: float) -> tuple[np.ndarray, np.ndarray]:
-    """Those that take B out of all terms where B phi = phi may stand, unit inertia."""
+    """Multipliers that replace B phi by phi wherever possible, for unit inertia."""
     n = len(UNITS[group])
     L, M = np.zeros((2 * n, n)), np.zeros((2 * n, n))
     a, b, c = P[0, 0], P[n, n], -P[0, n]
@@ -110,7 +110,7 @@ def multipliers(group: str, P: np.ndarray, kp: float) -> tuple[np.ndarray, np.nd
 def document(
     group: str, angle: float, rate: float, shift: float, kp: float = 4.0, kd: float = 2.8
 ) -> dict[str, Any]:
-    """Certificate of one output with isotropic gains, its form from the linear channel's."""
+    """Certificate of one output with isotropic gains, its P from the linear channel's."""
     n = len(UNITS[group])
     P = np.kron(scalar_form(kp, kd, shift), np.eye(n))
     L, M = multipliers(group, P, kp)

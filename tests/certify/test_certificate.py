@@ -1,4 +1,4 @@
-"""Certificates of whole loops: rates, regions, files, and what they promise along motions."""
+"""Certificates of whole loops: rates, regions, files, and their claims along motions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def loop(group: OutputGroup, kp: float = 4.0, kd: float = 2.8) -> ErrorDynamics:
 
 @pytest.fixture(scope="module")
 def certificates() -> dict[str, Certificate]:
-    """Certificates that several tests look at."""
+    """Certificates that several tests share."""
     split = Product([Vector("xyz"), Rotation()])
     return {
         "R3": certify(loop(Vector("xyz")), 1.0),
@@ -69,7 +69,7 @@ def test_poses_reach_the_reference_rates(degrees, ratio):
     assert certificate.status is Status.PROVED
     assert certificate.true_rate == pytest.approx(1.4, rel=1e-12)
     assert certificate.rate / certificate.true_rate == pytest.approx(ratio, rel=0.01)
-    # By default as far as the same V_L lets the position go.
+    # The default is the largest position error that the same V_L allows.
     assert certificate.parts[0].distance == pytest.approx(np.radians(degrees), rel=1e-8)
 
 
@@ -98,14 +98,14 @@ def test_files_with_a_faster_rate_are_not(certificates, name, tmp_path):
         channel["rate"] *= 4.0 if name == "thesis" else 1.05
     document["rate"] = min(channel["rate"] for channel in document["channels"])
     assert recheck(write(tmp_path / "faster.json", document)) is not Status.PROVED
-    # The stored file itself is sealed as the format says.
+    # The hash of the stored file is that of the format.
     stored = json.loads((tmp_path / "proof.json").read_text())
     assert recheck(write(tmp_path / "again.json", stored)) is Status.PROVED
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_no_motion_leaves_the_promise(certificates, name):
-    """Starts on the edge of the region, motions by exponentials and an own integrator."""
+    """Starts on the edge of the region, motions by exponentials and an independent integrator."""
     certificate, groups = certificates[name], GROUPS[name]
     rng = np.random.default_rng(11)
     n = certificate.dynamics.size
@@ -193,7 +193,7 @@ def test_the_region_is_decided_exactly():
 
 
 def test_another_unit_of_length_is_the_same_certificate(tmp_path):
-    """Millimetres for metres, with I in the same terms: rates and angles do not notice."""
+    """Rates and angles are the same in millimetres and metres, with I in the same units."""
     metres = certify(loop(Pose()), 1.0)
     scale = np.diag([1e-3] * 3 + [1.0] * 3) ** 2
     dynamics = ErrorDynamics(Pose(), 4.0 * scale, 2.8 * scale, scale)
@@ -220,7 +220,7 @@ def test_the_thesis_proves_less(name):
     dynamics = loop(Rotation(), *SETS[name])
     tight, thesis = (certify(dynamics, np.radians(90), method=m) for m in ("tight", "thesis"))
     assert thesis.status is Status.PROVED
-    # Of its own table: 0.310 and 0.227 of the true rate.
+    # The thesis's table: 0.310 and 0.227 of the linearized rate.
     ratio = {"A": 0.310, "B": 0.227}[name]
     assert thesis.rate / thesis.true_rate == pytest.approx(ratio, rel=0.01)
     assert tight.rate > 3 * thesis.rate
@@ -442,7 +442,7 @@ def test_errors_of_the_wrong_shape(certificates):
 
 
 class Own(Vector):
-    """A group of a user's own: nothing is known of its error map."""
+    """A user-defined group with an unknown error map."""
 
 
 def test_groups_of_a_users_own_have_no_file(tmp_path):

@@ -1,4 +1,4 @@
-"""Overshoot against rate: slower certificates with smaller overshoots, and what both bound."""
+"""Transient bound against rate: slower certificates with smaller transient bounds."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_critically_damped_loops_get_a_bound_that_is_of_use(group, tmp_path):
     assert calmer.rate >= 0.89 * certificate.true_rate
     assert calmer.overshoot < 15.0 < 400.0 < certificate.overshoot
     assert f"{calmer.overshoot:.4g}" in str(certificate)
-    # It is a certificate of its own, of the same region.
+    # It is a separate certificate of the same region.
     calmer.save(tmp_path / "proof.json")
     assert recheck(tmp_path / "proof.json") is Status.PROVED
     x = np.full(group.dim, 0.3)
@@ -72,7 +72,7 @@ def test_the_bound_is_the_least_of_both_and_lies_over_the_motion():
         alone = [large * np.exp(-fast * time), small * np.exp(-slow * time)]
         assert bound == pytest.approx(min(alone), rel=1e-12)
     assert certificate.bound(0.0) == small
-    # In the end the faster one is the smaller one.
+    # After a long time the faster one is the smaller one.
     assert certificate.bound(60.0) == pytest.approx(large * np.exp(-fast * 60.0))
 
 
@@ -144,7 +144,7 @@ def test_attempts_are_all_told():
 
 
 def test_a_proof_after_failed_attempts_tells_them_too(monkeypatch):
-    """A form that is asked for too much first: what failed stands behind what is proved."""
+    """A first rate that is too high: the reason lists failed attempts after the proof."""
     from concur.certify import _certify
 
     monkeypatch.setattr(_certify, "_RATES", (1.2, 1.0))

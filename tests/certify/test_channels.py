@@ -1,4 +1,4 @@
-"""Channels: what is split off really moves alone, and its true rate is the loop's."""
+"""Channels: each moves independently, and together they have the loop's linearized rate."""
 
 import numpy as np
 import pytest

@@ -60,7 +60,7 @@ def test_fractions_in_range(value):
 
 @pytest.mark.parametrize("value", [-TINY, 0.0, nextafter(1.0, 2.0), nan])
 def test_fractions_out_of_range(value):
-    with pytest.raises(OutputError, match="here, `share`: expected a part of the rate"):
+    with pytest.raises(OutputError, match="here, `share`: expected a fraction of the rate"):
         check_fraction("here", "share", value)
 
 
@@ -71,7 +71,7 @@ def test_sizes(sizes):
 
 @pytest.mark.parametrize("sizes", [[-TINY], [3.0, -1.0]])
 def test_negative_sizes(sizes):
-    with pytest.raises(OutputError, match="here: expected largest sizes, not negative"):
+    with pytest.raises(OutputError, match="here: expected nonnegative bounds"):
         check_sizes("here", np.array(sizes))
 
 

@@ -1,4 +1,4 @@
-"""Gains of the fastest proved rate: proved, faster than others, and within limits by the law."""
+"""Gains of the fastest proved rate: proved, faster than others, and within torque limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MOMENTUM = [0.5, -0.3, 0.2, 2.5, 0.8, 0.8]
 
 
 class Case:
-    """A robot with its outputs, limits and working set."""
+    """A robot with its outputs, limits and configurations."""
 
     def __init__(self, robot, outputs, limits, count=4, momentum=None, margin=0.25, **errors):
         self.robot, self.outputs, self.limits = robot, outputs, limits
@@ -120,7 +120,7 @@ def starts(gains, rng, count):
 
 
 def shape_velocity(servo, q, wanted):
-    """Least-energy shape velocity that moves the outputs as wanted."""
+    """Least-energy shape velocity for given output velocities."""
     jacobian = servo.decoupling(q)
     spread = np.linalg.solve(servo.model.mass_matrix(q), jacobian.T)
     rest = servo.output_motion(q, np.zeros(servo.ns))[0]
@@ -128,7 +128,7 @@ def shape_velocity(servo, q, wanted):
 
 
 def check_the_law(case, gains, count=1000):
-    """Torques of the real law from starts in the tube; the demand rests."""
+    """Torques of the law from starts in the tube, with the reference at rest."""
     servo = cc.Servo(case.model, case.outputs, *gains)
     limited = cc.Servo(case.model, case.outputs, *gains, torque_limits=case.limits)
     rng, still = np.random.default_rng(77), np.zeros(servo.size)
@@ -203,7 +203,7 @@ def test_the_rate_is_proved(designed, tmp_path):
 def test_the_real_law_keeps_the_limits_in_the_tube(designed):
     case, gains = designed
     most = check_the_law(case, gains)
-    # The bound is used: even at random some control comes half way to its limit.
+    # The limits are used: even at random some control input reaches half of its limit.
     assert (most / np.abs(gains.limits).max(axis=1)).max() > 0.45
 
 
@@ -229,7 +229,7 @@ def test_poses():
     gains = case.design()
     assert gains.status is cc.Status.PROVED
     check_the_law(case, gains)
-    # The tube reaches the angle and the distance asked for.
+    # The tube reaches the angle and the distance that are given.
     along = np.zeros(6)
     along[0] = 0.2 * 0.9999
     assert gains.contains(along, np.zeros(6))
@@ -304,7 +304,7 @@ def test_a_demand_that_accelerates_leaves_less_room(case, gains):
 
 
 def test_limits_below_the_weight_are_refused(case):
-    with pytest.raises(OutputError, match=r"control `upper_arm`.*without any error at config"):
+    with pytest.raises(OutputError, match=r"control `upper_arm`.*at zero error at config"):
         case.design(torque_limits={"upper_arm": 2.0})
 
 

@@ -1,4 +1,4 @@
-"""Disturbances by wrong torques, inertias and momenta, against Pinocchio's plants."""
+"""Disturbances by errors of torque, inertia and momentum, against Pinocchio's plants."""
 
 from dataclasses import replace
 
@@ -98,7 +98,7 @@ def test_wrong_inertias_of_a_rover():
 
 
 def test_a_box_of_masses_is_that_of_its_corners():
-    """Between the lightest and the heaviest load the push is within that of either, nearly."""
+    """Between the lightest and the heaviest load the bound is nearly within that of either."""
     servo, robot = case_study(), case_study().model.robot
     states = np.array([Q0, Q0]), np.array([S0, -S0]), np.ones((2, 5))
 

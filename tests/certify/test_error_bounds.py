@@ -1,4 +1,4 @@
-"""Largest errors from a start: never less than any motion shows, and hardly more."""
+"""Error bounds from a start: never below the error of a motion, and hardly above."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def test_components_are_bounded_one_by_one():
     found = tube(decay, [0.0, 0.2])
     moved = disturbed_motions(found, [0.0, 0.2], duration=30.0)
     assert moved.angles is None
-    # Only y is pushed, and never farther than twice as far as at rest.
+    # Only y is disturbed, at most to twice its static deflection.
     assert 0.045 < moved.distances.max() < 0.1
     assert (moved.norms <= found.radius).all()
 

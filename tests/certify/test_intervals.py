@@ -1,4 +1,4 @@
-"""Balls through the deployed functions: every value is inside, and little else is."""
+"""Ball enclosures of the deployed functions: they contain every value and are tight."""
 
 import sys
 
@@ -59,7 +59,7 @@ def test_every_value_of_the_error_map_in_a_box_is_enclosed(name, seed, width):
     lower, upper = ends(enclosed)
     for _ in range(10):
         value = np.asarray(function(rng.uniform(low, high)))
-        # NaN is what the enclosure says where it knows nothing.
+        # NaN means that the enclosure has no bound.
         assert not (value < lower - 1e-13).any()
         assert not (value > upper + 1e-13).any()
 
@@ -219,7 +219,7 @@ def test_results_with_structural_zeros_and_several_arguments_keep_their_places()
     assert [[float(b) for b in row] for row in result.tolist()] == [[0, 0, 21], [11, 0, 0]]
 
 
-# --- what is refused -------------------------------------------------------------------------
+# --- rejected arguments -------------------------------------------------------------------------
 
 
 def test_an_instruction_that_is_not_known_is_named():

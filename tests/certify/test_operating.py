@@ -1,4 +1,4 @@
-"""Operating boxes: bounds that no state in them breaks, and refusals that are verified."""
+"""Operating boxes: no state violates their bounds, and counterexamples are verified."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def random_states(
 
 
 def broken(found: OperatingCertificate, servo: Servo, states: tuple[np.ndarray, ...]) -> int:
-    """States that break a bound of a certificate."""
+    """States that violate a bound of a certificate."""
     assert found.margin is not None
     u = vectors(servo.law, *states)
     # The bounds are those of exact arithmetic.
@@ -408,7 +408,7 @@ def test_a_redundant_robot_has_a_margin_and_no_torque() -> None:
 
 @pytest.mark.parametrize("momentum", [[0.0] * 6, [0, 0, 0, 0.3, -0.2, 0.4]])
 def test_a_law_that_depends_on_no_configuration_is_one_box(momentum: list[float]) -> None:
-    """A satellite on round wheels that are fast: what turns the error with it grows with them."""
+    """A satellite with fast reaction wheels: its error terms grow with their speed."""
     model = cc.reduce(cc.robots.wheel_satellite(), momentum=momentum)
     servo = Servo(model, [cc.Output("attitude", "satellite", "SO3")], 4, 4)
     stated = {"speeds": 50.0, "velocity_error": 0.1}

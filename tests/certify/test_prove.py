@@ -1,4 +1,4 @@
-"""Proofs: true claims are proved, false ones refuted, and neither when it cannot be known."""
+"""Proofs: true claims are proved, false ones refuted, undecidable ones left UNDECIDED."""
 
 from functools import cache
 
@@ -27,12 +27,12 @@ def proof(owner, found, angle, distance=None, rate=1.0, **options):
 
 @pytest.fixture(scope="module")
 def near():
-    """What falls fastest for position errors up to half a metre, at 90 degrees."""
+    """The fastest decay for position errors up to half a metre, at 90 degrees."""
     return search(POSE, RIGHT_ANGLE, 0.5)
 
 
 def plain(owner, P, alpha, multipliers, x):
-    """The inequality's matrix at x, written out once more with NumPy."""
+    """The inequality's matrix at x, written independently with NumPy."""
     n = owner.size
     B = np.asarray(ca.evalf(owner.group.error_map(ca.SX(x))))
     T, start = np.eye(n), 0
@@ -209,7 +209,7 @@ def test_a_form_that_is_not_positive_is_refuted():
         assert direction @ P @ direction <= 0.0
 
 
-# --- what is left open -----------------------------------------------------------------------
+# --- undecided claims -----------------------------------------------------------------------
 
 
 def test_a_small_budget_leaves_boxes_and_no_verdict(near):
@@ -277,7 +277,7 @@ def test_a_form_with_less_symmetry_gets_no_reduction_by_symmetry(near):
     assert result.reduction == "all"
 
 
-# --- what the proof holds --------------------------------------------------------------------
+# --- contents of a proof --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["SE2", "SO3, diagonal"])
@@ -351,7 +351,7 @@ def test_progress_rises_to_one(near):
     assert seen[-1] == pytest.approx(1.0)
 
 
-# --- what is refused -------------------------------------------------------------------------
+# --- rejected arguments -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

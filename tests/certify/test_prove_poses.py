@@ -31,7 +31,7 @@ def block(rng):
 
 
 def form(owner, share=0.4):
-    """A form that falls at small errors."""
+    """A Lyapunov function that decays at small errors."""
     n = owner.size
     pull = np.linalg.solve(owner.inertia, np.hstack([owner.stiffness, -owner.damping]))
     F = np.vstack([np.hstack([np.zeros((n, n)), -np.eye(n)]), pull])

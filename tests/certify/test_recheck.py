@@ -1,4 +1,4 @@
-"""Stored proofs: true ones are confirmed, and nothing that is wrong in any place passes."""
+"""Stored proofs: true ones are confirmed, and every false or altered one is rejected."""
 
 from __future__ import annotations
 
@@ -642,7 +642,7 @@ def test_names_twice_in_an_object(file):
     write(file, GOOD["SO3"])
     text = file.read_text()
     file.write_text(text.replace('"status": "PROVED"', '"status": "PROVED", "status": "PROVED"', 1))
-    with pytest.raises(DescriptionError, match="once"):
+    with pytest.raises(DescriptionError, match="unique names"):
         recheck(file)
 
 

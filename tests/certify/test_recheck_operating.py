@@ -1,4 +1,4 @@
-"""Stored operating boxes: true ones are confirmed, and no number of them can be made better."""
+"""Stored operating boxes: true ones are confirmed, and no claim can be strengthened."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_no_claim_can_be_made_better(kind: str, tmp_path: Path) -> None:
 
 
 def test_a_law_that_was_changed_is_not_the_servos(tmp_path: Path) -> None:
-    """Every constant of the instructions, and all else that is said of the law."""
+    """Every constant of the instructions, and every other entry of the law."""
     document = stored("spinner", tmp_path)
     law = document["law"]
     places: list[tuple[Any, ...]] = [("law", "w", k) for k in range(3, 9)]

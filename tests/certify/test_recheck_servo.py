@@ -106,7 +106,7 @@ FAVOUR = {
 def test_a_claim_made_larger_is_not_proved_beyond_the_truth(
     proof: Path, tmp_path: Path, step: float
 ) -> None:
-    """Rates above the true one, and regions and overshoots that the form does not give."""
+    """Rates above the linearized one, and regions and transient bounds that P does not imply."""
     stored = json.loads(proof.read_text())
     true_rate = 2.0
     for path in numbers(stored):

@@ -1,4 +1,4 @@
-"""Stored tubes: true ones are confirmed, and no number of them can be made better."""
+"""Stored tubes: true ones are confirmed, and no claim can be strengthened."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def form(a, b, c):
 
 
 REFERENCE = form([1.578, 1.702], [0.344, 0.344], [0.446, 0.492])
-"""Form of the reference tube: set B on SE(3), 60 degrees, 0.5 m, 0.8 of the true rate."""
+"""P of the reference tube: set B on SE(3), 60 degrees, 0.5 m, 0.8 of the linearized rate."""
 
 
 def reference(certified=Status.PROVED):
@@ -40,7 +40,7 @@ def reference(certified=Status.PROVED):
 
 
 def linear(stiffness, damping, share=0.8, group=None):
-    """A linear channel with a form that falls at a share of its true rate."""
+    """A linear channel with a P that decays at a fraction of its linearized rate."""
     (own,) = split(
         ErrorDynamics(
             group or Vector("xyz"[: len(stiffness)]), stiffness, damping, np.eye(len(stiffness))
@@ -136,7 +136,7 @@ def test_disturbed_motions_stay_in_the_tube(seed):
     assert (lengths <= bounds + 1e-6).all()
     assert (np.abs(run.y[:6]).max(axis=1) <= found.components).all()
     assert np.linalg.norm(run.y[:6], axis=0).max() < found.size
-    # The disturbance is not idle: the error comes to a good part of the bound.
+    # The disturbance is effective: the error reaches a large part of the bound.
     assert lengths.max() > 0.2 * found.radius
 
 
@@ -265,7 +265,7 @@ def test_tube_of_a_certificate():
     assert small.size < 0.01
     assert small.angle <= small.size
     by_theorem = certify(pose("B").dynamics, radians(60), 0.5, method="thesis")
-    with pytest.raises(OutputError, match="constant form"):
+    with pytest.raises(OutputError, match="constant P"):
         Decay.of(by_theorem.parts[0])
 
 

@@ -1,4 +1,4 @@
-"""Narrow tubes: forms made for disturbances, against references, exact optima and motions."""
+"""Tube-optimized decays, against reference numbers, exact optima and motions."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ CASES = {
 
 @pytest.fixture(scope="module")
 def pairs():
-    """The decay of the fastest form, and the one made for tubes."""
+    """The fastest decay, and the tube-optimized one."""
     found = {}
     for name, (dynamics, angle, distance) in CASES.items():
         certificate = certify(dynamics, angle, distance)
@@ -128,7 +128,7 @@ def test_the_forms_fall_at_their_rates(pairs, name):
 
 @pytest.mark.parametrize("name", ["SE3", "SE2", "SO3, critical"])
 def test_disturbed_motions_stay_in_the_narrow_tube(pairs, name):
-    """The disturbance pushes along the growth of |z|_P, as hard as it may."""
+    """The largest disturbance, along the growth of |z|_P."""
     _, decay = pairs[name]
     bound = 0.5 * decay.limit / tube(decay, 1.0).radius
     found = tube(decay, bound)
@@ -171,7 +171,7 @@ def test_where_nothing_narrower_is_proved_the_usual_one_stays(pairs):
 def test_certificates_that_prove_nothing_give_no_tubes():
     dynamics = CASES["SE3"][0]
     for certificate in (certify(dynamics, 1.0, method="thesis"), certify(dynamics, 3.0, budget=1)):
-        with pytest.raises(OutputError, match="proved"):
+        with pytest.raises(OutputError, match="PROVED"):
             narrow_decays(certificate)
 
 

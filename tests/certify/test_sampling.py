@@ -1,4 +1,4 @@
-"""Held and late torques: exact limits against eigenvalues, bounds against simulations."""
+"""Hold and delay of torques: exact limits against eigenvalues, bounds against simulations."""
 
 from math import radians
 
@@ -145,13 +145,13 @@ def test_largest_period_fills_the_domain():
     assert not tube(decay, hold_disturbance(rates, 1.001 * found)).fits
     late = largest_period([decay], rates, late=1)
     assert late == pytest.approx(found / 2, rel=1e-9)
-    # Other disturbances and starts leave less room; too much of them leaves none.
+    # Further disturbances and starts shorten the period; large ones make it zero.
     friction = Disturbance(np.full(6, 0.1), "friction")
     assert 0 < largest_period([decay], rates, friction) < found
     assert largest_period([decay], rates, Disturbance(np.ones(6))) == 0.0
     assert largest_period([decay], rates, starts=[0.6]) == 0.0
     assert largest_period([decay], rates, starts=[0.3]) == pytest.approx(found, rel=1e-9)
-    # Slow torques leave the limit of the linearised loop.
+    # Slowly varying torques yield the limit of the linearised loop.
     assert largest_period([decay], 1e-3 * rates) == sample_limits(decay.channel).period
 
 
@@ -217,7 +217,7 @@ def test_a_period_ahead_is_below_the_exact_limit_and_holds():
     assert period_ahead([decay], np.zeros((1, 1)), late=1) == pytest.approx(still / 2, rel=1e-9)
     period = 0.5 * still
     bound = held_tube(decay, jerk, period)
-    # Rates of (x, ve, command); what is wrong besides is jerk times the age, with either sign.
+    # Rates of (x, ve, command); the remaining error is jerk times the age, with either sign.
     flow = np.zeros((3, 3))
     flow[0, 1] = -1.0
     flow[1, 2] = 1.0
@@ -269,13 +269,13 @@ def test_the_largest_factor_fills_the_domain():
     wrong = Disturbance(np.zeros(6), "inertias", True, feedback=np.array([0.1 * np.eye(6)]))
     most = decay.rate / (0.1 * decay.push * decay.feedback_gain)
     assert largest_factor([decay], wrong) == pytest.approx(most, rel=1e-6)
-    # Without boundary nothing that is given leads out.
+    # Without a boundary every given disturbance is tolerated.
     free = linear(np.array([[4.0]]), np.array([[2.8]]))
     assert largest_factor([free], Disturbance(np.ones(1))) == np.inf
 
 
 def test_held_torques_of_an_arm_stay_in_the_tube():
-    """An arm on a satellite with momentum: the error that holding makes, and its bound."""
+    """An arm on a satellite with momentum: the error by the hold, and its bound."""
     robot = robots.free_flyer()
     plant = Pinocchio(robot)
     momentum = plant.momentum(CHECK_A_Q0, CHECK_A_V0)

@@ -1,4 +1,4 @@
-"""Torques needed in tubes: the law's change against the law itself, the bound against draws."""
+"""Torques in tubes: the law's derivative against the law, the bound against samples."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Search: the limits of the reference table, and forms that fall as they should."""
+"""Search: the limits of the reference table, and Lyapunov functions that decay as claimed."""
 
 import numpy as np
 import pytest

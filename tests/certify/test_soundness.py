@@ -1,4 +1,4 @@
-"""What is called proved is true: random laws against motions, and laws that must not pass.
+"""Soundness of PROVED: random laws against motions, and laws that must not pass.
 
 The motions are those of `_motions`: closed forms of B in NumPy, checked here against matrix
 exponentials, so that nothing of the certificates is taken on trust.
@@ -32,7 +32,7 @@ from tests.certify._motions import brackets, error_maps, factors_of, motions, ra
 
 @dataclass(frozen=True)
 class Law:
-    """A law with the domain it is certified on."""
+    """A law with its certified domain."""
 
     kind: str
     dynamics: ErrorDynamics
@@ -144,7 +144,7 @@ def draw(kind: str, k: int) -> Law:
     return KINDS[kind](np.random.default_rng([k, *kind.encode()]))
 
 
-# --- what a certificate promises -------------------------------------------------------------
+# --- claims of a certificate -------------------------------------------------------------
 
 
 def errors(law_: Law, part: ChannelCertificate, rng, count: int) -> np.ndarray:
@@ -218,7 +218,7 @@ def forms(part: ChannelCertificate, z: np.ndarray) -> np.ndarray:
 
 
 def check_promises(law_: Law, certificate: Certificate, rng, count: int) -> None:
-    """Follow motions from the region and hold every promise against them."""
+    """Simulate motions from the region and check every claim along them."""
     dynamics = certificate.dynamics
     n = dynamics.size
     assert 0.0 < certificate.rate <= certificate.true_rate
@@ -232,7 +232,7 @@ def check_promises(law_: Law, certificate: Certificate, rng, count: int) -> None
     for k in range(0, count, max(count // 5, 1)):
         norm = certificate.norm(z[3, k, :n], z[3, k, n:])
         assert norm == pytest.approx(np.sqrt(squares[3, k]), rel=1e-10)
-    # From every state of a motion the promise holds anew, so what is scaled must never grow.
+    # The claim holds from every state of a motion, so the scaled norm must never grow.
     for square, rate in [
         (squares, certificate.rate),
         *((forms(part, z), part.rate) for part in certificate.parts),
@@ -297,7 +297,7 @@ def test_rates_are_those_of_the_law_that_runs():
 
 
 def test_a_faster_rate_is_seen_to_be_broken():
-    """The check of the promises can fail: by the margin at the slowest velocities alone."""
+    """The check of the claims can fail: by the margin at the slowest velocities alone."""
     certificate = certify(law(Pose(), 4.0, 2.8), np.radians(90))
     (part,) = certificate.parts
     x = errors(Law("SE3", certificate.dynamics, np.pi / 2), part, np.random.default_rng(3), 2000)
@@ -407,7 +407,7 @@ def singular(matrix: np.ndarray) -> np.ndarray:
 
 
 def askew(matrix: np.ndarray) -> np.ndarray:
-    """No longer symmetric, by the least a float can tell."""
+    """Asymmetric by one unit in the last place."""
     spoilt = matrix.copy()
     spoilt[0, 1] = 5e-324
     return spoilt

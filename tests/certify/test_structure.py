@@ -27,7 +27,7 @@ PLANE = Vector("xy")
 
 
 def check(group, stiffness=None, damping=None, inertia=None):
-    """Verdict for given matrices; KP 4, KD 2.8 and I 1 where there is none."""
+    """Verdict for given matrices; KP 4, KD 2.8 and I 1 by default."""
     one = np.eye(group.dim)
     given_or = [
         default * one if value is None else np.array(value, dtype=float)
@@ -71,7 +71,7 @@ seeds = st.integers(0, 2**32 - 1)
 fractions = st.fractions(-8, 8, max_denominator=50)
 
 
-# --- what is proved --------------------------------------------------------------------------
+# --- proved claims --------------------------------------------------------------------------
 
 
 def test_values_of_the_status_are_sentences():

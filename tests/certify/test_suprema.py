@@ -42,7 +42,7 @@ def norms(outputs, x, maps=error_maps):
 
 
 def sampled(outputs, radius, count, seed=0, maps=error_maps):
-    """The bounds as random points see them: none may exceed the true ones."""
+    """Estimates of the bounds from random points: none may exceed the true ones."""
     x = ball(np.random.default_rng(seed), outputs.stiffness, radius, count, edge=0.7)
     most, least, turning, drag = norms(outputs, x, maps)
     length = np.sqrt(quadratic(outputs.stiffness, x))

@@ -1,4 +1,4 @@
-"""Polynomials with remainders: they hold every value that the function has in the box."""
+"""Polynomials with remainders: they contain every value of the function in the box."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_what_is_proved_holds_in_rational_arithmetic(name, degrees):
     assert Fraction(found.delta_hat) * (1 - d * W12) >= 1
     assert Fraction(found.overshoot) ** 2 >= 2 * Fraction(found.delta_hat)
     assert 2 * Fraction(found.rate) <= bar
-    # No more than rounding is given away.
+    # The loss is at most rounding.
     assert first * last <= (across * (1 + Fraction(1, 10**9))) ** 2
 
 
@@ -216,7 +216,7 @@ def test_the_inequalities_of_the_proof_hold_at_random_states(case, degrees):
 
 
 def test_the_printed_matrix_is_wrong_for_stiff_gains():
-    """(5.4.44) as printed has W6 where W7 belongs: it promises more than happens."""
+    """(5.4.44) as printed has W6 where W7 belongs: the printed claim is false."""
     outputs = rotation("A")
     found = thesis_constants(outputs, 0.5)
     ve = np.array([[0.0, 0.0, 0.3]])
@@ -266,7 +266,7 @@ def test_simulated_energy_never_exceeds_the_bound(make, name):
     x = path[..., : outputs.size]
     turned = np.linalg.norm(x[..., -3:], axis=2)
     assert 0.5 * angle < turned.max() < angle
-    # Not every bound would have passed: with 1.3 times the true rate none of this holds.
+    # The check is sharp: with 1.3 times the linearized rate none of this holds.
     hasty = 2 * found.delta_hat * np.exp(-2.6 * outputs.true_rate * times)
     assert (energy > energy[0] * hasty[:, None]).any()
 

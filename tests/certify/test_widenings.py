@@ -1,4 +1,4 @@
-"""Widenings and thresholds of proofs, each held from both sides."""
+"""Widenings and thresholds of proofs, each tested on both sides."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def floater(**options: Any) -> Servo:
 
 
 def test_bounds_of_a_box_are_wider_than_rounding_by_a_billionth() -> None:
-    """What counts as rounding may change them by less; a part in a thousand would be a loss."""
+    """Rounding may change them by less; a change of 1e-3 would be a loss."""
     graph = Graph(floater(), (), np.full(2, 0.5), "test")
     demand = Demand(np.full(2, 1.0), np.zeros((2, 2)))
     point = np.array([0.7, 1.1])

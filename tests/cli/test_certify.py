@@ -1,4 +1,4 @@
-"""Certificates from the command line: what is printed, what is left behind, how it ends."""
+"""`concur certify`: output, files, and exit status."""
 
 import io
 import json
@@ -63,7 +63,7 @@ def test_a_rover_decays_from_any_start(rover):
     assert 0.95 * 2 < answer["rate"] <= 2
     assert [row["level"] for row in answer["channels"]] == [None, None]
     assert answer["start"]["covered"]
-    # There is no angle that a rate could depend on.
+    # The rate depends on no angle.
     assert {path.name for path in folder.iterdir()} == {
         *("proof.json", "decay.png", "operating.json", "concur.json")
     }
@@ -101,7 +101,7 @@ def test_a_disturbance_has_tubes(tmp_path, monkeypatch):
     for found, stiffness, size in zip(answer["tubes"], (4.0, 9.0), (2, 3), strict=True):
         assert found["status"] == found["recheck"] == "PROVED"
         assert len(found["bounds"]) == size
-        # The spring alone yields so much; no form of constant matrix says much less than twice.
+        # Deflection of the spring alone; every proof with a constant P gives almost twice as much.
         assert 0.09 / stiffness < found["distance"] < 2.1 * 0.09 / stiffness
         assert found["angle"] is None
         assert found["largest_disturbance"] is None
@@ -143,7 +143,7 @@ def test_people_get_a_table(tmp_path):
 
 @pytest.fixture
 def no_figures(monkeypatch):
-    """Leave out what takes the longest."""
+    """Skip the slowest parts."""
     monkeypatch.setattr(command, "_figures", lambda *_: ({}, None))
 
 
@@ -166,7 +166,7 @@ def test_a_disturbance_that_leads_out_of_the_domain_ends_with_one(tmp_path, monk
 def test_a_start_outside_is_said(tmp_path):
     path = EXAMPLES / "free_floater.toml"
     result = run(path, "--angle", "20", "--out", tmp_path)
-    # The claim is proved all the same; it is not about this start.
+    # The claim is still proved, but does not cover this start.
     assert result.exit_code == 0, result.output
     assert "outside the certified region" in " ".join(result.output.split())
 
@@ -188,7 +188,7 @@ def test_what_is_undecided_ends_with_one(tmp_path, monkeypatch):
 
 
 def test_gains_that_are_refuted_end_with_one(tmp_path, monkeypatch):
-    """Task files refuse such gains themselves, so they are put under the law."""
+    """Task files reject such gains, so replace them in the law."""
 
     def spoilt(servo, *arguments, **options):
         sound = servo.error_dynamics
@@ -290,7 +290,7 @@ def test_motions_start_in_the_region_and_stay_below_the_bound(certificate):
     assert decay.own is not None
     assert decay.own[0] == pytest.approx(certificate.norm(x, ve))
     assert decay.share(certificate.rate) <= 1.0 + 1e-7
-    # A rate that is not certified is broken by some motion: the bound is no empty one.
+    # Some motion violates an uncertified rate: the bound is sharp.
     assert decay.share(1.2 * certificate.rate) > 1.0
 
 

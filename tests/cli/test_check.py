@@ -56,7 +56,7 @@ def test_idle_wheel_has_two_momenta(tmp_path: Path) -> None:
 
 
 def test_stages_make_an_undriven_joint_sound(tmp_path: Path) -> None:
-    """A wheel that nobody drives keeps its momentum: without it, all conditions hold."""
+    """An unactuated wheel conserves its momentum: without it, all conditions hold."""
     path = tmp_path / "idle.toml"
     path.write_text(WHEEL)
     run = CliRunner()

@@ -36,7 +36,7 @@ def test_tells_the_error_of_single_precision(tmp_path):
     words = ("--out", tmp_path / "c", "--precision", "single", "--name", "law")
     done = called(ROVER, *words)
     assert done.exit_code == 0, done.output
-    assert "single precision: off by" in done.stdout
+    assert "single precision: error at most" in done.stdout
     result = json.loads(called(ROVER, *words, "--json").stdout)
     assert result["name"] == "law"
     assert result["target"] == "c"
@@ -46,7 +46,7 @@ def test_tells_the_error_of_single_precision(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "error"),
     [
         (["none.toml"], "no file of this name"),
         ([ROVER, "--target", "rust"], "`target`"),
@@ -61,11 +61,11 @@ def test_tells_the_error_of_single_precision(tmp_path):
     ],
     ids=str,
 )
-def test_mistakes_are_told_in_one_line(tmp_path, words, told):
+def test_mistakes_give_one_line_errors(tmp_path, words, error):
     done = called(*words, "--out", tmp_path / "new")
     assert done.exit_code == 2
     assert done.stderr.count("\n") == 1
-    assert told in done.stderr
+    assert error in done.stderr
     assert not (tmp_path / "new").exists()
 
 

@@ -137,7 +137,9 @@ def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measur
 def test_right_momentum_needs_no_words(tracked):
     _, folder, answer = tracked
     assert answer["mismatch"] is None
-    assert "not the one the servo assumes" not in (folder / "report.html").read_text("utf-8")
+    assert "differs from the one the servo assumes" not in (folder / "report.html").read_text(
+        "utf-8"
+    )
 
 
 @pytest.mark.usefixtures("undrawn")
@@ -152,7 +154,7 @@ def test_force_simulates_what_fails_and_still_says_no(tmp_path):
     arguments = ["track", str(task), "--out", str(tmp_path / "out")]
     refused = CliRunner().invoke(main, arguments)
     assert refused.exit_code == 1
-    assert "To see what happens nevertheless: --force" in refused.output
+    assert "To simulate anyway: --force" in refused.output
     assert not (tmp_path / "out").exists()
     forced = CliRunner().invoke(main, [*arguments, "--force"])
     words = " ".join(forced.output.split())

@@ -1,4 +1,4 @@
-"""Folders of results tell the truth about the last run that was started there."""
+"""Folders of results belong to the last run that was started there."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_folder_of_others_is_left_alone(task: Path, tmp_path: Path) -> None:
     for command in ("track", "certify", "export"):
         result = run(command, task, "--out", folder)
         assert result.exit_code == 2
-        assert "files that no run left there: report.html" in result.stderr
+        assert "other files: report.html" in result.stderr
         assert files(folder) == {"report.html"}
     task.write_text("nonsense")
     assert run("track", task, "--out", folder, "--overwrite").exit_code == 2
@@ -150,7 +150,7 @@ def test_file_of_others_beside_results_is_not_replaced(task: Path, green: Path) 
     )
     result = run("track", task, "--out", green)
     assert result.exit_code == 2
-    assert "files that no run left there: run.h5" in result.stderr
+    assert "other files: run.h5" in result.stderr
 
 
 @pytest.mark.parametrize("text", ["[]", "{", '{"track": {"files": ["../x"]}}', "{}"])

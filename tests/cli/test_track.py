@@ -1,4 +1,4 @@
-"""The main job from the command line: what it prints, what it leaves behind, how it ends."""
+"""`concur track`: output, files, and exit status."""
 
 import html
 import json
@@ -72,7 +72,7 @@ def test_shipped_task_leaves_run_figures_and_report(shipped):
         assert file["t"].shape == (20001,)
         assert file["q"].shape == (20001, 8)
         assert_described(file)
-        # The wheels of the record roll: seen from the axle, no motion to the side.
+        # The recorded wheels roll: the axle has no sideways velocity.
         q, v = file["q"][:], file["v"][:]
         moved = np.diff(q[:, :2], axis=0)
         heading = (q[1:, 2] + q[:-1, 2]) / 2
@@ -83,7 +83,7 @@ def test_shipped_task_leaves_run_figures_and_report(shipped):
 
 
 def assert_described(file):
-    """The record says what its columns are, and what was run."""
+    """The stored run describes its columns and its task."""
     named = {"q": 8, "v": 8, "s": 5, "u": 5, "error": 5, "velocity_error": 5, "pose": 5}
     for name, width in named.items():
         assert file[name].shape[1] == width
@@ -115,7 +115,7 @@ def assert_described(file):
 
 @pytest.fixture(scope="module")
 def disturbed(tmp_path_factory):
-    """The task with a held torque and a forearm that is heavier than the servo knows."""
+    """The task with a held torque and a forearm that is heavier than in the servo's model."""
     folder = tmp_path_factory.mktemp("disturbed")
     source = (files("concur.robots") / "rover_arm.toml").read_text()
     (folder / "heavy.toml").write_text(source.replace("mass = 1.0,", "mass = 1.25,"))
@@ -215,13 +215,13 @@ def test_unreachable_reference_is_a_no_before_anything_moves(tmp_path):
 
 @pytest.mark.usefixtures("undrawn")
 def test_run_that_stops_early_keeps_what_it_has(tmp_path):
-    # The exact motion exists, but this start throws the hand beyond the reach of the arm.
+    # The exact motion exists, but from this start the hand leaves the reach of the arm.
     start = {"right_wheel = 2.0": "right_wheel = 2.0\nforearm = 15.0"}
     result = run("track", altered(tmp_path, start), "--out", tmp_path / "out", "--json")
     assert result.exit_code == 1
     answer = json.loads(result.stdout)
     assert "margin above 0.001" in answer["stopped"]
-    assert "run.h5 and report.html hold the run up to there" in answer["stopped"]
+    assert "run.h5 and report.html contain the run up to that time" in answer["stopped"]
     assert "attribute" not in answer["stopped"]
     assert "servo.feasibility" not in answer["stopped"]
     with h5py.File(tmp_path / "out" / "run.h5") as file:
@@ -342,7 +342,7 @@ def test_check_suggests_a_file_that_is_there(tmp_path, monkeypatch):
 def test_check_knows_no_robot_of_a_name_that_no_file_can_have(name):
     result = run("check", name)
     assert result.exit_code == 2
-    assert "no file and no robot of this name" in result.stderr
+    assert "neither a file nor a robot of this name" in result.stderr
 
 
 def test_check_names_the_file_of_a_robot_that_cannot_be_reduced(tmp_path):
@@ -369,7 +369,7 @@ def test_floating_robot_to_start_from_is_sound_and_goes_with_a_task(tmp_path):
     result = run("check", source)
     assert result.exit_code == 0, result.output
     assert "warning" not in result.output
-    # The lines that its comments tell to write into a task.
+    # The lines for a task that its comments contain.
     lines = re.findall(r"`(\w+ = [^`]+)`", source.read_text().replace("\n#", ""))
     assert [line.split(" = ")[0] for line in lines] == ["robot", "momentum"]
     (tmp_path / "my_floater.toml").write_text(source.read_text())
@@ -454,7 +454,7 @@ def test_help_has_an_example_and_the_exit_status(command):
 
 @pytest.mark.usefixtures("undrawn")
 def test_degrees_and_millimetres_are_warned_of_everywhere(tmp_path):
-    """In the terminal, in JSON and on the page; the run itself goes on."""
+    """The warning is in the terminal, in JSON and on the page; the run continues."""
     text = (files("concur.robots") / "planar_floater.toml").read_text()
     name = 'name = "upper_arm"'
     assert text.count(name) == 1
@@ -493,7 +493,7 @@ dt = 0.01
 
 @pytest.mark.usefixtures("undrawn")
 def test_joint_limits_of_the_robot_decide(tmp_path):
-    """The elbow of the shipped task goes beyond a limit: audit, JSON and exit status say so."""
+    """The elbow of the shipped task exceeds a limit: audit, JSON and exit status show it."""
     source = (files("concur.robots") / "rover_arm.toml").read_text()
     name = 'name = "forearm"'
     assert source.count(name) == 1

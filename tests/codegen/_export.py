@@ -1,4 +1,4 @@
-"""Servos that are exported, and their C called from here: compiled to a library, through arrays."""
+"""Exported servos, compiled to a library that tests call with arrays."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ class Library:
 
 
 def states(one: Servo, count: int, seed: int, spread: float = 0.8) -> np.ndarray:
-    """Random states with demands near them, as rows of all inputs; the momentum is the model's."""
+    """Random states with references near them, as rows of inputs; the momentum is the model's."""
     rng, robot = np.random.default_rng(seed), one.model.robot
     rows = []
     for _ in range(count):

@@ -1,4 +1,4 @@
-"""Units for co-simulation as a tool sees them: loaded by FMPy, variables by name."""
+"""FMUs as in a simulation tool: loaded by FMPy, with variables by name."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Unit:
     path : pathlib.Path
         The archive.
     token : str, optional
-        What it is told that its description says; default what that does say.
+        Instantiation token that the unit receives; default that of its description.
     """
 
     def __init__(self, path: Path, token: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""What is exported, written and compiled once for all tests of this folder."""
+"""Exports for all tests of this folder, each written and compiled once."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Exported C: warning-free, the servo's torques, and never a torque where there is none."""
+"""Exported C: warning-free, the servo's torques, and no torque in invalid states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compiled methods are called in a shorter way, which nobody can tell from the general one."""
+"""Direct calls of compiled methods behave exactly like the general call."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ def test_what_is_refused_is_refused_in_the_same_words(bad: tuple[Any, ...]) -> N
             owner.several(*bad)
         told.append((type(caught.value), str(caught.value)))
     assert told[0] == told[1]
-    # And the next call is none the worse.
+    # The next call is unaffected.
     assert_array_equal(made.several(X, Y)[0], 2.0 * X)
 
 
@@ -189,7 +189,7 @@ def test_results_belong_to_the_caller() -> None:
 
 
 def test_large_numbers_are_no_fault() -> None:
-    huge = np.array([1.7e308, 1.7e308, 1.0])  # their sum is none
+    huge = np.array([1.7e308, 1.7e308, 1.0])  # their sum overflows
     assert_array_equal(compiled("apply").apply(huge / 2.0), huge)
     assert_array_equal(compiled("several").several(huge / 2.0, Y)[0], huge)
 

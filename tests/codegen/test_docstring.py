@@ -1,4 +1,4 @@
-"""Docstrings of evaluated methods: what the signature says is added, what is written stays."""
+"""Docstrings of evaluated methods: sections of the signature are added, written ones stay."""
 
 from concur.codegen import EvaluatedMethods, evaluated
 

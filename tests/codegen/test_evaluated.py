@@ -1,4 +1,4 @@
-"""The door from expressions to numbers: NumPy, SX and MX agree, and calls do not interfere."""
+"""Evaluated methods: NumPy, SX and MX agree, and calls do not interfere."""
 
 from __future__ import annotations
 
@@ -233,7 +233,7 @@ def test_numbers_that_are_not_finite_are_refused_with_their_place() -> None:
     error = refused(NonFiniteError, lambda: mixed([1.0, np.nan, np.inf], 1.0))
     assert error.came == "[1] = nan, [2] = inf"
     assert error.entries == (1, 2)
-    # And the next call is none the worse.
+    # The next call is unaffected.
     assert_array_equal(mixed(X, 1.0)[0], X)
 
 
@@ -256,7 +256,7 @@ def test_error_keeps_its_facts_when_pickled() -> None:
 
 
 def test_function_that_fails_gives_no_old_results() -> None:
-    # A programme without a solution where the bounds cross.
+    # A QP without a solution where the bounds cross.
     low = ca.MX.sym("low")
     solver = ca.conic("infeasible", "daqp", {"h": ca.Sparsity.dense(1, 1)}, {"error_on_fail": True})
     x = solver(h=1, lbx=low, ubx=2)["x"]

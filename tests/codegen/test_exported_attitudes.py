@@ -1,4 +1,4 @@
-"""Quaternions near and off unit norm: exported C and units normalise or refuse them alike."""
+"""Quaternions near and off unit norm: exported C and FMUs normalise or reject them alike."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ FACTORS = {
     np.nan: ExportStatus.BAD_INPUT,
     np.inf: ExportStatus.BAD_INPUT,
 }
-"""Status by a factor of a quaternion, of the configuration or of the demanded pose."""
+"""Status by a factor of a quaternion, of the configuration or of the reference pose."""
 
 
 def demands() -> list[tuple[dict[str, np.ndarray], ExportStatus]]:

@@ -1,4 +1,4 @@
-"""Exported C and units notice a singular configuration that a step jumped over."""
+"""Exported C and FMUs detect a singular configuration between two steps."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows() -> np.ndarray:
 def test_exported_c_notices_what_a_step_jumped_over(libraries, kind: str) -> None:
     library: Library = libraries(kind)
     found, codes = library(rows())
-    assert list(codes) == [0] * len(CODES)  # each of them by itself
+    assert list(codes) == [0] * len(CODES)  # each number alone
     library(rows()[:1])  # forgets what was before
     found, codes = library(rows(), apart=False)
     assert list(codes) == CODES
@@ -52,7 +52,7 @@ def test_units_notice_what_a_step_jumped_over(tmp_path, version: str) -> None:
             q = np.array([0.2, elbow])
             unit.set(q=q, pose=arm.output(q))
             assert unit.get("status") == [code]
-            # However often it is read: what counts are the steps.
+            # Only steps count, not how often outputs are read.
             assert unit.get("status") == [code]
             assert unit.step(1e-3) == (WARNING if code else 0)
             assert unit.get("status") == [code]

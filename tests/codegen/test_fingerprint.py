@@ -1,4 +1,4 @@
-"""Fingerprints: the same for equal objects in any process, another for whatever changes a graph."""
+"""Fingerprints: equal for equal objects in any process, different if the graph differs."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_other_code_makes_another(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @dataclass(frozen=True)
 class OwnJoint(joints.Revolute):
-    """A user's class: what it does may change without a change of its fields."""
+    """A user-defined class, whose behaviour its fields do not determine."""
 
 
 def test_classes_of_others_have_none() -> None:
@@ -121,7 +121,7 @@ def test_tick_is_recalled_without_its_graph(
     assert second.compiled
     assert second.instructions == first.instructions
     assert_array_equal(second(Q0, S0, sample), expected)
-    # Without the library, or with a note that says nothing, it is built as before.
+    # Without the library, or with an empty note, it is built as before.
     (note,) = tmp_path.glob("*.json")
     note.write_text("{}")
     assert_array_equal(case_study().compile()(Q0, S0, sample), expected)

@@ -55,7 +55,7 @@ def spiral():
 
 
 def root():
-    """A root without a state, which says when there is none."""
+    """A root without a state, whose status shows whether it exists."""
     x = ca.SX.sym("x")
     return FmuModel(
         name="root",
@@ -63,7 +63,7 @@ def root():
         variables=[
             FmuVariable("x", "input", "Number.", start=(4.0,)),
             FmuVariable("y", "output", "Its root."),
-            FmuVariable("status", "output", "Whether there is none.", integer=True),
+            FmuVariable("status", "output", "Whether the root does not exist.", integer=True),
         ],
         outputs=ca.Function(
             "outputs",
@@ -227,7 +227,7 @@ def test_start_that_cannot_be_is_refused_and_can_be_mended(unit, start):
     unit.set(x0=start)
     assert unit.refused(unit.get, "length")
     assert unit.refused(unit.fmu.exitInitializationMode)
-    assert unit.messages[-1] == (ERROR, "The start values are none: they are too large.")
+    assert unit.messages[-1] == (ERROR, "The start values are invalid: they are too large.")
     unit.set(x0=[1.0, 0.0])
     unit.fmu.exitInitializationMode()
     assert unit.step(0.1) == OK

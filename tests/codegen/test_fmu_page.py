@@ -17,7 +17,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 @pytest.fixture(scope="module")
 def session(tmp_path_factory):
-    """Run the page in a folder of its own."""
+    """Run the page in a separate folder."""
     folder = tmp_path_factory.mktemp("page")
     names = {"__name__": "session"}
     with with_compiler(), pytest.MonkeyPatch.context() as patch:

@@ -160,7 +160,7 @@ def test_servos_of_other_kinds(options, tmp_path):
     limited = 0
     for q, w, sample in drawn(servo, CHECK_A_Q0, 20):
         fill(unit, q, w, sample)
-        # Two solvers of programmes agree to the accuracy of one of them.
+        # Two QP solvers agree to the accuracy of one of them.
         tolerance = 1e-9 if "torque_limits" in options else 1e-12
         assert_close(unit.get("u"), servo.torque(q, w, sample), tolerance)
         tick(q, w, sample)

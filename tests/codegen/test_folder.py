@@ -1,4 +1,4 @@
-"""Folders for exported files: what is none, or cannot be written, is told in one line."""
+"""Folders for exported files: an invalid or unwritable one gives a one-line error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lanes: what comes out is what the interpreter gives world by world, whatever the numbers are."""
+"""Lanes: results equal those of the interpreter world by world, for any numbers."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def every_operation() -> ca.Function:
 
 
 def spin() -> ca.Function:
-    """A vector, a matrix, and a number in; a vector, a matrix with a zero that is none, out."""
+    """From a vector, a matrix and a number to a vector and a matrix with a structural zero."""
     x, m, h = ca.SX.sym("x", 2), ca.SX.sym("m", 2, 3), ca.SX.sym("h")
     zero = ca.SX(2, 1)
     matrix = ca.horzcat(m[:, 0] * h, zero, ca.sin(x) + m[:, 2], m[:, 1])
@@ -349,7 +349,7 @@ def test_functions_that_have_no_lanes() -> None:
 def test_unknown_instruction(monkeypatch: pytest.MonkeyPatch, compiler: None) -> None:
     rest = {code: form for code, form in _lanes_c._FORMS.items() if code != ca.OP_SIN}
     monkeypatch.setattr(_lanes_c, "_FORMS", rest)
-    with pytest.raises(ConcurError, match="expected instructions that lanes know"):
+    with pytest.raises(ConcurError, match="expected instructions supported by lanes"):
         Lanes(spin())
 
 
@@ -384,8 +384,8 @@ def test_arguments_that_do_not_fit(change: object, said: str) -> None:
     [
         ({0: np.zeros((5, 2), dtype=np.float32)}, {}, "argument `x`: expected a NumPy array of"),
         ({0: [[0.0, 0.0]] * 5}, {}, "argument `x`: expected a NumPy array of float64, got list"),
-        ({0: np.zeros((2, 5)).T}, {}, "argument `x`: expected rows in one piece"),
-        ({}, {1: np.zeros((5, 4, 2)).swapaxes(1, 2)}, "result `matrix`: expected rows in one"),
+        ({0: np.zeros((2, 5)).T}, {}, "argument `x`: expected contiguous rows"),
+        ({}, {1: np.zeros((5, 4, 2)).swapaxes(1, 2)}, "result `matrix`: expected contiguous rows"),
         ({}, {0: np.zeros((4, 2))}, r"result `turned`: expected shape \(5, 2\), got shape \(4, 2"),
         ({}, {0: np.broadcast_to(0.0, (5, 2))}, "result `turned`: expected"),
     ],
@@ -408,5 +408,5 @@ def test_results_that_are_too_few_or_not_to_be_written() -> None:
         Lanes(spin()).bind([x, m, h], [np.zeros((5, 2))])
     fixed = np.zeros((5, 2))
     fixed.flags.writeable = False
-    with pytest.raises(ShapeError, match="`turned`: expected an array that may be written"):
+    with pytest.raises(ShapeError, match="`turned`: expected a writable array"):
         Lanes(spin()).bind([x, m, h], [fixed, np.zeros((5, 2, 4))])

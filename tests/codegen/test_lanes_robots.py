@@ -83,7 +83,7 @@ SCENES = {"rover": rover, "free-flyer": free_flyer, "ball": ball}
 def test_law(compiler: None, name: str) -> None:
     servo, moments = SCENES[name]()
     arguments = rows(moments, "q", "s", "pose", "twist", "acceleration")
-    if name == "free-flyer":  # each world has a momentum of its own
+    if name == "free-flyer":  # each world has another momentum
         rng = np.random.default_rng(0)
         arguments.append(_floating_job.MOMENTUM + rng.uniform(-0.2, 0.2, (COUNT, 6)))
     evaluator = Evaluator(

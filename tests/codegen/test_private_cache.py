@@ -1,4 +1,4 @@
-"""Compiled code is loaded only if nobody but its owner can have written it."""
+"""Compiled code is loaded only if only its owner can have written it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Written C: long functions are cut without a change of what they compute."""
+"""Generated C: long functions are divided without a change of their results."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_functions_of_one_name_and_of_names_of_c_share_a_library() -> None:
 
 
 @pytest.mark.usefixtures("compiler")
-def test_programme_inside_is_linked_in() -> None:
+def test_a_solver_inside_is_linked_in() -> None:
     low = ca.MX.sym("low")
     solver = ca.conic("least", "daqp", {"h": ca.Sparsity.dense(1, 1)}, {"error_on_fail": True})
     function = ca.Function("least", [low], [solver(h=1, lbx=low, ubx=2)["x"]])

@@ -1,4 +1,4 @@
-"""The page on files: each of its TOML blocks is read as it stands there."""
+"""The page on files: each of its TOML blocks is read unchanged."""
 
 from __future__ import annotations
 

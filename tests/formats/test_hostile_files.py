@@ -1,4 +1,4 @@
-"""Files that are no descriptions, or too large ones: one error of ours, at once, without harm."""
+"""Files of another kind, or too large: one error of the package, immediately and without harm."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_names_that_no_file_can_have(tmp_path: Path, name: str) -> None:
 
 
 def test_another_kind_of_file_is_not_quoted(tmp_path: Path) -> None:
-    """A file whose name somebody else wrote into a task may be nobody's business."""
+    """A file that a task of another author names may be private."""
     with pytest.raises(DescriptionError, match="another kind of file") as caught:
         cc.load(robot_file(tmp_path, "root:secret:0:0\n", "shadow"))
     assert "secret" not in str(caught.value)

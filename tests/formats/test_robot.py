@@ -1,4 +1,4 @@
-"""Robots from TOML: what is read, and that each fault names file, table, field and cure."""
+"""Robots from TOML: their values, and errors with file, table, field and remedy."""
 
 from __future__ import annotations
 
@@ -123,7 +123,13 @@ LEFT, CHASSIS, ARM = '[[bodies]] "left"', '[[bodies]] "chassis"', '[[bodies]] "a
 
 # fault: (text to replace, its replacement, table, field, further words of the message)
 FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
-    "no name": ('name = "cart"', "", "", "name", ["expected text", "got nothing", "Add the field"]),
+    "no name": (
+        'name = "cart"',
+        "",
+        "",
+        "name",
+        ["expected text", "got no value", "Add the field"],
+    ),
     "no bodies": ("[[bodies]]", "[[bodys]]", "", "bodys", ["Did you mean `bodies`?"]),
     "bodies not tables": (CART, 'name = "x"\nbodies = 3', "", "bodies", ["[[bodies]]", "got 3"]),
     "bodies numbers": (CART, 'name = "x"\nbodies = [3]', "", "bodies[0]", ["[[bodies]]", "got 3"]),
@@ -134,11 +140,11 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         "",
         "[[bodies]] number 2",
         "name",
-        ["got nothing", "Add the field `name`"],
+        ["got no value", "Add the field `name`"],
     ),
     "body without joint": ('joint = { type = "Planar" }', "", CHASSIS, "joint", ["type ="]),
     "joint is text": ('{ type = "Planar" }', '"Planar"', CHASSIS, "joint", ['the text "Planar"']),
-    "joint without type": ('type = "Planar"', "", CHASSIS, "joint.type", ["Revolute", "nothing"]),
+    "joint without type": ('type = "Planar"', "", CHASSIS, "joint.type", ["Revolute", "no value"]),
     "joint type a number": ('"Planar"', "3", CHASSIS, "joint.type", ["Revolute", "got 3"]),
     "joint unknown": ('"Revolute"', '"Revolut"', LEFT, "joint.type", ["Did you mean `Revolute`?"]),
     "joint field unknown": (

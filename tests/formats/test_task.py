@@ -1,4 +1,4 @@
-"""Tasks from TOML: what is read, and that each fault names file, table, field and cure."""
+"""Tasks from TOML: their values, and errors with file, table, field and remedy."""
 
 from __future__ import annotations
 
@@ -401,7 +401,7 @@ def test_orientations_move_but_do_not_drift(tmp_path: Path) -> None:
     np.testing.assert_array_equal(reference(0.7).twist, wanted(0.7).twist)
     for group, point in (("SO3", [0, 0, 0, 1]), ("SO2", 1.0)):
         text = one_output(group, f'kind = "hold"\npoint = {point}\ndrift = {DRIFT}')
-        with pytest.raises(DescriptionError, match="does not drift") as caught:
+        with pytest.raises(DescriptionError, match="cannot drift") as caught:
             load_task(write(tmp_path, text))
         assert (caught.value.table, caught.value.field) == ("[reference.it]", "drift")
 
@@ -488,7 +488,7 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         ["momenta"]),
     "tolerance": ("[simulation]", "[tolerances]\nmargins = 1\n[simulation]", "[tolerances]",
         "margins", ["`margin`?"]),
-    "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "nothing"]),
+    "kind missing": ('kind = "circle"\n', "", HAND, "kind", ["polynomial", "no value"]),
     "kind unknown": ('"circle"', '"circel"', HAND, "kind", ["Did you mean `circle`?"]),
     "kind number": ('"circle"', "3", HAND, "kind", ["polynomial", "got 3"]),
     "kind of a pose": ('"polynomial"', '"screw"', BASE, "kind", ["an output in R2"]),
@@ -653,7 +653,7 @@ def test_only_positions_add(tmp_path: Path) -> None:
     text = altered('group = "R2"\npoint = [0.25, 0.0, 0.0]\nstiffness = [4.0, 5.0]',
                    'group = "SE2"\nstiffness = 4.0')  # fmt: skip
     text = altered("[[0.0, 0.0], [0.3, 0.0]]", "[[0, 0, 0], [0.3, 0, 0]]", text)
-    with pytest.raises(DescriptionError, match="Only positions add"):
+    with pytest.raises(DescriptionError, match="positions along the same axes"):
         load_task(write(tmp_path, text))
 
 
@@ -686,7 +686,7 @@ def test_a_robot_is_no_task(tmp_path: Path) -> None:
     [
         ("chassis", ["follows from the wheels", "left_wheel"]),
         ("chassis[vx]", ["follows from the wheels"]),
-        ("turret[angle]", ["Name its freedoms: turret."]),
+        ("turret[angle]", ["Name its DOFs: turret."]),
     ],
 )
 def test_start_velocities_that_are_no_shape_velocities(

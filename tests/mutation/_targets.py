@@ -83,7 +83,7 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "concur/control/_allocation": (
         "control/test_limits.py",
         "control/test_tick_programmes.py",
-        "codegen/test_c_programme.py",
+        "codegen/test_c_qp.py",
         *_LIMITS,
     ),
     "concur/reduction/_audit": ("control/test_audit*.py", "reduction/test_refused_wheels.py"),

@@ -1,4 +1,4 @@
-"""Two runs in closed form: what the figures are tested with.
+"""Two runs in closed form, for the tests of the figures.
 
 The outputs follow their references with an error that is the exact solution of the critically
 damped error dynamics; the configurations follow from the outputs by inverse kinematics (rover) or

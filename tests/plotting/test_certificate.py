@@ -56,7 +56,7 @@ def test_bound_lies_over_motions_of_any_size():
     motions = [this.get_ydata() for this in axes.get_lines() if this.get_alpha() is not None]
     assert len(motions) == 2
     assert_allclose(motions, [np.exp(-1.5 * T), np.exp(-1.9 * T)])
-    assert_allclose(curve(axes, "rate of small errors").get_ydata(), np.exp(-2 * T))
+    assert_allclose(curve(axes, "linearized rate").get_ydata(), np.exp(-2 * T))
     labels = [text.get_text() for text in axes.get_legend().get_texts()]
     assert "2 random starts in the region" in labels
     assert "the task's start" not in labels
@@ -82,15 +82,15 @@ def test_rates_keep_proved_and_unproved_apart():
     proved = curve(axes, "tight, proved")
     assert_allclose(proved.get_xdata(), [30, 90])
     assert_allclose(proved.get_ydata(), [1.8, 1.2])
-    # What holds up to 90 degrees holds below: the line must not claim more in between.
+    # A proof up to 90 degrees holds below: the line must not claim more in between.
     assert proved.get_drawstyle() == "steps-pre"
     for label, point in (("tight, not proved", (179, 0.0)), ("thesis, not proved", (30, 0.3))):
         hollow = curve(axes, label)
         assert_allclose(np.ravel(hollow.get_data()), point)
         assert hollow.get_linestyle() == "None"
         assert hollow.get_markerfacecolor() == "white"
-    assert_allclose(np.ravel(curve(axes, "asked for: 90 deg").get_data()), [90, 1.2])
-    assert_allclose(curve(axes, "rate of small errors, 2 1/s").get_ydata(), [2, 2])
+    assert_allclose(np.ravel(curve(axes, "requested: 90 deg").get_data()), [90, 1.2])
+    assert_allclose(curve(axes, "linearized rate, 2 1/s").get_ydata(), [2, 2])
 
 
 @pytest.mark.parametrize("status", ["PROVED", "UNDECIDED"])

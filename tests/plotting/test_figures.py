@@ -391,7 +391,7 @@ def test_every_corner_of_box_and_wheels_is_set(run):
     (faces,) = [this for this in axes.collections if isinstance(this, Poly3DCollection)]
     at = Outline(run.robot, run.q[0], run.servo.outputs).at(run.q[0])
     known = np.concatenate([at.chassis, *(rims.reshape(-1, 3) for rims in at.wheels)])
-    # Matplotlib keeps ragged polygons padded with memory that nobody set.
+    # Matplotlib keeps ragged polygons padded with uninitialized memory.
     corners = np.asarray(faces._faces).reshape(-1, 3)
     apart = np.linalg.norm(corners[:, None] - known[None], axis=2).min(axis=1)
     assert apart.max() == 0.0

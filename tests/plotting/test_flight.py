@@ -1,4 +1,4 @@
-"""What a user sees of a robot that floats: views in space, its turning, limits and damping."""
+"""Figures of a floating robot: views in space, rotation, limits and damping."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_nothing_of_a_view_reaches_into_its_neighbours(figure):
 
 def test_places_are_drawn_over_their_references(flyer, figure):
     place = panels(figure)[0]
-    assert place.get_title() == "Place of hand"
+    assert place.get_title() == "Position of hand"
     dashed = [this for this in place.get_lines() if this.get_linestyle() == "--"]
     for column, name in enumerate("xyz"):
         np.testing.assert_array_equal(line(place, name).get_ydata(), flyer.pose[:, column])
@@ -116,14 +116,14 @@ def test_places_are_drawn_over_their_references(flyer, figure):
 
 
 @pytest.mark.parametrize("angle", [1.0, 9.0])
-def test_turning_is_added_up(angle):
+def test_the_rotation_angle_is_accumulated(angle):
     turn = panels(plotting.path_figure(tumbling(angle)))[-1]
-    added, apart = line(turn, "added up"), line(turn, "from the attitude")
+    added, apart = line(turn, "accumulated"), line(turn, "from the orientation")
     np.testing.assert_allclose(added.get_ydata()[-1], angle, rtol=1e-9)
     np.testing.assert_allclose(added.get_ydata(), angle * added.get_xdata() / 8, atol=1e-9)
     wrapped = np.abs((added.get_ydata() + np.pi) % (2 * np.pi) - np.pi)
     np.testing.assert_allclose(apart.get_ydata(), wrapped, atol=1e-6)
-    assert f"in all {angle:.3g} rad" in added.get_label()
+    assert f"total {angle:.3g} rad" in added.get_label()
     assert turn.get_ylabel() == "angle [rad]"
 
 
@@ -134,7 +134,7 @@ def test_an_attitude_alone_is_drawn_without_a_trace(flyer):
     run.pose, run.reference = run.pose[:, 3:], run.reference[:, 3:]
     figure = plotting.path_figure(run)
     (turn,) = panels(figure)
-    assert turn.get_title() == "Turn of the base"
+    assert turn.get_title() == "Rotation of the base"
     entries = [text.get_text() for text in figure.legends[0].get_texts()]
     assert entries[0] == "output look"
     assert "reference" not in entries
@@ -178,7 +178,7 @@ def test_limits_and_scale_are_drawn_where_there_are_limits(flyer):
     run.scale = np.where(run.t < 2.0, 0.5 + 0.25 * run.t, 1.0)
     force, torque, scale = plotting.torque_figure(run).axes
     np.testing.assert_array_equal(line(scale, "least 0.5").get_ydata(), run.scale)
-    assert "scaled down 25 % of the time" in line(scale, "least").get_label()
+    assert "below 1 for 25 % of the time" in line(scale, "least").get_label()
     for axes, pair, unit in ((force, (-9, 9), "N"), (torque, (-4, 3), "N m")):
         assert f"{pair[0]} to {pair[1]} {unit}" in line(axes, "limits").get_label()
         drawn = {this.get_ydata()[0] for this in axes.get_lines() if len(this.get_xdata()) == 2}
@@ -227,4 +227,4 @@ def test_what_damping_gives_up_is_drawn_by_unit(flyer):
     assert line(margin, "damped below 0.3").get_ydata()[0] == 0.3
     np.testing.assert_allclose(line(missed, "hand: position").get_ydata(), 0.5)
     np.testing.assert_allclose(line(missed, "hand: rotation").get_ydata(), 0.05)
-    assert missed.get_ylabel() == "given up [m/s², rad/s²]"
+    assert missed.get_ylabel() == "residual [m/s², rad/s²]"

@@ -1,4 +1,4 @@
-/* A batch, group by group: rows of numbers become lanes, and results rows again. */
+/* A batch, group by group: rows of numbers are transposed to lanes, and results back to rows. */
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -13,7 +13,7 @@ static void group(
   for (int i = 0; i < ARGUMENTS; ++i) {
     arg[i] = next;
     for (int k = 0; k < WIDTH; ++k) {
-      /* Lanes that are left over repeat the last world: nothing new can happen in them. */
+      /* Surplus lanes repeat the last world, without side effects. */
       long long world = first + k < last ? first + k : last - 1;
       const double *row = arguments[i] + world * steps_in[i];
       for (int j = 0; j < sizes_in[i]; ++j) next[j][k] = row[j];
@@ -46,7 +46,7 @@ __attribute__((visibility("default"))) int concur_batch(
   for (long long i = 0; i < groups; ++i)
     group(i * WIDTH, count, arguments, steps_in, results, steps_out);
 #ifdef _OPENMP
-  /* Threads that stayed would be missing after a fork, and waited for. */
+  /* End the threads: a forked process would wait for them forever. */
   if (threads > 1) omp_pause_resource_all(omp_pause_hard);
 #endif
   return 0;

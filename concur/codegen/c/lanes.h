@@ -1,8 +1,8 @@
 /* Worlds side by side: each number is a vector, with one entry for each world.
 
-   Arithmetic is the vector's own. Functions are those of glibc's vector library where it is there
-   (errors up to 4 units in the last place), else the scalar ones, entry by entry. Comparisons give
-   1 and 0 as scalar code does, and NaN is as true there as in C. */
+   Arithmetic uses vector instructions. Functions are those of glibc's vector library if available
+   (errors up to 4 units in the last place), else the scalar ones, entry by entry. Comparisons
+   return 1 or 0 as in scalar code; NaN counts as true, as in C. */
 
 #include <math.h>
 #if defined(__AVX__)
@@ -71,7 +71,7 @@ static inline lane lane_sqrt(lane a) {
     return a; \
   }
 
-/* glibc has vectors of these functions since 2.35, for x86; what zig links against has not. */
+/* glibc has vector versions of these functions since 2.35, for x86; zig's does not. */
 #if defined(__GLIBC__) && defined(__x86_64__) && !defined(SCALAR_FUNCTIONS)
 #if __GLIBC_PREREQ(2, 35) && WIDTH == 8 && defined(__AVX512F__)
 #define OF_ONE(name) _ZGVeN8v_##name

@@ -1,4 +1,4 @@
-/* A batch, world by world, in matrices as NumPy keeps them: row by row. */
+/* A batch, world by world; matrices are row-major as in NumPy. */
 
 #ifdef _OPENMP
 #include <omp.h>
@@ -42,7 +42,7 @@ __attribute__((visibility("default"))) int concur_batch(
   for (long long i = 0; i < count; ++i)
     world_of(i, arguments, steps_in, results, steps_out);
 #ifdef _OPENMP
-  /* Threads that stayed would be missing after a fork, and waited for. */
+  /* End the threads: a forked process would wait for them forever. */
   if (threads > 1) omp_pause_resource_all(omp_pause_hard);
 #endif
   return 0;

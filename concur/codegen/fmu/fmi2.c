@@ -1,5 +1,5 @@
 /* FMI 2.0 for co-simulation around a unit. Types and functions are those of the standard,
-   https://fmi-standard.org; what the description does not offer is refused. */
+   https://fmi-standard.org; calls of features that the description does not offer are rejected. */
 
 #include <stdlib.h>
 
@@ -15,7 +15,7 @@
 #endif
 #endif
 
-/* Names have a prefix where a tool that links the code statically defines one. */
+/* A tool that links the code statically may define a prefix of the names. */
 #if defined(FMI2_FUNCTION_PREFIX) && !defined(FMI2_OVERRIDE_FUNCTION_PREFIX)
 #define JOINED(prefix, name) prefix##name
 #define WITH_PREFIX(prefix, name) JOINED(prefix, name)
@@ -58,12 +58,12 @@ typedef struct {
   char name[256];
 } instance_t;
 
-static void say(unit_t *unit, int status, const char *message) {
+static void log_message(unit_t *unit, int status, const char *message) {
   static const char *const categories[] = {"", "logStatusWarning", "logStatusDiscard",
                                            "logStatusError"};
   const instance_t *instance = (const instance_t *)(const void *)unit;
   if (unit->logging && instance->callbacks.logger) {
-    /* Some environments do not look at what follows the format. */
+    /* Some environments ignore the arguments after the format. */
     instance->callbacks.logger(instance->callbacks.componentEnvironment, instance->name,
                                (fmi2Status)status, categories[status],
                                strchr(message, '%') ? "%s" : message, message);
@@ -72,7 +72,7 @@ static void say(unit_t *unit, int status, const char *message) {
 
 #define UNIT(component) (&((instance_t *)(component))->unit)
 
-/* Memory comes from the environment where it offers any. */
+/* Use the memory functions of the environment if it offers them. */
 static void *allocated(const fmi2CallbackFunctions *callbacks, size_t size) {
   return callbacks->allocateMemory ? callbacks->allocateMemory(1, size) : calloc(1, size);
 }
@@ -118,7 +118,7 @@ API(fmi2Component, fmi2Instantiate)
   if (type != fmi2CoSimulation) {
     wrong = "This unit is for co-simulation only.";
   } else if (!guid || strcmp(guid, MODEL_TOKEN) != 0) {
-    wrong = "The GUID is another one: binary and description do not belong together.";
+    wrong = "The GUID differs: binary and description do not match.";
   }
   if (wrong) {
     if (callbacks->logger) {
@@ -177,7 +177,7 @@ API(fmi2Status, fmi2Reset)(fmi2Component component) {
   return fmi2OK;
 }
 
-/* Every variable is a number of its own here. */
+/* In FMI 2.0 every number is a separate variable. */
 
 API(fmi2Status, fmi2GetReal)
 (fmi2Component component, const fmi2ValueReference references[], size_t count, fmi2Real values[]) {
@@ -267,7 +267,7 @@ API(fmi2Status, fmi2GetFMUstate)(fmi2Component component, fmi2FMUstate *state) {
 
 API(fmi2Status, fmi2SetFMUstate)(fmi2Component component, fmi2FMUstate state) {
   if (!component) return fmi2Error;
-  if (!unit_knows((const numbers_t *)state)) {
+  if (!unit_owns((const numbers_t *)state)) {
     return (fmi2Status)refuse(UNIT(component), "fmi2SetFMUstate: no state of this unit");
   }
   memcpy(&UNIT(component)->now, state, sizeof(numbers_t));
@@ -292,7 +292,7 @@ API(fmi2Status, fmi2SerializedFMUstateSize)
 API(fmi2Status, fmi2SerializeFMUstate)
 (fmi2Component component, fmi2FMUstate state, fmi2Byte bytes[], size_t size) {
   if (!component) return fmi2Error;
-  if (!bytes || size < sizeof(numbers_t) || !unit_knows((const numbers_t *)state)) {
+  if (!bytes || size < sizeof(numbers_t) || !unit_owns((const numbers_t *)state)) {
     return (fmi2Status)refuse(UNIT(component), "fmi2SerializeFMUstate: no state, or too few bytes");
   }
   memcpy(bytes, state, sizeof(numbers_t));
@@ -304,7 +304,7 @@ API(fmi2Status, fmi2DeSerializeFMUstate)
   numbers_t saved;
   if (!component || !state) return fmi2Error;
   if (bytes && size == sizeof saved) memcpy(&saved, bytes, sizeof saved);
-  if (!bytes || size != sizeof saved || !unit_knows(&saved)) {
+  if (!bytes || size != sizeof saved || !unit_owns(&saved)) {
     return (fmi2Status)refuse(UNIT(component), "fmi2DeSerializeFMUstate: no state of this unit");
   }
   if (!*state) *state = allocated(&((instance_t *)component)->callbacks, sizeof saved);
@@ -313,7 +313,7 @@ API(fmi2Status, fmi2DeSerializeFMUstate)
   return fmi2OK;
 }
 
-/* What the description does not offer. */
+/* Features that the description does not offer. */
 
 API(fmi2Status, fmi2GetDirectionalDerivative)
 (fmi2Component component, const fmi2ValueReference unknowns[], size_t n_unknowns,

@@ -1,5 +1,5 @@
 /* FMI 3.0 for co-simulation around a unit. Types and functions are those of the standard,
-   https://fmi-standard.org; what the description does not offer is refused. */
+   https://fmi-standard.org; calls of features that the description does not offer are rejected. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 #endif
 #endif
 
-/* Names have a prefix where a tool that links the code statically defines one. */
+/* A tool that links the code statically may define a prefix of the names. */
 #if defined(FMI3_FUNCTION_PREFIX) && !defined(FMI3_OVERRIDE_FUNCTION_PREFIX)
 #define JOINED(prefix, name) prefix##name
 #define WITH_PREFIX(prefix, name) JOINED(prefix, name)
@@ -70,7 +70,7 @@ typedef struct {
   fmi3LogMessageCallback log;
 } instance_t;
 
-static void say(unit_t *unit, int status, const char *message) {
+static void log_message(unit_t *unit, int status, const char *message) {
   static const char *const categories[] = {"", "logStatusWarning", "logStatusDiscard",
                                            "logStatusError"};
   const instance_t *instance = (const instance_t *)(const void *)unit;
@@ -109,7 +109,7 @@ API(fmi3Instance, fmi3InstantiateCoSimulation)
   instance_t *instance;
   const char *wrong = NULL;
   if (!token || strcmp(token, MODEL_TOKEN) != 0) {
-    wrong = "The instantiation token is another one: binary and description do not belong together.";
+    wrong = "The instantiation token differs: binary and description do not match.";
   } else if (events || count) {
     wrong = "There is no event mode, and there are no intermediate variables.";
   }
@@ -271,7 +271,7 @@ API(fmi3Status, fmi3GetFMUState)(fmi3Instance instance, fmi3FMUState *state) {
 
 API(fmi3Status, fmi3SetFMUState)(fmi3Instance instance, fmi3FMUState state) {
   if (!instance) return fmi3Error;
-  if (!unit_knows((const numbers_t *)state)) {
+  if (!unit_owns((const numbers_t *)state)) {
     return (fmi3Status)refuse(UNIT(instance), "fmi3SetFMUState: no state of this unit");
   }
   memcpy(&UNIT(instance)->now, state, sizeof(numbers_t));
@@ -296,7 +296,7 @@ API(fmi3Status, fmi3SerializedFMUStateSize)
 API(fmi3Status, fmi3SerializeFMUState)
 (fmi3Instance instance, fmi3FMUState state, fmi3Byte bytes[], size_t size) {
   if (!instance) return fmi3Error;
-  if (!bytes || size < sizeof(numbers_t) || !unit_knows((const numbers_t *)state)) {
+  if (!bytes || size < sizeof(numbers_t) || !unit_owns((const numbers_t *)state)) {
     return (fmi3Status)refuse(UNIT(instance), "fmi3SerializeFMUState: no state, or too few bytes");
   }
   memcpy(bytes, state, sizeof(numbers_t));
@@ -308,7 +308,7 @@ API(fmi3Status, fmi3DeserializeFMUState)
   numbers_t saved;
   if (!instance || !state) return fmi3Error;
   if (bytes && size == sizeof saved) memcpy(&saved, bytes, sizeof saved);
-  if (!bytes || size != sizeof saved || !unit_knows(&saved)) {
+  if (!bytes || size != sizeof saved || !unit_owns(&saved)) {
     return (fmi3Status)refuse(UNIT(instance), "fmi3DeserializeFMUState: no state of this unit");
   }
   if (!*state) *state = malloc(sizeof saved);
@@ -317,7 +317,7 @@ API(fmi3Status, fmi3DeserializeFMUState)
   return fmi3OK;
 }
 
-/* What the description does not offer. */
+/* Features that the description does not offer. */
 
 API(fmi3Status, fmi3GetNumberOfVariableDependencies)
 (fmi3Instance instance, fmi3ValueReference reference, size_t *count) {

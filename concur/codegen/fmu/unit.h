@@ -1,6 +1,6 @@
-/* A unit of a simulation, apart from the version of FMI that calls it: its numbers, its modes,
-   and what may be done in which of them. `model.h` says what is computed. All memory of an
-   instance is in one piece; nothing is shared between instances. */
+/* An FMU independent of the version of FMI: its numbers, its modes, and the calls allowed in each
+   mode. `model.h` defines the model. All memory of an instance is contiguous; instances share
+   nothing. */
 
 #include <float.h>
 #include <math.h>
@@ -21,10 +21,10 @@ enum { OK, WARNING, DISCARD, ERROR };
 
 enum { INSTANTIATED = 1, INITIALIZING = 2, STEPPING = 4, TERMINATED = 8 };
 
-/* What of an instance is saved and restored. */
+/* Data of an instance that is saved and restored. */
 typedef struct {
   char token[sizeof MODEL_TOKEN];
-  int mode, has_stop, told, stale;
+  int mode, has_stop, reported, stale;
   double time, stop;
   double x[MODEL_VALUES];
 } numbers_t;
@@ -35,11 +35,11 @@ typedef struct {
   int logging;
 } unit_t;
 
-/* Tell the environment; each version of FMI has its own way. */
-static void say(unit_t *unit, int status, const char *message);
+/* Log a message to the environment, as the version of FMI defines it. */
+static void log_message(unit_t *unit, int status, const char *message);
 
 static int refuse(unit_t *unit, const char *message) {
-  say(unit, ERROR, message);
+  log_message(unit, ERROR, message);
   return ERROR;
 }
 
@@ -64,7 +64,7 @@ static void unit_reset(unit_t *unit) {
   unit->now.stale = 1;
 }
 
-/* Bring the outputs up to date with inputs, parameters and state. */
+/* Update the outputs from inputs, parameters and state. */
 static int unit_refresh(unit_t *unit) {
   numbers_t *now = &unit->now;
   if (now->stale) {
@@ -72,7 +72,7 @@ static int unit_refresh(unit_t *unit) {
     if (now->mode == INITIALIZING) {
       int i, sound = model_initial(&unit->memory, now->x);
       for (i = 0; i < MODEL_STATES; ++i) sound = sound && fabs(now->x[MODEL_STATE + i]) <= DBL_MAX;
-      if (!sound) return refuse(unit, "The start values are none: " MODEL_UNSOUND);
+      if (!sound) return refuse(unit, "The start values are invalid: " MODEL_UNSOUND);
     }
 #endif
     model_outputs(&unit->memory, now->x);
@@ -80,8 +80,8 @@ static int unit_refresh(unit_t *unit) {
 #ifdef MODEL_STATUS
     {
       const int status = (int)now->x[MODEL_STATUS];
-      if (status && status != now->told) say(unit, WARNING, model_status[status]);
-      now->told = status;
+      if (status && status != now->reported) log_message(unit, WARNING, model_status[status]);
+      now->reported = status;
     }
 #endif
   }
@@ -91,8 +91,8 @@ static int unit_refresh(unit_t *unit) {
   return OK;
 }
 
-/* Hold what was computed for the end of a step: outputs are compared with it from the next inputs
-   on, so that what they show does not depend on how often they are read. */
+/* Keep the memory of the end of a step. Outputs use it from the next inputs on, so they do not
+   depend on how often they are read. */
 static void unit_keep(numbers_t *now) {
 #ifdef MODEL_MEMORY
   memcpy(now->x + MODEL_HELD, now->x + MODEL_AFTER, MODEL_MEMORY * sizeof *now->x);
@@ -107,7 +107,7 @@ static void unit_compare(numbers_t *now) {
 
 static int unit_setup(unit_t *unit, double start, int has_stop, double stop) {
   if (!(fabs(start) <= DBL_MAX) || (has_stop && !(stop >= start))) {
-    return refuse(unit, "The start time has to be a number, and the stop time none before it.");
+    return refuse(unit, "The start time must be finite, and the stop time must not precede it.");
   }
   unit->now.time = start;
   unit->now.has_stop = has_stop;
@@ -119,7 +119,7 @@ static int unit_start(unit_t *unit) {
   int status;
 #if MODEL_STATES
   const double step = unit->now.x[MODEL_STEP_SIZE];
-  if (!(step > 0 && step <= DBL_MAX)) return refuse(unit, "`step_size` has to be above zero.");
+  if (!(step > 0 && step <= DBL_MAX)) return refuse(unit, "`step_size` must be above zero.");
 #endif
   unit->now.stale = 1;
   status = unit_refresh(unit);
@@ -138,7 +138,7 @@ static const variable_t *unit_variable(unit_t *unit, unsigned reference, int int
   return NULL;
 }
 
-/* Values of variables, one after the other; `room` is the number of them. */
+/* Values of variables, one after the other; `room` is their number. */
 static int unit_get(unit_t *unit, const unsigned *references, size_t count, int integer,
                     double *values, int *integers, size_t room, const char *function) {
   size_t i, done = 0;
@@ -194,7 +194,7 @@ static int unit_set(unit_t *unit, const unsigned *references, size_t count, cons
 }
 
 #if MODEL_STATES
-/* One step of the classic Runge-Kutta method of fourth order; quaternions stay of unit length. */
+/* One step of the classic Runge-Kutta method of fourth order; quaternions keep unit norm. */
 static void unit_move(unit_t *unit, double *state, double h) {
   static const double nodes[4] = {0.0, 0.5, 0.5, 1.0};
   static const double weights[4] = {1.0 / 6, 1.0 / 3, 1.0 / 3, 1.0 / 6};
@@ -216,21 +216,21 @@ static void unit_move(unit_t *unit, double *state, double h) {
 }
 #endif
 
-/* From t to t + h. What cannot be computed is discarded: the unit then is as it was. */
+/* Step from t to t + h. A step that cannot be computed is discarded and changes nothing. */
 static int unit_step(unit_t *unit, double t, double h, const char *function) {
   numbers_t *now = &unit->now;
   int status;
   if (!allowed(unit, STEPPING, function)) return ERROR;
-  if (!(h > 0 && h <= DBL_MAX)) return refuse_call(unit, function, "the step has to be above zero");
+  if (!(h > 0 && h <= DBL_MAX)) return refuse_call(unit, function, "the step must be above zero");
   if (!(fabs(t - now->time) <= 1e-3 * h + 1e-9 * fabs(now->time))) {
-    return refuse_call(unit, function, "the step has to start where the last one ended");
+    return refuse_call(unit, function, "the step must start where the last one ended");
   }
   if (now->has_stop && t + h > now->stop + 1e-3 * h + 1e-9 * fabs(now->stop)) {
     return refuse_call(unit, function, "the step leads beyond the stop time");
   }
 #if MODEL_STATES
   {
-    /* Parts of equal length, none longer than the step of the integration. */
+    /* Parts of equal length, at most the step of the integration. */
     const double parts = ceil(h / now->x[MODEL_STEP_SIZE] - 1e-6);
     const double part = parts > 1 ? h / parts : h;
     double state[MODEL_STATES], done;
@@ -242,7 +242,8 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
       for (i = 0; i < MODEL_STATES; ++i) sound = sound && fabs(state[i]) <= DBL_MAX;
     }
     if (!sound) {
-      say(unit, DISCARD, "The step is discarded: an input or the state after it is not finite.");
+      log_message(unit, DISCARD,
+                  "The step is discarded: an input or the state after it is not finite.");
       return DISCARD;
     }
     memcpy(now->x + MODEL_STATE, state, sizeof state);
@@ -256,7 +257,7 @@ static int unit_step(unit_t *unit, double t, double h, const char *function) {
   return status;
 }
 
-/* What was saved belongs to this model; a state of another one is of no use. */
-static int unit_knows(const numbers_t *saved) {
+/* Whether a saved state belongs to this model. */
+static int unit_owns(const numbers_t *saved) {
   return saved && memcmp(saved->token, MODEL_TOKEN, sizeof MODEL_TOKEN) == 0;
 }

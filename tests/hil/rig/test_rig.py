@@ -618,7 +618,7 @@ GIVEN = {
         ("torque", [1.0, 18.0], r"lower <= 0 < upper"),
         ("velocity", [0.0, 0.0], r"ranges.velocity"),
         ("kp", [-1.0, 500.0], r"ranges.kp`: expected lower = 0 < upper"),
-        ("kd", None, r"`ranges.kd`: .*nothing"),
+        ("kd", None, r"`ranges.kd`: .*no value"),
         ("position", [1.0], r"a lower and an upper end"),
         ("current", [0.0, 1.0], r"unknown field `current`"),
     ],

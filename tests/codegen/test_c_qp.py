@@ -1,4 +1,4 @@
-"""The programme of exported torque limits, against SciPy's optima."""
+"""The QP solver of exported torque limits, against SciPy's optima."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog, lsq_linear
 
-from concur.codegen._c_programme import programme_hole
+from concur.codegen._c_qp import qp_hole
 from concur.codegen._c_text import c_text
 from concur.control._allocation import allocation
 from tests.codegen._export import COMPILERS, STRICT, run
@@ -65,11 +65,11 @@ class Compiled:
 def compiled(tmp_path_factory):
     @cache
     def library(kind, *sizes):
-        function = programme_hole(*sizes) if kind == "programme" else allocation(*sizes, "hole")
-        if kind == "programme":
+        function = qp_hole(*sizes) if kind == "qp" else allocation(*sizes, "hole")
+        if kind == "qp":
             symbols = [ca.MX.sym(f"x{i}", *function.size_in(i)) for i in range(function.n_in())]
             function = ca.Function("posed", symbols, function.call(symbols))
-        return Compiled(function, tmp_path_factory.mktemp("programme"))
+        return Compiled(function, tmp_path_factory.mktemp("qp"))
 
     return library
 
@@ -88,7 +88,7 @@ def conditions(h, g, a, bounds, x, multipliers):
 
 @pytest.mark.parametrize(("size", "rows"), [(1, 1), (2, 0), (2, 5), (4, 4), (5, 12), (15, 0)])
 def test_solution_is_optimal(compiled, size, rows):
-    solve, rng, active = compiled("programme", size, rows), np.random.default_rng(size), 0
+    solve, rng, active = compiled("qp", size, rows), np.random.default_rng(size), 0
     for trial in range(150):
         root = rng.normal(size=(size, size))
         h = root @ root.T * 10.0 ** rng.uniform(-3, 1) + 1e-3 * np.eye(size)
@@ -109,7 +109,7 @@ def test_solution_is_optimal(compiled, size, rows):
 
 
 def test_no_solution_is_no_number(compiled):
-    solve = compiled("programme", 2, 5)
+    solve = compiled("qp", 2, 5)
     a, wide = np.eye(5, 2), np.full(5, np.inf)
     low, high = -wide, wide.copy()
     a[2], low[2], high[0] = (1.0, 0.0), 2.0, 1.0  # x above 2 and below 1
@@ -143,7 +143,7 @@ def test_limits_are_used_as_well_as_can_be(compiled, n, ns):
         assert (u >= low).all()
         assert (u <= high).all()
         np.testing.assert_allclose(u, mass @ sdot + drift, atol=1e-6 * high.max())
-        # The largest scale that some motion has room for, by a linear programme.
+        # The largest scale that some motion has room for, by a linear program.
         best = linprog(
             np.eye(ns + 1)[-1] * -1.0,
             np.block([[mass, np.zeros((ns, 1))], [-mass, np.zeros((ns, 1))]]),

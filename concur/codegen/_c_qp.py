@@ -1,8 +1,8 @@
-"""Quadratic programmes in exported C: a hole in the graph, and what fills it.
+"""Quadratic programs (QPs) in exported C: placeholders in the graph, filled with our own solver.
 
-CasADi writes C for its solvers only against libraries that a controller does not have, or with
-printing in them. So a graph that is to be exported has holes in place of its programmes: functions
-that find nothing. When its C is written, the bodies of the holes call a solver of our own.
+CasADi writes C for its solvers only with libraries that a controller lacks, or with printing. A
+graph for export therefore contains placeholder functions ("holes"), which return NaN. When its C is
+written, calls of our own solver replace their bodies.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from pathlib import Path
 
 import casadi as ca
 
-_NAME = "programme_{size}_{rows}"
+_NAME = "qp_{size}_{rows}"
 _HOLE = re.compile(
-    r"(?P<head>/\* programme_(?P<size>\d+)_(?P<rows>\d+):[^\n]*\*/\n[^\n]*\{\n)"
+    r"(?P<head>/\* qp_(?P<size>\d+)_(?P<rows>\d+):[^\n]*\*/\n[^\n]*\{\n)"
     r".*?(?P<tail>\n  return 0;\n\}\n)",
     re.DOTALL,
 )
-_SOURCE = Path(__file__).with_name("c") / "programme.c"
+_SOURCE = Path(__file__).with_name("c") / "qp.c"
 
 
-def programme_hole(size: int, rows: int) -> ca.Function:
-    """A place for a quadratic programme, as a function that finds nothing but NaN.
+def qp_hole(size: int, rows: int) -> ca.Function:
+    """Placeholder of a quadratic program, as a function that returns NaN.
 
     Inputs h (size, size), symmetric positive definite, g (size,), a (rows, size), lba and uba
-    (rows,), lbx and ubx (size,) of: least x h x / 2 + g x with lba <= a x <= uba and
+    (rows,), lbx and ubx (size,). The QP minimises x h x / 2 + g x with lba <= a x <= uba and
     lbx <= x <= ubx. Outputs x (size,) and the multipliers lam_a (rows,) and lam_x (size,),
     positive at upper bounds.
     """
@@ -50,14 +50,14 @@ def programme_hole(size: int, rows: int) -> ca.Function:
 
 
 def fill_holes(text: str) -> tuple[str, int]:
-    """Fill the holes of generated C; also returns the numbers of further work memory, `more`."""
+    """Fill the holes of generated C; also return the length of the work memory `more`."""
     sizes = [(int(hole["size"]), int(hole["rows"])) for hole in _HOLE.finditer(text)]
     if not sizes:
         return text, 0
 
     def filled(hole: re.Match[str]) -> str:
         arguments = ", ".join([*(f"arg[{i}]" for i in range(7)), *(f"res[{i}]" for i in range(3))])
-        call = f"programme({hole['size']}, {hole['rows']}, {arguments}, more);"
+        call = f"qp({hole['size']}, {hole['rows']}, {arguments}, more);"
         return f"{hole['head']}  (void)iw;\n  (void)w;\n  {call}{hole['tail']}"
 
     source = _SOURCE.read_text(encoding="utf-8")
