@@ -59,7 +59,27 @@ class CFolder:
 
 
 def write_c(exported: Exported, directory: Path, precision: str = "double") -> CFolder:
-    """Write a function in C99 into a directory, in "double" or "single" precision."""
+    """Write a function in C99.
+
+    Parameters
+    ----------
+    exported : Exported
+        The function.
+    directory : pathlib.Path
+        Directory for the files.
+    precision : str
+        "double" or "single".
+
+    Returns
+    -------
+    CFolder
+        The files, with sizes and errors.
+
+    Raises
+    ------
+    ConcurError
+        If a law with torque limits is exported in single precision, or writing fails.
+    """
     real = real_type(precision)
     law = c_text(exported.function, precision)
     if precision == "single" and law.further > 1:

@@ -22,8 +22,20 @@ _SOURCE = Path(__file__).with_name("c") / "qp.c"
 
 
 def qp_hole(size: int, rows: int) -> ca.Function:
-    """Placeholder of a quadratic program, as a function that returns NaN.
+    """Make the placeholder of a quadratic program, a function that returns NaN.
 
+    Parameters
+    ----------
+    size, rows : int
+        Numbers of unknowns and of inequalities.
+
+    Returns
+    -------
+    casadi.Function
+        Placeholder, which exported C replaces by a solver.
+
+    Notes
+    -----
     Inputs h (size, size), symmetric positive definite, g (size,), a (rows, size), lba and uba
     (rows,), lbx and ubx (size,). The QP minimises x h x / 2 + g x with lba <= a x <= uba and
     lbx <= x <= ubx. Outputs x (size,) and the multipliers lam_a (rows,) and lam_x (size,),

@@ -153,7 +153,23 @@ def c_text(function: ca.Function, precision: str) -> CText:
 
 
 def real_type(precision: str) -> str:
-    """Type of C for the precision "double" or "single"."""
+    """Return the type in C of a precision.
+
+    Parameters
+    ----------
+    precision : str
+        "double" or "single".
+
+    Returns
+    -------
+    str
+        "double" or "float".
+
+    Raises
+    ------
+    ConcurError
+        If the precision is another one.
+    """
     if precision not in PRECISIONS:
         raise ConcurError(
             "export, `precision`",

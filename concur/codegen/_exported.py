@@ -68,7 +68,17 @@ class Signal:
 
 @dataclass(frozen=True)
 class Code:
-    """Status code of an exported function: name in C without the function's prefix, and meaning."""
+    """Status code of an exported function.
+
+    Parameters
+    ----------
+    name : str
+        Name in C, without the function's prefix.
+    number : int
+        Value.
+    meaning : str
+        Meaning, in one sentence.
+    """
 
     name: str
     number: int
@@ -77,7 +87,17 @@ class Code:
 
 @dataclass(frozen=True, eq=False)
 class ReferenceVector:
-    """A test state: all inputs in the order of the signals, all outputs, and the code."""
+    """State with which exported code is tested.
+
+    Parameters
+    ----------
+    what : str
+        Kind of state.
+    inputs, outputs : numpy.ndarray
+        All numbers, in the order of the signals.
+    code : int
+        Status code.
+    """
 
     what: str
     inputs: np.ndarray
@@ -126,7 +146,18 @@ class Exported:
 
 
 def placed(signals: Iterable[Signal]) -> tuple[Signal, ...]:
-    """Signals of one direction with `start`, and with zero presets by default."""
+    """Number the entries of the signals of one direction.
+
+    Parameters
+    ----------
+    signals : iterable of Signal
+        The signals, in order.
+
+    Returns
+    -------
+    tuple of Signal
+        The same with `start`, and with presets: zeros by default.
+    """
     found, start = [], 0
     for signal in signals:
         preset = signal.preset or (0.0,) * signal.size

@@ -12,5 +12,16 @@ FINITE = 1e300
 
 
 def zero_unless_finite(values: Array) -> Array:
-    """The values, with NaN and infinities replaced by zero."""
+    """Replace NaN and infinities by zero.
+
+    Parameters
+    ----------
+    values : numpy.ndarray or casadi.SX
+        Numbers of any shape.
+
+    Returns
+    -------
+    numpy.ndarray or casadi.SX
+        The finite numbers.
+    """
     return ca.if_else(ca.fabs(values) <= FINITE, values, 0)

@@ -6,7 +6,18 @@ import casadi as ca
 
 
 def along_matrix(rotation: ca.SX) -> ca.SX:
-    """Quaternion of a rotation matrix as `from_matrix`, but of norm 2 to 4 and any sign."""
+    """Return a quaternion along that of a rotation matrix, which costs no root.
+
+    Parameters
+    ----------
+    rotation : casadi.SX
+        Rotation matrix, shape (3, 3).
+
+    Returns
+    -------
+    casadi.SX
+        Quaternion xyzw of norm 2 to 4 and any sign.
+    """
     r = rotation
     xy, xz, yz = r[1, 0] + r[0, 1], r[2, 0] + r[0, 2], r[2, 1] + r[1, 2]
     x, y, z = r[2, 1] - r[1, 2], r[0, 2] - r[2, 0], r[1, 0] - r[0, 1]

@@ -26,8 +26,20 @@ INVERSE_SERIES = [2 * zeta(n) / (2 * pi) ** n for n in range(2, 44, 2)]
 
 
 def stumpff(t: ca.SX) -> list[ca.SX]:
-    """Stumpff functions [c0, ..., c5] of a squared angle t, rad^2, not negative.
+    """Return the Stumpff functions of a squared angle.
 
+    Parameters
+    ----------
+    t : casadi.SX
+        Squared angle, rad^2, not negative.
+
+    Returns
+    -------
+    list of casadi.SX
+        [c0, ..., c5].
+
+    Notes
+    -----
     ``c0 = cos a``, ``c1 = sin(a) / a``, ``c2 = (1 - cos a) / a^2``,
     ``c3 = (a - sin a) / a^3`` with ``a = sqrt(t)``, and ``c_{k+2} = (1/k! - c_k) / t``.
     """
@@ -43,7 +55,18 @@ def stumpff(t: ca.SX) -> list[ca.SX]:
 
 
 def inverse_coefficients(t: ca.SX) -> tuple[ca.SX, ca.SX]:
-    """g(t) = (1 - (a/2) cot(a/2)) / t with a = sqrt(t), and dg/dt, for t below (2 pi)^2."""
+    """Return g(t) = (1 - (a/2) cot(a/2)) / t with a = sqrt(t), and its derivative.
+
+    Parameters
+    ----------
+    t : casadi.SX
+        Squared angle below (2 pi)^2, rad^2.
+
+    Returns
+    -------
+    g, slope : casadi.SX
+        g and dg/dt.
+    """
     small, near, far = _branches(t)
     angle = ca.sqrt(far)
     # 1 - cos a = 2 sin^2(a/2), which keeps its digits near a full turn.
@@ -56,7 +79,20 @@ def inverse_coefficients(t: ca.SX) -> tuple[ca.SX, ca.SX]:
 
 
 def horner(coefficients: Sequence[float], x: ca.SX) -> ca.SX:
-    """Value of a polynomial, coefficients from the constant one upwards."""
+    """Evaluate a polynomial.
+
+    Parameters
+    ----------
+    coefficients : sequence of float
+        Coefficients, from the constant one upwards.
+    x : casadi.SX
+        Argument.
+
+    Returns
+    -------
+    casadi.SX
+        Value.
+    """
     value = ca.SX(float(coefficients[-1]))
     for coefficient in reversed(coefficients[:-1]):
         value = value * x + float(coefficient)
