@@ -13,8 +13,8 @@ from typing import Any
 import msgpack
 
 from concur.control import Law, Tick, TrackingLaw, tracking_law
+from concur.deprecation import moved_names, renamed_arguments
 from hil._plan import sample_plan
-from hil._renamed import renamed_arguments, warn
 from hil.bus import may_have_drives, open_bus
 from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.controller import Controller, Mode, Outcome
@@ -102,7 +102,7 @@ class Result:
     note: str = ""
 
 
-@renamed_arguments(wishes="options")
+@renamed_arguments({"wishes": "options"})
 def run_session(
     rig: Rig,
     options: SessionOptions,
@@ -303,8 +303,4 @@ def _keeping(recorder: Recorder, mock: bool) -> Callable[[], bool]:
     return keeping
 
 
-def __getattr__(name: str) -> object:
-    if name == "Wishes":
-        warn("hil.session.Wishes", "hil.SessionOptions")
-        return SessionOptions
-    raise AttributeError(f"module `{__name__}` has no attribute `{name}`")
+__getattr__ = moved_names(__name__, {"Wishes": "hil.SessionOptions"})

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hil._renamed import renamed_fields
+from concur.deprecation import renamed_fields
 from hil.errors import ArmError
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ class BusSettings:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-@renamed_fields(window="receive_window")
+@renamed_fields({"window": "receive_window"})
 @dataclass(frozen=True)
 class LoopSettings:
     """Rate, priority and timing of the loop.
@@ -173,7 +173,7 @@ class LoopSettings:
         return 1.0 / self.rate
 
 
-@renamed_fields(**RENAMED)
+@renamed_fields(RENAMED)
 @dataclass(frozen=True)
 class Policies:
     """Responses to late cycles and missing reports, how many are tolerated, and stops.

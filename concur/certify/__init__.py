@@ -6,7 +6,6 @@ only with a proof. The constants of the thesis and the verification of stored pr
 an extra; the search for faster rates needs ``pip install "concur-control[certify]"``.
 """
 
-from concur._deprecated import moved
 from concur.certify._affine_form import Counterexample
 from concur.certify._certificate import Certificate, Method
 from concur.certify._certify import certify
@@ -48,6 +47,7 @@ from concur.certify._structure import Refusal, Structure, check_structure
 from concur.certify._thesis import thesis_constants
 from concur.certify._thesis_constants import ThesisConstants
 from concur.certify._tube import Tube
+from concur.deprecation import moved_names
 
 __all__ = [
     "ESTIMATE",
@@ -96,12 +96,12 @@ __all__ = [
 ]
 
 _PLOTS = "concur.plotting"
-__getattr__ = moved(
+__getattr__ = moved_names(
     __name__,
     {
-        "PushedMotions": (f"{_PLOTS}.DisturbedMotions", f"{_PLOTS}.DisturbedMotions"),
+        "PushedMotions": f"{_PLOTS}.DisturbedMotions",
         "Saturation": ("concur.certify._saturation.Saturation", "OperatingCertificate"),
-        "pushed_motions": (f"{_PLOTS}.disturbed_motions", f"{_PLOTS}.disturbed_motions"),
+        "pushed_motions": f"{_PLOTS}.disturbed_motions",
         "saturation": ("concur.certify._saturation.saturation", "operating_bounds"),
     },
 )

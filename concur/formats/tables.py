@@ -6,7 +6,6 @@ import difflib
 import re
 import tomllib
 import typing
-import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from os import PathLike
@@ -24,6 +23,7 @@ from pydantic import (
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticCustomError
 
+from concur.deprecation import renamed_entries
 from concur.errors import ConcurError, DescriptionError, shown
 from concur.files import read_text
 
@@ -53,17 +53,7 @@ class Table(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _with_new_names(cls, data: Any) -> Any:
-        old = [name for name in cls.renamed if isinstance(data, Mapping) and name in data]
-        if not old:
-            return data
-        data = dict(data)
-        for name in old:
-            if cls.renamed[name] in data:
-                continue  # if both are given, the old one is unknown
-            message = f"field `{name}` is deprecated: write `{cls.renamed[name]}`"
-            warnings.warn(message, DeprecationWarning, stacklevel=2)
-            data[cls.renamed[name]] = data.pop(name)
-        return data
+        return renamed_entries(data, cls.renamed) if isinstance(data, Mapping) else data
 
     def given(self, only: set[str] | None = None) -> dict[str, Any]:
         """Fields in the file, as arguments; for the others the constructors' defaults apply.

@@ -1,6 +1,6 @@
 """From a robot to its shape: the affine lift v = H s + h and the dynamics on it."""
 
-from concur._deprecated import moved
+from concur.deprecation import moved_names
 from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._conserved import Conservation, conservation
 from concur.reduction._constant import ConstantOfMotion
@@ -43,5 +43,4 @@ __all__ = [
     "symmetry",
 ]
 
-_CHART = "concur.formulations.MomentumChart"
-__getattr__ = moved(__name__, {"MomentumChart": (_CHART, _CHART)})
+__getattr__ = moved_names(__name__, {"MomentumChart": "concur.formulations.MomentumChart"})
