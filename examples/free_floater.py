@@ -66,7 +66,7 @@ print(servo.mismatch(q0, v))
 
 # Three runs on the full-order robot: with the assumed momentum, with the other momentum, and with
 # the other momentum and a servo that uses the measured velocity of the base.
-measuring = cc.Servo(model, [hand], *gains, measured=True)
+measuring = cc.Servo(model, [hand], *gains, use_measured_velocity=True)
 cases = {
     "as assumed": (servo, None),
     "wrong": (servo, true),

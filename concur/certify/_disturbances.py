@@ -153,7 +153,7 @@ def model_disturbance(
         If there is a NaN or an infinity.
     """
     where = f"wrong inertias of `{servo.name}`"
-    if servo.model.takes_momentum and not servo.measured:
+    if servo.model.takes_momentum and not servo.use_measured_velocity:
         raise ReductionError(
             where,
             expected="a law that measures its velocities",
@@ -220,7 +220,7 @@ def _response(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Output acceleration of the true robot under the law, as an affine function of nu."""
     model, real = servo.model, truth.model
-    v = w if servo.measured else model.velocity(q, w)
+    v = w if servo.use_measured_velocity else model.velocity(q, w)
     still = np.zeros(model.ns)
     spread = np.linalg.inv(servo.decoupling(q))
     _, drift = servo.output_motion(q, w)
@@ -249,7 +249,7 @@ def check_square(servo: Servo, where: str) -> None:
 def check_unmeasured(servo: Servo, where: str) -> None:
     """Reject a servo that measures all velocities."""
     expected, came = "a law that takes shape velocities", "one that measures all velocities"
-    check(not servo.measured, where, expected, came, "Use servo.unmeasured.")
+    check(not servo.use_measured_velocity, where, expected, came, "Use servo.unmeasured.")
 
 
 def rows(

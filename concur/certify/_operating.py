@@ -94,7 +94,7 @@ def operating_bounds(
         Limits of the control inputs, as the `torque_limits` of a servo; default those of the servo.
     least : float, optional
         Required margin; default: the margin below which the servo gives no torque or is damped.
-        With `damped_below` and speeds it is at least that default.
+        With `damping_threshold` and speeds it is at least that default.
     tolerance : float
         Requested sharpness of the bounds, as a fraction of the largest ones found.
     budget : int
@@ -143,7 +143,7 @@ def operating_bounds(
     budget = check_budget(where, budget)
     required = usual_margin(servo) if least is None else scalar(least, f"{where}, `least`")
     check(required >= 0.0, f"{where}, `least`", "a nonnegative margin", least, "Omit it.")
-    if speeds is not None and servo.damped_below is not None:
+    if speeds is not None and servo.damping_threshold is not None:
         required = max(required, usual_margin(servo))  # damping changes the torque
     demand, largest, bounds = None, None, None
     stated: dict[str, np.ndarray] = {}
@@ -375,14 +375,14 @@ def _statement(servo: Servo, graph: Graph, distance: float | None) -> dict[str, 
         "places": list(graph.coordinates),
         "distance": None if distance is None or not len(graph.speeds) else float(distance),
         "lowest": 0.0
-        if servo.damped_below is None or not len(graph.speeds)
+        if servo.damping_threshold is None or not len(graph.speeds)
         else usual_margin(servo),
     }
 
 
 def _law_again(servo: Servo, law: dict[str, Any]) -> dict[str, Any] | None:
     """Law of a servo as in a file with the same coordinates, speeds and distance."""
-    if not isinstance(servo, Servo) or servo.measured:
+    if not isinstance(servo, Servo) or servo.use_measured_velocity:
         return None
     flint()
     where = "recheck"

@@ -29,10 +29,10 @@ def check_servo(servo: object, where: str) -> None:
 
 def usual_margin(servo: Servo) -> float:
     """Margin above which the law is neither stopped nor damped."""
-    if servo.damped_below is None:
+    if servo.damping_threshold is None:
         return servo.singular_margin
     # The bound compared with it is smaller than the margin by at most this factor.
-    least = max(servo.singular_margin, servo.damped_below)
+    least = max(servo.singular_margin, servo.damping_threshold)
     return float(least * servo.size**0.25 * (1 + 1e-12))
 
 

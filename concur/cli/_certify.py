@@ -287,13 +287,13 @@ def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
         notes.append(f"the task holds its torque for {task.hold:g} s; the certified law does not")
     if task.plant is not None:
         notes.append("the task's plant differs from the servo's model, which is certified")
-    if task.plant_momentum is not None and not servo.measured:
+    if task.plant_momentum is not None and not servo.use_measured_velocity:
         notes.append("the plant's momentum differs from the momentum that the servo assumes")
     if servo.torque_limits is not None:
         notes.append("the certificate holds as long as no torque reaches its limit")
-    if servo.damped_below is not None:
+    if servo.damping_threshold is not None:
         notes.append("the certificate holds as long as the law does not damp near singularities")
-    if servo.measured and task.operating is not None:
+    if servo.use_measured_velocity and task.operating is not None:
         notes.append("the operating box is for the law with the momentum stated in the task")
     return tuple(notes)
 

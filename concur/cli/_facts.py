@@ -45,10 +45,10 @@ def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, 
     facts, model = [], servo.model
     first = model.first
     if model.takes_momentum:
-        if servo.measured and started is not None:
+        if servo.use_measured_velocity and started is not None:
             first = first.at_momentum(started)
         known = f"{_momentum(first.momentum)} about the origin"
-        if servo.measured:
+        if servo.use_measured_velocity:
             known = f"measured; {known} at the start"
         drift = np.linalg.norm(first.centre_velocity)
         facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
@@ -61,9 +61,9 @@ def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, 
     if servo.redundancy is not None:
         left = servo.nu - servo.size
         facts.append(("Internal motion", f"{left} freedoms, {servo.redundancy}"))
-    if servo.damped_below is not None:
+    if servo.damping_threshold is not None:
         facts.append(
-            ("Singular configurations", f"damped below a margin of {servo.damped_below:g}")
+            ("Singular configurations", f"damped below a margin of {servo.damping_threshold:g}")
         )
     if servo.torque_limits is not None:
         limited = [
@@ -102,9 +102,9 @@ def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
         "gains": _gains(task, servo),
         "tolerances": asdict(task.tolerances),
         "momentum": None if task.momentum is None else task.momentum.tolist(),
-        "measured": servo.measured,
+        "measured": servo.use_measured_velocity,
         "redundancy": None if servo.redundancy is None else str(servo.redundancy),
-        "damped_below": servo.damped_below,
+        "damped_below": servo.damping_threshold,
         "torque_limits": _finite_pairs(servo.torque_limits),
         "plant_momentum": None if task.plant_momentum is None else task.plant_momentum.tolist(),
         "plant": None if task.plant is None else task.plant.name,

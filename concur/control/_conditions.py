@@ -70,9 +70,9 @@ def invertibility(servo: TrackingLaw, path: Feasibility | None, q0: ArrayLike | 
     if q0 is not None and margins["at the start"] < servo.singular_margin:
         why += f": {lost_direction(servo, np.asarray(q0, dtype=float))}"
     holds = least > servo.singular_margin
-    if not holds and servo.damped_below is not None:
+    if not holds and servo.damping_threshold is not None:
         # The acceleration residual there is the user's choice; the run reports it.
-        why += f"; solved with damping below {servo.damped_below:g}"
+        why += f"; solved with damping below {servo.damping_threshold:g}"
         return AuditRow("DYN", statement, AuditStatus.NOT_CHECKED, why, {"margin": least})
     status = AuditStatus.HOLDS if holds else AuditStatus.FAILS
     return AuditRow("DYN", statement, status, why, {"margin": least})

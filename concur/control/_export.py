@@ -146,12 +146,12 @@ def _facts(servo: TrackingLaw, function: ca.Function) -> dict[str, Any]:
         "damping": servo.damping.tolist(),
         "inertia": servo.inertia.tolist(),
         "singular_margin": servo.singular_margin,
-        "damped_below": servo.damped_below,
+        "damped_below": servo.damping_threshold,
         "torque_limits": None
         if limits is None
         else [[x if np.isfinite(x) else None for x in pair] for pair in limits.tolist()],
         "redundancy": None if servo.redundancy is None else str(servo.redundancy),
-        "measured": bool(servo.measured),
+        "measured": bool(servo.use_measured_velocity),
         "instructions": instructions(function),
     }
 

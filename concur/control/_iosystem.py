@@ -128,7 +128,7 @@ def _closed_loop(servo: TrackingLaw) -> Evaluator:
     symbols = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
     q, s, pose, twist, u = (symbols[name] for name in ("q", "s", "pose", "twist", "u"))
     v = model.velocity(q, s)
-    w = servo.taken(v)
+    w = servo.law_velocities(v)
     motion = ca.Function(
         "motion", [q, s, u], [ca.vertcat(model.robot.rate(q, v), model.acceleration(q, s, u))]
     )
@@ -176,5 +176,5 @@ def _signals(servo: TrackingLaw) -> dict[str, list[str]]:
         "u": servo.model.control_names,
     }
     signals = {kind: labels(kind, names) for kind, names in named.items()}
-    signals["velocity"] = labels("v" if servo.measured else "s", servo.velocity_names)
+    signals["velocity"] = labels("v" if servo.use_measured_velocity else "s", servo.velocity_names)
     return signals

@@ -227,7 +227,7 @@ def _motion(
     v = np.array([model.velocity(q, s) for q, s in pairs])
     u = np.zeros((len(pairs), servo.nu))
     if torques:
-        rows = (path.configurations, servo.taken(v), *reference.sample(path.times))
+        rows = (path.configurations, servo.law_velocities(v), *reference.sample(path.times))
         law = law_function(servo, limited=False)
         u = np.array(law.call([ca.DM(row.T) for row in rows])[0]).T
     return np.hstack([path.configurations, v, u])

@@ -87,7 +87,7 @@ def shape_command(
     regularity = servo.model.regularity(q)
     rows = constant(servo.scales[0])
     mass, missed = model.mass_matrix(q), ca.SX(servo.size, 1)
-    if servo.redundancy is None and servo.damped_below is None:
+    if servo.redundancy is None and servo.damping_threshold is None:
         # The lift's poles turn this sign too.
         solution, least, side = solve_scaled(decoupling, residual, *servo.scales)
         decoupling, residual = seen.unturned(decoupling), seen.unturned(residual)
@@ -108,12 +108,12 @@ def shape_command(
         spread = solve_positive_definite(metric, scaled.T)
         square, pushed = scaled @ spread, spread.__matmul__
     right = rows * (residual - decoupling @ pull)
-    if servo.damped_below is None:
+    if servo.damping_threshold is None:
         solved = solve_positive_definite(square, right)
     else:
         # In the rule's metric the zone's edge is where it is in the kinetic energy's.
         unit = ca.trace(square) / ca.trace(own)
-        damping = unit * ca.fmax(0.0, servo.damped_below**2 - pivot**2)
+        damping = unit * ca.fmax(0.0, servo.damping_threshold**2 - pivot**2)
         solved = solve_positive_definite(square + damping * ca.SX.eye(servo.size), right)
         missed, pivot = damping * solved / rows, ca.SX(1)
     solution = pull + pushed(solved)
@@ -238,7 +238,7 @@ def side(servo: TrackingLaw, q: Vector) -> Array:
     own = servo.model.side(q)
     if not servo.size:
         return own
-    if servo.redundancy is None and servo.damped_below is None:
+    if servo.redundancy is None and servo.damping_threshold is None:
         own = solve_scaled(servo.decoupling(q), ca.SX(servo.size, 1), *servo.scales)[2]
     return own * _torques(servo, q, ca.SX(servo.ns, 1))[2]
 

@@ -172,7 +172,7 @@ def momentum_mismatch(servo: TrackingLaw, q: ArrayLike, v: ArrayLike) -> Momentu
         coordinate_units=tuple(
             unit for output in servo.outputs for unit in output.coordinate_units
         ),
-        used=not servo.measured,
+        used=not servo.use_measured_velocity,
     )
 
 

@@ -105,4 +105,6 @@ def tracking_law(law: Law, where: str) -> TrackingLaw:
             raise shape_error(f"{where}, `{name}` of its graph", wanted, tuple(came))
     gains = (np.zeros((0, 0)),) * 3
     limits = law.torque_limits
-    return OwnLaw(model, (), *gains, torque_limits=limits, measured="v" in names, own=own)
+    return OwnLaw(
+        model, (), *gains, torque_limits=limits, use_measured_velocity="v" in names, own=own
+    )

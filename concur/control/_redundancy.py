@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector, as_floats, nonfinite_error, shape_error
+from concur.deprecation import renamed_fields
 from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
 from concur.kinematics import constant
@@ -22,6 +23,7 @@ WEIGHTS = ("energy", "torque")
 OBJECTIVES = ("rest", "posture", "base_rotation")
 
 
+@renamed_fields({"importance": "base_weight"})
 @dataclass(frozen=True, eq=False)
 class Redundancy:
     """Rule for the internal motion that the outputs leave free (section 3.5, remark 5.3.1).
@@ -50,7 +52,7 @@ class Redundancy:
     posture : array_like or mapping, optional
         Configuration for "posture": by bodies, whose joints alone it then draws, or all of it,
         shape (nq,), which draws every shape joint.
-    importance : float
+    base_weight : float
         For "base_rotation": cost of turning the base, against that of moving the shape, in
         units of the base's rotational inertia.
 
@@ -74,7 +76,7 @@ class Redundancy:
     stiffness: float = 1.0
     damping: float = 2.0
     posture: Any = None
-    importance: float = 100.0
+    base_weight: float = 100.0
     posture_freedoms: frozenset[int] | None = field(init=False, default=None, repr=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +91,7 @@ class Redundancy:
                 came=f"{type(self.objective).__name__} {self.objective!r:.40}",
                 cure='Write for example objective="rest".',
             )
-        for name, least in (("stiffness", 0.0), ("damping", 0.0), ("importance", 0.0)):
+        for name, least in (("stiffness", 0.0), ("damping", 0.0), ("base_weight", 0.0)):
             value = scalar(getattr(self, name), f"redundancy, `{name}`")
             if not value > least:
                 raise OutputError(
@@ -157,7 +159,7 @@ class Redundancy:
         if callable(self.objective):
             _try(where, self.objective, model)
         copy = Redundancy(
-            weight, self.objective, self.stiffness, self.damping, posture, self.importance
+            weight, self.objective, self.stiffness, self.damping, posture, self.base_weight
         )
         object.__setattr__(copy, "posture_freedoms", freedoms)
         return copy
@@ -219,7 +221,7 @@ class Redundancy:
             horizontal, _ = model.lift(q)
             turning = rows @ horizontal[base, :]
             target = -rows @ (model.velocity_drift(q, v)[base] + self.damping * v[base])
-            cost = self.importance * _rotational_inertia(model)
+            cost = self.base_weight * _rotational_inertia(model)
             whole = ca.triu2symm(ca.triu(metric + cost * (turning.T @ turning)))
             right = metric @ pull + cost * (turning.T @ target)
             return whole, solve_positive_definite(whole, right)
@@ -247,7 +249,7 @@ class Redundancy:
             return metric, pull / self.damping
         rows, base = _turning(model)
         turning, carried = rows @ horizontal[base, :], rows @ drift[base]
-        cost = self.importance * _rotational_inertia(model)
+        cost = self.base_weight * _rotational_inertia(model)
         return metric, -solve_positive_definite(metric, cost * (turning.T @ carried))
 
 

@@ -30,8 +30,9 @@ from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import check_decoupling, vouched
 from concur.control._tick import Tick
-from concur.control._tracking_law import TrackingLaw
+from concur.control._tracking_law import RENAMED, TrackingLaw
 from concur.control.references import Reference
+from concur.deprecation import renamed_fields
 from concur.errors import OutputError
 from concur.mechanism import scalar
 from concur.reduction import Audit
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from concur.codegen import CFolder
 
 
+@renamed_fields(**RENAMED)
 @dataclass(frozen=True, eq=False)
 class Servo(TrackingLaw):
     """Tracker of outputs on Lie groups for a reduced robot.
@@ -63,7 +65,7 @@ class Servo(TrackingLaw):
     redundancy : Redundancy, optional
         Rule for the internal motion when there are more controls than output coordinates;
         default `Redundancy()`: least acceleration energy, and coming to rest.
-    damped_below : float, optional
+    damping_threshold : float, optional
         Margin below which the equation is solved with damping instead of being refused; what
         is not achieved is reported as `missed`. Default: refused below
         `singular_margin`.
@@ -72,7 +74,7 @@ class Servo(TrackingLaw):
         upper limit; also by name of the control. The commanded acceleration is scaled down, in
         its direction, to what they allow; where no scale is feasible, as when they cannot hold
         the robot's weight, the output acceleration is the nearest one. Default: none.
-    measured : bool
+    use_measured_velocity : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.
 
@@ -118,14 +120,14 @@ class Servo(TrackingLaw):
                 expected="a margin above zero",
                 came=str(least),
                 cure="Leave it out for the default; to pass singular configurations there is "
-                "`damped_below`.",
+                "`damping_threshold`.",
             )
         object.__setattr__(self, "singular_margin", least)
-        if not isinstance(self.measured, (bool, np.bool_)):
+        if not isinstance(self.use_measured_velocity, (bool, np.bool_)):
             raise OutputError(
-                f"{where}, `measured`",
+                f"{where}, `use_measured_velocity`",
                 expected="True or False",
-                came=repr(self.measured)[:40],
+                came=repr(self.use_measured_velocity)[:40],
                 cure="True if the law takes all measured velocities.",
             )
         rule = self.redundancy
@@ -142,17 +144,17 @@ class Servo(TrackingLaw):
         else:
             rule = (rule or Redundancy()).checked(f"{where}, `redundancy`", self.model)
             object.__setattr__(self, "redundancy", rule)
-        if self.damped_below is not None:
-            zone = scalar(self.damped_below, f"{where}, `damped_below`")
+        if self.damping_threshold is not None:
+            zone = scalar(self.damping_threshold, f"{where}, `damping_threshold`")
             if not zone > 0.0:
                 raise OutputError(
-                    f"{where}, `damped_below`",
+                    f"{where}, `damping_threshold`",
                     expected="a margin above zero",
                     came=str(zone),
                     cure="A quarter of `servo.margin` at a good configuration is usual; leave it "
                     "out to refuse singular configurations.",
                 )
-            object.__setattr__(self, "damped_below", zone)
+            object.__setattr__(self, "damping_threshold", zone)
         if self.torque_limits is not None:
             names = self.model.control_names
             limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
@@ -172,11 +174,11 @@ class Servo(TrackingLaw):
             lines.append(f"{output.name}: {output.group} of `{output.body}`, {', '.join(gains)}")
         if self.redundancy is not None:
             lines.append(f"internal motion: {self.redundancy}")
-        if self.damped_below is not None:
-            lines.append(f"damped below a margin of {self.damped_below:g}")
+        if self.damping_threshold is not None:
+            lines.append(f"damped below a margin of {self.damping_threshold:g}")
         if self.torque_limits is not None:
             lines.append("torques limited")
-        if self.measured:
+        if self.use_measured_velocity:
             lines.append("takes measured velocities")
         return "\n".join(lines)
 
@@ -300,12 +302,12 @@ class Servo(TrackingLaw):
     @cached_property
     def as_measured(self) -> Servo:
         """The same servo with a law that takes all measured velocities."""
-        return self if self.measured else replace(self, measured=True)
+        return self if self.use_measured_velocity else replace(self, use_measured_velocity=True)
 
     @cached_property
     def unmeasured(self) -> Servo:
         """The same servo with a law that takes shape velocities."""
-        return replace(self, measured=False) if self.measured else self
+        return replace(self, use_measured_velocity=False) if self.use_measured_velocity else self
 
     def mismatch(self, q: ArrayLike, v: ArrayLike) -> MomentumMismatch:
         """Compare the momentum that the law assumes with that of a measured state.

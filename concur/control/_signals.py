@@ -41,11 +41,11 @@ def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterat
         quaternions=tuple(servo.quaternions),
     )
     units = [f"{unit}/s" for body in robot.bodies for unit in body.joint.freedom_units]
-    taken = range(robot.nv) if servo.measured else servo.model.shape
+    taken = range(robot.nv) if servo.use_measured_velocity else servo.model.shape
     yield Signal(
         "s",
         "all velocities, measured: those of a base in the base's own axes"
-        if servo.measured
+        if servo.use_measured_velocity
         else "velocities of the shape, measured",
         tuple(
             Entry(plain_text(name), units[i])

@@ -116,7 +116,7 @@ def vouched(servo: TrackingLaw, q: np.ndarray, u: np.ndarray, pivot: float) -> n
         raise singular_error(servo, q, margin)
     # With limits or damping the pivot is about wheels, actuation and a failed program;
     # otherwise it is a lower bound of the margin too, which is checked itself.
-    guarded = servo.torque_limits is not None or servo.damped_below is not None
+    guarded = servo.torque_limits is not None or servo.damping_threshold is not None
     low = pivot < servo.singular_margin
     if not np.abs(u).sum() <= LARGEST or (low and (guarded or lacks_leverage(servo, q))):
         raise refusal(servo, q, u, pivot)

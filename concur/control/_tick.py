@@ -352,7 +352,7 @@ def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = Fals
         limits, which have a quadratic program inside.
     """
     given = servo.takes_momentum
-    law = servo.graph(solver, sided=watched, measured=given or servo.measured)
+    law = servo.graph(solver, sided=watched, measured=given or servo.use_measured_velocity)
     kind = ca.SX if law.is_a("SXFunction") else ca.MX
     sizes = {"q": servo.nq, "s": servo.nw, **servo.sampled}
     inputs = [kind.sym(name, size) for name, size in sizes.items()]

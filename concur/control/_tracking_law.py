@@ -34,10 +34,16 @@ from concur.control._output_motion import output_motion
 from concur.control._redundancy import Redundancy
 from concur.control._sample import ReferenceSample
 from concur.control.output_groups import Product
+from concur.deprecation import renamed_attributes, renamed_fields
 from concur.errors import ShapeError
 from concur.reduction import ReducedModel
 
+RENAMED = {"damped_below": "damping_threshold", "measured": "use_measured_velocity"}
+"""Old names of options of a law."""
 
+
+@renamed_attributes(taken="law_velocities")
+@renamed_fields(**RENAMED)
 @dataclass(frozen=True, eq=False)
 class TrackingLaw(EvaluatedMethods, ABC):
     """Outputs of a reduced robot that are to follow a reference, with the gains of their errors.
@@ -57,11 +63,11 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Margin of the decoupling matrix below which no torque is returned.
     redundancy : Redundancy, optional
         Rule for the internal motion where there are more controls than output coordinates.
-    damped_below : float, optional
+    damping_threshold : float, optional
         Margin below which the equation is solved with damping.
     torque_limits : numpy.ndarray, optional
         Lower and upper limit of each control, shape (nu, 2), N and N m.
-    measured : bool
+    use_measured_velocity : bool
         Whether the law takes all measured velocities v in place of the shape velocities s.
     """
 
@@ -74,9 +80,9 @@ class TrackingLaw(EvaluatedMethods, ABC):
     inertia: Any
     singular_margin: float = SINGULAR
     redundancy: Redundancy | None = None
-    damped_below: float | None = None
+    damping_threshold: float | None = None
     torque_limits: Any = None
-    measured: bool = False
+    use_measured_velocity: bool = False
 
     @abstractmethod
     def graph(
@@ -144,7 +150,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     @property
     def nw(self) -> int:
         """Number of velocities that the law takes: ns, or nv when they are measured."""
-        return self.model.nv if self.measured else self.model.ns
+        return self.model.nv if self.use_measured_velocity else self.model.ns
 
     @property
     def size(self) -> int:
@@ -165,12 +171,12 @@ class TrackingLaw(EvaluatedMethods, ABC):
     def velocity_names(self) -> tuple[str, ...]:
         """Name of each velocity that the law takes."""
         names = self.model.robot.freedom_names
-        return names if self.measured else self.model.shape_names
+        return names if self.use_measured_velocity else self.model.shape_names
 
     @property
     def refused_below(self) -> float:
         """Margin below which the law gives out no torque: none when it is damped there."""
-        return self.singular_margin if self.damped_below is None else 0.0
+        return self.singular_margin if self.damping_threshold is None else 0.0
 
     @cached_property
     def scales(self) -> tuple[np.ndarray, np.ndarray]:
@@ -196,7 +202,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         numpy.ndarray or casadi.SX
             v itself when they are measured, else the shape velocities.
         """
-        if self.measured:
+        if self.use_measured_velocity:
             return v
         shape = list(self.model.shape)
         return v[..., shape] if isinstance(v, np.ndarray) else v[shape]
@@ -215,7 +221,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     @evaluated("(nq),(nw)->(nv)")
     def velocity(self, q: Vector, s: Vector) -> Vector:
         """All velocities of the robot, from those that the law takes."""
-        return s if self.measured else self.model.velocity(q, s)
+        return s if self.use_measured_velocity else self.model.velocity(q, s)
 
     @evaluated("(nq),(nw)->(size),(size)")
     def output_motion(self, q: Vector, s: Vector) -> tuple[Vector, Vector]:
@@ -287,7 +293,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     @property
     def takes_momentum(self) -> bool:
         """Whether a tick takes the momentum: the model rests on one, which is not measured."""
-        return self.model.takes_momentum and not self.measured
+        return self.model.takes_momentum and not self.use_measured_velocity
 
     @property
     def sampled(self) -> dict[str, int]:
@@ -307,7 +313,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         dict of str to int
             Length by name, in order.
         """
-        whole = self.measured if measured is None else measured
+        whole = self.use_measured_velocity if measured is None else measured
         return {"q": self.nq, **({"v": self.nv} if whole else {"s": self.ns}), **self.sampled}
 
     @property

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from os import PathLike
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from pydantic import AfterValidator, Field
 from pydantic_core import PydanticCustomError
@@ -50,6 +50,8 @@ def _weight(value: Any) -> Any:
 class RedundancyTable(Table):
     """Redundancy resolution."""
 
+    renamed: ClassVar[Mapping[str, str]] = {"importance": "base_weight"}
+
     weight: Annotated[
         Any, AfterValidator(_weight), Field(description="a name or a list of numbers")
     ] = None
@@ -59,14 +61,19 @@ class RedundancyTable(Table):
     posture: Annotated[dict[str, NumberOrList], Field(description="a table of bodies")] | None = (
         None
     )
-    importance: Positive | None = None
+    base_weight: Positive | None = None
 
 
 class ServoTable(Table):
     """Options of the control law."""
 
-    measured: Annotated[bool, Field(description="true or false")] = False
-    damped_below: Positive | None = None
+    renamed: ClassVar[Mapping[str, str]] = {
+        "damped_below": "damping_threshold",
+        "measured": "use_measured_velocity",
+    }
+
+    use_measured_velocity: Annotated[bool, Field(description="true or false")] = False
+    damping_threshold: Positive | None = None
     torque_limits: Annotated[
         Any,
         AfterValidator(_limits),
@@ -78,8 +85,8 @@ class ServoTable(Table):
 def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -> dict[str, Any]:
     """Read the options of the control law as arguments of `Servo`."""
     options: dict[str, Any] = {
-        "measured": table.measured,
-        "damped_below": table.damped_below,
+        "use_measured_velocity": table.use_measured_velocity,
+        "damping_threshold": table.damping_threshold,
         "torque_limits": table.torque_limits,
         "redundancy": None,
     }

@@ -430,8 +430,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
         arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
         is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
-        velocities by name, neutral and zero where not given; ``[servo]`` with ``measured``,
-        ``damped_below``, ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with
+        velocities by name, neutral and zero where not given; ``[servo]`` with ``use_measured_velocity``,
+        ``damping_threshold``, ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with
         ``duration``, ``dt``, ``method``, ``hold``; ``[tolerances]`` with the fields of
         `Tolerances`; ``[plant]`` with the ``file`` of another robot to simulate and its
         ``momentum`` (both optional); ``[operating]`` with arguments of

@@ -261,7 +261,7 @@ def health_figure(run: RunLike) -> Figure:
     >>> health_figure(run).savefig("health.png")    # doctest: +SKIP
     """
     with styled():
-        damped = run.servo.damped_below is not None
+        damped = run.servo.damping_threshold is not None
         figure = new_figure(9.0, 10.2 if damped else 8.0)
         panels = figure.subplots(4 if damped else 3, 1, sharex=True)
         top, middle, bottom = panels[:3]
@@ -285,7 +285,7 @@ def health_figure(run: RunLike) -> Figure:
 
         draw_margin(bottom, run)
         if damped:
-            zone = run.servo.damped_below
+            zone = run.servo.damping_threshold
             bottom.axhline(
                 zone, color=REFERENCE, linestyle="--", linewidth=1.0, label=f"damped below {zone:g}"
             )

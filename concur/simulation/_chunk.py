@@ -42,7 +42,7 @@ def held_chunk(
     q, v, work, h, _ = inner.mx_in()
     demand = [ca.MX.sym(name, size) for name, size in servo.sampled.items()]
     momentum = [ca.DM(servo.model.momentum)] if servo.takes_momentum else []
-    u, _, missed, scale, status = tick.call([q, servo.taken(v), *demand, *momentum])
+    u, _, missed, scale, status = tick.call([q, servo.law_velocities(v), *demand, *momentum])
     moved = inner.call([q, v, work, h, u])
     period = ca.Function(
         "period",

@@ -124,7 +124,7 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
         reasons.append("the momentum is not the one the servo assumes")
     if run.scale.min() < FULL:
         reasons.append("torque limits were active")
-    elif run.servo.damped_below is not None and np.abs(run.missed).max() > 0.0:
+    elif run.servo.damping_threshold is not None and np.abs(run.missed).max() > 0.0:
         reasons.append("the solution was damped")
     found += [
         Finding(
@@ -163,14 +163,14 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
             Finding("smallest scale of the demand within torque limits", float(run.scale.min())),
             Finding("share of the time in which torque limits were active", 100 * limited, "%"),
         ]
-    if run.servo.damped_below is not None:
+    if run.servo.damping_threshold is not None:
         found += [
             Finding(
                 f"output acceleration given up, largest {kind}coordinate", given_up, f"{unit}/s^2"
             )
             for kind, unit, given_up in _largest_by_unit(run, run.missed)
         ]
-    damped = run.servo.damped_below is not None
+    damped = run.servo.damping_threshold is not None
     found.append(
         Finding(
             "smallest margin of the decoupling matrix",

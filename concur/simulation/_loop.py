@@ -290,7 +290,7 @@ class _Held:
             states.u[k] = states.u[k - 1]
             return True
         buffers = self._tick.buffers
-        buffers.q[:], buffers.s[:] = states.q[k], setting.servo.taken(states.v[k])
+        buffers.q[:], buffers.s[:] = states.q[k], setting.servo.law_velocities(states.v[k])
         sampled = setting.sample(np.array([k * setting.dt]))
         for name, part in zip(setting.servo.sampled, sampled, strict=True):
             getattr(buffers, name)[:] = part[0]

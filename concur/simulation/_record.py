@@ -41,7 +41,7 @@ class Recorder:
         """Evaluate the law at samples: rows of u, missed and scale."""
         if len(self._graphs) == 2:
             self._graphs.append(self._servo.graph())
-        u, _, missed, scale = self._evaluated(2, q, self._servo.taken(v), *reference)
+        u, _, missed, scale = self._evaluated(2, q, self._servo.law_velocities(v), *reference)
         return {"u": u, "missed": missed, "scale": scale[:, 0]}
 
     def margins(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +87,7 @@ def _states(servo: TrackingLaw, plant: Plant) -> ca.Function:
     robot = plant.tree
     q, v = ca.SX.sym("q", servo.nq), ca.SX.sym("v", plant.nv)
     pose, twist = ca.SX.sym("pose", servo.pose_size), ca.SX.sym("twist", servo.size)
-    x, ve = servo.errors(q, servo.taken(v), pose, twist)
+    x, ve = servo.errors(q, servo.law_velocities(v), pose, twist)
     residual = robot.constraints(q) @ v
     moving = ca.SX(v)
     moving[: robot.base.joint.nv] = 0.0

@@ -34,7 +34,7 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
         torque, pivot, missed, scale = u, kind(1), kind(0), kind(1)
     else:
         command = [kind.sym(name, size) for name, size in servo.sampled.items()]
-        torque, pivot, missed, scale = servo.graph().call([unit, servo.taken(v), *command])
+        torque, pivot, missed, scale = servo.graph().call([unit, servo.law_velocities(v), *command])
     vdot, _ = plant.acceleration(unit, v, torque)
     power = ca.dot(torque, v[list(plant.robot.actuated_freedoms)])
     names = ["u"] if held else [*servo.sampled]

@@ -133,7 +133,7 @@ class Estimator:
         settings, self._pose = rig.estimator, rig.pose
         self._places = find_places(model, [axis.name for axis in rig.axes])
         gives = "" if self._pose is None else self._pose.gives
-        self._graphs = make_graphs(model, self._places, servo.measured, gives)
+        self._graphs = make_graphs(model, self._places, servo.use_measured_velocity, gives)
         self.compiled = compiled and self._graphs.compile()
         self._joints = Differentiator(
             rig.axes, settings.bandwidth, settings.latency, use_reported, rig.loop.period

@@ -386,7 +386,7 @@ def test_no_state_of_a_tumbling_flyer_breaks_its_torque(group: str) -> None:
 def test_where_the_law_is_damped_its_torque_is_not_claimed() -> None:
     base = cc.Output("base", "chassis", "R2", point=(0.25, 0, 0))
     hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
-    damped = Servo(rover().model, [base, hand], 4, 4, damped_below=0.7)
+    damped = Servo(rover().model, [base, hand], 4, 4, damping_threshold=0.7)
     assert rover().margin(_middle()) > 0.7
     found = operating_bounds(damped, ELBOW, **ASKED, least=0.1)
     assert found.least > 0.7

@@ -165,5 +165,5 @@ def test_commands_are_bounded_and_hardly_more() -> None:
 
 def test_margins_of_damped_servos_have_room_for_what_is_compared() -> None:
     assert usual_margin(floater()) == floater().singular_margin
-    damped = floater(damped_below=0.1)
+    damped = floater(damping_threshold=0.1)
     assert 0.1 * 2**0.25 < usual_margin(damped) < 0.1 * 2**0.25 * (1 + 1e-11)

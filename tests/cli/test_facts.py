@@ -21,7 +21,7 @@ damping = 4.0
 kind = "hold"
 point = [0.0, 0.0, 0.0, 1.0]
 [servo]
-measured = {measured}
+use_measured_velocity = {measured}
 [simulation]
 duration = 1.0
 [plant]

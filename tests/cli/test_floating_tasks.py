@@ -112,14 +112,14 @@ def test_wrong_momentum_is_told_with_what_it_does_and_the_cure(tmp_path):
     for shown in (" ".join(result.output.split()), " ".join(page.split())):
         assert "measured linear (0.5, -0.3, 0.2) kg m/s, angular (2.3, 0.8, 0.8)" in shown
         assert "hand.rx: velocity wrong by 0.02 rad/s" in shown
-        assert "`measured = true` in [servo]" in shown
+        assert "`use_measured_velocity = true` in [servo]" in shown
         assert "or correct the task's `momentum`" in shown
 
 
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("measured", [False, True])
 def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measured):
-    more = f"\n[plant]\nmomentum = [1, 0, 0, 2, 0, 0]\n[servo]\nmeasured = {str(measured).lower()}"
+    more = f"\n[plant]\nmomentum = [1, 0, 0, 2, 0, 0]\n[servo]\nuse_measured_velocity = {str(measured).lower()}"
     task = altered(tmp_path, more=more)
     arguments = ["track", str(task), "--out", str(tmp_path / "out"), "--json"]
     told = json.loads(CliRunner().invoke(main, arguments).stdout)["mismatch"]
@@ -131,7 +131,7 @@ def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measur
         assert told["relative"] > 0.1
         assert len(told["offset"]) == len(told["coordinates"]) == len(told["units"]) == 6
         assert np.abs(told["offset"]).max() > 1e-3
-        assert "measured = true" in told["cure"]
+        assert "use_measured_velocity = true" in told["cure"]
 
 
 def test_right_momentum_needs_no_words(tracked):

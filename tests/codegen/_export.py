@@ -35,7 +35,7 @@ def servo(kind: str) -> Servo:
     if kind == "free-flyer":
         return Servo(flyer, hand, 4.0, 2.8)
     if kind == "free-flyer, measured":
-        return Servo(flyer, hand, 4.0, 2.8, measured=True)
+        return Servo(flyer, hand, 4.0, 2.8, use_measured_velocity=True)
     if kind == "free-flyer, limited":
         return Servo(flyer, hand, 4.0, 2.8, torque_limits=3.0)
     if kind == "free-flyer, redundant":
@@ -164,7 +164,13 @@ def states(one: Servo, count: int, seed: int, spread: float = 0.8) -> np.ndarray
         near = robot.integrate(q, 0.2 * speed * rng.normal(size=robot.nv))
         motion = speed * rng.normal(size=one.nw)
         rest = motion, one.output(near), *(speed * rng.normal(size=(2, one.size)))
-        momentum = () if one.measured else one.model.momentum if one.model.takes_momentum else ()
+        momentum = (
+            ()
+            if one.use_measured_velocity
+            else one.model.momentum
+            if one.model.takes_momentum
+            else ()
+        )
         rows.append(np.concatenate([q, *rest, momentum]))
     return np.array(rows)
 

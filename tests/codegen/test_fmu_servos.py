@@ -146,8 +146,8 @@ def test_status_says_that_an_attitude_is_lost(units, version):
     "options",
     [
         {"torque_limits": 3.0},
-        pytest.param({"measured": True}, marks=pytest.mark.slow),
-        pytest.param({"damped_below": 0.05}, marks=pytest.mark.slow),
+        pytest.param({"use_measured_velocity": True}, marks=pytest.mark.slow),
+        pytest.param({"damping_threshold": 0.05}, marks=pytest.mark.slow),
     ],
     ids=str,
 )

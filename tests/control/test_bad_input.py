@@ -436,8 +436,8 @@ def test_threshold_of_the_margin_can_be_set() -> None:
         ({"singular_margin": 0.0}, OutputError),
         ({"singular_margin": float("nan")}, NonFiniteError),
         ({"singular_margin": "small"}, ShapeError),
-        ({"damped_below": -0.1}, OutputError),
-        ({"measured": "no"}, OutputError),
+        ({"damping_threshold": -0.1}, OutputError),
+        ({"use_measured_velocity": "no"}, OutputError),
     ],
 )
 def test_options_out_of_range(option: dict[str, object], kind: type[ConcurError]) -> None:
@@ -579,7 +579,7 @@ def test_servo_for_measured_velocities_differs_in_nothing_else() -> None:
     expected = servo.decoupling(q)
     measured = servo.as_measured
     assert measured.nw == servo.nv
-    assert not servo.measured
+    assert not servo.use_measured_velocity
     assert measured.unmeasured.nw == servo.ns
     assert_allclose(measured.decoupling(q), expected, rtol=0.0, atol=0.0)
     v = servo.model.velocity(q, np.array(S0))

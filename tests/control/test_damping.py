@@ -65,7 +65,7 @@ def singular(joint: int) -> np.ndarray:
 @pytest.mark.parametrize("near", [0.0, 1e-9, 1e-4, 0.03])
 @pytest.mark.parametrize("joint", [WRIST, ELBOW])
 def test_missed_is_what_the_plant_lacks(joint: int, near: float) -> None:
-    servo, oracle = build(HAND, damped_below=ZONE)
+    servo, oracle = build(HAND, damping_threshold=ZONE)
     q = singular(joint).copy()
     q[joint] += near
     rng = np.random.default_rng(1)
@@ -83,7 +83,7 @@ def test_missed_is_what_the_plant_lacks(joint: int, near: float) -> None:
 
 
 def test_torques_stay_small_where_those_without_damping_do_not() -> None:
-    damped, oracle = build(HAND, damped_below=ZONE)
+    damped, oracle = build(HAND, damping_threshold=ZONE)
     bare, _ = build(HAND, singular_margin=1e-12)
     sample, torques = oracle.sample(CHECK_A_Q0, np.random.default_rng(2)), []
     for near in (1e-2, 1e-4, 1e-6):
@@ -97,7 +97,7 @@ def test_torques_stay_small_where_those_without_damping_do_not() -> None:
 
 
 def test_nothing_is_missed_away_from_singular_configurations() -> None:
-    damped, oracle = build(HAND, damped_below=ZONE)
+    damped, oracle = build(HAND, damping_threshold=ZONE)
     bare, _ = build(HAND)
     rng, checked = np.random.default_rng(3), 0
     for q, s, _ in states(damped, 8, margin=EARLY * ZONE):
@@ -111,7 +111,7 @@ def test_nothing_is_missed_away_from_singular_configurations() -> None:
 
 def test_damping_sets_in_without_a_step() -> None:
     # Along a path into the singular configuration.
-    servo, oracle = build(HAND, damped_below=ZONE)
+    servo, oracle = build(HAND, damping_threshold=ZONE)
     sample = oracle.sample(CHECK_A_Q0, np.random.default_rng(4))
     found = []
     for angle in np.linspace(0.2, 0.0, 2001):
@@ -131,7 +131,7 @@ def test_damping_sets_in_without_a_step() -> None:
     "rule", [Redundancy(), Redundancy(weight="torque"), Redundancy(objective="base_rotation")]
 )
 def test_damping_and_joints_left_over(rule: Redundancy) -> None:
-    servo, oracle = build("tip on the station", redundancy=rule, damped_below=2.0)
+    servo, oracle = build("tip on the station", redundancy=rule, damping_threshold=2.0)
     rng = np.random.default_rng(5)
     straight = servo.model.robot.neutral()
     for near in (0.0, 1e-3):
@@ -171,7 +171,7 @@ def stretch(group: str, zone: float) -> tuple[Run, Chain]:
 def outwards(group: str, zone: float | None) -> tuple[Servo, Chain]:
     robot = robots.free_flyer()
     model, plant = reduce(robot, momentum=CHECK_A_MOMENTUM), Pinocchio(robot)
-    servo = Servo(model, [Output("hand", "tool", group)], 4.0, 4.0, damped_below=zone)
+    servo = Servo(model, [Output("hand", "tool", group)], 4.0, 4.0, damping_threshold=zone)
     hand, shoulder = (plant.pose(CHECK_A_Q0, body) for body in ("tool", "turret"))
     away = hand[:3, 3] - shoulder[:3, 3]
     along = hand[:3, :3].T @ away / np.linalg.norm(away)
@@ -221,7 +221,7 @@ def test_singular_start_is_refused_without_damping_only() -> None:
     sample = oracle.sample(CHECK_A_Q0, np.random.default_rng(6))
     with pytest.raises(SingularConfigurationError):
         servo.torque(singular(WRIST), np.zeros(6), sample)
-    damped, _ = build(HAND, damped_below=ZONE)
+    damped, _ = build(HAND, damping_threshold=ZONE)
     assert np.isfinite(damped.torque(singular(WRIST), np.zeros(6), sample)).all()
     tick = damped.compile()
     u = tick(singular(WRIST), np.zeros(6), sample)
@@ -230,7 +230,7 @@ def test_singular_start_is_refused_without_damping_only() -> None:
 
 
 def test_audit_tells_of_damping() -> None:
-    damped, _ = build(HAND, damped_below=ZONE)
+    damped, _ = build(HAND, damping_threshold=ZONE)
     row = damped.audit(q0=singular(WRIST))["DYN"]
     assert row.status is AuditStatus.NOT_CHECKED
     assert "solved with damping below 1" in row.why
@@ -244,5 +244,5 @@ def test_zone_is_above_zero(zone: object) -> None:
     outputs = [Output("hand", "tool", "SE3")]
     kind = OutputError if isinstance(zone, float) and zone <= 0.0 else ConcurError
     refused(
-        kind, lambda: Servo(model, outputs, 1.0, 1.0, damped_below=zone), where="`damped_below`"
+        kind, lambda: Servo(model, outputs, 1.0, 1.0, damping_threshold=zone), where="`damping_threshold`"
     )

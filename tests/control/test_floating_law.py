@@ -293,7 +293,7 @@ def test_law_does_not_depend_on_the_inertial_frame(name: str) -> None:
 @pytest.mark.parametrize("name", [FREE_FLYER, "tip on the station"])
 def test_measured_velocities_take_the_place_of_the_momentum(name: str) -> None:
     lifted, oracle = build(name)
-    measured, rng = replace(lifted, measured=True), np.random.default_rng(7)
+    measured, rng = replace(lifted, use_measured_velocity=True), np.random.default_rng(7)
     assert (lifted.nw, measured.nw) == (lifted.ns, lifted.model.nv)
     for q, s, v in states(lifted, 3):
         sample = oracle.sample(q, rng)
@@ -312,14 +312,14 @@ def test_measured_velocities_take_the_place_of_the_momentum(name: str) -> None:
         assert_close(again, measured.torque(q, other, sample), 1e-10)
 
 
-@pytest.mark.parametrize("options", [{}, {"measured": True}, {"damped_below": 0.05}])
+@pytest.mark.parametrize("options", [{}, {"use_measured_velocity": True}, {"damping_threshold": 0.05}])
 def test_tick_copies_and_pickles_give_the_same_torque(options: dict[str, object]) -> None:
     servo, oracle = build(FREE_FLYER, **options)
     tick, rng = servo.compile(), np.random.default_rng(8)
     again = pickle.loads(pickle.dumps(servo))
     assert again.model.momentum == servo.model.momentum
     for q, s, v in states(servo, 3):
-        w, sample = v if servo.measured else s, oracle.sample(q, rng)
+        w, sample = v if servo.use_measured_velocity else s, oracle.sample(q, rng)
         buffers = tick.buffers
         buffers.q[:], buffers.s[:] = q, w
         buffers.pose[:], buffers.twist[:] = sample.flat_pose, sample.twist

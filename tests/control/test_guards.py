@@ -68,7 +68,7 @@ def test_tick_refuses_what_torque_refuses(elbow: float) -> None:
         assert caught.value.margin < law.singular_margin
 
 
-@pytest.mark.parametrize("options", [{}, {"torque_limits": 5.0}, {"damped_below": 0.05}])
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 5.0}, {"damping_threshold": 0.05}])
 def test_impossible_demand_is_not_called_singular(options: dict[str, float]) -> None:
     law = replace(two_link_arm(5.0), **options)  # type: ignore[arg-type]
     q, still = np.array([0.3, 0.5]), np.zeros(2)
@@ -114,7 +114,7 @@ def towed(trail: float = 0.05) -> Servo:
     return Servo(reduce(robot), [Output("nose", "chassis", "R2", (0.3, 0, 0))], 4.0, 4.0)
 
 
-@pytest.mark.parametrize("options", [{}, {"torque_limits": 5.0}, {"damped_below": 1e-3}])
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 5.0}, {"damping_threshold": 1e-3}])
 @pytest.mark.parametrize("angle", [0.0, 1e-6, 1e-3])
 def test_controls_without_leverage_stop_the_law(angle: float, options: dict[str, float]) -> None:
     # Straight ahead the fork turns over its own contact: it moves nothing, and nothing moves it.

@@ -220,7 +220,7 @@ def test_law_connects_to_a_plant_by_the_names_of_its_signals(servo: Servo) -> No
 
 
 def test_closed_loop_of_a_measured_servo_moves_alike(servo: Servo) -> None:
-    measured = replace(servo, measured=True)
+    measured = replace(servo, use_measured_velocity=True)
     law = to_iosystem(measured)
     assert law.input_labels[8:16] == [f"v[{name}]" for name in servo.model.robot.freedom_names]
     demand = flat(case_study_sample(0.4))

@@ -58,7 +58,7 @@ SERVOS: dict[str, Callable[[], cc.Servo]] = {
     "SE3": lambda: hand("SE3", False),
     "SE3, nothing zero": lambda: hand("SE3", True),
     "SE3, gains of all": lambda: hand("SE3", True, FULL, inertia=FULL / 3),
-    "SE3, measured": lambda: hand("SE3", True, measured=True),
+    "SE3, measured": lambda: hand("SE3", True, use_measured_velocity=True),
     "R3xSO3": lambda: hand("R3xSO3", False),
     "R3xSO3, gains of all": lambda: hand("R3xSO3", True, FULL, inertia=FULL / 3),
     "rover": rover,
@@ -112,7 +112,7 @@ def long_arm(joints: int, **options: object) -> cc.Servo:
 
 LONG = {
     "at rest": {"redundancy": cc.Redundancy(damping=1.5)},
-    "damped": {"damped_below": 5.0},
+    "damped": {"damping_threshold": 5.0},
     "own weights": {"redundancy": cc.Redundancy(weight=np.arange(1.0, 13.0))},
     "posture": {"redundancy": cc.Redundancy(objective="posture", posture=bent(chain(12)))},
     "base": {"redundancy": cc.Redundancy(objective="base_rotation")},
@@ -148,8 +148,8 @@ def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str)
     bound = np.linalg.norm(np.linalg.inv(own)) ** -0.5
     square = scaled @ np.linalg.solve(metric, scaled.T)
     damping = 0.0
-    if servo.damped_below is not None:
-        damping = max(0.0, servo.damped_below**2 - bound**2) * np.trace(square) / np.trace(own)
+    if servo.damping_threshold is not None:
+        damping = max(0.0, servo.damping_threshold**2 - bound**2) * np.trace(square) / np.trace(own)
         assert damping > 0.0
     right = servo.scales[0] * (residual - servo.decoupling(q) @ pull)
     solved = np.linalg.solve(square + damping * np.eye(6), right)
@@ -159,7 +159,7 @@ def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str)
     u, pivot, missed, _ = servo.law(q, s, pose, twist, acceleration)
     assert_close(u, np.linalg.solve(model.input_matrix(q), forces), 1e-9)
     assert_close(missed, damping * solved / servo.scales[0], 1e-9)
-    if servo.damped_below is None:
+    if servo.damping_threshold is None:
         assert pivot == pytest.approx(min(1.0, bound), rel=1e-8)
 
 

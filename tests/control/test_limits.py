@@ -46,7 +46,7 @@ def lacking(servo: Servo, sample: ReferenceSample) -> tuple[np.ndarray, np.ndarr
     return wanted - servo.decoupling(Q0) @ made, missed, scale
 
 
-@pytest.mark.parametrize("options", [{}, {"damped_below": 0.05}])
+@pytest.mark.parametrize("options", [{}, {"damping_threshold": 0.05}])
 def test_limits_that_are_not_reached_give_up_exactly_nothing(options: dict[str, float]) -> None:
     servo = replace(arm(1e3, weight=9.81), **options)  # type: ignore[arg-type]
     sample = ReferenceSample(servo.output(Q0) + AWAY, STILL, STILL)

@@ -28,7 +28,7 @@ from tests.oracles import Units
 STRETCHED = np.array([0.3, 0.02, -0.03])
 
 
-def arm(damped_below: float | None = 1.0, weight: object = "torque", mass: float = 1.0) -> Servo:
+def arm(damping_threshold: float | None = 1.0, weight: object = "torque", mass: float = 1.0) -> Servo:
     """Three links on the floor, whose tip is moved in the plane."""
     link = Inertia(mass, (0.2, 0, 0), tuple(mass * x for x in (0.01, 0.02, 0.02)))
     bodies = [Body("floor", joints.Fixed())]
@@ -38,7 +38,7 @@ def arm(damped_below: float | None = 1.0, weight: object = "torque", mass: float
     outputs = [Output("tip", "link2", "R2", (0.4, 0, 0))]
     rule = Redundancy(weight=weight)
     model = reduce(Mechanism("3R", bodies))
-    return Servo(model, outputs, 4.0, 4.0, redundancy=rule, damped_below=damped_below)
+    return Servo(model, outputs, 4.0, 4.0, redundancy=rule, damping_threshold=damping_threshold)
 
 
 def asked(servo: Servo, q: np.ndarray, acceleration: object) -> ReferenceSample:
@@ -78,17 +78,17 @@ def test_damping_does_not_depend_on_the_unit_of_mass(weight: str) -> None:
 @pytest.mark.parametrize(("part", "damped"), [(0.99, False), (1.01, True)])
 def test_damping_begins_at_the_threshold(part: float, damped: bool) -> None:
     q = np.array([0.3, 0.5, 0.4])
-    bare = arm(damped_below=None)
+    bare = arm(damping_threshold=None)
     rows = bare.scales[0][:, None] * bare.decoupling(q)
     own = rows @ np.linalg.solve(bare.model.mass_matrix(q), rows.T)
     measure = np.linalg.norm(np.linalg.inv(own)) ** -0.5
-    servo = arm(damped_below=part * measure)
+    servo = arm(damping_threshold=part * measure)
     missed = servo.law(q, np.zeros(3), *servo.flat(asked(servo, q, [1.0, 0.7])))[2]
     assert missed.any() == damped
 
 
 def test_refused_torque_reports_the_smaller_of_margin_and_what_the_law_met() -> None:
-    servo = arm(damped_below=None)
+    servo = arm(damping_threshold=None)
     q = np.array([0.3, 0.5, 0.4])
     margin = servo.margin(q)
     for pivot, reported in ((1e-5, 1e-5), (10 * margin, margin)):
@@ -104,7 +104,7 @@ def test_wheels_below_the_threshold_no_longer_determine_the_base(
     regularity: float, usable: bool
 ) -> None:
     # Above it a singular decoupling matrix, or one that is no number, counts too.
-    servo = arm(damped_below=None)
+    servo = arm(damping_threshold=None)
     for rows in (np.zeros((1, 2, 3)), np.full((1, 2, 3), np.nan)):
         found = decoupling_margins(servo.scales[0], rows, np.eye(3)[None], np.array([regularity]))
         assert found[0] == (0.0 if usable else regularity)
@@ -126,7 +126,7 @@ def test_controls_lack_leverage_below_a_share_of_their_largest(part: float, lack
 def test_outputs_are_refused_if_singular_everywhere(
     margin: float, refused: bool, at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    servo, margins = arm(damped_below=None), []
+    servo, margins = arm(damping_threshold=None), []
 
     def measured(self: Servo, q: np.ndarray) -> float:
         margins.append(margin if len(margins) == at else 0.0)

@@ -199,7 +199,7 @@ def test_law_that_measures_leaves_no_error_where_the_other_does() -> None:
     # P14 the other way round: at the model's wrong momentum the measured law needs none.
     robot, outputs = robots.free_flyer(), [Output("hand", "tool", "SE3")]
     demand, oracle = check_a_demand(), OutputOracle(robot, outputs)
-    servo = Servo(reduce(robot), outputs, 4.0, 2.8, measured=True)
+    servo = Servo(reduce(robot), outputs, 4.0, 2.8, use_measured_velocity=True)
     times = np.array([0.0, 2.5, 5.0])
     q, v = full_order(
         robot,

@@ -50,8 +50,8 @@ RULES: dict[str, Redundancy] = {
     "own weights": Redundancy(weight=np.arange(1.0, 8.0)),
     "own metric": Redundancy(weight=UNEQUAL),
     "posture": Redundancy(objective="posture", posture=BENT, stiffness=1.5),
-    "base": Redundancy(objective="base_rotation", importance=300.0, damping=1.3),
-    "base by torque": Redundancy(weight="torque", objective="base_rotation", importance=1e3),
+    "base": Redundancy(objective="base_rotation", base_weight=300.0, damping=1.3),
+    "base by torque": Redundancy(weight="torque", objective="base_rotation", base_weight=1e3),
     "own objective": Redundancy(objective=spread, stiffness=50.0),
     "own objective in own weights": Redundancy(weight=UNEQUAL, objective=spread, stiffness=2.0),
 }
@@ -99,7 +99,7 @@ class Chooser:
         root = np.linalg.cholesky(metric).T
         matrix, right = root, root @ pull
         if rule.objective == "base_rotation":
-            weight = np.sqrt(rule.importance * self.rotational)
+            weight = np.sqrt(rule.base_weight * self.rotational)
             slowed = -still[3:6] - rule.damping * v[3:6]
             matrix = np.vstack([matrix, weight * horizontal[3:6]])
             right = np.concatenate([right, weight * slowed])
@@ -308,7 +308,7 @@ def test_audit_names_the_rule() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, -1.0, np.nan])
-@pytest.mark.parametrize("name", ["stiffness", "damping", "importance"])
+@pytest.mark.parametrize("name", ["stiffness", "damping", "base_weight"])
 def test_numbers_of_a_rule_are_above_zero(name: str, value: float) -> None:
     refused(ConcurError, lambda: Redundancy(**{name: value}), where=f"`{name}`")
 

@@ -76,8 +76,8 @@ def drawn(servo: Servo, count: int) -> list[tuple[np.ndarray, np.ndarray, Refere
     [
         {},
         {"torque_limits": 3.0},
-        pytest.param({"measured": True}, marks=pytest.mark.slow),
-        pytest.param({"damped_below": 0.05}, marks=pytest.mark.slow),
+        pytest.param({"use_measured_velocity": True}, marks=pytest.mark.slow),
+        pytest.param({"damping_threshold": 0.05}, marks=pytest.mark.slow),
     ],
     ids=str,
 )
@@ -109,7 +109,7 @@ def test_momentum_may_change_from_tick_to_tick() -> None:
         # The base's velocity that goes with it is what Pinocchio finds it to be.
         v = other.velocity(q, s)
         assert_allclose(Pinocchio(servo.model.robot).momentum(q, v), momentum, atol=1e-11)
-        measured = replace(servo, measured=True)
+        measured = replace(servo, use_measured_velocity=True)
         assert_close(tick.buffers.u, measured.torque(q, v, sample), 1e-11)
 
 
@@ -129,7 +129,7 @@ def test_momentum_may_change_behind_stages() -> None:
 
 
 def test_robot_on_wheels_and_measured_velocities_take_no_momentum() -> None:
-    for servo in (case_study(), flyer(measured=True)):
+    for servo in (case_study(), flyer(use_measured_velocity=True)):
         assert servo.compile().buffers.momentum.shape == (0,)
         assert "momentum" not in tick_function(servo).name_in()
     assert tick_function(flyer()).name_in() == [*INPUTS]
@@ -187,7 +187,7 @@ def test_status_says_why_there_is_no_torque() -> None:
     assert_array_equal(floating.buffers.u, 0.0)
 
 
-@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}, {"damped_below": 0.1}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}, {"damping_threshold": 0.1}], ids=str)
 def test_no_torque_leaves_on_a_number_that_cannot_be_meant(options: dict[str, object]) -> None:
     tick, sample = flyer(**options).compile(), check_a_demand()(0.0)
     expected = tick(CHECK_A_Q0, CHECK_A_S0, sample).copy()

@@ -88,7 +88,7 @@ def test_what_was_refused_as_singular_is_left_behind() -> None:
 @KINDS
 @pytest.mark.parametrize(
     ("options", "over"),
-    [({"torque_limits": 5.0}, TickStatus.SINGULAR), ({"damped_below": 0.05}, TickStatus.OK)],
+    [({"torque_limits": 5.0}, TickStatus.SINGULAR), ({"damping_threshold": 0.05}, TickStatus.OK)],
 )
 def test_limited_laws_watch_and_damped_ones_pass(
     options: dict[str, float], over: TickStatus, interpreted: bool

@@ -41,7 +41,9 @@ def pose_settings(**others):
 
 def law_of(model, measured=False):
     """The part of a servo that an estimator uses."""
-    return SimpleNamespace(model=model, measured=measured, nw=model.nv if measured else model.ns)
+    return SimpleNamespace(
+        model=model, use_measured_velocity=measured, nw=model.nv if measured else model.ns
+    )
 
 
 def estimator_of(model, q0=None, axes=None, pose=None, measured=False, **settings):

@@ -233,7 +233,7 @@ def rover_run(duration=12.0, dt=0.01):
         servo=SimpleNamespace(
             outputs=outputs,
             torque_limits=None,
-            damped_below=None,
+            damping_threshold=None,
             model=SimpleNamespace(
                 kind="Chaplygin",
                 control_names=("left_wheel", "right_wheel", "turret", "upper_arm", "forearm"),
@@ -281,7 +281,7 @@ def flyer_run(duration=8.0, dt=0.01):
         servo=SimpleNamespace(
             outputs=(output,),
             torque_limits=None,
-            damped_below=None,
+            damping_threshold=None,
             model=SimpleNamespace(kind="symplectic", control_names=names),
         ),
         control_units=("N",) + ("N m",) * 5,

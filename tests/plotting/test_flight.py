@@ -220,7 +220,7 @@ def test_many_controls_keep_their_panel_and_their_legends():
 
 def test_what_damping_gives_up_is_drawn_by_unit(flyer):
     assert len(plotting.health_figure(flyer).axes) == 3
-    run = with_servo(flyer_run(), damped_below=0.3)
+    run = with_servo(flyer_run(), damping_threshold=0.3)
     run.missed[:, 0], run.missed[:, 3] = 0.3, 0.04
     run.missed[:, 1], run.missed[:, 4] = 0.4, 0.03
     margin, missed = plotting.health_figure(run).axes[2:]

@@ -141,7 +141,7 @@ def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
 @pytest.mark.parametrize("missed", [0.0, 1e-300, -0.5])
 def test_one_instant_of_damping_is_damping(missed: float) -> None:
     run = free_run()
-    damped = Servo(run.servo.model, run.servo.outputs, 4.0, 4.0, damped_below=0.1)
+    damped = Servo(run.servo.model, run.servo.outputs, 4.0, 4.0, damping_threshold=0.1)
     given_up = np.zeros_like(run.missed)
     given_up[2, 1] = missed
     found = {
@@ -210,7 +210,7 @@ def test_metres_and_radians_of_the_deviation_are_apart() -> None:
     assert one.label.endswith("largest coordinate")
     assert one.unit == "m"
     robot = free_flyer()
-    servo = Servo(reduce(robot), [Output("hand", "tool", "SE3")], 4.0, 4.0, damped_below=1e-6)
+    servo = Servo(reduce(robot), [Output("hand", "tool", "SE3")], 4.0, 4.0, damping_threshold=1e-6)
     q = robot.neutral()
     q[7:] = (0.1, 1.0, -1.35, 0.1, 1.0, -1.5)
     run = simulate(robot, servo, hold(servo.output(q), "SE3"), 0.02, q, np.zeros(6), dt=0.01)

@@ -106,7 +106,7 @@ def test_a_law_that_knows_nothing_of_the_spin_gives_other_torques(crane_run: Run
 
 
 def test_measured_velocities_make_the_momentum_known(crane_run: Run) -> None:
-    measured = crane_servo(0.0, measured=True)
+    measured = crane_servo(0.0, use_measured_velocity=True)
     sample = crane_reference()(3.0)
     for k in (0, 1000, 3000):
         q, v, s = crane_run.q[k], crane_run.v[k], crane_run.s[k]
@@ -115,7 +115,7 @@ def test_measured_velocities_make_the_momentum_known(crane_run: Run) -> None:
 
 
 def test_measured_velocities_track_too(crane_run: Run) -> None:
-    servo = crane_servo(measured=True)
+    servo = crane_servo(use_measured_velocity=True)
     start = crane_start(servo)
     run = simulate(free_crane(), servo, crane_reference(), 8.0, CRANE_START, start, dt=0.004)
     assert_allclose(run.q, crane_run.q[: len(run.q)], rtol=0, atol=1e-8)
@@ -171,7 +171,7 @@ def satellite_momenta(run: Run) -> np.ndarray:
 
 @pytest.mark.parametrize("measured", [False, True])
 def test_a_satellite_tracks_while_its_rotors_turn_freely(measured: bool) -> None:
-    servo = satellite_servo(measured=measured)
+    servo = satellite_servo(use_measured_velocity=measured)
     reference = satellite_reference(servo)
     run = simulate(satellite(), servo, reference, 4.0, SATELLITE, np.zeros(2), dt=0.005)
     assert deviation(run) < 1e-8
@@ -186,7 +186,7 @@ def test_a_satellite_with_another_momentum() -> None:
     other = MU + MORE
     deviations = []
     for measured in (False, True):
-        servo = satellite_servo(measured=measured)
+        servo = satellite_servo(use_measured_velocity=measured)
         reference = satellite_reference(servo)
         run = simulate(
             satellite(), servo, reference, 3.0, SATELLITE, np.zeros(2), dt=0.005, momentum=other
