@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Mapping
+from enum import Enum
 from importlib import import_module
 from typing import Any, TypeVar
 
@@ -54,12 +55,14 @@ def moved_names(module: str, names: Mapping[str, str | tuple[str, str]]) -> Call
     return find
 
 
-def renamed_arguments(**names: str) -> Callable[[F], F]:
+def renamed_arguments(names: Mapping[str, str]) -> Callable[[F], F]:
     """Let a function accept arguments by their old names.
+
+    An argument by its old name replaces that by the new one: `dataclasses.replace` passes both.
 
     Parameters
     ----------
-    **names : str
+    names : mapping of str to str
         The new name of each old one.
 
     Returns
@@ -72,10 +75,6 @@ def renamed_arguments(**names: str) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             for old in names.keys() & options.keys():
-                if names[old] in options:
-                    raise TypeError(
-                        f"{function.__qualname__}() got `{names[old]}` and its old name `{old}`"
-                    )
                 warn(old, names[old])
                 options[names[old]] = options.pop(old)
             return function(*args, **options)
@@ -85,12 +84,12 @@ def renamed_arguments(**names: str) -> Callable[[F], F]:
     return decorate
 
 
-def renamed_attributes(**names: str) -> Callable[[T], T]:
+def renamed_attributes(names: Mapping[str, str]) -> Callable[[T], T]:
     """Let the objects of a class have fields, properties and methods by their old names.
 
     Parameters
     ----------
-    **names : str
+    names : mapping of str to str
         The new name of each old one.
 
     Returns
@@ -107,12 +106,12 @@ def renamed_attributes(**names: str) -> Callable[[T], T]:
     return decorate
 
 
-def renamed_fields(**names: str) -> Callable[[T], T]:
+def renamed_fields(names: Mapping[str, str]) -> Callable[[T], T]:
     """Let a dataclass have fields by their old names, as arguments and as attributes.
 
     Parameters
     ----------
-    **names : str
+    names : mapping of str to str
         The new name of each old one.
 
     Returns
@@ -122,10 +121,30 @@ def renamed_fields(**names: str) -> Callable[[T], T]:
     """
 
     def decorate(cls: T) -> T:
-        cls.__init__ = renamed_arguments(**names)(cls.__init__)  # type: ignore[misc]
-        return renamed_attributes(**names)(cls)
+        cls.__init__ = renamed_arguments(names)(cls.__init__)  # type: ignore[misc]
+        return renamed_attributes(names)(cls)
 
     return decorate
+
+
+class renamed_member:  # noqa: N801
+    """Old name of a member in the body of an enumeration; its number stays.
+
+    Parameters
+    ----------
+    new : str
+        Name of the member.
+    """
+
+    def __init__(self, new: str) -> None:
+        self.new = new
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.old = name
+
+    def __get__(self, instance: object, owner: type[Enum]) -> Any:
+        warn(f"{owner.__name__}.{self.old}", f"{owner.__name__}.{self.new}")
+        return owner[self.new]
 
 
 def renamed_entries(table: Mapping[str, Any], names: Mapping[str, str]) -> Mapping[str, Any]:

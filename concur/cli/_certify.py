@@ -283,8 +283,8 @@ def _sweeps(found: Certificate, report: Callable[[float], None]) -> dict[str, li
 def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
     """Differences between the loop of the task and the certified error dynamics."""
     notes = []
-    if task.hold is not None:
-        notes.append(f"the task holds its torque for {task.hold:g} s; the certified law does not")
+    if task.control_period is not None:
+        notes.append(f"the task holds its torque for {task.control_period:g} s; the certified law does not")
     if task.plant is not None:
         notes.append("the task's plant differs from the servo's model, which is certified")
     if task.plant_momentum is not None and not servo.use_measured_velocity:

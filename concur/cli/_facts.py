@@ -15,7 +15,7 @@ from concur.reduction import momenta_text
 
 def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
     """Settings that determine the numbers of a run: labels and values."""
-    held = "continuous" if task.hold is None else f"sampled, torque held for {task.hold:g} s"
+    held = "continuous" if task.control_period is None else f"sampled, torque held for {task.control_period:g} s"
     facts = [
         ("Task", f"{task.name} ({task.path.name})"),
         ("Integration", f"{task.method}, dt = {task.dt:g} s"),
@@ -90,6 +90,12 @@ def _momentum(values: Sequence[float] | np.ndarray) -> str:
     return f"({linear}) kg m/s, ({angular}) kg m^2/s"
 
 
+def _tolerances(task: Task) -> dict[str, float]:
+    """Tolerances by the names that they have in files of results."""
+    values = asdict(task.tolerances)
+    return {"settling_time": values.pop("evaluate_after"), **values}
+
+
 def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
     """Settings of a run for JSON."""
     return {
@@ -98,9 +104,9 @@ def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
         "duration": task.duration,
         "method": task.method,
         "dt": task.dt,
-        "hold": task.hold,
+        "hold": task.control_period,
         "gains": _gains(task, servo),
-        "tolerances": asdict(task.tolerances),
+        "tolerances": _tolerances(task),
         "momentum": None if task.momentum is None else task.momentum.tolist(),
         "measured": servo.use_measured_velocity,
         "redundancy": None if servo.redundancy is None else str(servo.redundancy),
@@ -114,7 +120,7 @@ def task_settings(task: Task, servo: TrackingLaw) -> dict[str, Any]:
 
 def run_attributes(task: Task) -> dict[str, str | float]:
     """Attributes of a stored run: name, files and tolerances of its task."""
-    limits = {f"tolerance_{name}": value for name, value in asdict(task.tolerances).items()}
+    limits = {f"tolerance_{name}": value for name, value in _tolerances(task).items()}
     return {
         "task": task.name,
         "task_file": task.path.name,

@@ -15,7 +15,7 @@ from concur.control._design import design_gains as design_gains
 from concur.control._error_dynamics import ErrorDynamics
 from concur.control._export import SPEED_LIMIT
 from concur.control._feasibility import Feasibility
-from concur.control._fitting import fitting
+from concur.control._fitting import reference_for
 from concur.control._inverse_kinematics import (
     InverseKinematics,
     InverseKinematicsSolver,

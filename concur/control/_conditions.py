@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.control._feasibility import Feasibility, feasibility
-from concur.control._fitting import fitting
+from concur.control._fitting import reference_for
 from concur.control._joint_limits import within_limits
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
@@ -32,7 +32,7 @@ def audit(
                 came="no value",
                 cure="Call audit(reference, duration, q0).",
             )
-        reference = fitting(reference, servo.outputs, f"servo of `{servo.name}`")
+        reference = reference_for(reference, servo.outputs, f"servo of `{servo.name}`")
         path = feasibility(servo, reference, duration, q0)
         status = AuditStatus.HOLDS if path.feasible else AuditStatus.FAILS
         values = {"margin": path.margin, "reached": path.reached}

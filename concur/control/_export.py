@@ -55,7 +55,7 @@ class ExportStatus(IntEnum):
 
     OK = TickStatus.OK
     BAD_INPUT = TickStatus.BAD_INPUT
-    NO_ATTITUDE = TickStatus.NO_ATTITUDE
+    NO_ATTITUDE = TickStatus.INVALID_QUATERNION
     SINGULAR = TickStatus.SINGULAR
     NO_RESULT = TickStatus.NO_RESULT
     NO_TORQUE_WITHIN_LIMITS = TickStatus.NO_TORQUE_WITHIN_LIMITS
@@ -123,7 +123,7 @@ def exported(
         function=function,
         inputs=inputs,
         outputs=outputs,
-        codes=tuple(Code(c.name, int(c), MEANINGS[c.name]) for c in ExportStatus),
+        codes=tuple(Code(c.name, int(c), MEANINGS[c]) for c in ExportStatus),
         vectors=tuple(_vectors(servo, inputs, precision == "single")),
         tolerance=_TOLERANCE_LIMITED if limited else _TOLERANCE,
         kept=KEPT,
@@ -190,7 +190,7 @@ def _vectors(
         vector = judged("drawn", state)
         # A state on the edge of singular may fall on the other side on another processor; and
         # where limits leave no room, many torques of a redundant robot are as good.
-        clear = tick.buffers.pivot[0] > 10 * servo.singular_margin
+        clear = tick.buffers.margin_bound[0] > 10 * servo.singular_margin
         clear &= servo.size == servo.nu or tick.buffers.scale[0] > 0.0
         if vector.code == ExportStatus.OK and clear:
             good += 1
@@ -216,7 +216,7 @@ def _vectors(
         state = drawn(0.5)
         state[0] = q
         vector = judged("singular", state)
-        clear = tick.buffers.pivot[0] < 0.1 * servo.singular_margin
+        clear = tick.buffers.margin_bound[0] < 0.1 * servo.singular_margin
         if vector.code == ExportStatus.SINGULAR and clear and found < _SINGULAR:
             found += 1
             yield vector
@@ -227,7 +227,8 @@ def _judge(
 ) -> tuple[ExportStatus, np.ndarray]:
     """Code and outputs for a state, as exported code has them."""
     buffers = tick.buffers
-    shape = (buffers.u, buffers.pivot, buffers.missed, buffers.scale)
+    bound, residual = buffers.margin_bound, buffers.acceleration_residual
+    shape = (buffers.u, bound, residual, buffers.scale)
     nothing = np.zeros(sum(part.size for part in shape))
     if not all(np.isfinite(part).all() for part in parts):
         return ExportStatus.BAD_INPUT, nothing

@@ -9,7 +9,7 @@ import casadi as ca
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.control._fitting import fitting
+from concur.control._fitting import reference_for
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import lost_direction
 from concur.control._tracking_law import TrackingLaw
@@ -86,7 +86,7 @@ def feasibility(
 ) -> Feasibility:
     """Check what a user asks for, and follow it from the robot's neutral configuration or q0."""
     robot, where = servo.model.robot, f"servo of `{servo.name}`"
-    fitted = fitting(reference, servo.outputs, where)
+    fitted = reference_for(reference, servo.outputs, where)
     length = scalar(duration, f"{where}, `duration`")
     if length <= 0.0:
         raise InfeasibleReferenceError(

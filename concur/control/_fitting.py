@@ -12,7 +12,7 @@ from concur.control._sample import ReferenceSample
 from concur.control.references import Reference
 
 
-def fitting(
+def reference_for(
     reference: Reference | Callable[[float], ReferenceSample] | None,
     outputs: Sequence[Output],
     where: str,

@@ -28,7 +28,7 @@ def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
     compares a step with the one before. Inputs are q, s, pose, twist, acceleration and, where the
     model rests on one, momentum; outputs u, pivot, missed, scale and status, a `TickStatus`.
     """
-    said = "; ".join(f"{int(code)}: {MEANINGS[code.name]}" for code in TickStatus)
+    said = "; ".join(f"{int(code)}: {MEANINGS[code]}" for code in TickStatus)
     status = FmuVariable(
         "status", "output", f"Unless zero, the controls are zero. {said}.", integer=True
     )
@@ -45,7 +45,7 @@ def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
         ],
         outputs=_function(servo),
         memory=KEPT,
-        messages=tuple(_sentence(MEANINGS[code.name]) for code in TickStatus),
+        messages=tuple(_sentence(MEANINGS[code]) for code in TickStatus),
     )
 
 

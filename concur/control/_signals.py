@@ -10,17 +10,17 @@ from concur.codegen import Entry, Signal, plain_text
 from concur.control._output import pose_quaternions
 from concur.control._tracking_law import TrackingLaw
 
-MEANINGS = {
-    "OK": "the controls may be used",
-    "BAD_INPUT": "a number that came in is not finite, or above 1e18",
-    "NO_ATTITUDE": "a quaternion that came in is invalid: its norm is off one by over 1e-3",
-    "SINGULAR": "the law is nearer to singular than its margin, or jumped over a singular state",
-    "NO_RESULT": "the controls are not finite, or above 1e18: the command is too large",
-    "NO_TORQUE_WITHIN_LIMITS": "no torques within limits were found",
-    "FAILED": "a missing argument, or an evaluation that did not run to its end",
-    "TOO_FAST": "a velocity that came in is above its bound",
-}
-"""Meaning of each status, by its name."""
+MEANINGS = (
+    "the controls may be used",
+    "a number that came in is not finite, or above 1e18",
+    "a quaternion that came in is invalid: its norm is off one by over 1e-3",
+    "the law is nearer to singular than its margin, or jumped over a singular state",
+    "the controls are not finite, or above 1e18: the command is too large",
+    "no torques within limits were found",
+    "a missing argument, or an evaluation that did not run to its end",
+    "a velocity that came in is above its bound",
+)
+"""Meaning of each status, by its number."""
 
 
 def input_signals(servo: TrackingLaw, largest: tuple[float, ...] = ()) -> Iterator[Signal]:

@@ -30,6 +30,7 @@ from concur.control._own_law import tracking_law
 from concur.control._sample import ReferenceSample
 from concur.control._singularity import answer_scale, passed_error, refusal
 from concur.control._tracking_law import TrackingLaw
+from concur.deprecation import renamed_fields, renamed_member
 from concur.errors import ConcurError
 
 INPUTS = ("q", "s", "pose", "twist", "acceleration", "t", "momentum")
@@ -37,6 +38,9 @@ INPUTS = ("q", "s", "pose", "twist", "acceleration", "t", "momentum")
 
 RESULTS = ("u", "pivot", "missed", "scale", "status")
 """Results of a tick's graph, in order."""
+
+OUTPUTS = ("u", "margin_bound", "acceleration_residual", "scale", "status")
+"""The buffers that they are in."""
 
 KEPT = 2
 """Numbers that a watched tick keeps for the next: side of singular, and size of the answer."""
@@ -56,7 +60,7 @@ class TickStatus(IntEnum):
     """The controls may be used."""
     BAD_INPUT = 1
     """An input is not finite, or above 1e18."""
-    NO_ATTITUDE = 2
+    INVALID_QUATERNION = 2
     """A quaternion of the configuration or of the reference pose is off unit norm by over 1e-3."""
     SINGULAR = 3
     """The law is nearer to singular than the servo's `singular_margin`, or passed a singular
@@ -67,8 +71,10 @@ class TickStatus(IntEnum):
     """No torques within limits were found, or the configuration is singular to the last bit."""
     FAILED = 6
     """The evaluation did not run to its end."""
+    NO_ATTITUDE = renamed_member("INVALID_QUATERNION")
 
 
+@renamed_fields(pivot="margin_bound", missed="acceleration_residual")
 @dataclass(frozen=True, eq=False)
 class TickBuffers:
     """Arrays that the law reads and writes in place.
@@ -85,9 +91,9 @@ class TickBuffers:
         kg m^2/s, shape (6,), preset to the model's; shape (0,) where the law takes none.
     u : numpy.ndarray
         Output: control forces and torques, shape (nu,); zero unless the status is zero.
-    pivot : numpy.ndarray
+    margin_bound : numpy.ndarray
         Output: distance of the law from singular, shape (1,), without unit.
-    missed : numpy.ndarray
+    acceleration_residual : numpy.ndarray
         Output: acceleration residual, the part of the commanded output acceleration that is not
         achieved because of damping or torque limits, shape (size,).
     scale : numpy.ndarray
@@ -105,8 +111,8 @@ class TickBuffers:
     t: np.ndarray
     momentum: np.ndarray
     u: np.ndarray
-    pivot: np.ndarray
-    missed: np.ndarray
+    margin_bound: np.ndarray
+    acceleration_residual: np.ndarray
     scale: np.ndarray
     status: np.ndarray
 
@@ -176,7 +182,7 @@ class Tick:
         if servo.takes_momentum:
             parts["momentum"][:] = servo.model.momentum
         outputs = (view[:, 0] for view in evaluator.outputs[: len(RESULTS)])
-        self.buffers = TickBuffers(**parts, **dict(zip(RESULTS, outputs, strict=True)))
+        self.buffers = TickBuffers(**parts, **dict(zip(OUTPUTS, outputs, strict=True)))
         # Memories take vectors faster than arrays do, and take nothing else.
         self._memories: tuple[Any, ...] = tuple(memoryview(parts[name].data) for name in INPUTS[:5])
         self._u = self.buffers.u
@@ -322,9 +328,9 @@ class Tick:
         q = buffers.q.copy()
         lost = status in (TickStatus.NO_RESULT, TickStatus.BAD_INPUT)
         u = np.full(servo.nu, np.nan) if lost else buffers.u
-        if status is TickStatus.SINGULAR and buffers.pivot[0] >= servo.singular_margin:
+        if status is TickStatus.SINGULAR and buffers.margin_bound[0] >= servo.singular_margin:
             raise passed_error(servo, q)
-        raise refusal(servo, q, u, float(buffers.pivot[0]))
+        raise refusal(servo, q, u, float(buffers.margin_bound[0]))
 
 
 def tick_function(servo: TrackingLaw, solver: str = SOLVER, watched: bool = False) -> ca.Function:
@@ -393,7 +399,7 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
     finite = size <= (LARGEST * units.min()) ** 2
     tests = [
         (total <= LARGEST**2, TickStatus.BAD_INPUT),
-        (valid, TickStatus.NO_ATTITUDE),
+        (valid, TickStatus.INVALID_QUATERNION),
         (pivot >= servo.singular_margin, TickStatus.SINGULAR),
         (finite, TickStatus.NO_RESULT),
     ]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from os import PathLike
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from pydantic_core import PydanticCustomError
 
 from concur.control import Output, Servo
 from concur.control.references import Reference
+from concur.deprecation import renamed_fields
 from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
 from concur.files import is_file
 from concur.formats._configuration import read_configuration
@@ -54,6 +55,7 @@ from concur.simulation import (
 )
 
 
+@renamed_fields(hold="control_period")
 @dataclass(frozen=True, eq=False)
 class Task:
     """A tracking task, read from a file by `load_task`.
@@ -85,7 +87,7 @@ class Task:
         Time step (s).
     method : str
         Integrator.
-    hold : float or None
+    control_period : float or None
         Control period of the servo, for which its torque is held (s); None for a continuous
         servo.
     tolerances : Tolerances
@@ -122,7 +124,7 @@ class Task:
     duration: float
     dt: float
     method: str
-    hold: float | None
+    control_period: float | None
     tolerances: Tolerances
     plant: Mechanism | None
     plant_file: str | None = None
@@ -262,7 +264,7 @@ class Task:
                 plant=self.plant,
                 progress=progress,
                 momentum=self.plant_momentum,
-                integrator=Integrator(self.method, self.dt, self.hold),
+                integrator=Integrator(self.method, self.dt, self.control_period),
             )
         except SingularConfigurationError:
             with located(self.path, "[initial.q]"):
@@ -322,6 +324,7 @@ Velocity = Annotated[
 
 
 class _SimulationTable(Table):
+    renamed: ClassVar[Mapping[str, str]] = {"hold": "control_period"}
     duration: Step
     dt: Step = 1e-3
     method: Annotated[
@@ -329,14 +332,15 @@ class _SimulationTable(Table):
         AfterValidator(_known_method),
         Field(description="one of " + ", ".join(f'"{m}"' for m in METHODS)),
     ] = "rk4"
-    hold: Step | None = None
+    control_period: Step | None = None
 
 
 class _TolerancesTable(Table):
+    renamed: ClassVar[Mapping[str, str]] = {"settling_time": "evaluate_after"}
     final_error: Positive = Tolerances.final_error
     deviation: Positive = Tolerances.deviation
     constraint: Positive = Tolerances.constraint
-    settling_time: Positive | None = None
+    evaluate_after: Positive | None = None
     margin: Positive = Tolerances.margin
     momentum: Positive = Tolerances.momentum
 
@@ -432,7 +436,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
         velocities by name, neutral and zero where not given; ``[servo]`` with ``use_measured_velocity``,
         ``damping_threshold``, ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with
-        ``duration``, ``dt``, ``method``, ``hold``; ``[tolerances]`` with the fields of
+        ``duration``, ``dt``, ``method``, ``control_period``; ``[tolerances]`` with the fields of
         `Tolerances`; ``[plant]`` with the ``file`` of another robot to simulate and its
         ``momentum`` (both optional); ``[operating]`` with arguments of
         `certify.operating_bounds` (optional).
@@ -479,7 +483,7 @@ def load_task(path: str | PathLike[str]) -> Task:
         duration=task.simulation.duration,
         dt=task.simulation.dt,
         method=task.simulation.method,
-        hold=task.simulation.hold,
+        control_period=task.simulation.control_period,
         tolerances=_tolerances(task),
         plant=None if moving.file is None else _plant(moving.file, robot, path),
         plant_file=moving.file,
@@ -503,7 +507,7 @@ def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
             came=f"{run.duration:g} s",
             cure="Shorten it, or use longer steps.",
         )
-    for name, value in (("duration", run.duration), ("hold", run.hold)):
+    for name, value in (("duration", run.duration), ("control_period", run.control_period)):
         if value is None:
             continue
         steps = round(value / run.dt)
@@ -516,14 +520,14 @@ def _check_times(task: _TaskTable, path: str | PathLike[str]) -> None:
                 came=f"{value:g} s",
                 cure=f"Write {max(steps, 1) * run.dt:.10g}, or change `dt`.",
             )
-    settling = task.tolerances.settling_time
-    if settling is not None and settling > run.duration:
+    start = task.tolerances.evaluate_after
+    if start is not None and start > run.duration:
         raise fault(
             path,
             "[tolerances]",
-            "settling_time",
+            "evaluate_after",
             expected=f"a time within the duration of {run.duration:g} s",
-            came=f"{settling:g} s",
+            came=f"{start:g} s",
             cure="Shorten it, or lengthen the duration.",
         )
 
@@ -666,8 +670,8 @@ def _initial_velocities(
 
 def _tolerances(task: _TaskTable) -> Tolerances:
     values = {field.name: getattr(task.tolerances, field.name) for field in fields(Tolerances)}
-    if values["settling_time"] is None:
-        values["settling_time"] = 0.5 * task.simulation.duration
+    if values["evaluate_after"] is None:
+        values["evaluate_after"] = 0.5 * task.simulation.duration
     return Tolerances(**values)
 
 

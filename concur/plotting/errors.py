@@ -314,7 +314,7 @@ def _draw_missed(axes: Axes, run: RunLike) -> None:
     """Draw the acceleration residual, one line for each output and unit."""
     parts = channels(run)
     for channel in parts:
-        missed = _norm(run.missed, channel)
+        missed = _norm(run.acceleration_residual, channel)
         unit = f"{channel.unit}/s²"
         strength = 0.45 if channel.unit == "rad" else 1.0
         label = f"{channel.title}\n  {_largest_text(missed, unit)}"

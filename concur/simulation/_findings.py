@@ -7,19 +7,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from concur.control import peak_label
+from concur.deprecation import renamed_fields
 from concur.simulation._run_data import RunData
 
 FULL = 1.0 - 1e-6
 """Scale of the demand from which on it counts as given in full."""
 
 
+@renamed_fields(settling_time="evaluate_after")
 @dataclass(frozen=True)
 class Tolerances:
     """What a run must keep to pass.
 
     Parameters
     ----------
-    settling_time : float
+    evaluate_after : float
         Time from which on the errors count, s.
     final_error : float
         Largest tracking error at the end (m, rad).
@@ -34,7 +36,7 @@ class Tolerances:
         Largest relative drift of a floating robot's momentum.
     """
 
-    settling_time: float
+    evaluate_after: float
     final_error: float = 1e-6
     deviation: float = 1e-6
     constraint: float = 1e-9
@@ -102,20 +104,20 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
     limited, the plant or its momentum differs from the servo's model, or the solution is damped.
     """
     found = []
-    settled = run.t >= min(tolerances.settling_time, run.t[-1])
+    settled = run.t >= min(tolerances.evaluate_after, run.t[-1])
     for name, unit, norm in run.error_parts:
         found += [
             Finding(f"error of {name}, initial", float(norm[0]), unit),
             Finding(f"error of {name}, final", float(norm[-1]), unit, tolerances.final_error),
             Finding(
-                f"error of {name}, largest after {tolerances.settling_time:g} s",
+                f"error of {name}, largest after {tolerances.evaluate_after:g} s",
                 float(norm[settled].max()),
                 unit,
             ),
         ]
     # A held torque or another plant deviates by design: the number is then no failure.
     reasons = []
-    if run.hold is not None:
+    if run.control_period is not None:
         reasons.append("the torque is held")
     if run.plant_differences:
         reasons.append("the plant differs from the servo's model")
@@ -124,7 +126,7 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
         reasons.append("the momentum is not the one the servo assumes")
     if run.scale.min() < FULL:
         reasons.append("torque limits were active")
-    elif run.servo.damping_threshold is not None and np.abs(run.missed).max() > 0.0:
+    elif run.servo.damping_threshold is not None and np.abs(run.acceleration_residual).max() > 0.0:
         reasons.append("the solution was damped")
     found += [
         Finding(
@@ -168,7 +170,7 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
             Finding(
                 f"output acceleration given up, largest {kind}coordinate", given_up, f"{unit}/s^2"
             )
-            for kind, unit, given_up in _largest_by_unit(run, run.missed)
+            for kind, unit, given_up in _largest_by_unit(run, run.acceleration_residual)
         ]
     damped = run.servo.damping_threshold is not None
     found.append(

@@ -84,7 +84,7 @@ class Loop(ABC):
             kept // self.setting.per_hold * self.setting.per_hold, return_inverse=True
         )
         at = recorder.law(states.q[ticks], states.v[ticks], _picked(demanded, ticks))
-        return {"u": states.u[kept], "missed": at["missed"][own], "scale": at["scale"][own]}
+        return {"u": states.u[kept], "acceleration_residual": at["acceleration_residual"][own], "scale": at["scale"][own]}
 
 
 class FixedStep(Loop):
@@ -260,7 +260,7 @@ class Machine(Loop):
                 (states.u, states.missed, states.scale), self._chunk.outputs[4:7], strict=True
             ):
                 known[done] = view[:, 0] if known.ndim > 1 else view[0, 0]
-        return {"u": states.u[kept], "missed": states.missed[kept], "scale": states.scale[kept]}
+        return {"u": states.u[kept], "acceleration_residual": states.missed[kept], "scale": states.scale[kept]}
 
     def _run(self, first: int, states: States) -> bool:
         """Let a chunk run from a state; beyond the end of the run the demand stands still."""

@@ -42,7 +42,7 @@ class Recorder:
         if len(self._graphs) == 2:
             self._graphs.append(self._servo.graph())
         u, _, missed, scale = self._evaluated(2, q, self._servo.law_velocities(v), *reference)
-        return {"u": u, "missed": missed, "scale": scale[:, 0]}
+        return {"u": u, "acceleration_residual": missed, "scale": scale[:, 0]}
 
     def margins(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Margin of the decoupling matrix at samples, as `Servo.margin`, and its orientation.

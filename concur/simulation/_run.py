@@ -15,12 +15,12 @@ from concur.simulation._hdf5 import (
     velocity_columns,
     write_arrays,
 )
-from concur.simulation._run_data import RunData
+from concur.simulation._run_data import RENAMED, RunData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The arrays of a run; no unit here where the columns have their own (`Run._columns`).
+# The data sets of a run; no unit here where the columns have their own (`Run._columns`).
 UNITS = {
     "t": "s",
     "q": None,
@@ -75,7 +75,7 @@ class Run(RunData):
     lyapunov : numpy.ndarray
         Lyapunov function (x KP x + ve I ve) / 2 of pose and velocity error, shape (k,): the sum of
         its parts in m^2/s^2 and in rad^2/s^2.
-    missed : numpy.ndarray
+    acceleration_residual : numpy.ndarray
         Output acceleration given up by damping or to torque limits, shape (k, size).
     scale : numpy.ndarray
         Size to which torque limits scaled the demand, shape (k,); 1: not active, 0: no room in
@@ -94,7 +94,7 @@ class Run(RunData):
         Flat output coordinates, actual and demanded, shape (k, pose_size).
     method : str
         Integration method.
-    hold : float or None
+    control_period : float or None
         Sampling period of the servo, s; none when it ran continuously.
     seconds : float
         Time the simulation took, s.
@@ -130,7 +130,7 @@ class Run(RunData):
         Returns
         -------
         pathlib.Path
-            The file. Each array is a dataset named as here. One with several columns has their
+            The file. Each array is a dataset named as here, `acceleration_residual` as `missed`. One with several columns has their
             names and units in the attributes `columns` and `units`; `unit` lists the units that
             occur. Names of bodies, outputs and controls, gains, method, step and package
             version are attributes of the file.
@@ -142,7 +142,10 @@ class Run(RunData):
         """
         own = self._columns()
         arrays = {
-            name: (getattr(self, name), own[name] if unit is None else [(name, unit)])
+            name: (
+                getattr(self, RENAMED.get(name, name)),
+                own[name] if unit is None else [(name, unit)],
+            )
             for name, unit in UNITS.items()
         }
         return write_arrays(path, arrays, {**self._facts(), **(facts or {})})
@@ -211,6 +214,6 @@ class Run(RunData):
             "inertia": servo.inertia,
             "method": self.method,
             "dt": self.dt,
-            "hold": 0.0 if self.hold is None else self.hold,
+            "hold": 0.0 if self.control_period is None else self.control_period,
             "seconds": self.seconds,
         }

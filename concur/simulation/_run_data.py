@@ -8,11 +8,16 @@ from functools import cached_property
 import numpy as np
 
 from concur.control import JointLimits, MomentumMismatch, TrackingLaw, momentum_mismatch
+from concur.deprecation import renamed_fields
 from concur.mechanism import robot_size
 from concur.multibody import Mechanism
 from concur.simulation._momentum import momentum_drift
 
+RENAMED = {"missed": "acceleration_residual", "hold": "control_period"}
+"""Old names of fields of a run; its file keeps them."""
 
+
+@renamed_fields(**RENAMED)
 @dataclass(frozen=True, eq=False)
 class RunData:
     """Arrays of a run, one row per time step; `Run` says what they are."""
@@ -31,7 +36,7 @@ class RunData:
     velocity_error: np.ndarray
     ideal: np.ndarray
     lyapunov: np.ndarray
-    missed: np.ndarray
+    acceleration_residual: np.ndarray
     scale: np.ndarray
     margin: np.ndarray
     constraint_residual: np.ndarray
@@ -42,7 +47,7 @@ class RunData:
     pose: np.ndarray
     reference: np.ndarray
     method: str
-    hold: float | None
+    control_period: float | None
     seconds: float
 
     def __str__(self) -> str:

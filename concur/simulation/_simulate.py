@@ -371,7 +371,7 @@ def _finish(
         u_range=u_range,
         reference=demanded[0],
         method=setting.method,
-        hold=hold,
+        control_period=hold,
         seconds=seconds,
         **rows,
     )

@@ -221,14 +221,14 @@ def _check_axis(axis: Axis, rig: Rig) -> None:
 
 
 def _check_hold(rig: Rig) -> None:
-    hold, period = rig.task.hold, rig.loop.period
+    hold, period = rig.task.control_period, rig.loop.period
     if hold is not None and abs(hold - period) > 1e-6 * period:
         _refusal(rig, "[loop]")(
             "rate",
-            f"the rate of the simulation of the task, {1.0 / hold:g} Hz (hold = {hold:g} s in "
-            f"{rig.task.path})",
+            f"the rate of the simulation of the task, {1.0 / hold:g} Hz "
+            f"(control_period = {hold:g} s in {rig.task.path})",
             f"{rig.loop.rate:g} Hz",
-            f"Set rate = {1.0 / hold:g}, or hold = {period:g} in the task.",
+            f"Set rate = {1.0 / hold:g}, or control_period = {period:g} in the task.",
         )
 
 

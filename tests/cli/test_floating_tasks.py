@@ -94,7 +94,7 @@ def test_terminal_leaves_out_assumptions_about_wheels(tmp_path):
 def altered(folder, *changes, more=""):
     """The shipped task of the free floater with some lines changed; each change must apply."""
     text = (EXAMPLES / "free_floater.toml").read_text()
-    short = ("duration = 24.0", "duration = 1.0"), ("settling_time = 12.0", "settling_time = 0.5")
+    short = ("duration = 24.0", "duration = 1.0"), ("evaluate_after = 12.0", "evaluate_after = 0.5")
     for old, new in (*short, *changes):
         assert text.count(old) == 1, old
         text = text.replace(old, new)
@@ -119,7 +119,8 @@ def test_wrong_momentum_is_told_with_what_it_does_and_the_cure(tmp_path):
 @pytest.mark.usefixtures("undrawn")
 @pytest.mark.parametrize("measured", [False, True])
 def test_wrong_momentum_is_in_the_numbers_where_the_law_uses_it(tmp_path, measured):
-    more = f"\n[plant]\nmomentum = [1, 0, 0, 2, 0, 0]\n[servo]\nuse_measured_velocity = {str(measured).lower()}"
+    more = "\n[plant]\nmomentum = [1, 0, 0, 2, 0, 0]\n"
+    more += f"[servo]\nuse_measured_velocity = {str(measured).lower()}"
     task = altered(tmp_path, more=more)
     arguments = ["track", str(task), "--out", str(tmp_path / "out"), "--json"]
     told = json.loads(CliRunner().invoke(main, arguments).stdout)["mismatch"]

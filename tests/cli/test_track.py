@@ -15,7 +15,7 @@ from concur._version import __version__
 from concur.cli import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
-SHORT = {"duration = 20.0": "duration = 0.4", "settling_time = 12.0": "settling_time = 0.3"}
+SHORT = {"duration = 20.0": "duration = 0.4", "evaluate_after = 12.0": "evaluate_after = 0.3"}
 
 
 def run(*arguments):
@@ -120,9 +120,9 @@ def disturbed(tmp_path_factory):
     source = (files("concur.robots") / "rover_arm.toml").read_text()
     (folder / "heavy.toml").write_text(source.replace("mass = 1.0,", "mass = 1.25,"))
     more = {"duration = 20.0\ndt = 0.001\nmethod = \"rk4\"":
-            'duration = 0.4\ndt = 0.002\nmethod = "rkmk4"\nhold = 0.01\n'
+            'duration = 0.4\ndt = 0.002\nmethod = "rkmk4"\ncontrol_period = 0.01\n'
             '[plant]\nfile = "heavy.toml"',
-            "settling_time = 12.0": "settling_time = 0.3"}  # fmt: skip
+            "evaluate_after = 12.0": "evaluate_after = 0.3"}  # fmt: skip
     return folder, run("track", altered(folder, more), "--out", folder / "out")
 
 
@@ -254,9 +254,12 @@ def test_axle_output_is_bad_input_with_the_reason(tmp_path):
         ({'robot = "rover_arm"': 'robot = "rover_rm"'}, ["rover_rm", "rover_arm"]),
         ({"left_wheel = 2.0": "left_whel = 2.0"}, ["left_whel"]),
         ({"dt = 0.001": "dt = 0.0007"}, ["[simulation]", "duration", "whole number of steps"]),
-        ({"dt = 0.001": "dt = 0.001\nhold = 0.0015"}, ["task.toml", "[simulation]", "`hold`"]),
+        (
+            {"dt = 0.001": "dt = 0.001\ncontrol_period = 0.0015"},
+            ["task.toml", "[simulation]", "`control_period`"],
+        ),
         ({"left_wheel = 2.0": "chassis = 2.0"}, ["task.toml", "[initial.s]", "the wheels"]),
-        ({"settling_time = 12.0": "settling_time = 21.0"}, ["[tolerances]", "settling_time"]),
+        ({"evaluate_after = 12.0": "evaluate_after = 21.0"}, ["[tolerances]", "evaluate_after"]),
     ],
     ids=["field", "robot", "velocity", "step", "hold", "base", "settling"],
 )

@@ -126,7 +126,7 @@ def test_the_status_of_a_tick_is_that_of_an_invalid_quaternion(argument: str) ->
             buffers = tick.buffers
             buffers.q[:], buffers.s[:], buffers.pose[:] = CHECK_A_Q0, CHECK_A_S0, POSE
             getattr(buffers, argument)[3:7] *= factor
-            assert tick.run() == TickStatus.NO_ATTITUDE
+            assert tick.run() == TickStatus.INVALID_QUATERNION
             assert_array_equal(buffers.u, 0.0)
 
 

@@ -186,11 +186,11 @@ def test_run_passes_and_records_what_was_missed(group: str, zone: float) -> None
     assert run.t[-1] == pytest.approx(13.0)
     assert run.margin.min() < 0.6
     assert np.isfinite(run.u).all()
-    inside = run.missed.any(axis=1)
+    inside = run.acceleration_residual.any(axis=1)
     assert 0.1 < inside.mean() < 0.9
     assert (run.margin[inside] < EARLY * zone).all()
     assert (run.margin[~inside] >= zone).all()
-    assert np.abs(run.missed).max() > 0.1
+    assert np.abs(run.acceleration_residual).max() > 0.1
     # What the run recorded is what the plant lacked, at every instant.
     servo, robot = run.servo, run.robot
     oracle = OutputOracle(robot, servo.outputs)
@@ -200,7 +200,7 @@ def test_run_passes_and_records_what_was_missed(group: str, zone: float) -> None
         assert_allclose(v, run.v[k], rtol=0, atol=1e-5)
         made = oracle.acceleration(q, v, run.u[k])
         wanted = oracle.command(servo, q, v, demand(run.t[k]))
-        assert_close(made + run.missed[k], wanted, 1e-8)
+        assert_close(made + run.acceleration_residual[k], wanted, 1e-8)
     assert np.abs(run.error[-1]).max() < 1e-2
     assert np.abs(run.momentum - run.momentum[0]).max() < 1e-5
 
@@ -212,7 +212,7 @@ def test_same_run_stops_without_damping(group: str) -> None:
         simulate(servo.model.robot, servo, demand, 13.0, CHECK_A_Q0, np.zeros(6), dt=1e-2)
     run = caught.value.run
     assert 1.0 < run.t[-1] < 6.5  # on the way out
-    assert not run.missed.any()
+    assert not run.acceleration_residual.any()
     assert np.abs(run.deviation[:-30]).max() < 1e-5
 
 
@@ -226,7 +226,7 @@ def test_singular_start_is_refused_without_damping_only() -> None:
     tick = damped.compile()
     u = tick(singular(WRIST), np.zeros(6), sample)
     assert_allclose(u, damped.torque(singular(WRIST), np.zeros(6), sample), rtol=1e-12)
-    assert tick.buffers.missed.any()
+    assert tick.buffers.acceleration_residual.any()
 
 
 def test_audit_tells_of_damping() -> None:

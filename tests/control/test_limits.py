@@ -78,11 +78,11 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
     reference = hold(servo.output(Q0) + AWAY)
     integrator = Integrator(dt=0.01, control_period=0.1)
     run = simulate(servo.model.robot, servo, reference, 0.3, Q0, STILL, integrator=integrator)
-    for values in (run.u, run.scale[:, None], run.missed):
+    for values in (run.u, run.scale[:, None], run.acceleration_residual):
         periods = values[:-1].reshape(3, 10, -1)
         assert_allclose(periods, periods[:, :1].repeat(10, axis=1), rtol=0, atol=0)
     assert run.scale[0] < run.scale[-1]
-    labels = {f.label: f for f in run.findings(Tolerances(settling_time=0.2))}
+    labels = {f.label: f for f in run.findings(Tolerances(evaluate_after=0.2))}
     deviation = labels["deviation from the ideal error dynamics, largest coordinate"]
     assert "torque limits were active" in deviation.note
 

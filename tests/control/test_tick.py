@@ -44,7 +44,7 @@ def test_buffers_are_read_and_written_in_place(servo: Servo) -> None:
     assert tick.update() is True
     expected = servo.torque(Q0, S0, case_study_sample(0.0))
     assert_allclose(u, expected, rtol=0, atol=1e-11)
-    assert 0.0 < tick.buffers.pivot[0] <= 1.0
+    assert 0.0 < tick.buffers.margin_bound[0] <= 1.0
     fill(tick, Q0, S0, 1.0)
     assert_allclose(u, expected, rtol=0, atol=1e-11)  # nothing happens before `update`
     assert tick.update() is True

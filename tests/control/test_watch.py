@@ -102,7 +102,7 @@ def grown(servo: Servo, first: float, second: float) -> int:
     tick, q = servo.compile(interpreted=True), np.array([0.2, 1.3])
     still = np.zeros(2)
     unit = tick(q, still, at(servo, q, 1.0)) / answer_scale(servo)
-    per = float(np.linalg.norm(unit)) * tick.buffers.pivot[0]
+    per = float(np.linalg.norm(unit)) * tick.buffers.margin_bound[0]
     tick.reset()
     for size in (first, second):
         tick.buffers.q[:], tick.buffers.s[:] = q, still

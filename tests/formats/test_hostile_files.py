@@ -133,14 +133,14 @@ def test_messages_are_safe_to_print() -> None:
         ("dt", "1e-8\nduration = 1e-6", "5e-9\nduration = 1e-6"),
         ("dt", None, "5e-324"),
         ("dt", None, "1e-12"),
-        ("hold", "1.0", "1e40"),
+        ("control_period", "1.0", "1e40"),
         ("duration", None, "1e9"),
     ],
 )
 def test_times_of_a_run(tmp_path: Path, field: str, inside: str | None, outside: str) -> None:
     head, tail = TASK.read_text().split("[simulation]")
     rest = "\n[" + tail.partition("\n[")[2] if "\n[" in tail else ""
-    rest = rest.replace("settling_time", "# settling_time")
+    rest = rest.replace("evaluate_after", "# evaluate_after")
 
     def task(value: str) -> Path:
         table = {"duration": "20.0", "dt": "1e-3"} | {field: value}

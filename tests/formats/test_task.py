@@ -88,10 +88,10 @@ def test_a_task_is_read_as_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(task.damping, np.diag([4.0, 4.0, 6.0, 6.0, 6.0]))
     np.testing.assert_array_equal(task.q0, [-0.45, -0.1, 0.1, 0.0, 0.0, 0.0, 1.0, 0.0])
     assert task.s0 == {"left_wheel": 2.0}
-    assert (task.duration, task.dt, task.method, task.hold) == (20.0, 0.01, "rk4", None)
+    assert (task.duration, task.dt, task.method, task.control_period) == (20.0, 0.01, "rk4", None)
     assert task.momentum is None
     assert task.plant is None
-    assert task.tolerances == Tolerances(settling_time=10.0)
+    assert task.tolerances == Tolerances(evaluate_after=10.0)
 
 
 def test_the_reference_is_the_sum_in_output_order(tmp_path: Path) -> None:
@@ -110,9 +110,9 @@ def test_everything_optional_is_read_too(tmp_path: Path) -> None:
     text = altered('robot = "rover_arm"', 'robot = "heavy.toml"\nmomentum = [0, 0, 0, 0, 0, 1]')
     text += """
     method = "dop853"
-    hold = 0.02
+    control_period = 0.02
     [tolerances]
-    settling_time = 5.0
+    evaluate_after = 5.0
     final_error = 1e-3
     deviation = 1e-2
     constraint = 1e-6
@@ -126,7 +126,7 @@ def test_everything_optional_is_read_too(tmp_path: Path) -> None:
     assert task.plant.total_mass == pytest.approx(38.1)
     assert task.momentum is not None
     assert task.momentum.tolist() == [0, 0, 0, 0, 0, 1]
-    assert (task.method, task.hold) == ("dop853", 0.02)
+    assert (task.method, task.control_period) == ("dop853", 0.02)
     assert task.tolerances == Tolerances(5.0, 1e-3, 1e-2, 1e-6, 1e-4)
 
 
@@ -543,12 +543,13 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
         "points[1]", ["a number or a list of numbers", '"end"']),
     "duration in steps": ("dt = 0.01", "dt = 0.03", "[simulation]", "duration",
         ["a whole number of steps of dt = 0.03 s", "got 20 s", "Write 20.01"]),
-    "hold in steps": ("dt = 0.01", "dt = 0.01\nhold = 0.015", "[simulation]", "hold",
+    "control period in steps": ("dt = 0.01", "dt = 0.01\ncontrol_period = 0.015",
+        "[simulation]", "control_period",
         ["a whole number of steps", "got 0.015 s", "Write 0.02,"]),
-    "hold below a step": ("dt = 0.01", "dt = 0.01\nhold = 0.001", "[simulation]", "hold",
-        ["a whole number of steps", "Write 0.01,"]),
-    "settling after the end": ("[simulation]", "[tolerances]\nsettling_time = 21\n[simulation]",
-        "[tolerances]", "settling_time", ["within the duration of 20 s", "got 21 s"]),
+    "control period below a step": ("dt = 0.01", "dt = 0.01\ncontrol_period = 0.001",
+        "[simulation]", "control_period", ["a whole number of steps", "Write 0.01,"]),
+    "settling after the end": ("[simulation]", "[tolerances]\nevaluate_after = 21\n[simulation]",
+        "[tolerances]", "evaluate_after", ["within the duration of 20 s", "got 21 s"]),
     "start table": ("[initial.s]", "[initial.v]", "[initial]", "v", ["`q`, `s`"]),
 }  # fmt: skip
 

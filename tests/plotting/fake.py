@@ -141,7 +141,7 @@ class Run:
     momentum_drift: np.ndarray | None = None
     s: np.ndarray = field(init=False)
     deviation: np.ndarray = field(init=False)
-    missed: np.ndarray = field(init=False)
+    acceleration_residual: np.ndarray = field(init=False)
     scale: np.ndarray = field(init=False)
     q_range: np.ndarray = field(init=False)
     v_range: np.ndarray = field(init=False)
@@ -150,7 +150,7 @@ class Run:
     def __post_init__(self):
         self.deviation = self.error - self.ideal
         self.s = self.v[:, -self.u.shape[1] :]
-        self.missed = np.zeros_like(self.error)
+        self.acceleration_residual = np.zeros_like(self.error)
         self.scale = np.ones(len(self.t))
         self.q_range, self.v_range = (np.stack([x.min(0), x.max(0)]) for x in (self.q, self.v))
         free = np.full(self.q.shape[1], np.inf)

@@ -221,8 +221,8 @@ def test_many_controls_keep_their_panel_and_their_legends():
 def test_what_damping_gives_up_is_drawn_by_unit(flyer):
     assert len(plotting.health_figure(flyer).axes) == 3
     run = with_servo(flyer_run(), damping_threshold=0.3)
-    run.missed[:, 0], run.missed[:, 3] = 0.3, 0.04
-    run.missed[:, 1], run.missed[:, 4] = 0.4, 0.03
+    run.acceleration_residual[:, 0], run.acceleration_residual[:, 3] = 0.3, 0.04
+    run.acceleration_residual[:, 1], run.acceleration_residual[:, 4] = 0.4, 0.03
     margin, missed = plotting.health_figure(run).axes[2:]
     assert line(margin, "damped below 0.3").get_ydata()[0] == 0.3
     np.testing.assert_allclose(line(missed, "hand: position").get_ydata(), 0.5)

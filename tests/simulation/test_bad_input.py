@@ -164,7 +164,7 @@ def test_old_options_work_with_a_warning() -> None:
     with pytest.warns(DeprecationWarning, match="control_period=0.02") as caught:
         old = simulate(*what, 1e-3, method="rkmk4", hold=0.02, compiled=False)
     assert caught[0].filename == __file__
-    assert old.hold == new.hold == 0.02
+    assert old.control_period == new.control_period == 0.02
     assert_array_equal(old.q, new.q)
 
 

@@ -334,7 +334,7 @@ def test_shipped_tasks_for_five_seconds(name: str) -> None:
             task.shape_velocities(servo),
             plant=task.plant,
             momentum=task.plant_momentum,
-            integrator=Integrator(task.method, task.dt, task.hold, compiled),
+            integrator=Integrator(task.method, task.dt, task.control_period, compiled),
         )
         for compiled in (True, False)
     ]

@@ -142,10 +142,10 @@ def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
 def test_one_instant_of_damping_is_damping(missed: float) -> None:
     run = free_run()
     damped = Servo(run.servo.model, run.servo.outputs, 4.0, 4.0, damping_threshold=0.1)
-    given_up = np.zeros_like(run.missed)
+    given_up = np.zeros_like(run.acceleration_residual)
     given_up[2, 1] = missed
     found = {
-        f.label: f for f in replace(run, servo=damped, missed=given_up).findings(Tolerances(0.2))
+        f.label: f for f in replace(run, servo=damped, acceleration_residual=given_up).findings(Tolerances(0.2))
     }
     assert ("the solution was damped" in found[DEVIATION].note) is (missed != 0.0)
     assert found["output acceleration given up, largest coordinate"].value == abs(missed)

@@ -86,7 +86,7 @@ def test_error_under_hold_is_first_order_in_the_period() -> None:
     for hold in periods:
         integrator = Integrator(control_period=hold)
         run = simulate(ROBOT, SERVO, case_study_reference(), 3.0, q0, s0, integrator=integrator)
-        assert run.hold == hold
+        assert run.control_period == hold
         assert np.abs(run.error[0]).max() < 1e-10
         worst.append(np.abs(run.error).max())
     slopes = np.diff(np.log(worst)) / np.diff(np.log(periods))

@@ -124,7 +124,7 @@ def test_examples_are_read(name: str) -> None:
     rig = load_rig(EXAMPLES / name)
     servo = rig.task.servo()
     assert tuple(axis.name for axis in rig.axes) == servo.model.control_names
-    assert rig.task.hold == rig.loop.period
+    assert rig.task.control_period == rig.loop.period
     assert all(isinstance(axis, Axis) for axis in rig.axes)
     rig.check_operator()
 
@@ -537,7 +537,7 @@ def drop(axis: int) -> Edit:
         (put("axes.2.gear", 101.0), r"more than 12.12 at the joint, twenty steps .*0.606"),
         (
             put("loop", {"rate": 500.0}),
-            r"the simulation of the task, 250 Hz .*got 500 Hz. Set rate = 250, or hold",
+            r"the simulation of the task, 250 Hz .*got 500 Hz. Set rate = 250, or control_period",
         ),
         (put("loop.rate", 20000.0), r"at most 10000"),
         (put("loop.receive_window", 0.004), r"shorter than the period of 0.004 s"),
@@ -642,7 +642,9 @@ def test_a_watchdog_bridges_more_than_two_periods(tmp_path: Path) -> None:
     table["policies"]["max_consecutive_faults"] = 1
     table["estimator"]["bandwidth"] = 5.0
     path = saved(table, tmp_path)
-    (tmp_path / "task.toml").write_text(task.replace("hold = 0.004", "hold = 0.05"))
+    (tmp_path / "task.toml").write_text(
+        task.replace("control_period = 0.004", "control_period = 0.05")
+    )
     with pytest.raises(RigFileError, match=r"more than two periods of the loop, 0.1 s, got 0.1 s"):
         load_rig(path)
 
