@@ -29,7 +29,7 @@ q0[7:] = [0.5, -1.5, 2.1, 0.2, -0.4, 0.8]
 _, drift = model.lift(q0)
 print("twist of the base, joints at rest:", drift[:6])
 print("angular velocity of the base for 1 rad/s of the turret:", -model.connection(q0)[3:, 0])
-print("drift of the centre of mass:", model.centre_velocity, "m/s")
+print("drift of the centre of mass:", model.com_velocity, "m/s")
 
 # A torque swings the turret for 2 s: the satellite rotates the other way, in addition to its
 # tumbling. The lift gives the base velocity, so the momentum is exact.
@@ -55,7 +55,7 @@ approach = cc.references.rest_to_rest(
     group="SE3",
 )
 tumbling = cc.references.moving(approach, [0.0, 0.0, 0.0, 0.32, 0.08, 0.12])
-reference = cc.references.drifting(tumbling, model.centre_velocity)
+reference = cc.references.drifting(tumbling, model.com_velocity)
 print(servo.feasibility(reference, 6.0, q0).why)
 
 # The law relies on the assumed momentum. If the true momentum is 95 % of it, `mismatch` estimates

@@ -50,7 +50,7 @@ def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, 
         known = f"{_momentum(first.momentum)} about the origin"
         if servo.use_measured_velocity:
             known = f"measured; {known} at the start"
-        drift = np.linalg.norm(first.centre_velocity)
+        drift = np.linalg.norm(first.com_velocity)
         facts.append(("Momentum", f"{known}; the centre of mass drifts at {drift:.3g} m/s"))
     if model.chain:
         kept = (

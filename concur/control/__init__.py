@@ -47,6 +47,7 @@ from concur.control._singularity import lost_direction, singular_error
 from concur.control._tick import Tick, TickBuffers, TickStatus, tick_function
 from concur.control._tracking_law import TrackingLaw
 from concur.control.references import Reference
+from concur.deprecation import moved_names
 
 __all__ = [
     "SPEED_LIMIT",
@@ -72,7 +73,6 @@ __all__ = [
     "TickStatus",
     "TrackingLaw",
     "decoupling_margins",
-    "fitting",
     "gains_by_method",
     "inverse_kinematics",
     "law_function",
@@ -88,6 +88,7 @@ __all__ = [
     "read_each",
     "read_limits",
     "read_outputs",
+    "reference_for",
     "references",
     "side",
     "singular_error",
@@ -96,3 +97,5 @@ __all__ = [
     "to_iosystem",
     "tracking_law",
 ]
+
+__getattr__ = moved_names(__name__, {"fitting": "concur.control.reference_for"})

@@ -273,7 +273,7 @@ def _counts(model: Lift, outputs: tuple[AuditedOutput, ...] | None) -> list[Audi
 def _working_set(model: Lift, values: ArrayLike | None) -> list[np.ndarray] | None:
     if values is None:
         return None
-    where = "audit, `working_set`"
+    where = "audit, `configurations`"
     array = np.atleast_2d(as_floats(values, f"robot `{model.name}`, {where}"))
     if array.ndim != 2 or not array.size or array.shape[1] != model.nq:
         raise ShapeError(

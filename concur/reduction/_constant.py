@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import casadi as ca
 
 from concur.codegen import EvaluatedMethods, Matrix, Scalar, Vector, evaluated
+from concur.deprecation import renamed_attributes
 from concur.reduction._phase_space import ROUNDING, PhaseSpace
 
 
+@renamed_attributes({"twist": "two_form_defect"})
 @dataclass(frozen=True, eq=False)
 class ConstantOfMotion(EvaluatedMethods):
     """A function h(q, p) on the reduced phase space, tested; made by `constants_of_motion`.
@@ -27,7 +29,7 @@ class ConstantOfMotion(EvaluatedMethods):
         Largest ``{h, H}``, its rate without forces, relative to the terms that have to cancel.
     bending : float
         How much the shape part of its field depends on the momenta, relative to its size.
-    twist : float
+    two_form_defect : float
         Largest ``iota_eta dXi`` on its own level sets, relative to the field and the momenta.
     steepness : float
         Smallest relative size of dh: zero where its values are not regular.
@@ -44,7 +46,7 @@ class ConstantOfMotion(EvaluatedMethods):
     function: ca.Function
     rate: float
     bending: float
-    twist: float
+    two_form_defect: float
     steepness: float
     controls: tuple[str, ...]
 
@@ -81,7 +83,7 @@ class ConstantOfMotion(EvaluatedMethods):
     @property
     def basic(self) -> bool:
         """Whether its field preserves the two-form on the level sets."""
-        return self.twist <= ROUNDING
+        return self.two_form_defect <= ROUNDING
 
     @property
     def reducible(self) -> bool:
@@ -97,7 +99,9 @@ class ConstantOfMotion(EvaluatedMethods):
         if not self.generator:
             found.append("not affine in the momenta: its field is no motion of the shape")
         if not self.basic:
-            found.append(f"its field changes the two-form on the level set ({self.twist:.1e})")
+            found.append(
+                f"its field changes the two-form on the level set ({self.two_form_defect:.1e})"
+            )
         if self.steepness <= ROUNDING:
             found.append("its differential vanishes somewhere")
         text = "; ".join(found) or "constant, and its field generates motions that keep Omega"

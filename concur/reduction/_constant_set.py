@@ -7,10 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from concur.deprecation import renamed_attributes
 from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._phase_space import ROUNDING, PhaseSpace
 
 
+@renamed_attributes({"twist": "two_form_defect"})
 @dataclass(frozen=True, eq=False)
 class ConstantSet:
     """The core of `ConstantsOfMotion`, which lists its parameters."""
@@ -18,7 +20,7 @@ class ConstantSet:
     space: PhaseSpace
     constants: tuple[ConstantOfMotion, ...]
     brackets: np.ndarray
-    twist: float
+    two_form_defect: float
     independence: float
     turned: tuple[str, ...]
 
@@ -61,8 +63,10 @@ class ConstantSet:
                 f"`{self.names[i]}` and `{self.names[j]}` are not in involution: each changes "
                 f"along the field of the other ({self.brackets[i, j]:.1e})"
             )
-        if self.twist > ROUNDING:
-            found.append(f"the fields change the two-form on the level set ({self.twist:.1e})")
+        if self.two_form_defect > ROUNDING:
+            found.append(
+                f"the fields change the two-form on the level set ({self.two_form_defect:.1e})"
+            )
         if self.constants and self.independence <= ROUNDING:
             found.append("their differentials are not independent everywhere")
         return tuple(found) if self.constants else ("there is no constant of motion",)

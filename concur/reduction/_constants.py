@@ -52,7 +52,7 @@ class ConstantsOfMotion(ConstantSet):
         Those asked for, or found.
     brackets : numpy.ndarray
         ``dh_i(eta_j)`` relative to the terms that have to cancel, shape (m, m).
-    twist : float
+    two_form_defect : float
         Largest ``iota_eta dXi`` on the common level sets, of all the fields.
     independence : float
         Smallest relative singular value of the differentials: zero where they are dependent.

@@ -23,6 +23,7 @@ from concur.reduction._lift import Lift
 from concur.system import System
 
 
+@renamed_attributes(centre_velocity="com_velocity")
 @dataclass(frozen=True)
 class ReducedModel(Lift):
     """A robot's dynamics in its shape velocities.
@@ -87,7 +88,7 @@ class ReducedModel(Lift):
         return self._floating("momentum").momentum
 
     @property
-    def centre_velocity(self) -> np.ndarray:
+    def com_velocity(self) -> np.ndarray:
         """Velocity at which the centre of mass of a robot that floats drifts, shape (3,), m/s.
 
         Raises
@@ -95,7 +96,7 @@ class ReducedModel(Lift):
         ReductionError
             If the robot does not float.
         """
-        return self._floating("centre_velocity").centre_velocity
+        return self._floating("com_velocity").com_velocity
 
     def body_momentum(self, q: Vector) -> Array:
         """Momentum in the base's frame at the constant spatial momentum: Pi = Ad*_q1 mu.
@@ -304,8 +305,9 @@ class ReducedModel(Lift):
         """
         return self.lift(q)[0]
 
+    @renamed_arguments(working_set="configurations")
     def audit(
-        self, outputs: Iterable[Any] | None = None, working_set: ArrayLike | None = None
+        self, outputs: Iterable[Any] | None = None, configurations: ArrayLike | None = None
     ) -> Audit:
         """Check the assumptions CON1-CON9 and NHR1-NHR3 at sampled configurations.
 
@@ -314,7 +316,7 @@ class ReducedModel(Lift):
         outputs : iterable of Output, optional
             Outputs to be controlled; without them the conditions on outputs are listed as
             not checked.
-        working_set : array_like, optional
+        configurations : array_like, optional
             Configurations at which the wheels have to determine the motion (NHR3), in the order
             in which they are passed, shape (k, nq); default random ones.
 
@@ -326,9 +328,9 @@ class ReducedModel(Lift):
         Raises
         ------
         ShapeError, NonFiniteError
-            If the working set holds no configurations of the robot.
+            If `configurations` has none of the robot.
         """
-        return audit(self, None if outputs is None else tuple(outputs), working_set)
+        return audit(self, None if outputs is None else tuple(outputs), configurations)
 
 
 def check_model(model: object, where: str) -> None:

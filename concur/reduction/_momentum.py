@@ -78,7 +78,7 @@ class MomentumReduction(ReducedModel):
         return self.nb + 2 * self.ns
 
     @property
-    def centre_velocity(self) -> np.ndarray:
+    def com_velocity(self) -> np.ndarray:
         # Linear momentum over total mass along the translations of the base's group, which are
         # all that keep momentum: across them the joints can move the centre of mass, and a group
         # without translations, whose base turns about a fixed point, has none.

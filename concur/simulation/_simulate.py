@@ -17,7 +17,6 @@ from concur.control import (
     Reference,
     ReferenceSample,
     TrackingLaw,
-    fitting,
     lost_direction,
     singular_error,
     tracking_law,
@@ -106,7 +105,7 @@ def simulate(
     law = tracking_law(servo, "simulate, `servo`")
     moving = _plant(robot, law, plant)
     where = f"simulation of `{moving.name}`"
-    demand = fitting(reference, law.outputs, where)
+    demand = reference_for(reference, law.outputs, where)
     options = _options(integrator, dt, method=method, control_period=hold, compiled=compiled)
     dt, hold = options.dt, options.control_period
     steps, per_hold = grid(where, duration, dt, hold)

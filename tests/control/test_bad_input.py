@@ -553,7 +553,7 @@ def test_configurations_of_another_size_are_refused_as_rows() -> None:
     refused(
         ShapeError,
         lambda: MODEL.audit(None, np.zeros((3, 4))),
-        where="`working_set`",
+        where="`configurations`",
         expected="(k, 8)",
         came="(3, 4)",
     )

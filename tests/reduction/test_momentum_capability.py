@@ -44,7 +44,7 @@ def test_a_robot_that_rolls_takes_none(stages) -> None:
     assert_close(model.velocity_at(q, s, np.zeros(0)), model.velocity(q, s), 1e-12)
     asked = {
         "momentum": lambda: model.momentum,
-        "centre_velocity": lambda: model.centre_velocity,
+        "com_velocity": lambda: model.com_velocity,
         "body_momentum": lambda: model.body_momentum(q),
         "locked_inertia": lambda: model.locked_inertia(q),
         "at_momentum": lambda: model.at_momentum(MU),

@@ -600,7 +600,7 @@ def test_momentum_and_drift_of_all_stages_are_those_of_the_first() -> None:
     model = reduce(robot, momentum, stages={"rotor": 0.5, "second": -0.2})
     assert isinstance(model, StagedReduction)
     assert model.momentum == tuple(momentum)
-    assert_close(model.centre_velocity, np.array(momentum[:3]) / robot.total_mass, 1e-14)
+    assert_close(model.com_velocity, np.array(momentum[:3]) / robot.total_mass, 1e-14)
     q = robot.random(np.random.default_rng(4))
     v = model.velocity(q, np.array([0.3, -0.7]))
     oracle = Pinocchio(robot)
@@ -610,7 +610,7 @@ def test_momentum_and_drift_of_all_stages_are_those_of_the_first() -> None:
 def test_wheels_have_no_momentum_of_the_whole_robot() -> None:
     model = reduce(loose(crane(), "column"), stages=["column"])
     assert isinstance(model, StagedReduction)
-    for ask in (lambda: model.momentum, lambda: model.centre_velocity):
+    for ask in (lambda: model.momentum, lambda: model.com_velocity):
         with pytest.raises(ReductionError, match="expected a robot that floats, got chaplygin"):
             ask()
 

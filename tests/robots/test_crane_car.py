@@ -252,15 +252,15 @@ def test_audit_looks_at_the_working_set(short: ReducedModel) -> None:
     assert anywhere.status is AuditStatus.FAILS
     assert "32 random configurations" in anywhere.why
     gentle = [steered(angle) for angle in np.linspace(-0.5, 0.5, 11)]
-    row = short.audit(working_set=gentle)["NHR3"]
+    row = short.audit(configurations=gentle)["NHR3"]
     assert row.status is AuditStatus.HOLDS
     assert "11 given configurations" in row.why
     across = [steered(angle) for angle in np.linspace(0.5, 1.5, 11)]
-    row = short.audit(working_set=across)["NHR3"]
+    row = short.audit(configurations=across)["NHR3"]
     assert row.status is AuditStatus.FAILS
     assert "changes its sign" in row.why
-    assert short.audit(working_set=steered(SINGULAR))["NHR3"].values["ratio"] < 1e-12
-    assert short.audit(working_set=gentle)["NHR2"] == short.audit()["NHR2"]
+    assert short.audit(configurations=steered(SINGULAR))["NHR3"].values["ratio"] < 1e-12
+    assert short.audit(configurations=gentle)["NHR2"] == short.audit()["NHR2"]
 
 
 def test_servo_audits_where_it_works(servo: Servo) -> None:
@@ -271,5 +271,5 @@ def test_servo_audits_where_it_works(servo: Servo) -> None:
 
 @pytest.mark.parametrize("wrong", [[], np.zeros((2, 7)), np.zeros((1, 1, 8))])
 def test_working_set_of_another_robot_is_refused(short: ReducedModel, wrong: object) -> None:
-    with pytest.raises(ShapeError, match="working_set"):
-        short.audit(working_set=wrong)
+    with pytest.raises(ShapeError, match="configurations"):
+        short.audit(configurations=wrong)

@@ -144,7 +144,7 @@ def test_skates_across_the_board_do_not_hold_it(board: ReducedModel, distance: f
     q = np.array([0.3, -0.2, 0.4, 0.0, np.pi / 2 - distance, np.pi / 2 - distance])
     small = max(1e-15, 2 * distance)
     assert board.regularity(q) < small
-    row = board.audit(working_set=[q])["NHR3"]
+    row = board.audit(configurations=[q])["NHR3"]
     assert row.values["ratio"] < small
     assert (row.status is AuditStatus.FAILS) == (distance == 0.0)
 
