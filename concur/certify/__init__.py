@@ -34,8 +34,8 @@ from concur.certify._recheck_finding import Recheck
 from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
     SampleLimits,
+    disturbance_margin,
     hold_disturbance,
-    largest_factor,
     largest_period,
     output_jerk,
     period_ahead,
@@ -73,9 +73,9 @@ __all__ = [
     "certified_gains",
     "certify",
     "check_structure",
+    "disturbance_margin",
     "error_bounds",
     "hold_disturbance",
-    "largest_factor",
     "largest_period",
     "model_disturbance",
     "momentum_disturbance",
@@ -101,6 +101,7 @@ __getattr__ = moved_names(
     {
         "PushedMotions": f"{_PLOTS}.DisturbedMotions",
         "Saturation": ("concur.certify._saturation.Saturation", "OperatingCertificate"),
+        "largest_factor": "concur.certify.disturbance_margin",
         "pushed_motions": f"{_PLOTS}.disturbed_motions",
         "saturation": ("concur.certify._saturation.saturation", "operating_bounds"),
     },

@@ -28,10 +28,13 @@ from concur.certify._status import Status
 from concur.certify._structure import Structure
 from concur.codegen import finite_floats
 from concur.control import ErrorDynamics
+from concur.deprecation import renamed_attributes, renamed_fields
 
 Method = Literal["tight", "thesis"]
 
 
+@renamed_attributes({"overshoot": "transient_bound"})
+@renamed_fields({"calmer": "low_transient"})
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """Certificate of a closed loop: an exponential rate, a norm and a certified region.
@@ -53,7 +56,7 @@ class Certificate:
         One for each channel; empty when REFUTED.
     counterexample : Structure or None
         Failed exact checks of the gains, when REFUTED.
-    calmer : Certificate or None
+    low_transient : Certificate or None
         Second proved certificate of the same loop and region, with a smaller transient bound at
         a lower rate; present if the transient bound is large.
     """
@@ -65,7 +68,7 @@ class Certificate:
     distance: float | None
     parts: tuple[ChannelCertificate, ...]
     counterexample: Structure | None = None
-    calmer: Certificate | None = None
+    low_transient: Certificate | None = None
 
     @property
     def rate(self) -> float:
@@ -78,7 +81,7 @@ class Certificate:
         return min(channel.true_rate for channel in split(self.dynamics))
 
     @property
-    def overshoot(self) -> float:
+    def transient_bound(self) -> float:
         """Transient bound c of |z(t)| <= c exp(-rate t) |z(0)|; NaN if a channel has no P.
 
         |z| is the Euclidean norm of (x, ve) with metres divided by the channel's length.
@@ -90,8 +93,8 @@ class Certificate:
     @property
     def bounds(self) -> tuple[tuple[float, float], ...]:
         """Pairs of a rate, 1/s, and its transient bound, the fastest first; all hold at once."""
-        own = ((self.rate, self.overshoot),) if self.status is Status.PROVED else ()
-        return own if self.calmer is None else own + self.calmer.bounds
+        own = ((self.rate, self.transient_bound),) if self.status is Status.PROVED else ()
+        return own if self.low_transient is None else own + self.low_transient.bounds
 
     def bound(self, time: float) -> float:
         """Bound of |z| after a time, as a fraction of |z| at the start.
@@ -192,7 +195,7 @@ class Certificate:
             "status": self.status.name,
             "method": self.method,
             "rate": self.rate if stated else None,
-            "overshoot": self.overshoot if stated else None,
+            "overshoot": self.transient_bound if stated else None,
             "law": law_section(dynamics.group, *gains),
             "channels": [_stored(part) for part in self.parts if part.P is not None],
             "counterexample": None,
@@ -208,11 +211,12 @@ class Certificate:
             return "\n".join([*lines, str(self.counterexample)])
         share = f"{self.rate / self.true_rate:.1%} of the " if self.true_rate > 0.0 else ""
         lines.append(f"Rate {self.rate:.4g} 1/s, {share}linearized rate {self.true_rate:.4g} 1/s.")
-        if not math.isnan(self.overshoot):
-            lines.append(f"Transient bound {self.overshoot:.4g}; method `{self.method}`.")
-        if self.calmer is not None:
+        if not math.isnan(self.transient_bound):
+            lines.append(f"Transient bound {self.transient_bound:.4g}; method `{self.method}`.")
+        if self.low_transient is not None:
             lines.append(
-                f"At {self.calmer.rate:.4g} 1/s the transient bound is {self.calmer.overshoot:.4g}."
+                f"At {self.low_transient.rate:.4g} 1/s the transient bound is "
+                f"{self.low_transient.transient_bound:.4g}."
             )
         return "\n".join([*lines, *(f"- {part}" for part in self.parts)])
 

@@ -41,6 +41,7 @@ from concur.certify._structure import check_structure
 from concur.certify._suprema import CLOSED
 from concur.certify._thesis import thesis_constants
 from concur.control import ErrorDynamics, Servo
+from concur.deprecation import renamed_arguments
 from concur.errors import OutputError
 from concur.mechanism import scalar
 
@@ -57,6 +58,7 @@ _POSE_COST = 20
 """Cost of a box of poses without isotropic gains, in boxes of rotations."""
 
 
+@renamed_arguments({"share": "rate_fraction"})
 def certify(
     law: Servo | ErrorDynamics,
     angle: float | None = None,
@@ -64,7 +66,7 @@ def certify(
     method: Method = "tight",
     progress: bool | Callable[[float], Any] = False,
     budget: int = 20_000,
-    share: float = 1.0,
+    rate_fraction: float = 1.0,
 ) -> Certificate:
     """Certify a rate at which the tracking error of a law decays.
 
@@ -87,12 +89,12 @@ def certify(
     budget : int
         Largest number of boxes evaluated for each channel. Boxes of poses whose gains depend on
         the direction take twenty times as long and count twenty times.
-    share : float
+    rate_fraction : float
         Fraction of the fastest rate to certify, above 0 and at most 1. Among the proofs of that
         rate the search selects the one with the smallest transient bound, which is large near
         the linearized rate of a critically damped loop. With the default, a certificate whose
-        transient bound exceeds 50 in a channel also gets a `calmer` one. The method "thesis"
-        ignores it.
+        transient bound exceeds 50 in a channel also gets a `low_transient` one. The method
+        "thesis" ignores it.
 
     Returns
     -------
@@ -122,8 +124,8 @@ def certify(
     known = isinstance(method, str) and method in ("tight", "thesis")
     cure = 'Omit it to use "tight".'
     check(known, "certificate, `method`", '"tight" or "thesis"', repr(method)[:40], cure)
-    share = scalar(share, "certificate, `share`")
-    check_fraction("certificate", "share", share)
+    rate_fraction = scalar(rate_fraction, "certificate, `rate_fraction`")
+    check_fraction("certificate", "rate_fraction", rate_fraction)
     budget = check_budget("certificate", budget)
     structure = check_structure(dynamics)
     if structure.status is Status.REFUTED:
@@ -144,14 +146,14 @@ def certify(
             if method == "thesis":
                 part = _by_theorem(channel, angle, distance)
             else:
-                part = _by_search(channel, angle, distance, budget, done, share)
+                part = _by_search(channel, angle, distance, budget, done, rate_fraction)
             parts.append(replace(part, seconds=time.perf_counter() - began))
             done(1.0)
     proved = all(part.status is Status.PROVED for part in parts)
     status = Status.PROVED if proved else Status.UNDECIDED
     found = Certificate(dynamics, status, method, angle, distance, tuple(parts))
-    calm = method == "tight" and share == 1.0 and proved
-    return replace(found, calmer=_calmer(found, budget)) if calm else found
+    calm = method == "tight" and rate_fraction == 1.0 and proved
+    return replace(found, low_transient=_calmer(found, budget)) if calm else found
 
 
 def _calmer(found: Certificate, budget: int) -> Certificate | None:
@@ -159,15 +161,16 @@ def _calmer(found: Certificate, budget: int) -> Certificate | None:
     parts = []
     for part in found.parts:
         other = part
-        # With several parameters a second proof takes long: the user can request it by `share`.
-        if part.overshoot > _LARGE_OVERSHOOT and part.boxes.shape[1] <= 1:
+        # With several parameters a second proof takes long: the user can request it by
+        # `rate_fraction`.
+        if part.transient_bound > _LARGE_OVERSHOOT and part.boxes.shape[1] <= 1:
             given = (part.angle if part.angle is not None else found.angle, part.distance)
             again = _by_search(part.channel, *given, budget, lambda fraction: None, _CALM)
-            if again.status is Status.PROVED and again.overshoot < part.overshoot:
+            if again.status is Status.PROVED and again.transient_bound < part.transient_bound:
                 other = again
         parts.append(other)
     calmer = replace(found, parts=tuple(parts))
-    return calmer if calmer.overshoot < found.overshoot else None
+    return calmer if calmer.transient_bound < found.transient_bound else None
 
 
 def _dynamics(law: object) -> ErrorDynamics:
@@ -209,7 +212,7 @@ def _by_search(
     distance: float | None,
     budget: int,
     report: Callable[[float], None],
-    share: float,
+    rate_fraction: float,
 ) -> ChannelCertificate:
     reach = _reach(channel, angle, distance)
     facts: dict[str, Any] = {
@@ -217,7 +220,7 @@ def _by_search(
         "angle": angle if "rad" in channel.units else None,
         "distance": reach,
     }
-    found = search(channel, angle, reach, share=share)
+    found = search(channel, angle, reach, rate_fraction=rate_fraction)
     if found is None:
         reason = "No quadratic Lyapunov function that decays in the whole domain was found."
         return ChannelCertificate(channel, Status.UNDECIDED, reason, 0.0, **facts)

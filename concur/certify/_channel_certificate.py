@@ -12,8 +12,10 @@ from concur.certify._bounds import root_above
 from concur.certify._channels import Channel
 from concur.certify._status import Status
 from concur.certify._thesis_constants import ThesisConstants
+from concur.deprecation import renamed_attributes
 
 
+@renamed_attributes({"overshoot": "transient_bound"})
 @dataclass(frozen=True, eq=False)
 class ChannelCertificate:
     """Certificate of one channel: outputs that are coupled to each other and to no others.
@@ -79,7 +81,7 @@ class ChannelCertificate:
         return self.channel.true_rate
 
     @property
-    def overshoot(self) -> float:
+    def transient_bound(self) -> float:
         """Transient bound c of |z(t)| <= c exp(-rate t) |z(0)|; NaN without a constant P."""
         if self.P is None:
             return math.nan

@@ -125,7 +125,11 @@ def _from_start(
     inside, cure = certificate.contains(*start), "Certify a larger angle, or give a smaller start."
     check(inside, where, "a start that the certificate contains", f"{start!r:.60}", cure)
     x, ve = (np.asarray(vector, dtype=float) for vector in start)
-    calmer = certificate.calmer.parts if certificate.calmer is not None else certificate.parts
+    calmer = (
+        certificate.low_transient.parts
+        if certificate.low_transient is not None
+        else certificate.parts
+    )
     found = []
     for part, calm in zip(certificate.parts, calmer, strict=True):
         z = np.concatenate([x[part.channel.index], ve[part.channel.index]])

@@ -47,6 +47,7 @@ from concur.certify._operating_statement import (
 from concur.certify._recheck_law import operating_laws
 from concur.certify._status import Status
 from concur.control import Servo, read_limits
+from concur.deprecation import renamed_arguments
 from concur.errors import ConcurError
 from concur.mechanism import scalar
 
@@ -54,6 +55,7 @@ _SMALL = 0.1  # control inputs below this fraction of the largest need no sharp 
 _PLACES = 16  # boxes at whose middle a state beyond the limits is searched
 
 
+@renamed_arguments({"least": "required_margin"})
 def operating_bounds(
     servo: Servo,
     ranges: Mapping[str, Any],
@@ -63,7 +65,7 @@ def operating_bounds(
     velocity_error: ArrayLike = 0.0,
     distance: float | None = None,
     limits: Any = None,
-    least: float | None = None,
+    required_margin: float | None = None,
     tolerance: float = 0.2,
     budget: int = 2000,
     progress: bool | Callable[[float], Any] = False,
@@ -92,7 +94,7 @@ def operating_bounds(
         with linear momentum, whose angular momentum about the base depends on it.
     limits : float, sequence or mapping, optional
         Limits of the control inputs, as the `torque_limits` of a servo; default those of the servo.
-    least : float, optional
+    required_margin : float, optional
         Required margin; default: the margin below which the servo gives no torque or is damped.
         With `damping_threshold` and speeds it is at least that default.
     tolerance : float
@@ -141,8 +143,10 @@ def operating_bounds(
     sharp = 0.0 < scalar(tolerance, f"{where}, `tolerance`") <= 10.0
     check(sharp, f"{where}, `tolerance`", "above 0 and at most 10", tolerance, "Omit it.")
     budget = check_budget(where, budget)
-    required = usual_margin(servo) if least is None else scalar(least, f"{where}, `least`")
-    check(required >= 0.0, f"{where}, `least`", "a nonnegative margin", least, "Omit it.")
+    required, place = usual_margin(servo), f"{where}, `required_margin`"
+    if required_margin is not None:
+        required = scalar(required_margin, place)
+    check(required >= 0.0, place, "a nonnegative margin", required_margin, "Omit it.")
     if speeds is not None and servo.damping_threshold is not None:
         required = max(required, usual_margin(servo))  # damping changes the torque
     demand, largest, bounds = None, None, None

@@ -16,10 +16,12 @@ from concur.certify._operating_counterexample import (
 )
 from concur.certify._recheck_document import OPERATING
 from concur.certify._status import ESTIMATE, Status
+from concur.deprecation import renamed_fields
 
 _NOTHING = 1e-300  # N and N m: a smaller bound counts as zero
 
 
+@renamed_fields({"least": "required_margin", "left": "undecided_boxes"})
 @dataclass(frozen=True, eq=False)
 class OperatingCertificate:
     """Certificate of the law in a box of configurations.
@@ -27,8 +29,8 @@ class OperatingCertificate:
     Parameters
     ----------
     status : Status
-        PROVED: everywhere in the box the margin is above `least` and, if speeds and commands
-        were stated, the control inputs are within their limits. REFUTED: not so at
+        PROVED: everywhere in the box the margin is above `required_margin` and, if speeds and
+        commands were stated, the control inputs are within their limits. REFUTED: not so at
         `counterexample`. UNDECIDED otherwise.
     reason : str
         Explanation of the status.
@@ -36,7 +38,7 @@ class OperatingCertificate:
         Name of the robot.
     ranges : dict of str to tuple of float
         Ranges of the coordinates that matter, by name, rad and m.
-    least : float
+    required_margin : float
         Required margin.
     margin : float or None
         Lower bound of the margin over the whole box; None when some of it has no bound.
@@ -53,7 +55,7 @@ class OperatingCertificate:
         Bounds of speeds, commanded acceleration and errors, as stated.
     boxes : numpy.ndarray
         Boxes that together cover the ranges, shape (b, 2, k), in the order of `ranges`.
-    left : numpy.ndarray
+    undecided_boxes : numpy.ndarray
         Undecided boxes, in which the claim is not proved, shape (l, 2, k).
     tested : int
         Number of boxes evaluated.
@@ -67,7 +69,7 @@ class OperatingCertificate:
     reason: str
     name: str
     ranges: dict[str, tuple[float, float]]
-    least: float
+    required_margin: float
     margin: float | None
     margin_found: float
     lower: np.ndarray
@@ -77,7 +79,7 @@ class OperatingCertificate:
     units: tuple[str, ...]
     demand: dict[str, list[float]]
     boxes: np.ndarray
-    left: np.ndarray
+    undecided_boxes: np.ndarray
     tested: int
     counterexample: OperatingCounterexample | None = None
     law: Callable[[bool], dict[str, Any] | None] | None = field(default=None, repr=False)
@@ -122,7 +124,7 @@ class OperatingCertificate:
             "reason": self.reason,
             "robot": self.name,
             "ranges": {name: list(ends) for name, ends in self.ranges.items()},
-            "least": self.least,
+            "least": self.required_margin,
             "margin": self.margin,
             "controls": list(self.names),
             "units": list(self.units),
@@ -130,7 +132,7 @@ class OperatingCertificate:
             "demand": self.demand,
             "tested": self.tested,
             "boxes": self.boxes.tolist(),
-            "left": self.left.tolist(),
+            "left": self.undecided_boxes.tolist(),
             "counterexample": self.counterexample and self.counterexample.as_dict(),
             "estimates_not_proved": {"margin_found": finite(self.margin_found)},
             "law": None if self.law is None else self.law(strong),
@@ -139,10 +141,10 @@ class OperatingCertificate:
 
     @property
     def margin_status(self) -> Status:
-        """Whether the margin alone is above `least` in the whole box."""
+        """Whether the margin alone is above `required_margin` in the whole box."""
         if self.counterexample is not None and self.counterexample.margin is not None:
             return Status.REFUTED
-        proved = self.margin is not None and self.margin > self.least
+        proved = self.margin is not None and self.margin > self.required_margin
         return Status.PROVED if proved else Status.UNDECIDED
 
     @property
@@ -161,7 +163,7 @@ class OperatingCertificate:
         return tuple(found)
 
     def __str__(self) -> str:
-        asked = f"required: more than {self.least:.3g}"
+        asked = f"required: more than {self.required_margin:.3g}"
         lines = [f"{self.status.name}. {self.reason}"]
         if self.margin is not None:
             lines.append(f"Margin at least {self.margin:.4g} ({asked}); {len(self.boxes)} boxes.")

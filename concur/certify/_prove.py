@@ -42,6 +42,7 @@ from concur.certify._inequality import (
 from concur.certify._intervals import PRECISION, flint
 from concur.certify._reduction import Reduction, affine_in_positions, reduce_domain
 from concur.certify._status import Status
+from concur.deprecation import renamed_fields
 from concur.errors import OutputError, ShapeError
 
 _GRID = {1: 33, 2: 9, 3: 5}
@@ -51,6 +52,7 @@ _SMALLEST = 1e-9
 """Boxes narrower than this, in rad, are not divided: the claim is too close to being false."""
 
 
+@renamed_fields({"left": "undecided_boxes"})
 @dataclass(frozen=True, eq=False)
 class Proof:
     """Verdict on a claim, with all data that a proof checker needs.
@@ -85,7 +87,7 @@ class Proof:
     boxes : numpy.ndarray
         Lower and upper ends of the proved boxes, shape (b, 2, k), made by repeated halving of
         the whole box; missing ones lie beyond `radius`.
-    left : numpy.ndarray
+    undecided_boxes : numpy.ndarray
         Undecided boxes, shape (l, 2, k).
     tested : int
         Number of boxes evaluated.
@@ -110,7 +112,7 @@ class Proof:
     matrix: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     offsets: np.ndarray = field(default_factory=lambda: np.zeros((0, 0)))
     boxes: np.ndarray = field(default_factory=lambda: np.zeros((0, 2, 0)))
-    left: np.ndarray = field(default_factory=lambda: np.zeros((0, 2, 0)))
+    undecided_boxes: np.ndarray = field(default_factory=lambda: np.zeros((0, 2, 0)))
     tested: int = 0
     counterexample: Counterexample | None = None
 
@@ -193,7 +195,7 @@ def prove(
         reduction.name,
         **facts,
         boxes=_stacked(search.proved, reduction),
-        left=_stacked(search.waiting, reduction),
+        undecided_boxes=_stacked(search.waiting, reduction),
         tested=search.tested,
         counterexample=search.counterexample,
     )

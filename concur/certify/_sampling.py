@@ -41,6 +41,7 @@ from concur.certify._disturbances import torque_effect
 from concur.certify._robust import tubes
 from concur.codegen import as_floats, finite_floats, shape_error
 from concur.control import Servo
+from concur.deprecation import renamed_arguments
 from concur.errors import OutputError
 
 _MOST = 1e12
@@ -182,7 +183,8 @@ def output_jerk(servo: Servo, times: ArrayLike, q: ArrayLike, u: ArrayLike) -> n
     return np.asarray(np.einsum("kij,kj->ki", np.array(effects), slopes))
 
 
-def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturbance:
+@renamed_arguments({"late": "delay_periods"})
+def hold_disturbance(jerks: ArrayLike, period: float, delay_periods: int = 0) -> Disturbance:
     """Bound the disturbance by hold and delay of the torques.
 
     Parameters
@@ -191,13 +193,13 @@ def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturba
         Rates as from `output_jerk`, shape (k, size), m/s^3 and rad/s^3.
     period : float
         Hold period, nonnegative, s.
-    late : int, default 0
+    delay_periods : int, default 0
         Delay in whole periods.
 
     Returns
     -------
     Disturbance
-        (late + 1) period times the largest rates; sampled.
+        (delay_periods + 1) period times the largest rates; sampled.
 
     Raises
     ------
@@ -209,16 +211,16 @@ def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturba
         If the period or the delay is negative.
     """
     rates = _rates(jerks)
-    for name, value in (("period", period), ("late", late)):
-        if not 0.0 <= value < inf or (name == "late" and value != int(value)):
+    for name, value in (("period", period), ("delay_periods", delay_periods)):
+        if not 0.0 <= value < inf or (name == "delay_periods" and value != int(value)):
             raise OutputError(
                 f"sampled torques, `{name}`",
                 expected="a nonnegative time, s" if name == "period" else "a number of periods",
                 came=str(value),
                 cure="Give the timing of the controller.",
             )
-    points = (late + 1) * period * rates
-    rounds = f"{late} period{'' if late == 1 else 's'} late"
+    points = (delay_periods + 1) * period * rates
+    rounds = f"{delay_periods} period{'' if delay_periods == 1 else 's'} late"
     return Disturbance(
         np.abs(points).max(axis=0),
         f"torques held for {period:.4g} s, {rounds}, by {len(points)} samples of their rate",
@@ -227,12 +229,13 @@ def hold_disturbance(jerks: ArrayLike, period: float, late: int = 0) -> Disturba
     )
 
 
+@renamed_arguments({"late": "delay_periods"})
 def largest_period(
     decays: Sequence[Decay],
     jerks: ArrayLike,
     disturbance: Disturbance | None = None,
     starts: ArrayLike | None = None,
-    late: int = 0,
+    delay_periods: int = 0,
 ) -> float:
     """Compute the maximum hold period for which all tubes stay in their domains.
 
@@ -248,7 +251,7 @@ def largest_period(
         Additional disturbance.
     starts : array_like, optional
         Largest |z|_P of each channel at the start, shape (channels,); default zero.
-    late : int, default 0
+    delay_periods : int, default 0
         Delay of the torques in whole periods.
 
     Returns
@@ -268,12 +271,12 @@ def largest_period(
     rates = _rates(jerks)
 
     def fits(period: float) -> bool:
-        total = hold_disturbance(rates, period, late)
+        total = hold_disturbance(rates, period, delay_periods)
         if disturbance is not None:
             total = total + disturbance
         return all(tube.fits for tube in tubes(decays, total, starts))
 
-    high = min(min(one.period, one.delay / (late + 0.5)) for one in limits)
+    high = min(min(one.period, one.delay / (delay_periods + 0.5)) for one in limits)
     if fits(high):
         return high
     if not fits(0.0):
@@ -285,11 +288,12 @@ def largest_period(
     return low
 
 
+@renamed_arguments({"late": "delay_periods"})
 def period_ahead(
     decays: Sequence[Decay],
     jerks: ArrayLike,
     starts: ArrayLike | None = None,
-    late: int = 0,
+    delay_periods: int = 0,
 ) -> float:
     """Compute the maximum hold period before any motion is known.
 
@@ -305,7 +309,7 @@ def period_ahead(
         for a reference at rest.
     starts : array_like, optional
         Largest |z|_P of each channel at the start, shape (channels,); default zero.
-    late : int, default 0
+    delay_periods : int, default 0
         Delay of the torques in whole periods.
 
     Returns
@@ -322,7 +326,7 @@ def period_ahead(
         If the number of periods is negative.
     """
     rates = _rates(jerks)
-    hold_disturbance(rates, 0.0, late)  # rejects arguments out of range
+    hold_disturbance(rates, 0.0, delay_periods)  # rejects arguments out of range
     begin = np.zeros(len(decays)) if starts is None else as_floats(starts, "starts of the loop")
     if begin.shape != (len(decays),):
         raise shape_error("starts of the loop", (len(decays),), begin.shape)
@@ -330,7 +334,7 @@ def period_ahead(
     if rates.shape[1] != size:
         raise shape_error("sampled torques, `jerks`", (len(rates), size), rates.shape)
     return min(
-        _time_ahead(decay, rates, float(start)) / (late + 1)
+        _time_ahead(decay, rates, float(start)) / (delay_periods + 1)
         for decay, start in zip(decays, begin, strict=True)
     )
 
@@ -347,7 +351,7 @@ def _time_ahead(decay: Decay, rates: np.ndarray, start: float) -> float:
     return (1.0 - 1e-9) * decay.rate / (growth + share)
 
 
-def largest_factor(
+def disturbance_margin(
     decays: Sequence[Decay], disturbance: Disturbance, starts: ArrayLike | None = None
 ) -> float:
     """Compute the largest factor of a disturbance with every tube still inside its domain.

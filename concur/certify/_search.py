@@ -18,6 +18,7 @@ from concur.certify._channels import Channel
 from concur.certify._checks import check, check_fraction
 from concur.certify._inequality import isotropic_multipliers
 from concur.certify._problem import Candidate, load_cvxpy, metric, sampled_problem, solved
+from concur.deprecation import renamed_arguments
 
 _WIDE = 1.7
 """Angle above which several parameters need a larger reserve for the proof, rad."""
@@ -26,12 +27,13 @@ _FREQUENCIES = (0.5, 20.0)
 """Natural frequencies that need no scaling, rad/s."""
 
 
+@renamed_arguments({"share": "rate_fraction"})
 def search(
     channel: Channel,
     angle: float,
     distance: float | None = None,
     backoff: float | None = None,
-    share: float = 1.0,
+    rate_fraction: float = 1.0,
 ) -> Candidate | None:
     """Search for a Lyapunov function that decays fast on a domain.
 
@@ -50,7 +52,7 @@ def search(
         Fraction of the rate kept as reserve for the proof, from 0 to below 1. Default: 0.005
         for linear and isotropic rotational channels, 0.015 for others with one parameter, else
         0.1, 0.2 for large angles, and 0.3 for poses.
-    share : float, default 1
+    rate_fraction : float, default 1
         Fraction of the rate that is requested, above 0 and at most 1: a lower rate allows a
         smaller transient bound.
 
@@ -71,13 +73,13 @@ def search(
     where = f"search for {channel.name}"
     sound = backoff is None or 0.0 <= backoff < 1.0
     check(sound, f"{where}, `backoff`", "a fraction from 0 to below 1", backoff, "Omit it.")
-    check_fraction(where, "share", share)
+    check_fraction(where, "rate_fraction", rate_fraction)
     if not channel.true_rate > 0.0:
         return None
     own, unit = at_moderate_frequency(channel)
     if channel.kind in ("linear", "SO3 isotropic"):
         backoff = 0.005 if backoff is None else backoff
-        return _of_the_linearisation(cvxpy, own, backoff, share).in_unit(unit)
+        return _of_the_linearisation(cvxpy, own, backoff, rate_fraction).in_unit(unit)
     problem = sampled_problem(own, angle, distance)
     if problem is None:
         return None
@@ -85,7 +87,7 @@ def search(
         backoff = 0.3
     elif backoff is None:
         backoff = 0.015 if not problem.several else 0.1 if angle < _WIDE else 0.2
-    found = problem.solve(backoff, share)
+    found = problem.solve(backoff, rate_fraction)
     return None if found is None else found.in_unit(unit)
 
 

@@ -12,8 +12,10 @@ from concur.certify._bounds import rational
 from concur.certify._channels import Channel
 from concur.certify._status import ESTIMATE, Status
 from concur.codegen import finite_floats
+from concur.deprecation import renamed_attributes
 
 
+@renamed_attributes({"overshoot": "transient_bound"})
 @dataclass(frozen=True, eq=False)
 class ThesisConstants:
     """Theorem 5.4.2 for a channel, in numbers.
@@ -72,7 +74,7 @@ class ThesisConstants:
         return self.delta_bar / 2
 
     @property
-    def overshoot(self) -> float:
+    def transient_bound(self) -> float:
         """Transient bound: largest ratio of the error at any time to the start, by sqrt(V_L)."""
         return nextafter(sqrt(2 * self.delta_hat), inf)
 

@@ -284,7 +284,9 @@ def _differences(task: Task, servo: Servo) -> tuple[str, ...]:
     """Differences between the loop of the task and the certified error dynamics."""
     notes = []
     if task.control_period is not None:
-        notes.append(f"the task holds its torque for {task.control_period:g} s; the certified law does not")
+        notes.append(
+            f"the task holds its torque for {task.control_period:g} s; the certified law does not"
+        )
     if task.plant is not None:
         notes.append("the task's plant differs from the servo's model, which is certified")
     if task.plant_momentum is not None and not servo.use_measured_velocity:
@@ -367,7 +369,7 @@ def _show_operating(found: OperatingCertificate, console: Console) -> None:
     for name in ("proved", "limits"):
         table.add_column(name, justify="right")
     margin = "none" if found.margin is None else f"at least {found.margin:.4g}"
-    required = f"above {found.least:.3g}"
+    required = f"above {found.required_margin:.3g}"
     mark = _MARKS[found.margin_status]
     table.add_row("decoupling margin", mark, margin, required)
     for i, (name, status) in enumerate(zip(found.names, found.control_statuses, strict=True)):
@@ -407,12 +409,14 @@ def _table(result: CertifyResult) -> Table:
             f"{part.seconds:.2f}",
         )
     table.add_section()
-    numbers = _numbers(found.status, found.rate, found.true_rate, found.overshoot, found.boxes)
+    numbers = _numbers(
+        found.status, found.rate, found.true_rate, found.transient_bound, found.boxes
+    )
     taken = f"{result.seconds:.2f}"
     table.add_row("whole loop", _MARKS[found.status], *numbers, taken)
-    if found.calmer is not None:
-        calm = found.calmer
-        numbers = _numbers(calm.status, calm.rate, calm.true_rate, calm.overshoot, calm.boxes)
+    if found.low_transient is not None:
+        calm = found.low_transient
+        numbers = _numbers(calm.status, calm.rate, calm.true_rate, calm.transient_bound, calm.boxes)
         table.add_row("calmer", _MARKS[calm.status], *numbers, "")
     return table
 

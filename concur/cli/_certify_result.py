@@ -71,7 +71,7 @@ class CertifyResult:
             "distance": found.distance,
             "rate": found.rate if found.status is Status.PROVED else None,
             "true_rate": _finite(found.true_rate),
-            "overshoot": _finite(found.overshoot),
+            "overshoot": _finite(found.transient_bound),
             "boxes": found.boxes,
             "seconds": self.seconds,
             "channels": [_channel_dict(part, component_names(self.task)) for part in found.parts],
@@ -121,9 +121,9 @@ def _held_dict(found: SampleLimits) -> dict[str, Any]:
 
 
 def _calmer_dict(found: Certificate) -> dict[str, Any] | None:
-    if found.calmer is None:
+    if found.low_transient is None:
         return None
-    return {"rate": found.calmer.rate, "overshoot": found.calmer.overshoot}
+    return {"rate": found.low_transient.rate, "overshoot": found.low_transient.transient_bound}
 
 
 def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:
@@ -131,12 +131,12 @@ def _operating_dict(found: OperatingCertificate) -> dict[str, Any]:
         "status": found.status.name,
         "reason": found.reason,
         "margin": found.margin,
-        "least": found.least,
+        "least": found.required_margin,
         "controls": list(found.names),
         "lower": [_finite(value) for value in found.lower],
         "upper": [_finite(value) for value in found.upper],
         "boxes": len(found.boxes),
-        "left": len(found.left),
+        "left": len(found.undecided_boxes),
         "estimates_not_proved": {"margin_found": _finite(found.margin_found)},
     }
 

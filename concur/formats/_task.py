@@ -325,6 +325,7 @@ Velocity = Annotated[
 
 class _SimulationTable(Table):
     renamed: ClassVar[Mapping[str, str]] = {"hold": "control_period"}
+
     duration: Step
     dt: Step = 1e-3
     method: Annotated[
@@ -337,6 +338,7 @@ class _SimulationTable(Table):
 
 class _TolerancesTable(Table):
     renamed: ClassVar[Mapping[str, str]] = {"settling_time": "evaluate_after"}
+
     final_error: Positive = Tolerances.final_error
     deviation: Positive = Tolerances.deviation
     constraint: Positive = Tolerances.constraint
@@ -370,6 +372,8 @@ def _speeds(value: Any) -> Any:
 
 
 class _OperatingTable(Table):
+    renamed: ClassVar[Mapping[str, str]] = {"least": "required_margin"}
+
     ranges: dict[
         str,
         Annotated[
@@ -387,7 +391,7 @@ class _OperatingTable(Table):
     pose_error: NumberOrList = 0.0
     velocity_error: NumberOrList = 0.0
     distance: Positive | None = None
-    least: Positive | None = None
+    required_margin: Positive | None = None
     tolerance: Positive = 0.2
     budget: Annotated[
         int,

@@ -137,7 +137,9 @@ def test_no_motion_leaves_the_promise(certificates, name):
             assert certificate.norm(z[:n], z[n:]) <= envelope * (1 + 1e-6)
             size = np.linalg.norm(z)
             assert size <= certificate.norm(z[:n], z[n:]) * (1 + 1e-12)
-            bound = certificate.overshoot * np.exp(-certificate.rate * t) * np.linalg.norm(start)
+            bound = (
+                certificate.transient_bound * np.exp(-certificate.rate * t) * np.linalg.norm(start)
+            )
             assert size <= bound * (1 + 1e-6)
             for part in certificate.parts:
                 own = z[:n][part.channel.index]
@@ -201,7 +203,7 @@ def test_another_unit_of_length_is_the_same_certificate(tmp_path):
     assert other.status is Status.PROVED
     assert other.rate == pytest.approx(metres.rate, rel=5e-3)
     assert other.parts[0].distance == pytest.approx(1e3 * metres.parts[0].distance, rel=1e-6)
-    assert other.overshoot == pytest.approx(metres.overshoot, rel=0.05)
+    assert other.transient_bound == pytest.approx(metres.transient_bound, rel=0.05)
     other.save(tmp_path / "proof.json")
     assert recheck(tmp_path / "proof.json") is Status.PROVED
 
@@ -233,7 +235,7 @@ def test_without_closed_forms_the_thesis_proves_nothing(tmp_path):
     assert certificate.rate == 0.0
     assert not certificate.contains(np.zeros(6), np.zeros(6))
     assert np.isnan(certificate.norm(np.full(6, 0.1), np.zeros(6)))
-    assert np.isnan(certificate.overshoot)
+    assert np.isnan(certificate.transient_bound)
     certificate.save(tmp_path / "proof.json")
     assert recheck(tmp_path / "proof.json") is Status.UNDECIDED
 

@@ -28,11 +28,11 @@ def test_critically_damped_loops_get_a_bound_that_is_of_use(group, tmp_path):
     certificate = certify(critical(group), 2.5)
     assert certificate.status is Status.PROVED
     assert certificate.rate >= 0.99 * certificate.true_rate
-    calmer = certificate.calmer
+    calmer = certificate.low_transient
     assert calmer.status is Status.PROVED
     assert calmer.rate >= 0.89 * certificate.true_rate
-    assert calmer.overshoot < 15.0 < 400.0 < certificate.overshoot
-    assert f"{calmer.overshoot:.4g}" in str(certificate)
+    assert calmer.transient_bound < 15.0 < 400.0 < certificate.transient_bound
+    assert f"{calmer.transient_bound:.4g}" in str(certificate)
     # It is a separate certificate of the same region.
     calmer.save(tmp_path / "proof.json")
     assert recheck(tmp_path / "proof.json") is Status.PROVED
@@ -45,16 +45,16 @@ def test_only_channels_with_a_large_overshoot_are_made_calmer():
     kp, kd = np.diag([4.0, 9.0]), np.diag([4.0, 3.0])
     certificate = certify(ErrorDynamics(group, kp, kd, np.eye(2)), 1.0)
     first, second = certificate.parts
-    assert first.overshoot > 50.0 > second.overshoot
-    assert certificate.calmer.parts[1] is second
-    assert certificate.calmer.parts[0].overshoot < 15.0
+    assert first.transient_bound > 50.0 > second.transient_bound
+    assert certificate.low_transient.parts[1] is second
+    assert certificate.low_transient.parts[0].transient_bound < 15.0
 
 
 def test_loops_with_a_small_overshoot_have_no_other():
     certificate = certify(ErrorDynamics(Rotation(), 4 * np.eye(3), 2.8 * np.eye(3), np.eye(3)), 1.0)
-    assert certificate.overshoot < 4.0
-    assert certificate.calmer is None
-    assert certificate.bounds == ((certificate.rate, certificate.overshoot),)
+    assert certificate.transient_bound < 4.0
+    assert certificate.low_transient is None
+    assert certificate.bounds == ((certificate.rate, certificate.transient_bound),)
 
 
 def test_the_bound_is_the_least_of_both_and_lies_over_the_motion():
@@ -97,11 +97,11 @@ def test_a_share_of_the_rate_buys_a_smaller_overshoot():
     dynamics = critical(Rotation())
     rates, overshoots = [], []
     for share in (1.0, 0.9, 0.7, 0.5):
-        certificate = certify(dynamics, 2.0, share=share)
+        certificate = certify(dynamics, 2.0, rate_fraction=share)
         assert certificate.status is Status.PROVED
         rates.append(certificate.rate)
-        overshoots.append(certificate.overshoot)
-        assert (certificate.calmer is None) == (share < 1.0)
+        overshoots.append(certificate.transient_bound)
+        assert (certificate.low_transient is None) == (share < 1.0)
     np.testing.assert_allclose(rates, 0.995 * 2.0 * np.array([1.0, 0.9, 0.7, 0.5]))
     assert overshoots == sorted(overshoots, reverse=True)
     assert overshoots[-1] < 0.5 * overshoots[1]
@@ -109,7 +109,7 @@ def test_a_share_of_the_rate_buys_a_smaller_overshoot():
 
 def test_a_share_of_the_rate_of_a_pose():
     (owner,) = split(critical(Pose()))
-    full, part = (search(owner, 1.0, 0.5, share=share) for share in (1.0, 0.8))
+    full, part = (search(owner, 1.0, 0.5, rate_fraction=share) for share in (1.0, 0.8))
     assert part.alpha == pytest.approx(0.8 * full.alpha)
     assert np.linalg.cond(part.P) < np.linalg.cond(full.P)
 
@@ -118,13 +118,13 @@ def test_a_share_of_the_rate_of_a_pose():
 def test_a_share_out_of_its_range_is_refused(share):
     (owner,) = split(critical(Rotation()))
     with pytest.raises(OutputError, match="share"):
-        search(owner, 1.0, share=share)
+        search(owner, 1.0, rate_fraction=share)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5])
 def test_a_certificate_wants_a_share_that_makes_sense(share):
     with pytest.raises(OutputError, match="share"):
-        certify(critical(Rotation()), 1.0, share=share)
+        certify(critical(Rotation()), 1.0, rate_fraction=share)
 
 
 def test_nothing_proved_bounds_nothing():

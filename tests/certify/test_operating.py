@@ -121,7 +121,7 @@ def broken(found: OperatingCertificate, servo: Servo, states: tuple[np.ndarray, 
 def test_no_state_of_the_rover_breaks_what_is_proved() -> None:
     found = proved_rover()
     assert found.status is Status.PROVED
-    assert len(found.left) == 0
+    assert len(found.undecided_boxes) == 0
     assert broken(found, rover(), random_states(rover(), ELBOW, 10_000, 1)) == 0
     assert found.margin is not None
     assert found.margin > 0.6 * found.margin_found
@@ -201,7 +201,7 @@ def test_a_straight_elbow_is_refuted() -> None:
 
 def test_a_margin_that_is_asked_for_but_not_there_is_refuted() -> None:
     least = rover().margin(_middle())
-    found = operating_bounds(rover(), ELBOW, least=1.05 * least)
+    found = operating_bounds(rover(), ELBOW, required_margin=1.05 * least)
     assert found.status is Status.REFUTED
     assert found.counterexample is not None
     assert rover().margin(found.counterexample.q) < 1.05 * least
@@ -243,7 +243,7 @@ def test_a_limit_between_what_is_met_and_what_is_proved_is_undecided() -> None:
     limits = {"forearm": float(0.99 * one.upper[4])}
     between = operating_bounds(rover(), ELBOW, **ASKED, limits=limits, budget=1)
     assert between.status is Status.UNDECIDED
-    assert len(between.left) == 1
+    assert len(between.undecided_boxes) == 1
     assert operating_bounds(rover(), ELBOW, **ASKED, limits=limits).status is Status.PROVED
 
 
@@ -251,8 +251,8 @@ def test_a_spent_budget_is_undecided() -> None:
     wide = {"turret": (-1.0, 1.0), "upper_arm": (0.5, 1.5), "forearm": (-2.0, -1.0)}
     found = operating_bounds(rover(), wide, budget=3)
     assert found.status is Status.UNDECIDED
-    assert found.margin is None or found.margin <= found.least
-    assert len(found.left) > 0
+    assert found.margin is None or found.margin <= found.required_margin
+    assert len(found.undecided_boxes) > 0
     assert "budget" in found.reason
     volume = np.prod(found.boxes[:, 1] - found.boxes[:, 0], axis=1).sum()
     assert math.isclose(volume, 2.0)
@@ -346,7 +346,7 @@ def test_what_cannot_be_written_is_told(tmp_path: Path, path: str | None) -> Non
         ({"speeds": 1.0, "limits": {"arm": 1.0}}, UnknownNameError, "arm"),
         ({"budget": 0}, OutputError, "budget"),
         ({"tolerance": 0.0}, OutputError, "tolerance"),
-        ({"least": -1.0}, OutputError, "least"),
+        ({"required_margin": -1.0}, OutputError, "required_margin"),
         ({"servo": 3}, OutputError, "Servo"),
         ({"servo": "measured"}, OutputError, "unmeasured"),
         ({"servo": "floater", "speeds": 1.0}, OutputError, "distance"),
@@ -388,10 +388,13 @@ def test_where_the_law_is_damped_its_torque_is_not_claimed() -> None:
     hand = cc.Output("hand", "forearm", "R3", point=(0, 0.2, 0))
     damped = Servo(rover().model, [base, hand], 4, 4, damping_threshold=0.7)
     assert rover().margin(_middle()) > 0.7
-    found = operating_bounds(damped, ELBOW, **ASKED, least=0.1)
-    assert found.least > 0.7
+    found = operating_bounds(damped, ELBOW, **ASKED, required_margin=0.1)
+    assert found.required_margin > 0.7
     assert found.status is Status.REFUTED
-    assert operating_bounds(rover(), ELBOW, **ASKED, least=0.1, budget=1).least == 0.1
+    assert (
+        operating_bounds(rover(), ELBOW, **ASKED, required_margin=0.1, budget=1).required_margin
+        == 0.1
+    )
 
 
 def test_a_redundant_robot_has_a_margin_and_no_torque() -> None:

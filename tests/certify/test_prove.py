@@ -217,9 +217,9 @@ def test_a_small_budget_leaves_boxes_and_no_verdict(near):
     assert result.status is Status.UNDECIDED
     assert "budget of 2" in result.reason
     assert result.tested == 2
-    covered = sum(np.ptp(b) for b in result.boxes) + sum(np.ptp(b) for b in result.left)
+    covered = sum(np.ptp(b) for b in result.boxes) + sum(np.ptp(b) for b in result.undecided_boxes)
     assert covered == pytest.approx(RIGHT_ANGLE)
-    assert len(result.left) > 0
+    assert len(result.undecided_boxes) > 0
 
 
 def test_an_inequality_that_holds_with_equality_is_not_proved():

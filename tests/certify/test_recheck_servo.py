@@ -33,7 +33,7 @@ def servo(stiffness: float = 4.0, group: str = "R3xSO3") -> Servo:
 @pytest.fixture(scope="module")
 def proof(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("proof") / "proof.json"
-    cc.certify(servo(), angle=1.0, share=0.5).save(path)
+    cc.certify(servo(), angle=1.0, rate_fraction=0.5).save(path)
     return path
 
 

@@ -30,7 +30,7 @@ def servo(group: str = "R3xSO3", stiffness: float = 4.0) -> Servo:
 
 @cache
 def decays(group: str = "R3xSO3") -> tuple[Decay, ...]:
-    found = cc.certify(servo(group), angle=1.0, share=0.5)
+    found = cc.certify(servo(group), angle=1.0, rate_fraction=0.5)
     return tuple(Decay.of(part) for part in found.parts)
 
 

@@ -13,7 +13,7 @@ from concur.certify._disturbance import Disturbance
 from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
     hold_disturbance,
-    largest_factor,
+    disturbance_margin,
     largest_period,
     output_jerk,
     period_ahead,
@@ -115,7 +115,7 @@ def test_bound_of_a_hold():
     rates = np.array([[0.1, -0.4], [-0.2, 0.3]])
     once = hold_disturbance(rates, 0.05)
     assert once.components == pytest.approx([0.01, 0.02])
-    late = hold_disturbance(rates, 0.05, late=2)
+    late = hold_disturbance(rates, 0.05, delay_periods=2)
     assert late.components == pytest.approx([0.03, 0.06])
     assert once.sampled
     assert "2 periods late" in late.source
@@ -143,7 +143,7 @@ def test_largest_period_fills_the_domain():
     assert found == pytest.approx(decay.limit * decay.rate / rate, rel=1e-9)
     assert tube(decay, hold_disturbance(rates, found)).fits
     assert not tube(decay, hold_disturbance(rates, 1.001 * found)).fits
-    late = largest_period([decay], rates, late=1)
+    late = largest_period([decay], rates, delay_periods=1)
     assert late == pytest.approx(found / 2, rel=1e-9)
     # Further disturbances and starts shorten the period; large ones make it zero.
     friction = Disturbance(np.full(6, 0.1), "friction")
@@ -214,7 +214,7 @@ def test_a_period_ahead_is_below_the_exact_limit_and_holds():
     assert 0.05 * limit < still < limit
     # Without boundary the reference's jerks do not matter.
     assert period_ahead([decay], np.full((1, 1), jerk)) == still
-    assert period_ahead([decay], np.zeros((1, 1)), late=1) == pytest.approx(still / 2, rel=1e-9)
+    assert period_ahead([decay], np.zeros((1, 1)), delay_periods=1) == pytest.approx(still / 2, rel=1e-9)
     period = 0.5 * still
     bound = held_tube(decay, jerk, period)
     # Rates of (x, ve, command); the remaining error is jerk times the age, with either sign.
@@ -252,26 +252,26 @@ def test_a_bounded_domain_shortens_the_period_ahead():
     with pytest.raises(ShapeError, match="starts"):
         period_ahead([decay], jerks, starts=[0.0, 0.0])
     with pytest.raises(OutputError, match="late"):
-        period_ahead([decay], jerks, late=-1)
+        period_ahead([decay], jerks, delay_periods=-1)
 
 
-def test_the_largest_factor_fills_the_domain():
+def test_the_disturbance_margin_fills_the_domain():
     decay = reference()
     push = Disturbance(np.full(6, 0.05))
-    factor = largest_factor([decay], push)
+    factor = disturbance_margin([decay], push)
     assert tube(decay, factor * push.components).fits
     assert not tube(decay, 1.000001 * factor * push.components).fits
     # A disturbance of all components is that many times the one of their size.
-    assert largest_factor([decay], Disturbance(np.full(6, 0.1))) == pytest.approx(factor / 2)
-    assert largest_factor([decay], push, starts=[decay.limit]) == 0.0
-    assert largest_factor([decay], Disturbance(np.zeros(6))) == np.inf
+    assert disturbance_margin([decay], Disturbance(np.full(6, 0.1))) == pytest.approx(factor / 2)
+    assert disturbance_margin([decay], push, starts=[decay.limit]) == 0.0
+    assert disturbance_margin([decay], Disturbance(np.zeros(6))) == np.inf
     # What grows with the feedback ends where the small gain does, even without other disturbance.
     wrong = Disturbance(np.zeros(6), "inertias", True, feedback=np.array([0.1 * np.eye(6)]))
     most = decay.rate / (0.1 * decay.push * decay.feedback_gain)
-    assert largest_factor([decay], wrong) == pytest.approx(most, rel=1e-6)
+    assert disturbance_margin([decay], wrong) == pytest.approx(most, rel=1e-6)
     # Without a boundary every given disturbance is tolerated.
     free = linear(np.array([[4.0]]), np.array([[2.8]]))
-    assert largest_factor([free], Disturbance(np.ones(1))) == np.inf
+    assert disturbance_margin([free], Disturbance(np.ones(1))) == np.inf
 
 
 def test_held_torques_of_an_arm_stay_in_the_tube():

@@ -257,7 +257,7 @@ def check_promises(law_: Law, certificate: Certificate, rng, count: int) -> None
             start += factor.dim
     sizes = np.linalg.norm(z / np.tile(lengths, 2), axis=2)
     assert (sizes <= np.sqrt(squares) * (1.0 + 1e-9)).all()
-    bound = certificate.overshoot * np.exp(-certificate.rate * times)[:, None] * sizes[0]
+    bound = certificate.transient_bound * np.exp(-certificate.rate * times)[:, None] * sizes[0]
     assert (sizes <= bound * (1.0 + 1e-6)).all()
 
 

@@ -134,7 +134,7 @@ def test_what_is_proved_holds_in_rational_arithmetic(name, degrees):
     assert first > 0
     assert first * last >= across**2
     assert Fraction(found.delta_hat) * (1 - d * W12) >= 1
-    assert Fraction(found.overshoot) ** 2 >= 2 * Fraction(found.delta_hat)
+    assert Fraction(found.transient_bound) ** 2 >= 2 * Fraction(found.delta_hat)
     assert 2 * Fraction(found.rate) <= bar
     # The loss is at most rounding.
     assert first * last <= (across * (1 + Fraction(1, 10**9))) ** 2

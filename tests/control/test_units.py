@@ -166,7 +166,7 @@ def test_pose_of_the_base_matters_to_one_axis(units: Units) -> None:
 def test_certificate_and_recheck(group: str, units: Units, tmp_path: Path) -> None:
     model = cc.reduce(cc.robots.free_flyer())
     servo = Servo(model, [cc.Output("hand", "tool", group)], 4, 4)
-    found = cc.certify(units.servo(servo).error_dynamics, angle=1.0, share=0.5)
+    found = cc.certify(units.servo(servo).error_dynamics, angle=1.0, rate_fraction=0.5)
     assert found.status is cc.Status.PROVED
     # The search is not exact: what it proves is half of the rate, or a little less.
     assert found.rate > 0.2 * found.true_rate

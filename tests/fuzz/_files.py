@@ -126,7 +126,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
     tubes.mkdir()
     boxes.mkdir()
     flyer = cc.Servo(cc.reduce(cc.robots.free_flyer()), [cc.Output("hand", "tool", "SE3")], 4, 4)
-    found = cc.certify(flyer, angle=1.0, share=0.5)
+    found = cc.certify(flyer, angle=1.0, rate_fraction=0.5)
     points = Disturbance(np.full(6, 0.01), points=np.diag(np.full(6, 0.01)))
     for name, given in (("length", 0.01), ("components", np.full(6, 0.01)), ("points", points)):
         tube(Decay.of(found.parts[0]), given).save(tubes / f"{name}.json")
