@@ -136,6 +136,16 @@ class ConcurError(Exception):
         self.data = data
         super().__init__(printable(f"{where}: expected {expected}, got {came}. {cure}"))
 
+    @property
+    def got(self) -> str:
+        """What was found instead: another name of `came`."""
+        return self.came
+
+    @property
+    def hint(self) -> str:
+        """What to do about it: another name of `cure`."""
+        return self.cure
+
     def __getattr__(self, name: str) -> Any:
         data = self.__dict__.get("data", {})
         if name in data:
