@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from concur.codegen import CFolder
 
 
-@renamed_fields(**RENAMED)
+@renamed_fields(RENAMED)
 @dataclass(frozen=True, eq=False)
 class Servo(TrackingLaw):
     """Tracker of outputs on Lie groups for a reduced robot.
@@ -67,7 +67,7 @@ class Servo(TrackingLaw):
         default `Redundancy()`: least acceleration energy, and coming to rest.
     damping_threshold : float, optional
         Margin below which the equation is solved with damping instead of being refused; what
-        is not achieved is reported as `missed`. Default: refused below
+        is not achieved is the `acceleration_residual`. Default: refused below
         `singular_margin`.
     torque_limits : float, sequence or mapping, optional
         Limits of the controls, N and N m: a number, one per control, or pairs of lower and

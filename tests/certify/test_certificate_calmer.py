@@ -117,13 +117,13 @@ def test_a_share_of_the_rate_of_a_pose():
 @pytest.mark.parametrize("share", [0.0, -0.5, 1.1, float("nan")])
 def test_a_share_out_of_its_range_is_refused(share):
     (owner,) = split(critical(Rotation()))
-    with pytest.raises(OutputError, match="share"):
+    with pytest.raises(OutputError, match="rate_fraction"):
         search(owner, 1.0, rate_fraction=share)
 
 
 @pytest.mark.parametrize("share", [0.0, 1.5])
 def test_a_certificate_wants_a_share_that_makes_sense(share):
-    with pytest.raises(OutputError, match="share"):
+    with pytest.raises(OutputError, match="rate_fraction"):
         certify(critical(Rotation()), 1.0, rate_fraction=share)
 
 

@@ -12,8 +12,8 @@ from concur.certify._decay import Decay
 from concur.certify._disturbance import Disturbance
 from concur.certify._robust import tube, tubes
 from concur.certify._sampling import (
-    hold_disturbance,
     disturbance_margin,
+    hold_disturbance,
     largest_period,
     output_jerk,
     period_ahead,
@@ -214,7 +214,9 @@ def test_a_period_ahead_is_below_the_exact_limit_and_holds():
     assert 0.05 * limit < still < limit
     # Without boundary the reference's jerks do not matter.
     assert period_ahead([decay], np.full((1, 1), jerk)) == still
-    assert period_ahead([decay], np.zeros((1, 1)), delay_periods=1) == pytest.approx(still / 2, rel=1e-9)
+    assert period_ahead([decay], np.zeros((1, 1)), delay_periods=1) == pytest.approx(
+        still / 2, rel=1e-9
+    )
     period = 0.5 * still
     bound = held_tube(decay, jerk, period)
     # Rates of (x, ve, command); the remaining error is jerk times the age, with either sign.
@@ -251,7 +253,7 @@ def test_a_bounded_domain_shortens_the_period_ahead():
         period_ahead([decay], jerks[:, :5])
     with pytest.raises(ShapeError, match="starts"):
         period_ahead([decay], jerks, starts=[0.0, 0.0])
-    with pytest.raises(OutputError, match="late"):
+    with pytest.raises(OutputError, match="delay_periods"):
         period_ahead([decay], jerks, delay_periods=-1)
 
 
@@ -315,7 +317,7 @@ def test_wrong_input_is_refused():
         with pytest.raises(OutputError, match="period"):
             hold_disturbance([[1.0]], bad)
     for late in (-1, 0.5):
-        with pytest.raises(OutputError, match="late"):
+        with pytest.raises(OutputError, match="delay_periods"):
             hold_disturbance([[1.0]], 0.1, late)
     with pytest.raises(ShapeError):
         hold_disturbance([1.0], 0.1)
