@@ -1,4 +1,4 @@
-"""Errors of the package: what was expected, what came, where, and the cure.
+"""Errors of the package: place, expected and received value, and remedy.
 
 Every error a user can cause is a `ConcurError`. The four sentences are also
 attributes, so that a program can act on them.
@@ -119,11 +119,11 @@ class ConcurError(Exception):
     where : str
         Place of the fault: file, table, body, joint, argument or time.
     expected : str
-        What would have been accepted.
+        Values that are accepted.
     came : str
-        What was found instead.
+        The received value.
     cure : str
-        What to do about it.
+        The remedy.
     **data
         Further facts, kept as attributes (numbers, names, arrays).
     """
@@ -138,12 +138,12 @@ class ConcurError(Exception):
 
     @property
     def got(self) -> str:
-        """What was found instead: another name of `came`."""
+        """The received value: another name of `came`."""
         return self.came
 
     @property
     def hint(self) -> str:
-        """What to do about it: another name of `cure`."""
+        """The remedy: another name of `cure`."""
         return self.cure
 
     def __getattr__(self, name: str) -> Any:
@@ -175,7 +175,7 @@ def _rebuild(
 
 
 class ShapeError(ConcurError):
-    """An array has the wrong shape or is no array of numbers."""
+    """An array has the wrong shape or contains other things than numbers."""
 
 
 class NonFiniteError(ConcurError):

@@ -55,7 +55,7 @@ def confined(folder: Path, copies: Mapping[str, Path] | None = None) -> Iterator
     """
     try:
         home = folder.resolve()
-    except ValueError:  # a NUL: reading a file in it says so
+    except ValueError:  # a NUL: reading a file in it raises the error
         home = folder
     token, named = _FOLDER.set(home), _COPIES.set(copies or {})
     try:
@@ -76,7 +76,7 @@ def copy_of(path: Path) -> Path:
     Returns
     -------
     Path
-        `path` itself if there is none.
+        Its copy, or `path` itself.
     """
     return _COPIES.get().get(str(path), path)
 
@@ -269,7 +269,7 @@ def is_file(path: Path) -> bool:
     """
     path = copy_of(path)
     if _leads_out(path):
-        return True  # not looked at; reading it says why
+        return True  # not opened; reading it raises the error
     try:
         return path.is_file()
     except (OSError, ValueError):  # too long, or with a NUL

@@ -1,6 +1,6 @@
 """The robot as one object: the tree of `mechanism` with `kinematics` and `dynamics` as methods.
 
-It stands above all three so that the recursions know trees only, and so that a robot with
+It stands above all three so that the recursions use trees only, and so that a robot with
 wheels can be checked, when it is built, by the very rows it will be reduced with.
 """
 
@@ -324,7 +324,7 @@ class Mechanism(Tree):
     ) -> Array:
         """Modified Jacobians of several branches as blocks, shared joints repeated, (2.3.13).
 
-        Beware: its rank says nothing about the robot; `stacked_jacobian` has the true one.
+        Beware: its rank is not that of the robot; `stacked_jacobian` has the true one.
 
         Parameters
         ----------
@@ -368,7 +368,7 @@ class Mechanism(Tree):
         outputs : iterable of Output
             Outputs whose points are drawn too.
         ax : mpl_toolkits.mplot3d.axes3d.Axes3D, optional
-            Three-dimensional axes to draw into; default a figure of its own.
+            Three-dimensional axes to draw into; default a new figure.
 
         Returns
         -------

@@ -1,6 +1,6 @@
 """What `reduce`, `Plant` and `forced_motion` need of a robot: a `Mechanism`, or any other system.
 
-Who needs a tree of bodies, wheels, a base or a momentum asks for a `Mechanism`, and says so.
+Functions that need a tree of bodies, wheels, a base or a momentum require a `Mechanism`.
 """
 
 from __future__ import annotations

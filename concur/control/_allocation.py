@@ -436,7 +436,7 @@ def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndar
     value : float, sequence, mapping or None
         One limit for all controls; one per control; or a mapping from names of controls to
         limits, where the others have none. A limit is a number (the largest size in
-        both directions), a pair (lower, upper), or None or infinity where there is none.
+        both directions), a pair (lower, upper), or None or infinity for no limit.
         N for forces, N m for torques.
     control_names : sequence of str
         The controls, in order.

@@ -415,7 +415,7 @@ def read_outputs(outputs: Any) -> tuple[Output, ...]:
     Raises
     ------
     OutputError
-        If there is none, or something else among them.
+        If there is no output, or an entry is not an `Output`.
     """
     listed = [outputs] if isinstance(outputs, Output) or not np.iterable(outputs) else [*outputs]
     if not listed or not all(isinstance(output, Output) for output in listed):

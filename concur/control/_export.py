@@ -46,7 +46,7 @@ _GOOD = 100  # states of a replay that are not bad on purpose
 _SINGULAR = 8  # those in singular configurations, if there are so many
 _TOLERANCE = 1e-9  # rounding of another processor's mathematics, near singular states too
 _TOLERANCE_LIMITED = 1e-5  # two solvers of programs, compared to the accuracy of the lesser one
-_LONGEST = 40  # C99 tells names apart by their first 63 characters
+_LONGEST = 40  # C99 distinguishes names by their first 63 characters
 _NAME = re.compile(rf"[A-Za-z][A-Za-z0-9_]{{0,{_LONGEST - 1}}}")
 
 
@@ -72,7 +72,7 @@ def export_servo(
     speed_limit: ArrayLike = SPEED_LIMIT,
     fmi: str = "3.0",
 ) -> CFolder | Path:
-    """Write a law for a controller or another tool, as `Servo.export` says."""
+    """Write a law for a controller or another tool, as described in `Servo.export`."""
     if target not in TARGETS:
         raise UnknownNameError(
             f"export of `{servo.name}`, `target`",

@@ -14,7 +14,7 @@ from concur.mechanism import scalar
 
 
 def read_gain(where: str, value: Any, outputs: Sequence[Output]) -> np.ndarray:
-    """Read a gain as a symmetric positive definite matrix (size, size) of its own, not writable.
+    """Read a gain as a symmetric positive definite matrix (size, size), a read-only copy.
 
     A number; one entry per output, each a number or one number per coordinate; or a matrix.
     """

@@ -83,7 +83,7 @@ def linear_loop(servo: TrackingLaw | ErrorDynamics, broken: bool = False) -> con
 
 @dataclass(frozen=True, eq=False)
 class LoopMargins:
-    """What the linearized loop tolerates before it becomes unstable, from `loop_margins`.
+    """Stability margins of the linearized loop, from `loop_margins`.
 
     The margins of a coordinate are those of the loop cut in its commanded acceleration while
     the other coordinates stay closed; without coupling these do not matter.
@@ -217,7 +217,7 @@ class LoopResponse:
     t : numpy.ndarray
         Times, shape (k,), s.
     step : numpy.ndarray
-        Each coordinate after a unit step of its own reference, from rest, shape (k, size).
+        Each coordinate after a unit step of its reference alone, from rest, shape (k, size).
     settling_time : numpy.ndarray
         Time after which the coordinate stays within `band` about one, shape (size,), s.
     band : float

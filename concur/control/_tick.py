@@ -49,8 +49,8 @@ LEAP = 10.0
 """Growth of the answer from one tick to the next, from which on it is compared with `RUNAWAY`."""
 
 RUNAWAY = 1e4
-"""Answer, times the distance from singular, above which one that leapt is not believed; 1 is what
-the robot needs for an error of its own size."""
+"""Answer, times the distance from singular, above which one that leapt is not believed; 1 is the
+answer to an error of the robot's size."""
 
 
 class TickStatus(IntEnum):

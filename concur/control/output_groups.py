@@ -1,6 +1,6 @@
 """Lie groups on which outputs live: coordinates, velocity, error and its transport.
 
-For each group there is one object that knows: how a body's pose gives the output's flat
+Each group is one object. It defines how a body's pose gives the output's flat
 coordinates, how its body twist gives the left-trivialised output velocity, the error
 x = log(r^-1 gamma), the transport Ad of r^-1 gamma, the bracket ad, and
 B(x) = ad_x / (exp(ad_x) - 1) of the error dynamics.

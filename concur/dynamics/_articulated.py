@@ -191,7 +191,7 @@ class _Inertia:
         )
 
     def yielding(self, wrenches: Twist, shares: Twist, axial: bool) -> _Inertia:
-        """What is left once the joint is free."""
+        """Inertia that remains once the joint is free."""
         linear = self.linear - ca.triu2symm(ca.triu(wrenches[0] @ shares[0].T))
         mixed = self.mixed - wrenches[0] @ shares[1].T
         angular = self.angular - ca.triu2symm(ca.triu(wrenches[1] @ shares[1].T))

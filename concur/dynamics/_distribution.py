@@ -94,7 +94,7 @@ def regrouped(tree: Tree, links: list[Link], seats: list[Seat]) -> list[Distribu
             scales[above] += np.abs(own).max()
             mass[above] += mass[i]
         mass[i] = first[i, 2] = second[i, 2, 2] = 0.0
-    # What is left of numbers that cancel is rounding.
+    # A remainder of numbers that cancel is rounding.
     second[np.abs(second) < 4e-16 * scales[:, None, None]] = 0.0
     return [
         Distribution(float(m), constant(h), constant((s + s.T) / 2))

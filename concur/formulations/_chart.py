@@ -1,10 +1,10 @@
 """The reduced equations in a chart of the coadjoint orbit: the thesis's form of the reduction.
 
 The base's configuration is q1 = h chi_mu(zeta): h in the isotropy group G_mu of the momentum,
-chi_mu a slice across it. What is left when G_mu is divided out is (zeta, shape, p) with the
+chi_mu a slice across it. The quotient by G_mu has the coordinates (zeta, shape, p) and the
 two-form Omega_can - Xi_mu, theorem 3.3.6. That two-form is had here as the exterior derivative
 of the shift alpha_mu = <mu, A>, with no bracket of the base's group and no curvature: an
-independent formulation of what `MomentumReduction` says without a chart.
+independent formulation of `MomentumReduction`, which has no chart.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MomentumChart(EvaluatedMethods):
     Raises
     ------
     ReductionError
-        If the model is none at constant momentum, if the isotropy group of the momentum is in
+        If the model is not a `MomentumReduction`, if the isotropy group of the momentum is in
         doubt, or if the slice leaves the base's group, does not begin at the identity or does
         not cross the isotropy group.
 

@@ -4,7 +4,7 @@ One module per group, named after it: `so3`, `se2`, `se3`, and `quaternion` for 
 quaternions as coordinates of SO(3). Every function takes NumPy arrays and returns
 ``float64`` arrays, or takes CasADi ``SX`` and returns ``SX`` with its structural zeros
 kept. Numbers of a wrong shape raise `concur.errors.ShapeError`, NaN and infinities
-`concur.errors.NonFiniteError`. `classify` says which displacement subgroup twists given as
+`concur.errors.NonFiniteError`. `classify` returns the displacement subgroup that twists given as
 numbers span.
 
 Notes

@@ -40,7 +40,7 @@ _TABLE: dict[str, tuple[tuple[int, ...], str | None]] = {
 
 @dataclass(frozen=True, eq=False)
 class Subgroup:
-    """A displacement subgroup of SE(3) and where it sits, or a span of twists that is none.
+    """A displacement subgroup of SE(3) and where it sits, or a span that is not a subgroup.
 
     Parameters
     ----------

@@ -2,9 +2,9 @@
 
 Two translations commute, so the coadjoint form ``<mu, [S_i, S_j]>`` falls into a block A that
 pairs translations with rotations, which is linear in the linear momentum, and a block B that
-pairs rotations. Its singular values do not tell the rank well: for a free body whose two momenta
+pairs rotations. Its singular values determine the rank badly: for a free body whose two momenta
 are parallel with the ratio ``e``, the smallest is ``e**2``. So the blocks are judged by size.
-What is left after that is brought to one size by a unit of length of its own, and then
+The remaining rows are scaled to one size by a unit of length, and then
 the kernel is as well conditioned as the data allow.
 """
 

@@ -156,7 +156,7 @@ def log(q: Vector) -> Vector:
     vector, scalar = sign * q[:3], sign * q[3]
     square = ca.sumsqr(vector)
     small = square < SMALL_TANGENT * scalar**2
-    # Each branch gets arguments of its own domain, so that no NaN enters a derivative.
+    # Each branch gets arguments in its domain, so that no NaN enters a derivative.
     scalar_near = ca.if_else(small, scalar, 1.0)
     tangent_square = ca.if_else(small, square, 0.0) / scalar_near**2
     norm_far = ca.sqrt(ca.if_else(small, 1.0, square))

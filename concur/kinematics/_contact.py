@@ -13,7 +13,7 @@ from concur.kinematics._rolling import plane_normal, wheel_rows
 from concur.mechanism import Tree, robot_size
 
 SAMPLES = 12
-"""Random configurations, besides the neutral one, at which the wheels are checked."""
+"""Random configurations, in addition to the neutral one, at which the wheels are checked."""
 
 ROUNDING = 1e-8
 """Height that counts as rounding, in parts of the robot's size; slope that counts as level."""
@@ -34,7 +34,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
     names : tuple of str
         Their names.
     ground : float or None
-        Height of the plane under the wheels, m; none if no wheel tells it.
+        Height of the plane under the wheels, m; None if no wheel determines it.
 
     Raises
     ------

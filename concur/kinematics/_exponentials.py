@@ -173,10 +173,10 @@ def branch_jacobians(
 ) -> Array:
     """Block-diagonal array of the modified Jacobians of branches, as printed with (2.3.13).
 
-    Each block has the joints of its own branch only, and the velocities of joints that several
+    Each block has the joints of one branch only, and the velocities of joints that several
     branches share are repeated, once per branch. Beware: a map with this matrix lets a shared
-    joint move in one way for one branch and in another for the next, so its rank says nothing
-    about the robot. In the case study of section 2.5 it is 12, while the two tips, one joint
+    joint move in one way for one branch and in another for the next, so its rank is not that
+    of the robot. In the case study of section 2.5 it is 12, while the two tips, one joint
     each on one arm, have only 8 independent twists; `stacked_jacobian` has that rank.
 
     Parameters

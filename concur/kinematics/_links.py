@@ -3,7 +3,7 @@
 The frames of a description are chosen by people; a recursion is cheapest in others, of Denavit
 and Hartenberg: z along the joint's axis, x along the common normal to the next axis, so that a
 joint's turn mixes two components only and the way to the next axis has two. Bodies that are
-fixed to others belong to the same link. What the joints' velocities mean does not change.
+fixed to others belong to the same link. The meaning of the joint velocities does not change.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ ROUNDED = 4e-16
 
 @dataclass(frozen=True, eq=False)
 class Link:
-    """A body that moves against its parent, with what is fixed to it, in a frame of its own.
+    """A body that moves relative to its parent, with all bodies fixed to it, in its frame.
 
     Parameters
     ----------

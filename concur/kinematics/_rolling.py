@@ -22,7 +22,7 @@ from concur.mechanism.joints import Joint, Planar, Sliding, Spherical, shortest_
 
 @dataclass(frozen=True)
 class WheelRows:
-    """What one wheel says about the velocity.
+    """Rolling constraints of one wheel.
 
     Parameters
     ----------
@@ -89,7 +89,7 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
     Returns
     -------
     numpy.ndarray
-        Unit vector (3,). A ball has no axis of its own: the one that is drawn is its z axis.
+        Unit vector (3,). A ball has no axis: the z axis is drawn.
 
     Raises
     ------
@@ -111,7 +111,7 @@ def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
             where,
             expected="a Revolute joint about the wheel axis",
             came=type(joint).__name__,
-            cure="Give the wheel a body of its own with a Revolute joint.",
+            cure="Put the wheel on a separate body with a Revolute joint.",
         )
     turning = joint.basis[3:, 0]
     axis = turning if wheel.axis is None else np.array(wheel.axis)
@@ -140,7 +140,7 @@ def _check_ball(where: str, joint: Joint, wheel: Wheel) -> None:
             where,
             expected="a Spherical joint about the centre of the ball",
             came=type(joint).__name__,
-            cure="Give the ball a body of its own with a Spherical joint; one that rolls alone "
+            cure="Put the ball on a separate body with a Spherical joint; one that rolls alone "
             "sits on a base without mass on a Sliding joint.",
         )
     if np.abs(wheel.center).max() > 0.0:

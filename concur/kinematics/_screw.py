@@ -1,7 +1,7 @@
 """Screw parameters of a joint: exponential coordinates s with the motion exp(basis s).
 
 A joint's coordinates q are global; s is a chart, good for one turn. The functions here go
-from one to the other, map rates between them, and say where the chart ends: for joints whose
+from one to the other, map rates between them, and give the limits of the chart: for joints whose
 rotations do not commute with their other motions the map from sdot to the body twist is
 singular where the angle is 2 pi k, k >= 1. The pose reached there has other screw parameters
 that are regular, see `shortest`.
@@ -39,7 +39,7 @@ JointFunction = Callable[[Joint, Array], Array]
 
 
 class _OfJoint(EvaluatedMethods):
-    """What `evaluated` needs to know of a joint: counts for the shapes, a name for errors."""
+    """Members of a joint that `evaluated` uses: counts for the shapes, a name for errors."""
 
     def __init__(self, joint: Joint) -> None:
         self.joint, self.nq, self.nv = joint, joint.nq, joint.nv

@@ -1,4 +1,4 @@
-"""What a robot is made of: bodies, joints, wheels, and the tree they form."""
+"""Parts of a robot: bodies, joints, wheels, and the tree they form."""
 
 from concur.mechanism import joints
 from concur.mechanism._body import Body

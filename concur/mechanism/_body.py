@@ -35,7 +35,7 @@ class Body:
         Lower and upper bound of each configuration coordinate of the joint, m or rad: one
         pair for a joint with one coordinate, else one pair (or None) per coordinate. A joint
         with a quaternion has none. They bound inverse kinematics and are part of the verdict of a
-        run; the dynamics know no stops.
+        run; the dynamics have no stops.
     speed_limit : float or sequence of float, optional
         Largest speed of the joint, either way, m/s or rad/s: a number for all its freedoms, or one
         per freedom. Part of the verdict of a run.
@@ -99,7 +99,7 @@ def _limits(where: str, joint: Joint, value: Any) -> tuple[tuple[float, float], 
 
 
 def _largest(where: str, joint: Joint, value: Any) -> tuple[float, ...]:
-    """Bound of each freedom, infinite where there is none."""
+    """Bound of each freedom, infinite by default."""
     if value is None:
         return (math.inf,) * joint.nv
     expected = f"a number above zero, or {joint.nv} of them, one per freedom of the joint"

@@ -11,7 +11,7 @@ LARGEST = 3.0
 """Radius of gyration and distance of the centre of mass above which a body is suspicious, in
 sizes of the robot."""
 
-# What a drawing program may have written instead, with the factor on the length it stands for.
+# Units that a drawing program may have written, with the factor on the length.
 _LENGTHS = {"cm": 1e2, "mm": 1e3}
 _MOMENTS = {"kg cm^2": 1e2, "kg mm^2": 1e3, "g mm^2": 1e3 * np.sqrt(1e3)}
 

@@ -18,7 +18,7 @@ def extent(tree: Tree, points: Sequence[np.ndarray] = ()) -> float:
     poses: dict[str | None, np.ndarray] = {None: np.eye(4)}
     for body in tree.bodies:
         poses[body.name] = poses[body.parent] @ body.placement.matrix
-    # Where the base stands says nothing about the size.
+    # The position of the base has no influence on the size.
     origins = [*(poses[body.name][:3, 3] for body in tree.bodies), *points]
     apart = [float(np.linalg.norm(a - b)) for a, b in combinations(origins, 2)]
     longest = max([0.0, *apart, *(2.0 * wheel.radius for wheel in tree.wheels)])

@@ -115,7 +115,7 @@ class Tree(EvaluatedMethods):
                     f"{where}, `actuated`",
                     expected="joints other than the base",
                     came=f"the base `{base}`",
-                    cure="A free base is driven by nobody: its pose follows from the wheels or "
+                    cure="A floating base is unactuated: its pose follows from the wheels or "
                     "from momentum. Remove it from the list.",
                 )
             if body.joint.nv == 0:

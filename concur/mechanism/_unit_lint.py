@@ -185,7 +185,7 @@ def _speeds(tree: Tree) -> list[str]:
 
 
 def _is_rotor(tree: Tree, body: Body) -> bool:
-    """Whether a body turns without end, balanced, and carries nothing: a reaction wheel, say."""
+    """Whether a body turns without end, balanced, and carries nothing, such as a reaction wheel."""
     if not isinstance(body.joint, Revolute) or np.isfinite(body.limits).any():
         return False
     beside = float(np.linalg.norm(np.cross(body.joint.axis, body.inertia.com)))

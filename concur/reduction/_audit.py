@@ -117,7 +117,7 @@ class Audit:
 
 
 class AuditedOutput(Protocol):
-    """What the audit needs to know of an output."""
+    """Members of an output that the audit uses."""
 
     name: str
     dim: int

@@ -206,7 +206,7 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
     if rate > tolerance:
         large = [(size, text) for size, text in parts if size > tolerance] or [max(parts)]
         reasons += [f"{text} ({size:.1e})" for size, text in large]
-    held = f"nobody drives it, and its momentum changes at the relative rate {rate:.1e} only"
+    held = f"it is unactuated, and its momentum changes only at the relative rate {rate:.1e}"
     if rate > ROUNDING:
         held += f", within the tolerance {tolerance:.1g}"
     shape, least = model.first.shape_names, min(tolerance, ROUNDING) / 4

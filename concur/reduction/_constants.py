@@ -61,7 +61,7 @@ class ConstantsOfMotion(ConstantSet):
     """
 
     def only(self, *names: str) -> ConstantsOfMotion:
-        """Some of the constants, tested together anew.
+        """Test some of the constants together.
 
         Parameters
         ----------
@@ -98,7 +98,7 @@ class ConstantsOfMotion(ConstantSet):
         ReductionError
             If the constants do not reduce the system jointly, or not at this state.
         ShapeError, NonFiniteError
-            If the state is none.
+            If the state has a wrong shape or is not finite.
         """
         return level_set(self, q, p)
 
@@ -126,15 +126,15 @@ def constants_of_motion(
 ) -> ConstantsOfMotion:
     """Test functions for being constants of the reduced motion, or look for such functions.
 
-    The third reduction step (Proposition 4.2.16, Theorem 4.2.17). Where a joint that nobody
-    drives keeps its momentum, stages of `reduce` do this by themselves; here are constants
-    that belong to no joint alone.
+    The third reduction step (Proposition 4.2.16, Theorem 4.2.17). Stages of `reduce` use the
+    conserved momentum of a single unactuated joint; this function finds constants that belong to
+    several joints.
 
-    Without candidates, combinations with constant coefficients are looked for among the momenta,
-    those of joints with several freedoms in the body's axes, p, and in those of the frame that the
-    joint attaches to, P, and angles and lengths of single-freedom joints. What the search
-    finds is tested like a candidate, at other states. Constants that no control changes come
-    first. None is found when there is none of this kind.
+    Without candidates, the search covers combinations with constant coefficients of the momenta
+    and of the angles and lengths of single-freedom joints. Momenta of joints with several freedoms
+    are in the body's axes, p, and in those of the frame that the joint attaches to, P. Constants
+    that the search finds are tested like candidates, at other states. Constants that no control
+    changes come first.
 
     Whether the flow of a field exists for all times is not tested.
 

@@ -1,4 +1,4 @@
-"""What a joint keeps that a robot can be reduced by: its whole momentum, or a part of it."""
+"""Conserved momenta of a joint for a reduction stage: the whole momentum, or a part of it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROUGH = 1e-4  # rates above are no rounding of anybody's numbers
 
 @dataclass(frozen=True)
 class Kept:
-    """What a joint keeps, and the indices in v of the velocities that follow from it."""
+    """Conserved momentum of a joint, and the indices in v of the velocities that follow from it."""
 
     joint: str
     seen_from: str
@@ -69,7 +69,7 @@ def kept_parts(model: ReducedModel, joint: str, tolerance: float, used: Used = (
             why += f", within the tolerance {tolerance:.1g}"
         if not choice.everywhere:
             follows = " and ".join(robot.freedom_names[i] for i in choice.follows)
-            why += f"; {follows} cannot be told from it everywhere, see `regularity`"
+            why += f"; {follows} does not follow from it everywhere, see `regularity`"
         found.append(
             Kept(
                 joint,

@@ -1,4 +1,4 @@
-"""What is left of the motion on a level set of constants, divided by their groups.
+"""Motion on a level set of constants, modulo their groups.
 
 Theorem 4.2.18. The quotient of the level set h = nu by the groups is met by a slice: m
 coordinates of the shape are held, q_J = const, and m momenta follow from h = nu, which is affine in
@@ -6,7 +6,7 @@ them. The Hamiltonian field X, brought back to the slice along the fields eta_i,
 
     X_nu = X - sum_i gdot_i eta_i,    gdot = (eta_J)^-1 qdot_J,
 
-is the reduced one, in 2 m coordinates less; g says how far the groups have moved on.
+is the reduced one, in 2 m coordinates less; g is the displacement along the groups.
 """
 
 from __future__ import annotations

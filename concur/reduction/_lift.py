@@ -1,6 +1,6 @@
 """The affine lift v = H(q) s + h(q) of a robot's shape velocities, and the dynamics on it.
 
-Everything downstream (servo, simulation, certificates) knows a robot through this lift only.
+Servo, simulation and certificates use a robot only through this lift.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """The reduced model: the lift's core with its Hamiltonian side and its audit.
 
-A way of reducing is a class of its own that says what its lift is (`WheelReduction`,
-`MomentumReduction`).
+Each way of reducing is a class that defines its lift (`WheelReduction`, `MomentumReduction`).
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Matrix, Scalar, Vector, evaluated
+from concur.deprecation import renamed_arguments, renamed_attributes
 from concur.dynamics import solve_positive_definite
 from concur.errors import ReductionError
 from concur.reduction._audit import Audit, audit
@@ -23,7 +23,7 @@ from concur.reduction._lift import Lift
 from concur.system import System
 
 
-@renamed_attributes(centre_velocity="com_velocity")
+@renamed_attributes({"centre_velocity": "com_velocity"})
 @dataclass(frozen=True)
 class ReducedModel(Lift):
     """A robot's dynamics in its shape velocities.
@@ -150,7 +150,7 @@ class ReducedModel(Lift):
         Returns
         -------
         ReducedModel
-            The model; its functions are built anew.
+            The model, with newly built functions.
 
         Raises
         ------
@@ -270,7 +270,7 @@ class ReducedModel(Lift):
         return horizontal @ s + drift, pdot
 
     def _drift_forces(self, q: Vector, horizontal: Array, drift: ca.SX, v: Vector) -> Array:
-        """What the drift h adds to pdot: <M v, [h, X_b]> + X_b <M h, h>, X_b the columns of H."""
+        """Terms of the drift h in pdot: <M v, [h, X_b]> + X_b <M h, h>, X_b the columns of H."""
         if not drift.nnz():
             return ca.SX(self.ns, 1)
         robot = self.robot
@@ -305,7 +305,7 @@ class ReducedModel(Lift):
         """
         return self.lift(q)[0]
 
-    @renamed_arguments(working_set="configurations")
+    @renamed_arguments({"working_set": "configurations"})
     def audit(
         self, outputs: Iterable[Any] | None = None, configurations: ArrayLike | None = None
     ) -> Audit:

@@ -339,7 +339,7 @@ def read_momentum(where: str, momentum: ArrayLike) -> tuple[float, ...]:
 def momentum_reason(robot: Mechanism, momentum: tuple[float, ...] | None) -> str:
     """Say why a robot is reduced by its momentum, None where none was given."""
     group = classify(robot.base.joint.basis).name
-    reason = f"nobody drives the base `{robot.base.name}`, which moves in {group}: the momentum "
+    reason = f"the base `{robot.base.name}` is unactuated and moves in {group}: the momentum "
     if momentum is None:
         return reason + "is constant, and taken as zero since none was given"
     linear, angular = (np.linalg.norm(part) for part in (momentum[:3], momentum[3:]))

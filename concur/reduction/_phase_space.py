@@ -246,8 +246,8 @@ def phase_space(model: ReducedModel) -> ModelPhaseSpace:
             where,
             expected="a shape made of whole joints",
             came=f"part of the velocity of `{cut[0]}` only, whose position is no shape coordinate",
-            cure="The two-form lives on such a shape only. `concur.symmetry` says which momenta "
-            "of this robot are constant.",
+            cure="Only such a shape has the two-form. Call `concur.symmetry` for the constant "
+            "momenta of this robot.",
         )
     space = ModelPhaseSpace(model)
     rng = np.random.default_rng(21)

@@ -1,4 +1,4 @@
-"""Choose how a robot is reduced, and say why."""
+"""Choice of the reduction of a robot, with its reason."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def reduce(
 
     A robot with wheels is reduced by its rolling constraints (Chaplygin, theorem 4.2.4):
     the base's velocity, and the spin of wheels left over, follow from the driven ones; what too
-    few wheels leave of the base's velocity stays a shape velocity without a drive. A robot that
-    floats, its base driven by nobody, is reduced by its constant momentum (symplectic, theorem
+    few wheels leave of the base's velocity stays a shape velocity without a drive. A robot with
+    a floating base is reduced by its constant momentum (symplectic, theorem
     3.3.6). A robot on a fixed base is taken as it is.
 
-    Joints that nobody drives and that keep their momentum can be reduced further, stage by
-    stage (section 4.5): their velocities then follow from that momentum. Of a joint that keeps some
+    Unactuated joints that conserve their momentum can be reduced further, stage by stage
+    (section 4.5): their velocities then follow from that momentum. Of a joint that keeps some
     components of its momentum only, the largest part whose generators are a subgroup, fixed in
     the frame it attaches to or in its body, is taken, and as many of its velocities follow. So
     go robots on a fixed base with a larger group (remark 4.3.2), one stage for each joint. What
@@ -58,7 +58,7 @@ def reduce(
     stages : str, sequence of str or mapping, optional
         Joints, by their bodies, to be reduced further, in this order: names, whose momentum is
         taken as zero, or a mapping from names to momenta (numbers, N m s and N s: one per
-        freedom of the joint, or per generator of its part). A joint that is named once more, or
+        freedom of the joint, or per generator of its part). A joint that is named twice, or
         with more momenta than its first part has, is reduced by its second part as well: the
         axes of the body and those of the frame it attaches to can give one each. The base of a
         robot can be named where gravity leaves a part of its momentum constant. "auto" takes
@@ -67,13 +67,13 @@ def reduce(
     tolerance : float, optional
         Rate of a momentum, relative to the terms that have to cancel in it, up to which it counts
         as constant: between 0 and 1. Robots whose numbers were rounded, as those of imported files,
-        may need more than the default; `reason` says what was let pass.
+        may need more than the default; `reason` gives the change that was tolerated.
 
     Returns
     -------
     ReducedModel
-        The reduced model; `kind` and `reason` say which reduction was taken and why. That of a
-        floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`, that in
+        The reduced model; `kind` is the reduction that was chosen and `reason` the reason. That
+        of a floating robot is a `MomentumReduction`, that of wheels a `WheelReduction`, that in
         stages a `StagedReduction`.
 
     Raises
@@ -96,7 +96,7 @@ def reduce(
     axis of a round body is, its stage is regular wherever the stage before is. Others turn
     in the body, like a vertical axis seen from it: then no velocity of the joint follows from the
     momentum everywhere. `ReducedModel.regularity` falls to zero where it does not, and `reason`
-    says so. The reduced momentum ``p = Mhat s`` of such a stage is that of the shape
+    states this. The reduced momentum ``p = Mhat s`` of such a stage is that of the shape
     velocities alone: the velocity at s = 0 has a momentum along them too.
 
     Examples

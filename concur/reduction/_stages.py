@@ -1,7 +1,7 @@
-"""Reduction in stages: joints that nobody drives and that keep their momentum (section 4.5).
+"""Reduction in stages: unactuated joints that conserve their momentum (section 4.5).
 
 After wheels or the momentum of a floating base have been dealt with, a joint group N that
-leaves the reduced system invariant has a constant momentum of its own, ``Ad*_n^-1 Pi = theta``,
+leaves the reduced system invariant has a constant momentum, ``Ad*_n^-1 Pi = theta``,
 and its velocity follows from it. Lifts compose:
 
     v = H1 (H2 s + h2) + h1,    H2 = [1; -K_N^-1 K_Nr],    h2 = [0; K_N^-1 (Ad*_n theta - c)]
@@ -60,7 +60,7 @@ Steps: TypeAlias = tuple[tuple[str, Any], ...]
 
 @dataclass(frozen=True)
 class StagedReduction(ReducedModel):
-    """A reduced robot, reduced once more by a joint that keeps its momentum, or a part of it.
+    """A reduced model after a stage, by the conserved momentum of a joint or a part of it.
 
     Made by `reduce`.
 
@@ -120,7 +120,7 @@ class StagedReduction(ReducedModel):
             f"robot `{self.name}`, `stages`, joint `{self.joint}`",
             expected="a joint that keeps the same components of its momentum as before",
             came=f"another part of it that is constant at the momentum {np.asarray(momentum)}",
-            cure="Reduce the robot anew with this momentum.",
+            cure="Reduce the robot with this momentum.",
         )
 
     def on(self, robot: System) -> StagedReduction:
@@ -152,7 +152,7 @@ class StagedReduction(ReducedModel):
 
     @evaluated("(nq),(ns),(nm)->(nv)")
     def velocity_at(self, q: Vector, s: Vector, momentum: Vector) -> Vector:
-        # What the stage gives moves so that its momentum stays, whatever the stages before do.
+        # The joint of the stage moves such that its momentum stays constant in all earlier stages.
         still = ca.SX(self.inner.ns, 1)
         still[self._rest] = s
         v = self.inner.velocity_at(q, still, momentum)
@@ -372,7 +372,7 @@ def read_stages(robot: Mechanism, stages: Stages) -> Steps | None:
             where,
             expected='"auto", names of bodies, or momenta by name',
             came=repr(stages),
-            cure='Write stages="auto", or list bodies whose joints nobody drives, in order.',
+            cure='Write stages="auto", or list the bodies of unactuated joints, in order.',
         )
     names = tuple(stages)  # once: it may be a generator
     bodies = [body.name for body in robot.bodies]
@@ -425,7 +425,7 @@ def with_hint(model: ReducedModel, tolerance: float = ROUNDING) -> ReducedModel:
     found = next_kept(model, read_tolerance(tolerance, "reduce"))
     if found is None:
         return model
-    hint = f"nobody drives `{found.joint}`, which {found.keeps}: {STAGES_HINT}"
+    hint = f"`{found.joint}` is unactuated and {found.keeps}: {STAGES_HINT}"
     return replace(model, reason=f"{model.reason}; {hint}")
 
 

@@ -56,8 +56,7 @@ def symmetry(
     robot : Mechanism or ReducedModel
         The robot, or a model of it; then the symmetries are those of its robot.
     samples : int
-        Random configurations at which a group is looked for. What was found is confirmed at as
-        many others.
+        Random configurations of the search for a group. The same number of others confirms it.
     tolerance : float
         Relative change up to which something counts as invariant, between 0 and 0.1. The change
         is measured against what the joint carries, per radian or per size of that.
@@ -78,7 +77,7 @@ def symmetry(
 
     Notes
     -----
-    A joint that nobody drives and that leaves kinetic energy and potential invariant keeps its
+    An unactuated joint that leaves kinetic energy and potential invariant conserves its
     momentum if rolling admits its motion. If it leaves the constraints invariant too, it can be
     a further stage of the reduction, for the reduced metric and the curvature two-form then are
     invariant as well (section 4.5).
@@ -139,7 +138,7 @@ def _check(robot: object, samples: int, tolerance: float) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _State:
-    """A configuration and what all joints need to know of it.
+    """A configuration with the quantities that all joints use.
 
     `frames` are the poses of the joint frames, `carriers` (6, nv) the maps from velocities to
     their twists in their own axes, `turned` the maps from a left translation, in the joint's
@@ -324,14 +323,14 @@ def _both(one: _Measure, other: _Measure) -> _Measure:
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Directions of a joint (nv, dim), in units of their own, and the group they span."""
+    """Directions of a joint (nv, dim), each with its unit, and the group they span."""
 
     directions: np.ndarray
     group: SymmetryGroup
 
 
 class _Carried:
-    """What a joint carries, with the joint itself, on a joint frame that moves freely.
+    """A joint with all bodies that it carries, on a joint frame that moves freely.
 
     Its mass matrix has the twist of the joint frame in front. A unit of a direction of the joint
     is one radian or, for translations, the radius of gyration about the joint frame: `unit` is

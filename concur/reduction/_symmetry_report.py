@@ -1,4 +1,4 @@
-"""What was found of a robot's symmetries, joint by joint, and what it amounts to in words."""
+"""Symmetries of a robot, joint by joint, and their consequences in words."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class SymmetryGroup:
 
     @property
     def name(self) -> str:
-        """Name of the group as in `concur.groups.classify`, "identity" if there is none."""
+        """Name of the group as in `concur.groups.classify`, or "identity"."""
         return self.group.name
 
     def __str__(self) -> str:
@@ -67,7 +67,7 @@ class SymmetryGroup:
 
 @dataclass(frozen=True, eq=False)
 class JointSymmetry:
-    """What one joint may do without the robot noticing, and what follows from that.
+    """Motions of one joint that leave the robot invariant, and their consequences.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class JointSymmetry:
     own, own_reducing : SymmetryGroup, optional
         The same two among the motions of `right`, in the frame of the body.
     reducible : bool
-        Whether nobody drives the joint and the robot can be reduced by `reducing` or
+        Whether the joint is unactuated and the robot can be reduced by `reducing` or
         `own_reducing`, whose momenta are constant, or, where the wheels give the joint's
         velocity, by `kept`. The group may be smaller than the joint's: see `partly`.
     reason : str
@@ -111,7 +111,7 @@ class JointSymmetry:
         `conserving`, in the joint frame, and, unless the joint's motions commute, one for each
         of `own`, in the axes of the body; empty if the joint is driven.
     tied : bool
-        Whether nobody drives the joint and the wheels tie other velocities to its own: the
+        Whether the joint is unactuated and the wheels tie other velocities to its own: the
         momentum that `conservation` judges is then another one, see `SymmetryReport.note`.
     """
 
@@ -180,7 +180,7 @@ class SymmetryReport:
 
     @property
     def note(self) -> str:
-        """What has to be known about momenta on wheels, a sentence; empty where nothing has."""
+        """Remark on momenta of joints with wheels, a sentence; empty if it does not apply."""
         names = ", ".join(f"`{row.joint}`" for row in self.rows if row.tied)
         if not names:
             return ""
@@ -242,10 +242,10 @@ def judged(
     if row.driven:
         verdict = "driven: its momentum changes with the torque"
     elif conserved and by_momentum:
-        verdict = f"conserved: nobody drives it and {keeps} keep it"
+        verdict = f"conserved: it is unactuated, and {keeps} keep it"
     elif conserved:
         verdict = (
-            "conserved: nobody drives it, kinetic energy and potential keep it and rolling "
+            "conserved: it is unactuated, kinetic energy and potential keep it, and rolling "
             "admits it, but it changes what rolling admits otherwise"
         )
     elif given:

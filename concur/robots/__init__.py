@@ -47,7 +47,7 @@ def car_arm() -> Mechanism:
 
 
 def chaplygin_sleigh() -> Mechanism:
-    """Build a body on one skate, which nobody drives.
+    """Build an unactuated body on one skate.
 
     S. A. Chaplygin's sleigh: it does not slip sideways under the skate, where the base frame
     lies, and turns and glides freely; the centre of mass is 0.25 m in front of the skate. All

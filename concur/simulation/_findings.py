@@ -1,4 +1,4 @@
-"""What a run showed, in numbers, against what it was to keep."""
+"""Numbers of a run, compared with their limits."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FULL = 1.0 - 1e-6
 @renamed_fields(settling_time="evaluate_after")
 @dataclass(frozen=True)
 class Tolerances:
-    """What a run must keep to pass.
+    """Limits of a run that passes.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
         label = f"relative drift of the momentum of {joint}"
         found.append(Finding(label, float(drifts.max()), "", tolerances.momentum))
     if wrong is not None and wrong.relative > 1e-9:
-        note = "by the inertias that the servo knows" if run.plant_differences else ""
+        note = "by the inertias of the servo's model" if run.plant_differences else ""
         if not wrong.used:
             note = "of no effect: the servo measures its velocities"
         label = "momentum at the start, relative difference to the servo's"
@@ -168,9 +168,9 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
     if run.servo.damping_threshold is not None:
         found += [
             Finding(
-                f"output acceleration given up, largest {kind}coordinate", given_up, f"{unit}/s^2"
+                f"acceleration residual, largest {kind}coordinate", residual, f"{unit}/s^2"
             )
-            for kind, unit, given_up in _largest_by_unit(run, run.acceleration_residual)
+            for kind, unit, residual in _largest_by_unit(run, run.acceleration_residual)
         ]
     damped = run.servo.damping_threshold is not None
     found.append(

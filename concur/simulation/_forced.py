@@ -80,9 +80,9 @@ def forced_motion(
     Raises
     ------
     SimulationError
-        If the model is none, a time or tolerance is not above zero, the state leaves the finite
-        numbers, or the wheels no longer determine the motion: that up to there is the error's
-        attribute `run`.
+        If `model` is no reduced model, a time or tolerance is not above zero, the state becomes
+        non-finite, or the wheels no longer determine the motion. The motion until then is the
+        error's attribute `run`.
         If it has to be compiled and cannot be.
     ShapeError, NonFiniteError
         If the start or the torques are not finite numbers of the right shape.
@@ -162,7 +162,7 @@ _State = tuple[np.ndarray, np.ndarray, float]
 
 
 class _DivergedError(Exception):
-    """The state is none that a robot can have."""
+    """The state is non-finite or too fast."""
 
 
 def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
@@ -287,7 +287,7 @@ def _undetermined(where: str, model: ReducedModel, t: float) -> ConcurError:
         f"{where}, t = {t:.6g} s",
         expected="a configuration in which the other velocities follow from the shape's",
         came=f"a singular one: the constraints do not determine {names}",
-        cure="Start elsewhere or steer past it; `model.regularity` says how near it is. The motion "
+        cure="Start elsewhere or steer past it; `model.regularity` is the distance from it. The motion "
         "up to here is in the attribute `run`.",
         time=t,
     )

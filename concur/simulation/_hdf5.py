@@ -88,7 +88,7 @@ def write_arrays(
     import h5py
 
     path = Path(path)
-    # In memory first: the library does not say reliably that a disk is full.
+    # In memory first: the library does not report a full disk reliably.
     whole = io.BytesIO()
     with h5py.File(whole, "w") as file:
         for name, (values, columns) in arrays.items():

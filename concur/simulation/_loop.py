@@ -21,14 +21,14 @@ from concur.simulation._states import States
 from concur.simulation._step import closed_loop, graph_of, step_function
 
 CHECK_EVERY = 200
-"""Steps between two looks at the margin of the decoupling matrix."""
+"""Steps between two checks of the decoupling margin."""
 
 Samples = tuple[np.ndarray, ...]
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What a loop is made of."""
+    """Law, plant, reference and times of a loop."""
 
     servo: TrackingLaw
     plant: Plant
@@ -50,7 +50,7 @@ class Setting:
         return self.stride // (self.per_hold or 1)
 
     def sample(self, times: np.ndarray) -> Samples:
-        """What the law takes as `sampled` at some times, one row each."""
+        """Inputs `sampled` of the law at some times, one row each."""
         return (*self.reference.sample(times), times[:, None])[: len(self.servo.sampled)]
 
     def half_steps(self) -> Samples:
@@ -78,13 +78,17 @@ class Loop(ABC):
         """Rows of u, missed and scale at the first states, when `done` steps were tried."""
         if self.setting.per_hold is None:
             return recorder.law(states.q[:count], states.v[:count], demanded)
-        # What the law gave up stays what it was when the torque was computed.
+        # The residual stays that of the instant at which the torque was computed.
         kept = np.minimum(np.arange(count), done - 1)
         ticks, own = np.unique(
             kept // self.setting.per_hold * self.setting.per_hold, return_inverse=True
         )
         at = recorder.law(states.q[ticks], states.v[ticks], _picked(demanded, ticks))
-        return {"u": states.u[kept], "acceleration_residual": at["acceleration_residual"][own], "scale": at["scale"][own]}
+        return {
+            "u": states.u[kept],
+            "acceleration_residual": at["acceleration_residual"][own],
+            "scale": at["scale"][own],
+        }
 
 
 class FixedStep(Loop):
@@ -260,7 +264,11 @@ class Machine(Loop):
                 (states.u, states.missed, states.scale), self._chunk.outputs[4:7], strict=True
             ):
                 known[done] = view[:, 0] if known.ndim > 1 else view[0, 0]
-        return {"u": states.u[kept], "acceleration_residual": states.missed[kept], "scale": states.scale[kept]}
+        return {
+            "u": states.u[kept],
+            "acceleration_residual": states.missed[kept],
+            "scale": states.scale[kept],
+        }
 
     def _run(self, first: int, states: States) -> bool:
         """Let a chunk run from a state; beyond the end of the run the demand stands still."""
@@ -280,7 +288,7 @@ class _Held:
     """A sampled servo: its torque changes at its own period only."""
 
     def __init__(self, setting: Setting) -> None:
-        # What is called step by step has fewer ticks than would pay for a compiler.
+        # A loop in Python has too few ticks for a compiler to pay off.
         self._tick = Tick(setting.servo, interpreted=True)
         self._setting = setting
 

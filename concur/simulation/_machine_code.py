@@ -14,7 +14,7 @@ from concur.errors import SimulationError
 from concur.simulation._start import check_compiled
 
 LONG = 10_000
-"""Steps from which on a run is compiled unless it is told otherwise."""
+"""Steps from which on a run is compiled by default."""
 
 
 def is_compiled(where: str, compiled: bool | None, steps: int) -> bool:

@@ -35,7 +35,7 @@ def momentum_drift(
     drift = np.zeros(momentum.shape[0])
     for scale, apart in zip(scales, deviations, strict=True):
         if largest > 0.0:
-            # A momentum that is zero has no size of its own to be compared with.
+            # A zero momentum has no size to compare with.
             drift = np.maximum(drift, apart / max(scale, SMALL * largest))
     return drift
 

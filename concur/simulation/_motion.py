@@ -125,7 +125,7 @@ class Motion:
                 f"motion of `{model.name}`, `momentum_drift`",
                 expected="a robot that floats freely",
                 came=f"a reduction of kind {model.kind}",
-                cure="Its momentum is not constant: look at `energy_balance` instead.",
+                cure="Its momentum is not constant: use `energy_balance` instead.",
             )
         inner, demanded = self._momenta[1], np.array(model.momentum)
         return momentum_drift(self.robot, self.momentum, inner, demanded)

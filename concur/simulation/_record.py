@@ -129,7 +129,7 @@ class _Together:
             width = min(TOGETHER, count - start)
             for view, table in zip(inputs, tables, strict=True):
                 view[:, :width] = table[start : start + width].T
-                # What is left over is filled up with numbers that are some.
+                # The remaining rows are filled with valid numbers.
                 view[:, width:] = table[-1:].T
             self._evaluator.trigger()
             for result, view in zip(results, outputs, strict=True):

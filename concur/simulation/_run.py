@@ -76,10 +76,11 @@ class Run(RunData):
         Lyapunov function (x KP x + ve I ve) / 2 of pose and velocity error, shape (k,): the sum of
         its parts in m^2/s^2 and in rad^2/s^2.
     acceleration_residual : numpy.ndarray
-        Output acceleration given up by damping or to torque limits, shape (k, size).
+        Part of the commanded output acceleration that is not achieved because of damping or torque
+        limits, shape (k, size).
     scale : numpy.ndarray
-        Size to which torque limits scaled the demand, shape (k,); 1: not active, 0: no room in
-        its direction.
+        Scale factor of torque limits, shape (k,); 1: not active, 0: not feasible in the direction
+        of the command.
     margin : numpy.ndarray
         Margin of the decoupling matrix, shape (k,).
     constraint_residual : numpy.ndarray
@@ -111,7 +112,7 @@ class Run(RunData):
         Returns
         -------
         tuple of Finding
-            Numbers with their limits; `Finding.holds` says whether a limit is kept.
+            Numbers with their limits; `Finding.holds` is true if the limit is kept.
         """
         return findings(self, tolerances)
 

@@ -1,4 +1,4 @@
-"""What a simulated run is: its arrays, and what follows from them."""
+"""Arrays of a simulated run, and quantities that follow from them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ from concur.mechanism import robot_size
 from concur.multibody import Mechanism
 from concur.simulation._momentum import momentum_drift
 
-RENAMED = {"missed": "acceleration_residual", "hold": "control_period"}
-"""Old names of fields of a run; its file keeps them."""
 
-
-@renamed_fields(**RENAMED)
+@renamed_fields({"missed": "acceleration_residual", "hold": "control_period"})
 @dataclass(frozen=True, eq=False)
 class RunData:
-    """Arrays of a run, one row per time step; `Run` says what they are."""
+    """Arrays of a run, one row per time step; `Run` describes them."""
 
     robot: Mechanism
     servo: TrackingLaw

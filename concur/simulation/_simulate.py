@@ -78,8 +78,8 @@ def simulate(
     progress : bool or callable
         Show a progress bar, or call with the fraction done.
     momentum : array_like, optional
-        Spatial momentum that a floating robot really has, shape (6,), kg m/s and kg m^2/s, if
-        it is not the one the servo's model knows.
+        True spatial momentum of a floating robot, shape (6,), kg m/s and kg m^2/s, if it differs
+        from that of the servo's model.
     compiled : bool, optional
         Deprecated: `compiled` of an `Integrator`.
     integrator : Integrator, optional
@@ -327,7 +327,7 @@ def _singular(
         f"{where}, t = {k * dt:.6g} s",
         expected=f"a decoupling matrix with margin above {servo.singular_margin:.3g}",
         came=f"{came}: {lost_direction(servo, q)}",
-        cure="Keep the reference away from there (`servo.feasibility` tells where it leads), start "
+        cure="Change the reference (`servo.feasibility` gives the configurations it leads to), start "
         "nearer to it, or take a shorter step. The run up to here is in the attribute `run`.",
         time=k * dt,
         margin=float(margins[k - first]),

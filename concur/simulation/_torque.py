@@ -50,7 +50,7 @@ class Drive:
 def _takes_state(function: Callable[..., Any], where: str) -> bool:
     try:
         parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):  # compiled functions do not always say
+    except (TypeError, ValueError):  # some compiled functions have no signature
         return False
     positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     needed = [p for p in positional if p.default is p.empty]

@@ -29,7 +29,7 @@ def test_symmetries_are_a_table() -> None:
     text = check("wheel_satellite")
     name, group, kept, reducible, evidence = cells(text, "satellite")
     assert (name, group, kept, reducible) == ("satellite", "6 SE(3)", "6 SE(3)", "yes")
-    assert evidence.startswith("conserved: nobody drives it")
+    assert evidence.startswith("conserved: it is unactuated")
     assert cells(text, "wheel_x")[3] == "no"
     assert "Momenta here are" not in text
 

@@ -338,7 +338,7 @@ def test_gravity_breaks_a_conservation() -> None:
 def test_a_conserved_momentum_has_a_plain_equation() -> None:
     found = conservation(reduce(crane(undriven="column")), "column")
     assert found.equation == "d/dt p[column] = 0"
-    assert str(found).startswith("`column`: conserved, nobody drives it")
+    assert str(found).startswith("`column`: conserved, it is unactuated")
     assert found.rate < 1e-12
     driven = conservation(reduce(crane()), "column")
     assert driven.why == "its drive changes it"

@@ -197,7 +197,7 @@ def test_verdicts_of_the_crane():
     report = cc.symmetry(crane(undriven="column"))
     column = report["column"]
     assert column.reducible
-    assert column.reason.startswith("conserved: nobody drives it")
+    assert column.reason.startswith("conserved: it is unactuated")
     assert column.conserved == ("angular momentum about z",)
     assert [row.joint for row in report.reducible] == ["chassis", "column"]
     assert report["chassis"].role == "base"

@@ -128,7 +128,7 @@ def test_a_ball_that_rolls_keeps_its_spin_but_is_not_reduced_by_it(kind):
     if kind == "ball":
         np.testing.assert_allclose(row.conserving.twists[:, 0], [0, 0, 0, 0, 0, 1], atol=1e-12)
         assert row.conserved == ("angular momentum about z",)
-        assert row.reason.startswith("conserved: nobody drives it, kinetic energy and potential")
+        assert row.reason.startswith("conserved: it is unactuated, kinetic energy and potential")
     else:
         assert row.conserving.dim == 0
         assert row.conserved == ()

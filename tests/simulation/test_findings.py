@@ -35,7 +35,7 @@ def test_difference_of_momentum_says_whose_inertias_measured_it() -> None:
     deviation = found["deviation from the ideal error dynamics, largest coordinate"]
     assert "momentum" not in deviation.note
     (note,) = [f.note for label, f in found.items() if label.startswith("momentum at the start")]
-    assert "inertias that the servo knows" in note
+    assert "inertias of the servo's model" in note
 
 
 def limited_run(limits: object):
@@ -148,7 +148,7 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
         f.label: f for f in replace(run, servo=damped, acceleration_residual=given_up).findings(Tolerances(0.2))
     }
     assert ("the solution was damped" in found[DEVIATION].note) is (missed != 0.0)
-    assert found["output acceleration given up, largest coordinate"].value == abs(missed)
+    assert found["acceleration residual, largest coordinate"].value == abs(missed)
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0])

@@ -28,7 +28,7 @@ def stack(*references: Reference) -> Reference:
     Raises
     ------
     ConcurError
-        If there is none, or an argument is not a `Reference`.
+        If there is no argument, or one is not a `Reference`.
 
     Examples
     --------

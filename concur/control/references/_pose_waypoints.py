@@ -39,7 +39,7 @@ class PoseWaypoints(Reference):
                 f"reference waypoints, points, entry {row + 1}",
                 expected="an orientation less than half a turn from the one before",
                 came=f"{angles[row]:.9g} rad",
-                cure="Put another pose between the two, to say which way round.",
+                cure="Put another pose between the two to fix the sense of rotation.",
                 row=row + 1,
             )
         # Along a one-parameter subgroup the twist is constant, so that mean twists before and
