@@ -222,7 +222,7 @@ class _Atom:
 
 
 class OutputOracle:
-    """What the outputs of a robot do, and should do, by Pinocchio and matrices.
+    """Motion of the outputs of a robot, actual and expected, by Pinocchio and matrices.
 
     Parameters
     ----------

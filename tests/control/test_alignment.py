@@ -1,4 +1,4 @@
-"""What a singular report says of joints and bodies."""
+"""Sentences of a singular report about joints and bodies."""
 
 from __future__ import annotations
 

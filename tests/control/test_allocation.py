@@ -1,4 +1,4 @@
-"""Torque limits: SciPy's programmes and closed forms as oracles; nothing ever beyond the limits."""
+"""Torque limits: SciPy's solvers and closed forms as oracles; no torque beyond the limits."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def instant(rng: np.random.Generator, ns: int, redundancy: int, kind: str = "pla
 
 
 def largest_scale(problem: Instant) -> float | None:
-    """Scale by linear programming over all shape accelerations; None if there is none."""
+    """Scale by linear programming over all shape accelerations; None if no scale is feasible."""
     n, ns = problem.decoupling.shape
     # In torques, measured from the drift: u = g + x.
     effect = np.linalg.solve(problem.torque_map.T, problem.decoupling.T).T
@@ -164,7 +164,7 @@ def least_rest(problem: Instant) -> tuple[float, float]:
 
 
 def check(problem: Instant, answer: Answer) -> None:
-    """What holds for every answer that counts."""
+    """Properties of every valid answer."""
     assert answer.status == 1
     assert (answer.u >= problem.lower).all()
     assert (answer.u <= problem.upper).all()
@@ -522,7 +522,7 @@ def test_rover_with_weak_motors_accelerates_in_the_demanded_direction(share: flo
     answer = allocate(problem)
     check(problem, answer)
     assert answer.scale >= share - 1e-9
-    # The robot's own forward dynamics says what the torque does.
+    # The robot's forward dynamics gives the effect of the torque.
     reached = decoupling @ model.acceleration(Q0, S0, answer.u)
     assert_allclose(reached, answer.scale * residual, rtol=0, atol=1e-9 * np.abs(residual).max())
 

@@ -73,7 +73,7 @@ def allocated(monkeypatch: pytest.MonkeyPatch, drift: float, error: float) -> di
 
 
 def largest(drift: float) -> float:
-    """What is possible by hand: sdot = (1 - drift, 1), and their sum is 20 alpha."""
+    """Feasible set by hand: sdot = (1 - drift, 1), and their sum is 20 alpha."""
     return (2.0 - drift) / 20.0
 
 

@@ -94,7 +94,7 @@ READ = [(name, argument) for name, (read, _) in ENTRIES.items() for argument in 
 
 
 def called(entry: Entry, argument: str, factor: float) -> np.ndarray:
-    """What an entry gives where one quaternion is scaled."""
+    """Result of an entry if one quaternion is scaled."""
     q = scaled(CHECK_A_Q0, factor if argument == "q" else 1.0)
     pose = scaled(POSE, factor if argument == "pose" else 1.0)
     return np.asarray(entry(q, pose))
@@ -104,7 +104,7 @@ def called(entry: Entry, argument: str, factor: float) -> np.ndarray:
 def test_near_unit_norm_is_normalised(name: str, argument: str) -> None:
     entry = ENTRIES[name][1]
     expected = called(entry, argument, 1.0)
-    # A programme within limits is solved to less than round-off.
+    # A quadratic program within limits is solved with less accuracy than round-off.
     tolerance = 1e-6 if "limited" in name else 1e-12
     for factor in (1.0 - 0.9999 * DRIFT, 1.0 + 0.9999 * DRIFT):
         found = called(entry, argument, factor)
@@ -141,8 +141,8 @@ def test_each_quaternion_is_normalised_at_one_place() -> None:
     sizes = servo.sizes()
     symbols = [ca.SX.sym(name, size) for name, size in sizes.items()]
     within = bounds(ca.Function("law", symbols, [*servo.law(*symbols)], {"cse": True}))
-    # One bound for q and one for the demanded pose, whatever lies in between; methods have one of
-    # sizes besides.
+    # One bound for q and one for the reference pose, whatever lies in between; methods also have
+    # one of sizes.
     assert bounds(servo.buffered("law").function) == within + 3
     assert bounds(tick_function(servo)) == within + 2
     assert bounds(servo.model.robot.buffered("mass_matrix").function) == 2

@@ -1,4 +1,4 @@
-"""What is wrong is refused with what was expected, what came, where, and the cure."""
+"""Wrong input raises errors with place, expected and received value, and remedy."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ def test_law_is_that_of_the_oracle(servo: Servo, hand: Hand) -> None:
 
 
 def test_controlled_robot_accelerates_as_demanded(servo: Servo, hand: Hand) -> None:
-    # The plant is Pinocchio's with multipliers: it knows neither lift nor law.
+    # The plant is Pinocchio's with multipliers: it contains neither lift nor law.
     for q, s, sample in states(servo, 10):
         v = hand.lift @ s
         tau = np.concatenate([np.zeros(3), servo.torque(q, s, sample)])
@@ -281,7 +281,7 @@ def test_point_on_the_axle_is_refused_with_the_axle_named() -> None:
 
 
 def test_point_near_the_axle_fails_the_audit() -> None:
-    # P16: off the axle by so little that no torque would be given out.
+    # P16: off the axle by so little that the law gives no torque.
     near = Servo(
         reduce(case_study().model.robot),
         [replace(case_study().outputs[0], point=(1e-5, 0, 0)), case_study().outputs[1]],

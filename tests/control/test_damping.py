@@ -191,7 +191,7 @@ def test_run_passes_and_records_what_was_missed(group: str, zone: float) -> None
     assert (run.margin[inside] < EARLY * zone).all()
     assert (run.margin[~inside] >= zone).all()
     assert np.abs(run.acceleration_residual).max() > 0.1
-    # What the run recorded is what the plant lacked, at every instant.
+    # The recorded residual is the acceleration that the plant lacks, at every instant.
     servo, robot = run.servo, run.robot
     oracle = OutputOracle(robot, servo.outputs)
     for k in range(0, len(run.t), 25):
@@ -244,5 +244,7 @@ def test_zone_is_above_zero(zone: object) -> None:
     outputs = [Output("hand", "tool", "SE3")]
     kind = OutputError if isinstance(zone, float) and zone <= 0.0 else ConcurError
     refused(
-        kind, lambda: Servo(model, outputs, 1.0, 1.0, damping_threshold=zone), where="`damping_threshold`"
+        kind,
+        lambda: Servo(model, outputs, 1.0, 1.0, damping_threshold=zone),
+        where="`damping_threshold`",
     )

@@ -1,7 +1,7 @@
 """The law on robots that float with momentum: its numbers, its properties, what it refuses.
 
 P3 and so on are the properties listed in section 10 of the sources on servo control; check A is
-in section 4 there. What a torque does is computed by Pinocchio.
+in section 4 there. The effect of a torque is computed by Pinocchio.
 """
 
 from __future__ import annotations
@@ -312,7 +312,9 @@ def test_measured_velocities_take_the_place_of_the_momentum(name: str) -> None:
         assert_close(again, measured.torque(q, other, sample), 1e-10)
 
 
-@pytest.mark.parametrize("options", [{}, {"use_measured_velocity": True}, {"damping_threshold": 0.05}])
+@pytest.mark.parametrize(
+    "options", [{}, {"use_measured_velocity": True}, {"damping_threshold": 0.05}]
+)
 def test_tick_copies_and_pickles_give_the_same_torque(options: dict[str, object]) -> None:
     servo, oracle = build(FREE_FLYER, **options)
     tick, rng = servo.compile(), np.random.default_rng(8)

@@ -287,7 +287,7 @@ def test_no_torque_in_a_singular_configuration(servo: Servo) -> None:
         SingularConfigurationError,
         lambda: law.output(0.0, [], np.concatenate([STRETCHED, S0, demand])),
     )
-    # Where python-control asks before it knows the state; this configuration is singular too.
+    # python-control evaluates before it has the state; this configuration is singular too.
     assert servo.margin(np.zeros(8)) < servo.singular_margin
     assert_allclose(law.output(0.0, [], np.concatenate([np.zeros(13), demand])), 0.0)
     state = np.concatenate([STRETCHED, S0])

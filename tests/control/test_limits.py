@@ -88,7 +88,7 @@ def test_held_torque_is_reported_with_what_it_gave_up() -> None:
 
 
 def test_weak_motors_of_a_redundant_robot_get_nearly_all_that_is_possible() -> None:
-    # A thousandth of the demand: there the programme's solver loses digits.
+    # A thousandth of the demand: there the solver loses digits.
     robot = robots.servicer()
     outputs = [Output("base", "satellite", "SO3"), Output("hand", "left_hand", "R3")]
     model = reduce(robot, momentum=[0, 0, 0, 0, 0, 5.0])

@@ -28,7 +28,9 @@ from tests.oracles import Units
 STRETCHED = np.array([0.3, 0.02, -0.03])
 
 
-def arm(damping_threshold: float | None = 1.0, weight: object = "torque", mass: float = 1.0) -> Servo:
+def arm(
+    damping_threshold: float | None = 1.0, weight: object = "torque", mass: float = 1.0
+) -> Servo:
     """Three links on the floor, whose tip is moved in the plane."""
     link = Inertia(mass, (0.2, 0, 0), tuple(mass * x for x in (0.01, 0.02, 0.02)))
     bodies = [Body("floor", joints.Fixed())]
@@ -66,7 +68,7 @@ def test_damping_is_least_squares_with_the_documented_weight(weight: object) -> 
 
 @pytest.mark.parametrize("weight", ["energy", "torque"])
 def test_damping_does_not_depend_on_the_unit_of_mass(weight: str) -> None:
-    # The margin has no unit, so a robot in grams gives up what it gives up in kilogrammes.
+    # The margin has no unit, so the residual of a robot is the same in grams and in kilograms.
     missed = []
     for mass in (1.0, 1e-3, 1e3):
         servo = arm(weight=weight, mass=mass)
@@ -103,7 +105,7 @@ def test_refused_torque_reports_the_smaller_of_margin_and_what_the_law_met() -> 
 def test_wheels_below_the_threshold_no_longer_determine_the_base(
     regularity: float, usable: bool
 ) -> None:
-    # Above it a singular decoupling matrix, or one that is no number, counts too.
+    # Above it a singular decoupling matrix, or a non-finite one, counts too.
     servo = arm(damping_threshold=None)
     for rows in (np.zeros((1, 2, 3)), np.full((1, 2, 3), np.nan)):
         found = decoupling_margins(servo.scales[0], rows, np.eye(3)[None], np.array([regularity]))

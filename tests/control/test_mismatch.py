@@ -47,7 +47,7 @@ def test_numbers_are_those_of_pinocchio(name: str) -> None:
         assert_allclose(
             found.output_velocity, oracle.jacobian(q) @ (lifted - v), rtol=0, atol=1e-11
         )
-        # What the plant does is off what it should do by the disturbance. The demand stands still:
+        # The plant differs from the law by the disturbance. The reference is at rest:
         # one that moves would be carried with the wrong velocity too.
         pose = oracle.sample(q, rng).flat_pose
         sample = ReferenceSample(pose, np.zeros(servo.size), np.zeros(servo.size))
@@ -112,7 +112,7 @@ def test_offset_is_where_the_error_settles() -> None:
     reference = hold(servo.output(Q0), group="R3xSO3")
     run = simulate(robot, servo, reference, 6.0, Q0, np.zeros(6), dt=1e-2, momentum=WRONG_BY)
     found = servo.mismatch(run.q[-1], run.v[-1])
-    # The base goes on drifting, so that the error never quite settles.
+    # The base drifts, so that the error never settles completely.
     assert_allclose(run.error[-1], found.offset, rtol=0, atol=0.02 * np.abs(found.offset).max())
     assert np.abs(run.error[-1]).max() > 1e-2
 

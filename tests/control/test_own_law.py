@@ -1,4 +1,4 @@
-"""A law of one's own runs where a servo runs: simulated, compiled, and on the mock rig."""
+"""A custom law runs where a servo runs: simulated, compiled, and on the mock rig."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_own_law_moves_the_robot_as_pinocchio_says() -> None:
     assert_allclose(run.u[500], law.torque(plant, 0.5, run.q[500], run.v[500]), atol=1e-10)
     assert run.error.shape == (1001, 0)
     assert not run.error_norms
-    # Adaptive steps know the time within a step, held torques that of their tick.
+    # Adaptive steps use the time within a step, held torques that of their tick.
     other = simulate(law.model.robot, law, None, 1.0, ARM_Q0, ARM_S0, integrator=EXACT)
     assert_allclose(other.q[-1], wanted.y[:6, -1], rtol=0.0, atol=1e-8)
     sampled = Integrator(control_period=0.01)

@@ -1,4 +1,4 @@
-"""Joints left over: outputs stay exact, and the rule for the rest does what it says."""
+"""Joints left over: outputs stay exact, and the internal motion follows the rule."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ BENT = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.3, 0.5, -0.6, 1.4, -0.7, 0
 
 
 def spread(q: ca.SX) -> ca.SX:
-    """An objective of one's own: joints near zero."""
+    """A custom objective: joints near zero."""
     return 3.0 * ca.sumsqr(ca.sin(q[7:] / 2)) + ca.cos(q[8] - q[9])
 
 
@@ -166,7 +166,7 @@ def test_several_joints_left_over(rule: str) -> None:
 
 
 def test_rules_choose_differently() -> None:
-    # Guards the tests above: what the rule says is seen in the torque.
+    # Guards the tests above: the rule has an effect on the torque.
     torques = []
     for rule in RULES.values():
         servo, oracle = build(STATION, redundancy=rule)
@@ -189,7 +189,7 @@ def hold(rule: Redundancy, s0: Callable[[Servo], np.ndarray], duration: float) -
 
 def test_internal_motion_dies_away_at_its_rate() -> None:
     run = hold(Redundancy(damping=1.5), lambda servo: 0.1 * free_motion(servo, BENT), 4.0)
-    assert np.abs(run.error).max() < 1e-8  # the tip knows nothing of it
+    assert np.abs(run.error).max() < 1e-8  # no effect on the tip
     energy = np.array(
         [s @ run.servo.model.mass_matrix(q) @ s for q, s in zip(run.q, run.s, strict=True)]
     )
@@ -300,7 +300,7 @@ def test_audit_names_the_rule() -> None:
     assert "7 controls, 6 output coordinates: 1 left" in row.why
     assert str(servo.redundancy) in row.why
     assert "base_rotation" in row.why
-    # The reduced model alone knows of no rule.
+    # The reduced model alone has no rule.
     assert servo.model.audit(servo.outputs)["CON9"].status is AuditStatus.FAILS
     square, _ = build("hand of the free-flyer", redundancy=Redundancy(weight="torque"))
     assert square.redundancy is None

@@ -1,4 +1,4 @@
-"""Singularity reports against what geometry says, and against differences of the robot's poses."""
+"""Singularity reports against geometry, and against differences of the robot's poses."""
 
 from __future__ import annotations
 
@@ -228,7 +228,7 @@ def test_with_a_model_it_is_the_decoupling_matrix():
     assert report.motions == model.shape_names
     assert_allclose(report.matrix, servo.decoupling(q), atol=1e-12)
     assert not report.singular
-    # The arm stretched: the servo's margin and the report both say so.
+    # The arm stretched: the servo's margin and the report both show it.
     q[-2:] = 0.7, 0.0
     stretched = cc.singularities(model.robot, servo.outputs, q, model=model)
     assert stretched.rank == 4

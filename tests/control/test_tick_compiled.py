@@ -37,7 +37,7 @@ def flyer(**options: object) -> Servo:
 
 
 def rotor_ship() -> Servo:
-    """A floating arm with a rotor that nobody drives and that keeps its spin."""
+    """A floating arm with an unactuated rotor that keeps its spin."""
     link = Inertia(2.0, (0.3, 0.02, 0.01), (0.02, 0.2, 0.21))
     robot = Mechanism(
         "rotor ship",
@@ -187,7 +187,9 @@ def test_status_says_why_there_is_no_torque() -> None:
     assert_array_equal(floating.buffers.u, 0.0)
 
 
-@pytest.mark.parametrize("options", [{}, {"torque_limits": 3.0}, {"damping_threshold": 0.1}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"torque_limits": 3.0}, {"damping_threshold": 0.1}], ids=str
+)
 def test_no_torque_leaves_on_a_number_that_cannot_be_meant(options: dict[str, object]) -> None:
     tick, sample = flyer(**options).compile(), check_a_demand()(0.0)
     expected = tick(CHECK_A_Q0, CHECK_A_S0, sample).copy()
@@ -199,7 +201,7 @@ def test_no_torque_leaves_on_a_number_that_cannot_be_meant(options: dict[str, ob
                 assert tick.run() in (TickStatus.BAD_INPUT, TickStatus.FAILED), (name, i, bad)
                 assert_array_equal(tick.buffers.u, 0.0)
                 buffer[i] = kept
-    # Two that cancel are none either.
+    # Two that cancel are invalid too.
     tick.buffers.twist[:2] = 1e200, -1e200
     assert tick.run() in (TickStatus.BAD_INPUT, TickStatus.FAILED)
     with pytest.raises(NonFiniteError, match=r"`s`: expected numbers up to 1e\+18, got \[2\]"):
@@ -292,7 +294,7 @@ def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
     states = drawn(servo, 4)
     first = servo.compile(interpreted)
     expected = [first(*state).copy() for state in states]
-    assert min(np.abs(u).max() for u in expected) > 2.9  # the programme is needed
+    assert min(np.abs(u).max() for u in expected) > 2.9  # the limits are active
     wrong: list[object] = []
 
     def work(own: int) -> None:

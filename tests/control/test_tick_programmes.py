@@ -1,4 +1,4 @@
-"""Torque limits as machine code: the programmes inside say what they say when interpreted."""
+"""Torque limits as machine code: quadratic programs have the results of the interpreter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.control.test_allocation import KINDS, function, instant
 
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("n", "ns"), [(4, 4), (4, 6)])
-def test_programmes_say_the_same_when_compiled(n: int, ns: int) -> None:
+def test_quadratic_programs_have_the_same_results_when_compiled(n: int, ns: int) -> None:
     made = compiled([function(n, ns)])
     assert made is not None
     rng = np.random.default_rng(21)
@@ -20,7 +20,7 @@ def test_programmes_say_the_same_when_compiled(n: int, ns: int) -> None:
     for i in range(200):
         problem = instant(rng, ns, ns - n, KINDS[i % len(KINDS)])
         inputs = problem.inputs
-        if i % 4 == 3:  # so large, small or unsound that solvers give up
+        if i % 4 == 3:  # so large, small or unsound that solvers fail
             which = int(rng.integers(len(inputs) - 2))
             factor = (1e250, 1e-250, np.nan, 0.0)[int(rng.integers(4))]
             inputs[which] = inputs[which] * factor

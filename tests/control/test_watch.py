@@ -1,4 +1,4 @@
-"""What a tick keeps for the next: singular configurations that a step jumped over are noticed."""
+"""Memory of a tick: singular configurations between two steps are detected."""
 
 from __future__ import annotations
 

@@ -511,7 +511,7 @@ def test_bad_arguments_of_split_and_reconstruct() -> None:
 
 
 def test_momentum_between_two_groups_is_refused() -> None:
-    # So little linear momentum that it is hard to say whether there is any.
+    # Linear momentum near rounding.
     model = reduced(cc.robots.two_handed_spacecraft(), np.array([0.0, 1e-8, 0.0, 5.0, 0.0, 0.0]))
     with pytest.raises(ReductionError, match="isotropy group is clear") as caught:
         MomentumChart(model)

@@ -1,4 +1,4 @@
-"""What the group functions are compared with, and where: nothing here calls them."""
+"""References for the group functions, and their arguments: nothing here calls them."""
 
 from __future__ import annotations
 

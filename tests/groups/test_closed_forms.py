@@ -283,7 +283,7 @@ def test_exponential_of_the_sliding_screw():
 def test_sliding_screw_has_no_logarithm_beside_a_full_turn():
     assert not classify(SLIDING_SCREW).exponential
     target = screw_and_slide(0.5, -0.3, 2 * np.pi)
-    # Its height says by which angle a twist of the algebra would have to turn ...
+    # Its height gives the angle by which a twist of the algebra would have to turn ...
     theta = target[2, 3] / PITCH
     rng = np.random.default_rng(2)
     for a, b in rng.uniform(-100, 100, (50, 2)):

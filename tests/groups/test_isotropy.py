@@ -111,7 +111,7 @@ def random_momentum(rng, name, case):
         linear[:2] = 0.0
     if case == ALONG_ONLY:
         angular[:] = 0.0
-    # What the group does not see may be anything.
+    # Components outside the group are arbitrary.
     if turning.all() and name != "H_p":
         linear = rng.normal(size=3)
     if not turning.any():

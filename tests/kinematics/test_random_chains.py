@@ -11,7 +11,7 @@ from tests.oracles import Pinocchio
 
 BATCHES, CHAINS = 10, 50
 SHARED = ("Revolute", "Prismatic", "Helical", "Planar", "Spherical", "Cartesian", "Free", "Fixed")
-"""Joints that the oracle knows too."""
+"""Joints that the oracle has too."""
 ALL = (*SHARED, "Cylindrical", "Sliding", "PlanarPrismatic")
 TOLERANCE = 1e-9
 STEP = 4e-3
@@ -29,7 +29,7 @@ def random_joint(kind, rng):
 
 
 def random_chain(seed):
-    """Chain of 3 to 8 joints; every second one consists of joints that the oracle knows."""
+    """Chain of 3 to 8 joints; every second one consists of joints that the oracle has."""
     rng = np.random.default_rng(seed)
     kinds = rng.choice(SHARED if seed % 2 else ALL, rng.integers(3, 9))
     bodies = []

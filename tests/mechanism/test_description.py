@@ -1,4 +1,4 @@
-"""What a description is checked for, what it is sorted into, and that it can be copied."""
+"""Checks of a description, its order of bodies, and copies."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_triangle_inequality_shows_the_eigenvalues() -> None:
 
 
 def test_triangle_inequality_in_slanted_axes() -> None:
-    # On the diagonal nothing is wrong: the test must look at the principal moments.
+    # On the diagonal nothing is wrong: the test must use the principal moments.
     turn = Rotation.from_rotvec([0.3, -0.7, 0.5]).as_matrix()
     tensor = turn @ np.diag([1.0, 1.0, 2.1]) @ turn.T
     diagonal = np.sort(np.diag(tensor))

@@ -1,4 +1,4 @@
-"""What the code under test is compared with: nothing here calls its algorithms.
+"""Independent references for the code under test: nothing here calls its algorithms.
 
 The oracles read descriptions (bodies, joints, placements, inertias) and do all computing with
 Pinocchio, NumPy, SciPy and formulas written by hand.

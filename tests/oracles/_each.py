@@ -9,7 +9,7 @@ Case = TypeVar("Case")
 
 
 def each(cases: Collection[Case], check: Callable[[Case], object]) -> None:
-    """Check all cases, and tell all that fail.
+    """Check all cases, and report all that fail.
 
     Parameters
     ----------

@@ -69,7 +69,7 @@ def full_order(
 
 
 def random_floater(base: str, seed: int) -> Mechanism:
-    """Build a robot on a base joint of a kind, which nobody drives, with five driven joints.
+    """Build a robot on an unactuated base joint of a kind, with five actuated joints.
 
     Ball, plane, slide and two hinges in any order, branched; everything else is random too.
     """
@@ -121,7 +121,7 @@ def excitation(
     Parameters
     ----------
     robot : Mechanism
-        A robot whose base nobody drives.
+        A robot with an unactuated base.
     seed : int
         Of the random numbers.
     speed : float
@@ -135,7 +135,7 @@ def excitation(
     v0 = speed * rng.uniform(-1.0, 1.0, robot.nv)
     # The momentum of a random motion has the right size for the robot whatever its masses are.
     momentum = oracle.momentum(q0, v0)
-    # What one joint alone has to move while the others give way: a light hand stays slow.
+    # Inertia at one joint while the others are free: a light hand stays slow.
     mobility = np.diag(np.linalg.inv(oracle.mass_matrix(q0)))[list(robot.actuated_freedoms)]
     shape = 2, len(mobility)
     frequency = rng.uniform(0.2, 1.0, shape)

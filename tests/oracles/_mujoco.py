@@ -255,7 +255,7 @@ class Mujoco:
         self.data.qfrc_applied[:] = self.rates(q, tau)
         mujoco.mj_forward(self.model, self.data)
         turned = self.velocity(q, self.data.qacc)
-        # What turns with the body has a velocity of its own: R^T d(R v)/dt = vdot + w x v.
+        # A rotating vector has an additional rate: R^T d(R v)/dt = vdot + w x v.
         for body, _, ours_v, _, _ in self._spans:
             own = np.asarray(v, dtype=float)[ours_v]
             if isinstance(body.joint, joints.Free):

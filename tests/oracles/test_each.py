@@ -1,4 +1,4 @@
-"""All cases that fail are told."""
+"""All cases that fail are reported."""
 
 import pytest
 

@@ -148,7 +148,7 @@ class FullOrder:
     def pose(self, q: np.ndarray) -> np.ndarray:
         return self.oracle.pose(q[self.into_q], self.base)
 
-    # What the reduction says of the same matrices, in NumPy.
+    # Results of the reduction from the same matrices, in NumPy.
 
     def blocks(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Locked inertia, connection and reduced metric."""

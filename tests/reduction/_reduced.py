@@ -12,7 +12,7 @@ from tests.oracles import Constrained, difference_quotient
 
 
 class Reference:
-    """What a reduced model should say, from hand-written rows and Pinocchio.
+    """Expected results of a reduced model, from hand-written rows and Pinocchio.
 
     Parameters
     ----------

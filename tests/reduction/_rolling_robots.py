@@ -23,7 +23,7 @@ KIWI_REACH, KIWI_RADIUS = 0.2, 0.05
 
 
 def _flywheel(parent: str) -> Body:
-    """A balanced rotor about the normal, which keeps its momentum if nobody drives it."""
+    """A balanced rotor about the normal, which conserves its momentum if unactuated."""
     inertia = Inertia(2.0, moments=(0.02, 0.02, 0.03))
     return Body("flywheel", joints.Revolute(Z), parent, Pose((0.02, -0.03, 0.1)), inertia)
 
@@ -186,7 +186,7 @@ def rover_on_a_ball_rows(nv: int) -> Rows:
 def rolling_ball(kind: str, pendulum: bool, twin: bool = False) -> Mechanism:
     """Build a hollow ball on the plane, driven from inside by a balanced rotor or a pendulum.
 
-    The twin has two rails in place of the sliding base, for libraries that know none.
+    The twin has two rails in place of the sliding base, for libraries without such bases.
     """
     solid = Inertia(1.5, moments=(0.04, 0.05, 0.06))
     inside = Inertia(0.5, moments=(0.01, 0.006, 0.006))

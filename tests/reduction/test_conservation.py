@@ -391,7 +391,7 @@ def test_a_tolerance_takes_rounded_robots() -> None:
     loose = conservation(reduce(robot), "rotor", tolerance=1e-6)
     assert (loose.conserved, loose.rate, loose.tolerance) == (True, strict.rate, 1e-6)
     assert loose.equation == "d/dt p[rotor] = 0"
-    assert loose.why.endswith("only, within the tolerance 1e-06")
+    assert loose.why.endswith(", within the tolerance 1e-06")
     model = reduce(robot, stages={"rotor": 0.4}, tolerance=1e-6)
     assert "within the tolerance 1e-06" in model.reason
     assert model.at_momentum([0, 0, 0, 0.1, 0, 0]).theta == (0.4,)
@@ -399,7 +399,7 @@ def test_a_tolerance_takes_rounded_robots() -> None:
     assert reduce(robot, stages="auto", tolerance=1e-6).kind == "staged"
     assert "stages" not in reduce(robot).reason
     assert "stages" in reduce(robot, tolerance=1e-6).reason
-    # What is exact has nothing to be tolerated, and what is stricter than rounding is not kept.
+    # An exact symmetry needs no tolerance; a tolerance below rounding is not satisfied.
     exact = conservation(reduce(rounded(0.0)), "rotor", tolerance=1e-6)
     assert exact.conserved
     assert "tolerance" not in exact.why
@@ -418,7 +418,7 @@ def test_an_error_names_the_tolerance_that_would_do() -> None:
     assert reduce(rounded(1e-7), stages=["rotor"], tolerance=told).stages == ("rotor",)
     with pytest.raises(ReductionError):
         reduce(rounded(1e-7), stages=["rotor"], tolerance=told / 10)
-    # Nobody's rounding, or the doing of a drive.
+    # Too large for rounding, or the effect of a drive.
     with pytest.raises(ReductionError) as caught:
         reduce(rounded(1e-2), stages=["rotor"])
     assert "tolerance" not in str(caught.value)

@@ -391,7 +391,7 @@ def test_nothing_is_found_where_there_is_nothing(robot: Mechanism) -> None:
 
 def test_crane_keeps_a_momentum_that_is_no_symmetry() -> None:
     # Turning the axle on the spot, the wheels rolling by c/b: (p_psi1 - c/b p_psi2)' = 0. The rates
-    # of the reference state, without torques, say so too.
+    # of the reference state, without torques, confirm it.
     rates = np.array([13.656084280211, 5.852607548664])
     assert rates[0] == pytest.approx(C.c / C.b * rates[1], rel=1e-12)
     model = reduce(crane())

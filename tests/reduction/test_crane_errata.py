@@ -91,7 +91,7 @@ def test_rows_of_the_wheels_turn_with_the_car(model: ReducedModel) -> None:
 
 
 def test_only_one_steering_angle_is_singular() -> None:
-    wide = replace(N, c=2.7)  # wider than long: else there is none
+    wide = replace(N, c=2.7)  # wider than long: otherwise no such place exists
     model = replace(reduce(crane(wide)), dependent=tuple(DEPENDENT), shape=(3, 4, 5, 7))
     q = Q0.copy()
     q[3] = np.arcsin(wide.l / wide.c)

@@ -1,6 +1,6 @@
-"""Reduction by momentum, without a chart: its equations against full order and by themselves.
+"""Reduction by momentum, without a chart: its equations against full order, and properties.
 
-What is expected comes from Pinocchio's mass matrices and differences of them, put together
+Expected values come from Pinocchio's mass matrices and differences of them, put together
 in NumPy after the formulas; nothing of the package's dynamics is used for it.
 """
 
@@ -171,7 +171,7 @@ def test_momentum_rates_of_five_formulations(thorough: Case) -> None:
         assert_close(case.model.vector_field(q, p, u)[1], pdot, 1e-11)
         assert_close(velocity, case.full.velocity(q, s, MU), 1e-11)
         assert_close(body_rate, case.formulas.body_rate(q, pi, p), 1e-11)
-        # The lift's own form knows neither body momentum nor connection.
+        # The lift is computed without body momentum and connection.
         general = super(MomentumReduction, case.model).vector_field(q, p, u)[1]
         assert_close(general, pdot, 1e-10)
 

@@ -1,4 +1,4 @@
-"""Every reduced model says whether it takes a momentum, and what follows from one given now."""
+"""Every reduced model reports whether it takes a momentum, and its velocity at a given one."""
 
 from __future__ import annotations
 

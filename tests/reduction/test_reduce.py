@@ -1,4 +1,4 @@
-"""Which reduction a robot gets, what is refused, and what the audit says."""
+"""Choice of the reduction, rejected robots, and rows of the audit."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_wheels_in_line_leave_one_freedom() -> None:
 
 
 def test_wheels_that_only_roll_leave_the_base_free_sideways() -> None:
-    # Three omni wheels with parallel axles say three things, and none about going sideways.
+    # Three omni wheels with parallel axles give three rows, and none for sideways motion.
     bodies = _platform([("a", 0.2, 0.2), ("b", 0.2, -0.2), ("c", -0.2, 0.1)]).bodies
     wheels = [Wheel(name, 0.1, kind="omni") for name in "abc"]
     model = reduce(Mechanism("sliding", bodies, wheels))

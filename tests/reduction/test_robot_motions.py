@@ -1,7 +1,7 @@
 """Ten seconds of robots on wheels of every kind, reduced stage by stage and at full order.
 
 The motions with multipliers are those of `Plant`, and of a system of rows written by hand with
-Pinocchio's dynamics. The same rows tell how each momentum changes: that is what the printed
+Pinocchio's dynamics. The same rows give the rate of each momentum: that is what the printed
 momentum equations are held against.
 """
 
@@ -74,7 +74,7 @@ class Case:
     pose : dict of str to float or sequence of float
         Joint coordinates at the start.
     twin : Mechanism, optional
-        The robot in joints that the library knows, with the same coordinates.
+        The robot in joints of the library, with the same coordinates.
     """
 
     robot: Mechanism
@@ -344,7 +344,7 @@ def test_reduced_motion_is_that_at_full_order(name: str) -> None:
     # Something has happened.
     assert np.abs(q_full[-1][:place] - q0[:place]).max() > 0.05
     if name.startswith("kiwi"):
-        # The spins tell how far the base has turned.
+        # The spins give the angle of the base.
         turns = KIWI_RADIUS / (3 * KIWI_REACH) * q_full[:, 3:6].sum(axis=1) + q_full[:, 2]
         np.testing.assert_allclose(turns, q0[2], rtol=1e-10)
 

@@ -1,4 +1,4 @@
-"""A body alone, on a joint that nobody drives: a reduction without shape, held to Euler's laws."""
+"""A single body on an unactuated joint: a reduction without shape, held to Euler's laws."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ def test_parts_are_found_as_they_are(name: str) -> None:
     for stage, (joint, view, generators, theta) in zip(model.chain, case.parts, strict=True):
         assert (stage.joint, stage.seen_from, stage.theta) == (joint, view, tuple(theta))
         np.testing.assert_allclose(np.array(stage.generators).T, generators, rtol=0, atol=1e-12)
-        # The symmetries of the joint by itself are the same, where there are no wheels.
+        # The symmetries of the joint alone are the same without wheels.
         row = symmetry(case.robot)[joint]
         found = row.reducing if view == "parent" else row.own_reducing
         span, theirs = generators, found.coordinates
@@ -406,7 +406,7 @@ def test_velocities_that_were_measured_are_taken_as_they_are() -> None:
             assert_close(rest, [0.3], 1e-10)
 
 
-def test_where_a_part_does_not_tell_a_velocity() -> None:
+def test_where_a_part_does_not_determine_a_velocity() -> None:
     model = CASES["vertical axis"].model()
     assert "see `regularity`" in model.reason
     assert "ball[wz] does not follow" in model.reason
@@ -428,7 +428,9 @@ def test_where_a_part_does_not_tell_a_velocity() -> None:
 def test_auto_takes_parts_that_are_regular_everywhere() -> None:
     assert reduce(hull(), stages="auto").shape_names == ("arm", "ball[wx]", "ball[wy]")
     hint = reduce(hull()).reason
-    assert "`ball` is unactuated and keeps a part of its momentum, wz in the axes of the body" in hint
+    assert (
+        "`ball` is unactuated and keeps a part of its momentum, wz in the axes of the body" in hint
+    )
     upright = CASES["vertical axis"].robot
     assert reduce(upright, stages="auto") == reduce(upright)
     assert "stages" not in reduce(upright).reason

@@ -1,4 +1,4 @@
-"""Reduction in stages: joints that nobody drives and that keep their momentum.
+"""Reduction in stages: unactuated joints that conserve their momentum.
 
 The crane on a car with a column that turns freely has reference numbers, from a simulation with
 multipliers outside this package. Other robots are held against Pinocchio, with lifts that
@@ -105,7 +105,7 @@ def law(t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
 
 
 def loose(robot: Mechanism, *names: str) -> Mechanism:
-    """The robot with some joints that nobody drives."""
+    """The robot with some unactuated joints."""
     return replace(robot, actuated=[n for n in robot.actuated or () if n not in names])
 
 

@@ -123,7 +123,7 @@ def test_worked_results(case):
 
 
 def test_groups_have_their_place():
-    # The plane turns about the axis of the disc, which is not that of its own frame.
+    # The plane turns about the axis of the disc, which is not that of its frame.
     row = cc.symmetry(disc_then_planar())["b2"]
     assert row.left.name == "SO(2)"
     x, y = -0.3, 0.2  # the disc's axis seen from the frame of the plane
@@ -230,7 +230,7 @@ def test_a_wheel_that_nobody_drives_is_reduced_by_rolling_or_not_at_all():
     assert idle.reason.startswith("rolling: ")
     assert "the wheels give its velocity" in idle.reason
     assert idle.conserved == ()
-    # Three rows give the base; a wheel that idles then has a velocity of its own.
+    # Three rows give the base; an idle wheel then has an independent velocity.
     robot = rover()
     driven = [body.name for body in robot.bodies[1:] if body.name != "left"]
     robot = Mechanism("idle", robot.bodies, robot.wheels, robot.gravity, driven)
@@ -252,7 +252,7 @@ def test_the_report_tells_of_the_momentum_that_conservation_judges():
     assert cc.conservation(cc.reduce(robot), "left").conserved
     assert "for `left` `conservation` and `reduce` judge that of the reduced" in report.note
     assert str(report).endswith("\n" + report.note)
-    # Driven, or where it follows from others itself, there is nothing to tell.
+    # Nothing is reported if it is driven, or follows from others.
     for quiet in (rover_without_arm(), crane(undriven="right"), crane(undriven="column")):
         assert cc.symmetry(quiet).note == ""
 

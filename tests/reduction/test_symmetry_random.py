@@ -103,7 +103,7 @@ def test_nearly_symmetric_robots_are_not_symmetric(case):
     ratio = off[0].violation / off[1].violation
     assert ratio == pytest.approx(1000.0, rel=0.02), "the violation is of the size of the fault"
     assert 1e-2 < off[0].violation / 1e-3 < 1e2
-    # Whoever accepts such a fault says so.
+    # Such a fault is accepted by an explicit tolerance.
     loose = cc.symmetry(near.build(1e-6), tolerance=1e-3)[near.joint]
     assert getattr(loose, near.group).dim == exact.dim
 

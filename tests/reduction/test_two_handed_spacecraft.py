@@ -2,7 +2,7 @@
 
 The reference numbers come from a simulation at full order, and from the formulas of the thesis
 evaluated outside this package. The global form keeps the base's configuration, the chart form
-the product slice of the thesis; neither knows the other's equations.
+the product slice of the thesis; neither uses the other's equations.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def test_sleigh_moves_as_the_multipliers_say() -> None:
 )
 def test_sleigh_does_not_depend_on_where_its_frame_is(forward: float, free: str) -> None:
     # Further from the skate than the radius of gyration sqrt(0.035 + (0.25 - forward)^2) m its row
-    # tells the turning rate better than the velocity across, in any unit of length.
+    # determines the turning rate better than the velocity across, in any unit of length.
     model = reduce(moved_sleigh(forward))
     assert model.shape_names == tuple(f"sleigh[{name}]" for name in free.split())
     assert reduce(Units(length=1e3).robot(model.robot)).shape_names == model.shape_names
@@ -101,7 +101,7 @@ def test_sleigh_does_not_depend_on_where_its_frame_is(forward: float, free: str)
 
 
 def test_momentum_along_the_skate_changes() -> None:
-    # pdot = m a w^2 along x, although nobody pushes: by the reaction under the skate.
+    # pdot = m a w^2 along x, without any external push: by the reaction under the skate.
     model = reduce(robots.chaplygin_sleigh())
     s = np.array([0.3, 1.2])
     _, pdot = model.vector_field(Q_SLEIGH, model.mass_matrix(Q_SLEIGH) @ s, [])

@@ -108,7 +108,7 @@ def test_even_ball_rolls_down_a_slope(kind: str, normal: tuple[float, ...]) -> N
 
 def test_rubber_ball_is_steered_by_its_place() -> None:
     # The spins in the ball's own axes follow from the velocity of its centre in all orientations;
-    # no choice with one of its own spins left over would do.
+    # no choice in which one of its spins remains would do.
     model = reduce(ball("rubber_ball"))
     assert model.shape_names == ("place[vx]", "place[vy]")
     assert model.robot.constraint_names[-1] == "ball: no spin"
@@ -145,7 +145,7 @@ def test_uneven_rubber_ball_keeps_its_energy() -> None:
     model = reduce(ball("rubber_ball"))
     motion = forced_motion(model, None, 5.0, model.robot.neutral(), [0.6, -0.3], dt=0.5)
     assert np.abs(motion.energy_balance).max() < 1e-11
-    assert np.ptp(motion.s[:, 0]) > 1e-3  # it is no even ball, which would go on as it is
+    assert np.ptp(motion.s[:, 0]) > 1e-3  # a uniform ball would keep its velocity
 
 
 def rover_on_a_ball(kind: str) -> Mechanism:
@@ -183,7 +183,7 @@ def test_ball_under_a_rover_rolls_along() -> None:
 
 
 def test_free_spin_under_a_rover_is_no_coordinate() -> None:
-    # Which of the ball's own spins is left over changes with its orientation: the audit says so.
+    # Which of the ball's own spins is left over changes with its orientation: the audit reports it.
     model = reduce(rover_on_a_ball("ball"))
     assert model.ns == 3
     row = model.audit()["NHR3"]

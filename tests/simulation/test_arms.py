@@ -112,7 +112,7 @@ def test_linear_and_angular_errors_are_coupled_in_se3_only() -> None:
 
 
 def test_wrong_model_of_the_arm_leaves_the_equation() -> None:
-    # Guards the tests above: with masses the servo does not know they would fail.
+    # Guards the tests above: with masses that differ from the servo's they would fail.
     robot, _ = ROBOTS["arm"]
     heavier = arm()
     bodies = [

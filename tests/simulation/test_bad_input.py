@@ -1,4 +1,4 @@
-"""Simulations that cannot be started or have to stop say why, and keep what they have."""
+"""Simulations that cannot start or have to stop give a reason and keep their data."""
 
 from __future__ import annotations
 
@@ -319,7 +319,7 @@ def test_sample_that_is_not_finite() -> None:
 
 
 def test_gains_too_high_for_the_step() -> None:
-    # Stiff beyond the stability of the method: it diverges, and says so.
+    # Stiff beyond the stability of the method: it diverges, which is reported.
     stiff = case_study(stiffness=1e8, damping=2e4)
     error = refused(
         SimulationError,

@@ -35,7 +35,7 @@ SLOW = pytest.mark.slow
 TASKS = ("crane_car", "free_floater", "mecanum_arm", "rover_arm", "servicer")
 
 PROGRAMME = 1e-7
-"""What two solutions of the programme behind torque limits may differ by, relative."""
+"""Relative difference of two solutions of the quadratic program of torque limits."""
 
 
 def assert_same_run(run: Run, other: Run, tolerance: float = 1e-10) -> None:
@@ -132,13 +132,13 @@ def test_another_plant_is_compiled_as_it_is() -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("hold", [None, 0.005])
-def test_torque_limits_are_compiled_with_their_programme(hold: float | None) -> None:
+def test_torque_limits_are_compiled_with_their_quadratic_program(hold: float | None) -> None:
     free, _ = both()
     limit = 0.6 * np.abs(free.u).max(axis=0).max()
     compiled, interpreted = both(replace(SERVO, torque_limits=limit), control_period=hold)
     assert compiled.scale.min() < 0.9
     assert np.abs(compiled.u).max() == pytest.approx(limit)
-    # The programme is solved to a tolerance of its own.
+    # The quadratic program is solved to its tolerance.
     assert_same_run(compiled, interpreted, PROGRAMME)
 
 

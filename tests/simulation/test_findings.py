@@ -1,4 +1,4 @@
-"""What a run finds out about itself."""
+"""Findings of a run."""
 
 from __future__ import annotations
 
@@ -51,19 +51,19 @@ def limited_run(limits: object):
     return simulate(robot, servo, reference, 0.5, q, np.zeros(2), dt=0.01)
 
 
-@pytest.mark.parametrize(("momentum", "limits", "told"), [
+@pytest.mark.parametrize(("momentum", "limits", "expected"), [
     (1e-30, 0.2, True),
     (1.0, 0.2, False),
     (1e-30, 1e3, False),
     (1e-30, None, False),
 ])  # fmt: skip
 def test_drift_beyond_its_limit_is_explained_where_torque_limits_acted(
-    momentum: float, limits: float | None, told: bool
+    momentum: float, limits: float | None, expected: bool
 ) -> None:
     found = limited_run(limits).findings(Tolerances(0.2, momentum=momentum))
     (drift,) = [f for f in found if f.label == "relative drift of the momentum"]
-    assert (drift.note == "limits were active: take a shorter dt") is told
-    assert drift.shown_limit.endswith("take a shorter dt") is told
+    assert (drift.note == "limits were active: take a shorter dt") is expected
+    assert drift.shown_limit.endswith("take a shorter dt") is expected
     assert drift.shown_limit.startswith("<= ")
     assert drift.holds is (momentum == 1.0)
 
@@ -85,8 +85,8 @@ def test_control_within_rounding_of_its_limit_is_at_it(room: float, share: float
     assert found["share of the time in which torque limits were active"] == share
 
 
-@pytest.mark.parametrize(("relative", "told"), [(5e-10, False), (5e-9, True)])
-def test_momentum_beyond_rounding_is_another_one(relative: float, told: bool) -> None:
+@pytest.mark.parametrize(("relative", "expected"), [(5e-10, False), (5e-9, True)])
+def test_momentum_beyond_rounding_is_another_one(relative: float, expected: bool) -> None:
     robot = planar_floater()
     servo = Servo(
         reduce(robot, momentum=[0.3, 0.2, 0, 0, 0, 0.5]),
@@ -101,10 +101,10 @@ def test_momentum_beyond_rounding_is_another_one(relative: float, told: bool) ->
     run = simulate(robot, servo, reference, 0.1, q, np.zeros(2), dt=0.01, momentum=true)
     found = {f.label: f for f in run.findings(Tolerances(0.05))}
     label = "momentum at the start, relative difference to the servo's"
-    assert (label in found) is told
+    assert (label in found) is expected
     deviation = found["deviation from the ideal error dynamics, largest coordinate"]
-    assert ("momentum" in deviation.note) is told
-    assert (deviation.limit is None) is told
+    assert ("momentum" in deviation.note) is expected
+    assert (deviation.limit is None) is expected
 
 
 @cache
@@ -124,17 +124,18 @@ DEVIATION = "deviation from the ideal error dynamics, largest coordinate"
 
 
 @pytest.mark.parametrize(
-    ("least", "told"), [(1.0, False), (1.0 - 5e-7, False), (1.0 - 1e-6, False), (1.0 - 2e-6, True)]
+    ("least", "expected"),
+    [(1.0, False), (1.0 - 5e-7, False), (1.0 - 1e-6, False), (1.0 - 2e-6, True)],
 )
 def test_a_demand_scaled_by_more_than_a_millionth_is_said_to_be_limited(
-    least: float, told: bool
+    least: float, expected: bool
 ) -> None:
     run = with_limits({"upper_arm": 0.2})
     scale = np.ones_like(run.scale)
     scale[3] = least
     found = {f.label: f for f in replace(run, scale=scale).findings(Tolerances(0.2))}
-    assert ("torque limits were active" in found[DEVIATION].note) is told
-    assert (found[DEVIATION].limit is None) is told
+    assert ("torque limits were active" in found[DEVIATION].note) is expected
+    assert (found[DEVIATION].limit is None) is expected
     assert found["smallest scale of the demand within torque limits"].value == least
 
 
@@ -145,7 +146,10 @@ def test_one_instant_of_damping_is_damping(missed: float) -> None:
     given_up = np.zeros_like(run.acceleration_residual)
     given_up[2, 1] = missed
     found = {
-        f.label: f for f in replace(run, servo=damped, acceleration_residual=given_up).findings(Tolerances(0.2))
+        f.label: f
+        for f in replace(run, servo=damped, acceleration_residual=given_up).findings(
+            Tolerances(0.2)
+        )
     }
     assert ("the solution was damped" in found[DEVIATION].note) is (missed != 0.0)
     assert found["acceleration residual, largest coordinate"].value == abs(missed)
@@ -221,5 +225,5 @@ def test_metres_and_radians_of_the_deviation_are_apart() -> None:
     turned = found["deviation from the ideal error dynamics, largest rotation coordinate"]
     assert (moved.value, moved.unit, moved.holds) == (pytest.approx(3e-7), "m", True)
     assert (turned.value, turned.unit, turned.holds) == (pytest.approx(5e-3), "rad", False)
-    given_up = [f.unit for f in found.values() if f.label.startswith("output acceleration")]
-    assert given_up == ["m/s^2", "rad/s^2"]
+    residual = [f.unit for f in found.values() if f.label.startswith("acceleration residual")]
+    assert residual == ["m/s^2", "rad/s^2"]

@@ -1,7 +1,7 @@
 """The loop closed over MuJoCo's dynamics: a plant by others, for robots with momentum.
 
 The library reads a description made from ours, steps by Runge and Kutta's fourth order and asks
-the law in each stage of each step. The law is told the momentum once, as a constant.
+the law in each stage of each step. The law gets the momentum once, as a constant.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def test_held_torque_changes_at_its_own_period_only(method: str) -> None:
 
 
 def test_plant_that_is_heavier_than_the_model_leaves_an_error() -> None:
-    # Guards against tests that cannot fail: the servo must not know the plant.
+    # Guards against tests that cannot fail: the servo's model must differ from the plant.
     heavier = rover(replace(N, m=(36.0, 1.5, 1.5, 2.4, 2.4, 1.5)))
     servo = case_study(stiffness=16.0, damping=8.0)
     run = simulate(ROBOT, servo, case_study_reference(), 6.0, Q0, S0, plant=heavier)

@@ -1,4 +1,4 @@
-"""A run on a robot reduced in stages says how constant the stages' momenta stayed."""
+"""A run on a robot reduced in stages reports the drift of the stages' momenta."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def run() -> cc.Run:
 
 def test_momentum_of_the_stage_stays(run: cc.Run) -> None:
     column = run.robot.v_slice("column").start
-    # Wheels have no say in it: the column's row of the mass matrix is its momentum.
+    # Wheels have no influence: the column's row of the mass matrix is its momentum.
     momenta = [run.robot.mass_matrix(q)[column] @ v for q, v in zip(run.q, run.v, strict=True)]
     np.testing.assert_allclose(momenta, -11.5, rtol=1e-9)
     assert list(run.stage_drifts) == ["column"]

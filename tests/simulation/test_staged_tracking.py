@@ -1,6 +1,6 @@
-"""Tracking with joints that nobody drives, their momenta known or measured; the plant is whole.
+"""Tracking with unactuated joints, their momenta known or measured; the plant is whole.
 
-What moves knows nothing of stages: it is the full-order plant with multipliers.
+The plant is independent of stages: it is of full order, with multipliers.
 """
 
 from __future__ import annotations
