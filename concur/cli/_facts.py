@@ -15,7 +15,11 @@ from concur.reduction import momenta_text
 
 def task_facts(task: Task, servo: TrackingLaw) -> list[tuple[str, str]]:
     """Settings that determine the numbers of a run: labels and values."""
-    held = "continuous" if task.control_period is None else f"sampled, torque held for {task.control_period:g} s"
+    held = (
+        "continuous"
+        if task.control_period is None
+        else f"sampled, torque held for {task.control_period:g} s"
+    )
     facts = [
         ("Task", f"{task.name} ({task.path.name})"),
         ("Integration", f"{task.method}, dt = {task.dt:g} s"),

@@ -44,6 +44,6 @@ def _cure(run: Run) -> str:
     # With other inertias the momentum is as stated; only the servo computes another one.
     wrong = "the robot's masses and lengths" if run.plant_differences else "the task's `momentum`"
     return (
-        "Write `use_measured_velocity = true` in [servo], so that the law uses the measured velocity of the "
-        f"base, or correct {wrong}."
+        "Write `use_measured_velocity = true` in [servo], so that the law uses the measured "
+        f"velocity of the base, or correct {wrong}."
     )

@@ -50,7 +50,7 @@ def aligned_joints(
 def immobile_body(
     model: ReducedModel, tracked: Sequence[Output], samples: Sequence[np.ndarray]
 ) -> str:
-    """Say why no point of a body works, where it has fewer freedoms than its outputs, and a cure.
+    """Explain why no point of a body with fewer freedoms than its outputs works, with a remedy.
 
     Empty if each body has enough freedoms in some of the sampled configurations (nq,).
     """
@@ -161,7 +161,7 @@ def _points(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray) -> list[
 
 
 def _on_axis(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, name: str) -> str:
-    """Say which outputs' points lie on the axis of a joint that would move them."""
+    """Describe output points on the axis of a joint that would move them."""
     line = _axis(robot, q, name)
     if line is None:
         return ""
@@ -181,7 +181,7 @@ def _on_axis(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, name: s
 def _pattern(
     robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, names: Sequence[str]
 ) -> str:
-    """Describe how the axes of some joints lie; what is said is checked."""
+    """Describe the relative position of joint axes; each statement is checked."""
     cancel = "their motions cancel at the outputs"
     lines = [line for line in (_axis(robot, q, name) for name in names) if line is not None]
     if len(lines) != len(names):

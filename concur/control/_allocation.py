@@ -394,7 +394,7 @@ def _case(name: str, data: list[Any], results: Sequence[Any]) -> ca.Function:
 
 
 def _guard(n: int, ns: int) -> ca.Function:
-    """Last guard: zero in place of what is not finite, and torques within limits."""
+    """Last guard: zero in place of non-finite values, and torques within limits."""
     shapes = {"sdot": ns, "u": ns, "scale": 1, "lost": n, "active": 1, "status": 1}
     sdot, u, scale, lost, active, status = given = [
         ca.SX.sym(name, size) for name, size in shapes.items()

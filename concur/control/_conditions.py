@@ -104,7 +104,7 @@ def consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
 
 
 def matching_counts(servo: TrackingLaw) -> AuditRow:
-    """CON9 for a redundant robot: what the outputs leave over follows a rule."""
+    """CON9 for a redundant robot: internal motion follows a rule."""
     left = servo.nu - servo.size
     return AuditRow(
         "CON9",

@@ -1,4 +1,4 @@
-"""What simulation, compilation and the rig need of a controller."""
+"""Interface of controllers for simulation, compilation and the rig."""
 
 from __future__ import annotations
 

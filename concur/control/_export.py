@@ -84,7 +84,7 @@ def export_servo(
     where = f"export of `{servo.name}`"
     folder = folder_named(directory, where)
     if target == "fmu":
-        # Units compute in double precision and refuse no speeds.
+        # FMUs compute in double precision and accept all speeds.
         _check_unused(where, "precision", precision, "double", target)
         _check_unused(where, "speed_limit", speed_limit, SPEED_LIMIT, target)
         return export_fmu(servo, folder, name, fmi)
@@ -93,7 +93,7 @@ def export_servo(
 
 
 def _check_unused(where: str, name: str, given: ArrayLike, only: ArrayLike, target: str) -> None:
-    """Tell that an option is one of the other target's, instead of passing over it."""
+    """Reject an option of the other target."""
     if not np.array_equal(given, only):
         other = "fmu" if target == "c" else "c"
         raise ConcurError(
@@ -159,7 +159,7 @@ def _facts(servo: TrackingLaw, function: ca.Function) -> dict[str, Any]:
 def _vectors(
     servo: TrackingLaw, inputs: Sequence[Signal], single: bool
 ) -> Iterator[ReferenceVector]:
-    """States near and far, and bad ones of all kinds, with what the law makes of them."""
+    """Valid and invalid states of all kinds, with the outputs of the law."""
     tick, rng = Tick(servo, interpreted=True), np.random.default_rng(0)
     robot, neutral = servo.model.robot, servo.model.robot.neutral()
     sizes = [signal.size for signal in inputs]

@@ -1,4 +1,4 @@
-"""Can the reference be followed at all? Follow it exactly, without dynamics (CON4)."""
+"""Feasibility of a reference: follow it exactly, without dynamics (CON4)."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def feasibility(
     duration: float,
     q0: ArrayLike | None,
 ) -> Feasibility:
-    """Check what a user asks for, and follow it from the robot's neutral configuration or q0."""
+    """Check the arguments, and follow the reference from the neutral configuration or q0."""
     robot, where = servo.model.robot, f"servo of `{servo.name}`"
     fitted = reference_for(reference, servo.outputs, where)
     length = scalar(duration, f"{where}, `duration`")
@@ -124,11 +124,11 @@ def follow(
         return np.asarray(np.linalg.solve(factor.T, np.linalg.lstsq(weighed, rate, rcond=1e-12)[0]))
 
     def speed(q: np.ndarray, rate: np.ndarray) -> np.ndarray:
-        # What momentum alone makes the outputs do is not up to the shape.
+        # The output velocity due to the momentum does not depend on the shape velocities.
         asked = rate - servo.motion(q, servo.model.velocity(q, still))[0]
         if cruise is None:
             return solve(q, asked)
-        # Internal motion as the servo's rule lets it settle.
+        # Internal motion in the steady state of the servo's rule.
         metric, pull = (np.array(part) for part in cruise(q))
         rest_of = asked - servo.decoupling(q) @ pull[:, 0]
         return np.asarray(pull[:, 0] + nearest(q, rest_of, metric))

@@ -1,4 +1,4 @@
-"""A servo as a unit for co-simulation: its tick, in the words of the standard."""
+"""A servo as an FMU for co-simulation."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from concur.control._tracking_law import TrackingLaw
 def export_fmu(
     servo: TrackingLaw, directory: str | PathLike[str], name: str | None = None, fmi: str = "3.0"
 ) -> Path:
-    """Write a law as a unit for co-simulation, named after the robot; the path of the archive."""
+    """Write a law as an FMU for co-simulation, named after the robot, and return its path."""
     return write_fmu(servo_fmu(servo, name), directory, fmi)
 
 
 def servo_fmu(servo: TrackingLaw, name: str | None = None) -> FmuModel:
-    """Describe a law as a unit for co-simulation.
+    """Describe a law as an FMU for co-simulation.
 
     It has no state: the outputs follow from the inputs at once, but for the status, which also
     compares a step with the one before. Inputs are q, s, pose, twist, acceleration and, where the
@@ -54,7 +54,7 @@ def _sentence(text: str) -> str:
 
 
 def _function(servo: TrackingLaw) -> ca.Function:
-    """The tick, with zeros in place of what is not finite, at which other tools may stop."""
+    """The tick, with zeros in place of non-finite values, which make other tools stop."""
     tick = tick_function(servo, HOLE, watched=True)
     kind = ca.SX if tick.is_a("SXFunction") else ca.MX
     names = tick.name_in()

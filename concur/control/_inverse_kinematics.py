@@ -1,4 +1,4 @@
-"""Inverse kinematics on Lie groups: the configuration in which the outputs are where they should.
+"""Inverse kinematics on Lie groups: the configuration for given outputs.
 
 Levenberg-Marquardt on the output group. With the error x = log(r^-1 gamma) and B(x) of its
 differential, a motion of the joints changes x by -B(x) Jbar dv, so a step minimises
@@ -260,7 +260,7 @@ class InverseKinematicsSolver:
             yield q
 
     def _descend(self, start: np.ndarray, most: int, patience: int) -> tuple[_Best, int]:
-        """Go downhill until solved, stuck, or slow for too long."""
+        """Descend until solved, stationary, or slow for too long."""
         step, enough = self._step, self.tolerance**2
         q, damping, slow = start, FIRST_DAMPING, 0
         step.evaluate(q, damping)
@@ -413,7 +413,7 @@ class _Best:
 
 
 class _Step:
-    """One damped step, compiled: error, step, and what the step promises."""
+    """One damped step, compiled: error, step, and predicted decrease."""
 
     def __init__(self, evaluator: Evaluator) -> None:
         self.lock = Lock()
@@ -480,7 +480,7 @@ def _build(
     right = free * downhill
     normal = masked.T @ masked
     size = ca.trace(normal) / len(bounds) + 1e-300
-    # Far away, where every angle seems to help, translations go first and angles follow.
+    # Far from the target translations have priority over angles.
     turning = [unit == "rad" for body in bodies for unit in body.joint.freedom_units]
     value = ca.sumsqr(x)
     weights = ca.vertcat(*[size + value if turns else size for turns in turning])

@@ -74,7 +74,7 @@ class TickStatus(IntEnum):
     NO_ATTITUDE = renamed_member("INVALID_QUATERNION")
 
 
-@renamed_fields(pivot="margin_bound", missed="acceleration_residual")
+@renamed_fields({"pivot": "margin_bound", "missed": "acceleration_residual"})
 @dataclass(frozen=True, eq=False)
 class TickBuffers:
     """Arrays that the law reads and writes in place.
@@ -404,7 +404,7 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
         (finite, TickStatus.NO_RESULT),
     ]
     if servo.torque_limits is not None:
-        # The pivot is zero if the program found no solution.
+        # The margin bound is zero if the program found no solution.
         tests.insert(2, (ca.fabs(pivot) > 0.0, TickStatus.NO_TORQUE_WITHIN_LIMITS))
     inputs = [total, valid, u, pivot, missed, scale]
     before, side = ca.SX.sym("before", KEPT), ca.SX.sym("side")
@@ -421,8 +421,8 @@ def _checks(servo: TrackingLaw, watched: bool) -> ca.Function:
     given = ca.if_else(status == 0, u, 0.0)
     results = [given, pivot, missed, scale, status]
     if watched:
-        # One lost measurement does not make it forget, what was refused as singular does. That this
-        # follows from the status lets `after` be written where `before` was read.
+        # A singular configuration clears the memory; other faults keep it. As this depends on the
+        # status only, `after` can be written over `before`.
         forget = ca.if_else(status == int(TickStatus.SINGULAR), 0.0, before)
         results.append(ca.if_else(status == 0, ca.vertcat(side, size), forget))
     return ca.Function("checks", inputs, results)

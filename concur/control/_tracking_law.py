@@ -1,4 +1,4 @@
-"""The frozen core of a tracker: model, outputs, gains and options, and what follows from them.
+"""The core of a tracker: model, outputs, gains and options, with derived quantities.
 
 The functions of this package are written over it: they build the law's graph, follow references,
 explain refusals. `Servo` reads what a user writes, and stands on top of them.
@@ -42,11 +42,11 @@ RENAMED = {"damped_below": "damping_threshold", "measured": "use_measured_veloci
 """Old names of options of a law."""
 
 
-@renamed_attributes(taken="law_velocities")
-@renamed_fields(**RENAMED)
+@renamed_attributes({"taken": "law_velocities"})
+@renamed_fields(RENAMED)
 @dataclass(frozen=True, eq=False)
 class TrackingLaw(EvaluatedMethods, ABC):
-    """Outputs of a reduced robot that are to follow a reference, with the gains of their errors.
+    """Outputs of a reduced robot that follow a reference, with the gains of their errors.
 
     A subclass gives the law itself, `graph`. `Servo` is the one that linearizes. Its methods take
     as `s` what the law takes, shape (nw,): all velocities of the robot if they are measured.
@@ -175,7 +175,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @property
     def refused_below(self) -> float:
-        """Margin below which the law gives out no torque: none when it is damped there."""
+        """Margin below which the law gives no torque; 0 with damping."""
         return self.singular_margin if self.damping_threshold is None else 0.0
 
     @cached_property
@@ -189,7 +189,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         metric = np.diag(self.model.mass_matrix(robot.neutral()))
         return row_scales(robot, self.outputs), np.sqrt(metric)
 
-    def taken(self, v: Vector) -> Array:
+    def law_velocities(self, v: Vector) -> Array:
         """Pick from all velocities of the robot those that the law takes.
 
         Parameters
@@ -292,7 +292,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
 
     @property
     def takes_momentum(self) -> bool:
-        """Whether a tick takes the momentum: the model rests on one, which is not measured."""
+        """Whether a tick takes the momentum: the model has one, which the law does not measure."""
         return self.model.takes_momentum and not self.use_measured_velocity
 
     @property
@@ -322,7 +322,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
         return ca.SX if self.torque_limits is None else ca.MX
 
     def margin(self, q: ArrayLike) -> float:
-        """How far the decoupling matrix is from singular.
+        """Decoupling margin: distance of the decoupling matrix from singular.
 
         Smallest singular value of D J H Mhat^(-1/2), where D multiplies linear rows by the
         square root of the mass that can move and angular rows by that and the robot's size: a

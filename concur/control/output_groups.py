@@ -214,7 +214,7 @@ class Vector(OutputGroup):
 
 
 class _Planar(OutputGroup):
-    """What SO(2) and SE(2) share: the plane, with its axes.
+    """Base of SO(2) and SE(2): the plane, with its axes.
 
     Formulas are those of the x-y plane, for poses seen from the plane's frame: inertial axes
     turned the shortest way that takes z to the normal.

@@ -55,7 +55,7 @@ from concur.simulation import (
 )
 
 
-@renamed_fields(hold="control_period")
+@renamed_fields({"hold": "control_period"})
 @dataclass(frozen=True, eq=False)
 class Task:
     """A tracking task, read from a file by `load_task`.
@@ -438,12 +438,12 @@ def load_task(path: str | PathLike[str]) -> Task:
         ``[reference.<output>]`` with the ``kind`` (a constructor in `references`) and its
         arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
         is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
-        velocities by name, neutral and zero where not given; ``[servo]`` with ``use_measured_velocity``,
-        ``damping_threshold``, ``torque_limits`` and a table ``redundancy``; ``[simulation]`` with
-        ``duration``, ``dt``, ``method``, ``control_period``; ``[tolerances]`` with the fields of
-        `Tolerances`; ``[plant]`` with the ``file`` of another robot to simulate and its
-        ``momentum`` (both optional); ``[operating]`` with arguments of
-        `certify.operating_bounds` (optional).
+        velocities by name, neutral and zero where not given; ``[servo]`` with
+        ``use_measured_velocity``, ``damping_threshold``, ``torque_limits`` and a table
+        ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
+        ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
+        ``file`` of another robot to simulate and its ``momentum`` (both optional);
+        ``[operating]`` with arguments of `certify.operating_bounds` (optional).
 
     Returns
     -------

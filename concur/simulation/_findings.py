@@ -14,7 +14,7 @@ FULL = 1.0 - 1e-6
 """Scale of the demand from which on it counts as given in full."""
 
 
-@renamed_fields(settling_time="evaluate_after")
+@renamed_fields({"settling_time": "evaluate_after"})
 @dataclass(frozen=True)
 class Tolerances:
     """Limits of a run that passes.
@@ -97,7 +97,7 @@ class Finding:
 
 
 def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
-    """Measure a run against its tolerances.
+    """Compare a run with its tolerances.
 
     Peaks and joints are judged over all stages of all steps, by the limits of the robot and of the
     plant. The deviation is not judged where the law cannot be ideal: when the torque is held or
@@ -167,9 +167,7 @@ def findings(run: RunData, tolerances: Tolerances) -> tuple[Finding, ...]:
         ]
     if run.servo.damping_threshold is not None:
         found += [
-            Finding(
-                f"acceleration residual, largest {kind}coordinate", residual, f"{unit}/s^2"
-            )
+            Finding(f"acceleration residual, largest {kind}coordinate", residual, f"{unit}/s^2")
             for kind, unit, residual in _largest_by_unit(run, run.acceleration_residual)
         ]
     damped = run.servo.damping_threshold is not None
@@ -217,6 +215,6 @@ def _share_limited(run: RunData) -> float:
     limits = run.servo.torque_limits
     if limits is None:
         return 0.0
-    # Against the control itself: next to a limit it is as large, and there may be none.
+    # Relative to the control: at a limit it has the limit's size, and limits can be infinite.
     room = np.abs(run.u[:, :, None] - limits).min(axis=2)
     return float(np.mean((room <= 1e-9 * np.abs(run.u)).any(axis=1)))

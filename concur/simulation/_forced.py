@@ -247,7 +247,7 @@ class _Adaptive:
         q, s, work = state
         first = None
         if self._step is None:
-            self._rates(start, q, None, s)  # no step is short enough if the start is no good
+            self._rates(start, q, None, s)  # raises the error of an invalid start
         else:
             first = min(self._step, end - start)
         z0 = np.concatenate([q, s, [work]])
@@ -287,8 +287,8 @@ def _undetermined(where: str, model: ReducedModel, t: float) -> ConcurError:
         f"{where}, t = {t:.6g} s",
         expected="a configuration in which the other velocities follow from the shape's",
         came=f"a singular one: the constraints do not determine {names}",
-        cure="Start elsewhere or steer past it; `model.regularity` is the distance from it. The motion "
-        "up to here is in the attribute `run`.",
+        cure="Start elsewhere or steer past it; `model.regularity` is the distance from it. The "
+        "motion up to here is in the attribute `run`.",
         time=t,
     )
 

@@ -28,7 +28,7 @@ FASTEST_PULL = 1e6
 
 @dataclass(frozen=True)
 class Plant(EvaluatedMethods):
-    """A robot as it moves: ``M vdot + c = B u + C^T lambda`` with ``C v = 0``.
+    """The full-order robot: ``M vdot + c = B u + C^T lambda`` with ``C v = 0``.
 
     The constraints are imposed on the acceleration and stabilised,
     ``C vdot + Cdot v = -stabilisation C v``, so that round-off dies away. Nothing of the
@@ -145,7 +145,7 @@ class Plant(EvaluatedMethods):
         fmi: str = "3.0",
         step: float = 1e-3,
     ) -> Path:
-        """Write the plant as a unit for co-simulation that other simulators load.
+        """Write the plant as an FMU for co-simulation in other simulators.
 
         Parameters
         ----------

@@ -15,12 +15,12 @@ from concur.simulation._hdf5 import (
     velocity_columns,
     write_arrays,
 )
-from concur.simulation._run_data import RENAMED, RunData
+from concur.simulation._run_data import RunData
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# The data sets of a run; no unit here where the columns have their own (`Run._columns`).
+# The arrays of a run; no unit here where the columns have their own (`Run._columns`).
 UNITS = {
     "t": "s",
     "q": None,
@@ -34,7 +34,7 @@ UNITS = {
     "velocity_error": None,
     "ideal": None,
     "lyapunov": None,
-    "missed": None,
+    "acceleration_residual": None,
     "scale": "1",
     "margin": "1",
     "constraint_residual": "m/s",
@@ -45,6 +45,9 @@ UNITS = {
     "pose": None,
     "reference": None,
 }
+
+# Data sets with another name than their array.
+STORED = {"acceleration_residual": "missed"}
 
 # Unit of a coordinate of an output: those of a quaternion have none.
 _COORDINATE_UNITS = {"x": "m", "y": "m", "z": "m", "heading": "rad"}
@@ -92,17 +95,17 @@ class Run(RunData):
     inner_momentum : numpy.ndarray
         The same of the joints' motion alone, the base at rest, shape (k, 6).
     pose, reference : numpy.ndarray
-        Flat output coordinates, actual and demanded, shape (k, pose_size).
+        Flat output coordinates, actual and reference, shape (k, pose_size).
     method : str
         Integration method.
     control_period : float or None
-        Sampling period of the servo, s; none when it ran continuously.
+        Control period of the servo, s; None for a continuous one.
     seconds : float
         Time the simulation took, s.
     """
 
     def findings(self, tolerances: Tolerances) -> tuple[Finding, ...]:
-        """Measure the run against what it is to keep.
+        """Compare the run with its limits.
 
         Parameters
         ----------
@@ -131,10 +134,10 @@ class Run(RunData):
         Returns
         -------
         pathlib.Path
-            The file. Each array is a dataset named as here, `acceleration_residual` as `missed`. One with several columns has their
-            names and units in the attributes `columns` and `units`; `unit` lists the units that
-            occur. Names of bodies, outputs and controls, gains, method, step and package
-            version are attributes of the file.
+            The file. Each array is a dataset named as here, `acceleration_residual` as `missed`.
+            One with several columns has their names and units in the attributes `columns` and
+            `units`; `unit` lists the units that occur. Names of bodies, outputs and
+            controls, gains, method, step and package version are attributes of the file.
 
         Raises
         ------
@@ -143,8 +146,8 @@ class Run(RunData):
         """
         own = self._columns()
         arrays = {
-            name: (
-                getattr(self, RENAMED.get(name, name)),
+            STORED.get(name, name): (
+                getattr(self, name),
                 own[name] if unit is None else [(name, unit)],
             )
             for name, unit in UNITS.items()
@@ -189,7 +192,7 @@ class Run(RunData):
             "error": errors,
             "velocity_error": [(name, f"{unit}/s") for name, unit in errors],
             "ideal": errors,
-            "missed": [(name, f"{unit}/s^2") for name, unit in errors],
+            "acceleration_residual": [(name, f"{unit}/s^2") for name, unit in errors],
             "lyapunov": [("lyapunov", " + ".join(squares))],
             "momentum": list(MOMENTUM_COLUMNS),
             "inner_momentum": list(MOMENTUM_COLUMNS),

@@ -18,6 +18,7 @@ from concur.control import (
     ReferenceSample,
     TrackingLaw,
     lost_direction,
+    reference_for,
     singular_error,
     tracking_law,
 )
@@ -134,7 +135,7 @@ def simulate(
                     fault = _diverged(where, law, states, done, dt, hold)
                 report(done)
     except KeyboardInterrupt as error:
-        # The steps since the last look are not known to be sound.
+        # The steps since the last check may be invalid.
         stop, done = error, first
         if not done:
             raise
@@ -266,7 +267,7 @@ def _diverged(
     where: str, servo: TrackingLaw, states: States, done: int, dt: float, hold: float | None
 ) -> ConcurError:
     last = states.finite(done) - 1
-    # What suddenly moves further than a step can resolve is no motion any more.
+    # Leave out the last states if their speed has grown beyond the resolution of a step.
     speeds = np.abs(states.v[: last + 1]).max(axis=1)
     usual = float(np.median(speeds))
     while last and speeds[last] > 10 * usual and speeds[last] * dt > LEAP:
@@ -283,7 +284,7 @@ def _diverged(
     step = dt if hold is None else hold
     fastest = float(np.abs(np.linalg.eigvals(servo.error_dynamics.matrix)).max(initial=0.0))
     if margin > 0.1 and fastest * step > 2.0:
-        # Nothing is near to lost: explicit steps, and held torques, cannot follow such a law.
+        # The law is far from singular, but too fast for explicit steps or held torques.
         came = (
             f"a diverged state; the law's fastest rate {fastest:.3g} /s is too stiff for steps of "
             f"{step:.3g} s (margin before it {margin:.3g}, far from singular)"
@@ -327,8 +328,8 @@ def _singular(
         f"{where}, t = {k * dt:.6g} s",
         expected=f"a decoupling matrix with margin above {servo.singular_margin:.3g}",
         came=f"{came}: {lost_direction(servo, q)}",
-        cure="Change the reference (`servo.feasibility` gives the configurations it leads to), start "
-        "nearer to it, or take a shorter step. The run up to here is in the attribute `run`.",
+        cure="Change the reference (`servo.feasibility` gives the motion that it requires), "
+        "start nearer to it, or take a shorter step. The run up to here is in the attribute `run`.",
         time=k * dt,
         margin=float(margins[k - first]),
     )

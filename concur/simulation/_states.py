@@ -9,7 +9,7 @@ from concur.simulation._start import FASTEST
 
 
 class States:
-    """State at the steps, and what the law gave there; not a number where nothing was computed.
+    """States at the steps, and outputs of the law; NaN where nothing was computed.
 
     Parameters
     ----------

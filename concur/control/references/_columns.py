@@ -13,7 +13,7 @@ from concur.codegen import Evaluator
 from concur.control.references._reference import Floats
 
 CHUNK = 64
-"""Rows evaluated at once; what is left over is filled up to as many."""
+"""Rows evaluated at once; the last block is padded."""
 
 LONG, BLOCK = 5_000, 1_000
 """Rows from which on machine code is used, if there is a compiler, and how many at once."""
@@ -47,7 +47,7 @@ class Columns:
             return self._evaluated(self._one, tables)
         many, size = self._many, CHUNK
         if count >= LONG:
-            # Apart from the other, whose numbers must not hang on what was asked before.
+            # Separate functions: results must not depend on earlier calls.
             many, size = self._long, BLOCK
         results = tuple(np.empty((count, width)) for width in self._widths)
         for start in range(0, count, size):

@@ -1,4 +1,4 @@
-"""Own functions of time as references."""
+"""Custom functions of time as references."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from concur.errors import ConcurError, ShapeError
 def from_function(
     function: Callable[[float], ReferenceSample], pose_size: int, size: int
 ) -> Reference:
-    """Wrap an own function of time.
+    """Make a reference of a custom function of time.
 
     Parameters
     ----------

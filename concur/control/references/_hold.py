@@ -1,4 +1,4 @@
-"""Stay at one place."""
+"""Constant references."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ SIZES = {
 
 
 def hold(point: ArrayLike, group: str | None = None) -> Reference:
-    """Stay at one place for ever.
+    """Make a reference that is a constant point or pose.
 
     Parameters
     ----------
     point : array_like, shape (n,) or (4, 4)
-        Coordinates of the place (m, rad), or a pose, body to world.
+        Coordinates of the point (m, rad), or a pose, body to world.
     group : str, optional
         Group of the output: "R", "R2", "R3", "SO2", "SE2", "SO3", "SE3" or "R3xSO3". Needed
         only for a flat "SO3" (quaternion x, y, z, w) and a flat "SE3" or "R3xSO3" (position and

@@ -36,7 +36,7 @@ def numbers(value: ArrayLike, where: str, ndim: int | None = None) -> NDArray[np
         )
     if (ndim is not None and array.ndim != ndim) or (array.ndim > 0 and array.shape[-1] == 0):
         form = {1: "a flat array", 2: "a table (rows of numbers)"}.get(ndim or 0, "some numbers")
-        # An empty list of times is a fair question; an empty point or table is not.
+        # An empty list of times is valid; an empty point or table is not.
         if not (where == "times" and array.ndim == 1):
             raise ShapeError(
                 place,

@@ -80,7 +80,7 @@ def rest_to_rest(
     begin: float = 0.0,
     group: str | None = None,
 ) -> Reference:
-    """Go straight from one place to another, at rest before and after.
+    """Move in a straight line from one point to another, at rest before and after.
 
     Poses go along the one-parameter subgroup between them, start exp(x log(start^-1 end)), the
     shorter way round: on "R3xSO3" along a straight line and about a fixed axis, on "SE3" along
@@ -162,7 +162,7 @@ class _Polynomial(Path):
 
 def _horner(coefficients: Floats, times: Floats) -> Floats:
     value = np.zeros((times.size, coefficients.shape[1]))
-    with np.errstate(over="ignore", invalid="ignore"):  # who asks checks what comes
+    with np.errstate(over="ignore", invalid="ignore"):  # the caller checks the values
         for row in coefficients[::-1]:
             value = value * times[:, None] + row
     return value

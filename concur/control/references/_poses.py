@@ -1,4 +1,4 @@
-"""Groups of poses as references see them: places and quaternions, in the axes of each group.
+"""Groups of poses for references: positions and quaternions, in the axes of each group.
 
 References of poses are put together in SE(3), with body twists, and read off in the group of
 the output: `from_body` and `to_body` turn samples from the one into the other.

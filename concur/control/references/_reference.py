@@ -1,4 +1,4 @@
-"""What all references have in common, and whether one fits a list of outputs."""
+"""Base class of references, and the check against a list of outputs."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class Path(Reference):
 
 
 def _resized(reference: Reference, outputs: Sequence[Output], pose_size: int) -> str:
-    """What to do about another number of coordinates: a flat pose is no point of R^7."""
+    """Remedy for a wrong number of coordinates: a flat pose is not a point of R^7."""
     grouped = [o.group for o in outputs if o.pose_size != o.dim]
     if reference.pose_size == pose_size and grouped:
         return (
