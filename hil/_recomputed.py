@@ -38,22 +38,10 @@ computed instant."""
 
 
 def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Numbers]:
-    """Reference of every cycle, at the instants given by other columns.
+    """Reference of every cycle by name, at the instants given by other columns.
 
-    Parameters
-    ----------
-    record : Record
-        The record.
-    rig : Rig
-        The rig.
-    servo : Servo
-        Servo of its task.
-
-    Returns
-    -------
-    dict of str to numpy.ndarray
-        By name, with the shape of `record[name]`; the recorded numbers where the instant is
-        unknown, for example after missing rows of a stop.
+    The arrays have the shape of `record[name]`, with the recorded numbers where the instant is
+    unknown, for example after missing rows of a stop.
     """
     found = {name: record[name].copy() for name in REFERENCE}
     if not len(record):
@@ -103,20 +91,10 @@ def references(record: Record, rig: Rig, servo: TrackingLaw) -> dict[str, Number
 
 @np.errstate(all="ignore")  # a record may contain any numbers
 def pose_ages(record: Record, rig: Rig) -> Numbers:
-    """Expected ages of the last external pose, within the bounds given by other columns.
+    """Expected ages (rows,) of the last external pose, within the bounds given by other columns.
 
-    Parameters
-    ----------
-    record : Record
-        The record.
-    rig : Rig
-        The rig.
-
-    Returns
-    -------
-    numpy.ndarray
-        The recorded ages if they are possible, shape (rows,). They are NaN without a source; poses
-        are not from the future; in a run no pose is followed by an older one.
+    These are the recorded ages if they are possible. They are NaN without a source; poses are not
+    from the future; in a run no pose is followed by an older one.
     """
     age, clock = record["pose_age"], record["time"]
     if rig.pose is None or len(record) < 3:
@@ -243,25 +221,12 @@ def instant_of(
     first: float,
     last: float,
 ) -> tuple[float, float]:
-    """Find the instant of given positions and velocities between two known instants.
+    """Find the instant of given positions and velocities (n,), NaN if unknown, between two others.
 
-    Between the two instants velocities are linear in time, and positions are their integrals. The
-    number with the largest change relative to its rounding determines the instant.
-
-    Parameters
-    ----------
-    position, velocity : numpy.ndarray
-        Positions and velocities at the unknown instant, shape (n,); NaN if unknown.
-    early, late : tuple of numpy.ndarray
-        Positions and velocities at the first and at the last instant, shape (n,) each.
-    first, last : float
-        First and last instant, s.
-
-    Returns
-    -------
-    instant, unsure : float
-        The instant, from the first to the last one, and its uncertainty, s. If no number changes
-        enough: the first instant, and the time between the two.
+    Between the first and the last instant, s, with the positions and velocities `early` and `late`,
+    velocities are linear in time, and positions are their integrals. The number with the largest
+    change relative to its rounding determines the instant. The result is the instant and its
+    uncertainty, s; if no number changes enough, the first instant and the time between the two.
     """
     span, (x, w) = last - first, early
     if not span > 0.0:

@@ -83,39 +83,25 @@ _OPTIONS = {"error_on_fail": False, "daqp": {"primal_tol": 1e-12, "dual_tol": 1e
 
 
 def allocation(n: int, ns: int, solver: str = SOLVER) -> ca.Function:
-    """Build the function that keeps torques within limits.
+    """Build the function that keeps torques within limits, for n outputs and ns shape velocities.
 
-    Parameters
-    ----------
-    n : int
-        Number of output coordinates.
-    ns : int
-        Number of shape velocities, which is the number of controls; at least n.
-    solver : str
-        "daqp", or "hole" for a function to be exported: where its programs are, functions named
-        "qp_..." return NaN; the export fills them in when it writes C.
+    The function is for use in an MX graph or through buffers; it never raises and prints nothing.
+    Outputs are counted by coordinates, 1 <= n <= ns, else the call raises a `ShapeError`; there are
+    as many controls as shape velocities. The solver is "daqp", or "hole" for a function to be
+    exported: where its programs are, functions named "qp_..." return NaN; the export fills them
+    in when it writes C.
 
-    Returns
-    -------
-    casadi.Function
-        For use in an MX graph or through buffers; it never raises and prints nothing.
+    Inputs: `decoupling` Jg (n, ns); `residual` r = nu - b (n,); `nominal` sdot* (ns,) with
+    Jg sdot* = r; `torque_map` G (ns, ns), invertible, and `torque_offset` g (ns,), N and
+    N m, of u = G sdot + g; `metric` W (ns, ns), symmetric positive definite; `row_scale`
+    D (n,), positive, which takes the units from the rows; `lower` and `upper` (ns,),
+    N and N m, infinite where there is no limit.
 
-        Inputs: `decoupling` Jg (n, ns); `residual` r = nu - b (n,); `nominal` sdot* (ns,) with
-        Jg sdot* = r; `torque_map` G (ns, ns), invertible, and `torque_offset` g (ns,), N and
-        N m, of u = G sdot + g; `metric` W (ns, ns), symmetric positive definite; `row_scale`
-        D (n,), positive, which takes the units from the rows; `lower` and `upper` (ns,),
-        N and N m, infinite where there is no limit.
-
-        Outputs: `sdot` (ns,); `u` (ns,), never outside the limits; `scale` alpha; `lost`
-        e = Jg sdot - alpha r (n,), exactly zero unless the direction could not be kept;
-        `active` 1 if the nominal was changed, else 0; `status` 1, or 0 if the input was not
-        finite or no solution passed its test: then u is a clipped fallback and the other
-        outputs are those of the last attempt.
-
-    Raises
-    ------
-    ShapeError
-        If there are more output coordinates than shape velocities, or none.
+    Outputs: `sdot` (ns,); `u` (ns,), never outside the limits; `scale` alpha; `lost`
+    e = Jg sdot - alpha r (n,), exactly zero unless the direction could not be kept;
+    `active` 1 if the nominal was changed, else 0; `status` 1, or 0 if the input was not
+    finite or no solution passed its test: then u is a clipped fallback and the other
+    outputs are those of the last attempt.
     """
     if not 1 <= n <= ns:
         raise ShapeError(

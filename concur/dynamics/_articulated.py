@@ -53,18 +53,7 @@ class Articulated:
     shares: list[Twist]
 
     def inwards(self, forces: Array) -> Array:
-        """Forces on the joints, less those that joints further out pass on: L^-1 forces.
-
-        Parameters
-        ----------
-        forces : casadi.SX
-            Generalised forces, shape (nv, k).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nv, k).
-        """
+        """L^-1 forces (nv, k): forces on joints, less those that joints further out pass on."""
         count = forces.shape[1]
         passed = [(ca.SX(3, count), ca.SX(3, count)) for _ in self.links]
         left: list[Array] = [ca.SX(0, count)] * len(self.links)
@@ -78,18 +67,7 @@ class Articulated:
         return ca.vertcat(*left)
 
     def yielding(self, forces: Array) -> Array:
-        """Accelerations of the joints on links that do not move: D^-1 forces.
-
-        Parameters
-        ----------
-        forces : casadi.SX
-            From `inwards`, shape (nv, k).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nv, k).
-        """
+        """D^-1 forces (nv, k), from `inwards`: joint accelerations on links that do not move."""
         return ca.vertcat(
             *[
                 solve_small(pivot, forces[link.span, :])
@@ -98,18 +76,7 @@ class Articulated:
         )
 
     def outwards(self, accelerations: Array) -> Array:
-        """Accelerations of the joints, on links that move: L^-T accelerations.
-
-        Parameters
-        ----------
-        accelerations : casadi.SX
-            From `yielding`, shape (nv,).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nv,).
-        """
+        """L^-T accelerations (nv,), from `yielding`: joint accelerations on links that move."""
         moving: list[Twist] = []
         found: list[Array] = []
         for i, (link, step) in enumerate(zip(self.links, self.steps, strict=True)):
@@ -126,20 +93,7 @@ class Articulated:
 
 
 def articulated(tree: Tree, q: Vector) -> Articulated:
-    """Factor the mass matrix of a robot.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    Articulated
-        The factors.
-    """
+    """Factor the mass matrix of a robot at the configuration q, shape (nq,)."""
     links, seats = link_frames(tree)
     steps, bases = link_steps(tree, links, q), link_bases(links)
     inertias = [_Inertia.of(mass) for mass in regrouped(tree, links, seats)]

@@ -48,18 +48,7 @@ class Columns:
     momenta: list[Twist]
 
     def matrix(self, nv: int) -> Array:
-        """Mass matrix: momenta along the twists of the joints further in.
-
-        Parameters
-        ----------
-        nv : int
-            Number of velocities of the robot.
-
-        Returns
-        -------
-        casadi.SX
-            Symmetric, shape (nv, nv).
-        """
+        """Mass matrix, symmetric (nv, nv): momenta along the twists of the joints further in."""
         matrix = ca.SX(nv, nv)
         for i, (link, momentum) in enumerate(zip(self.links, self.momenta, strict=True)):
             if not momentum[0].shape[1]:
@@ -80,18 +69,7 @@ class Columns:
         return matrix
 
     def times(self, vdot: Vector) -> Array:
-        """Mass matrix times a vector, without the matrix.
-
-        Parameters
-        ----------
-        vdot : casadi.SX
-            The vector, shape (nv,).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (nv,).
-        """
+        """Mass matrix times a vector of shape (nv,), without the matrix."""
         changes: list[Twist] = []
         for i, link in enumerate(self.links):
             linear, angular = (part @ vdot[link.span, :] for part in self.twists[i])
@@ -114,20 +92,7 @@ class Columns:
 
 
 def columns(tree: Tree, q: Vector) -> Columns:
-    """Find the columns at a configuration.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    Columns
-        They depend on the joints but not on the pose of the base.
-    """
+    """Find the columns at the configuration q; they do not depend on the pose of the base."""
     links, seats = link_frames(tree)
     steps = link_steps(tree, links, q)
     whole = composites(regrouped(tree, links, seats), links, steps)

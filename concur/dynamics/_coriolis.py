@@ -25,20 +25,7 @@ from concur.mechanism import Tree
 
 
 def coriolis(tree: Tree, q: Vector, v: Vector) -> Array:
-    """Coriolis factor: C v + gravity forces = bias and Mdot = C + C^T.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, v : casadi.SX
-        Configuration and velocity, shapes (nq,) and (nv,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (nv, nv).
-    """
+    """Coriolis factor, shape (nv, nv): C v + gravity forces = bias and Mdot = C + C^T."""
     poses, bases = joint_poses(tree, q), joint_bases(tree)
     twists = body_twists(tree, poses, v)
     parents = [tree.parent_index(i) for i in range(len(tree.bodies))]

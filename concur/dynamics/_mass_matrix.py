@@ -12,56 +12,17 @@ from concur.mechanism import Tree
 
 
 def mass_matrix(tree: Tree, q: Vector) -> Array:
-    """Mass matrix in left-trivialised velocities.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        Symmetric, shape (nv, nv), kg, kg m, kg m^2.
-    """
+    """Mass matrix in left-trivialised velocities, symmetric (nv, nv), kg, kg m, kg m^2."""
     return columns(tree, q).matrix(tree.nv)
 
 
 def mass_times(tree: Tree, q: Vector, vdot: Vector) -> Array:
-    """Mass matrix times a vector, by two recursions and without the matrix.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, vdot : casadi.SX
-        Configuration and the vector, shapes (nq,) and (nv,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (nv,).
-    """
+    """Mass matrix times the vector vdot, shape (nv,), by two recursions and without the matrix."""
     return columns(tree, q).times(vdot)
 
 
 def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
-    """Kinetic energy.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, v : casadi.SX
-        Configuration and velocity, shapes (nq,) and (nv,).
-
-    Returns
-    -------
-    casadi.SX
-        Scalar, J.
-    """
+    """Kinetic energy at the configuration q (nq,) and velocity v (nv,), J."""
     twists = body_twists(tree, joint_poses(tree, q), v)
     energy = ca.SX(0)
     for body, twist in zip(tree.bodies, twists, strict=True):
@@ -71,20 +32,7 @@ def kinetic_energy(tree: Tree, q: Vector, v: Vector) -> Array:
 
 
 def potential_energy(tree: Tree, q: Vector) -> Array:
-    """Potential energy of gravity, zero at the inertial origin, (3.3.32).
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        Scalar, J.
-    """
+    """Potential energy of gravity, zero at the inertial origin, (3.3.32), J."""
     gravity, energy = constant(tree.gravity), ca.SX(0)
     for body, (rotation, translation) in zip(tree.bodies, body_poses(tree, q), strict=True):
         center = translation + rotation @ constant(body.inertia.com)

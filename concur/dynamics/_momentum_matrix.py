@@ -13,17 +13,7 @@ from concur.mechanism import Tree
 def momentum_matrix(tree: Tree, q: Vector) -> Array:
     """Matrix A of the spatial momentum about the inertial origin: A v, (3.3.35).
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6, nv), rows [linear; angular], kg, kg m, kg m^2.
+    Its shape is (6, nv), with rows [linear; angular], kg, kg m, kg m^2.
     """
     links, seats = link_frames(tree)
     steps = link_steps(tree, links, q)

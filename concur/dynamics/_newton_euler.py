@@ -22,20 +22,7 @@ from concur.mechanism import Tree
 
 
 def inverse_dynamics(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Vector:
-    """Joint forces that make the robot accelerate: M vdot + bias.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, v, vdot : casadi.SX
-        Configuration, velocity and its derivative, shapes (nq,), (nv,), (nv,).
-
-    Returns
-    -------
-    casadi.SX
-        Generalised forces, shape (nv,), N and N m.
-    """
+    """Joint forces that make the robot accelerate: M vdot + bias, shape (nv,), N and N m."""
     links, seats = link_frames(tree)
     steps, bases = link_steps(tree, links, q), link_bases(links)
     motions = link_motions(links, steps, v, vdot, tree.gravity)
@@ -56,37 +43,14 @@ def inverse_dynamics(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Vector:
 
 
 def bias(tree: Tree, q: Vector, v: Vector) -> Vector:
-    """Coriolis, centrifugal and gravity forces: M vdot + bias = tau.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, v : casadi.SX
-        Configuration and velocity, shapes (nq,) and (nv,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (nv,), N and N m.
-    """
+    """Coriolis, centrifugal and gravity forces, shape (nv,), N and N m: M vdot + bias = tau."""
     return inverse_dynamics(tree, q, v, ca.SX(tree.nv, 1))
 
 
 def momentum(tree: Tree, q: Vector, v: Vector) -> Vector:
     """Spatial momentum about the inertial origin, (3.3.35).
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, v : casadi.SX
-        Configuration and velocity, shapes (nq,) and (nv,).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6,), [linear; angular], kg m/s and kg m^2/s.
+    Its shape is (6,), [linear; angular], kg m/s and kg m^2/s.
     """
     links, seats = link_frames(tree)
     steps = link_steps(tree, links, q)

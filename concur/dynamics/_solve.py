@@ -9,42 +9,17 @@ from concur.kinematics import cross
 
 
 def solve_positive_definite(matrix: Array, right: Array) -> Array:
-    """Solve matrix @ x = right by a sparse LDL^T factorisation.
-
-    Parameters
-    ----------
-    matrix : casadi.SX
-        Symmetric positive definite, shape (n, n).
-    right : casadi.SX
-        Right-hand sides, shape (n, k).
-
-    Returns
-    -------
-    casadi.SX
-        Solutions, shape (n, k).
-    """
+    """Solve matrix @ x = right, shapes (n, n) and (n, k), by a sparse LDL^T factorisation."""
     # A zero may be known as such on one side of the diagonal only.
     diagonal, lower_transposed, order = ca.ldl(ca.triu2symm(ca.triu(matrix)))
     return ca.ldl_solve(right, diagonal, lower_transposed, order)
 
 
 def solve_rigid(matrix: Array, right: Array) -> Array:
-    """Solve for the twist of a rigid body that has given momenta.
+    """Solve for the twists (6, k) of a rigid body with mass that has given momenta (6, k).
 
-    About the centre of mass the spatial inertia falls into the mass and a tensor: three unknowns
-    are left of six.
-
-    Parameters
-    ----------
-    matrix : casadi.SX
-        Spatial inertia of a body with mass, [linear; angular], shape (6, 6).
-    right : casadi.SX
-        Momenta, shape (6, k).
-
-    Returns
-    -------
-    casadi.SX
-        Twists, shape (6, k).
+    The matrix is its spatial inertia (6, 6), [linear; angular]. About the centre of mass it falls
+    into the mass and a tensor: three unknowns are left of six.
     """
     inverse_mass = 1 / matrix[0, 0]
     first = ca.vertcat(matrix[5, 1], matrix[3, 2], matrix[4, 0])
@@ -82,18 +57,10 @@ def solve_small(matrix: Array, right: Array) -> Array:
 
 
 def side_of_factor(scales: ca.SX) -> Array:
-    """Sign of a determinant, up to one that is the same for all matrices of its sparsity.
+    """Sign of a determinant, 1 or -1, up to one that is the same for all matrices of its sparsity.
 
-    Parameters
-    ----------
-    scales : casadi.SX
-        Scales of the reflectors as `casadi.qr_sparse` gives them, shape (n,): zero where a column
-        was not reflected. The triangle's diagonal is positive.
-
-    Returns
-    -------
-    casadi.SX
-        1 or -1.
+    The scales of the reflectors, shape (n,), come from `casadi.qr_sparse`: zero where a column was
+    not reflected. The triangle's diagonal is positive.
     """
     side = ca.SX(1)
     for k in range(scales.numel()):

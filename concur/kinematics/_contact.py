@@ -22,24 +22,9 @@ ROUNDING = 1e-8
 def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:
     """Check the wheels at sample configurations, and pick independent rows.
 
-    Parameters
-    ----------
-    tree : Tree
-        A robot with wheels.
-
-    Returns
-    -------
-    kept : tuple of int
-        Rows to keep of all wheels' rows.
-    names : tuple of str
-        Their names.
-    ground : float or None
-        Height of the plane under the wheels, m; None if no wheel determines it.
-
-    Raises
-    ------
-    WheelError
-        If a wheel does not fit the plane, or the rolling constraints are not regular.
+    Returns the kept rows of all wheels' rows, their names, and the height of the plane under the
+    wheels, m; None if no wheel determines it. Raises a `WheelError` if a wheel does not fit the
+    plane, or if the rolling constraints are not regular.
     """
     q = ca.SX.sym("q", tree.nq)
     wheels = [wheel_rows(tree, q, wheel) for wheel in tree.wheels]
@@ -109,37 +94,19 @@ def _check_contact(tree: Tree, values: list[list[np.ndarray]]) -> float | None:
 
 
 def comparable_rows(tree: Tree, rows: np.ndarray) -> np.ndarray:
-    """Scale constraint rows so that neither their sizes nor units of length matter.
+    """Scale constraint rows (k, nv) so that neither their sizes nor units of length matter.
 
-    Parameters
-    ----------
-    tree : Tree
-        A robot with wheels.
-    rows : numpy.ndarray
-        Velocities over velocities, shape (k, nv): without unit for a freedom in m/s, m for one in
-        rad/s.
-
-    Returns
-    -------
-    numpy.ndarray
-        The rows of unit norm, with radians counted in the robot's size, shape (k, nv).
+    The rows are velocities over velocities: without unit for a freedom in m/s, m for one in rad/s.
+    The result has rows of unit norm, with radians counted in the robot's size.
     """
     scaled = rows / freedom_lengths(tree)
     return np.asarray(scaled / np.linalg.norm(scaled, axis=1, keepdims=True))
 
 
 def freedom_lengths(tree: Tree) -> np.ndarray:
-    """Length by which the columns of constraint rows are divided to become comparable.
+    """Lengths (nv,) by which the columns of constraint rows are divided to become comparable.
 
-    Parameters
-    ----------
-    tree : Tree
-        A robot with wheels.
-
-    Returns
-    -------
-    numpy.ndarray
-        One for freedoms in m/s, the robot's size for those in rad/s, shape (nv,).
+    They are one for freedoms in m/s, and the robot's size for those in rad/s.
     """
     size = robot_size(tree)
     units = [unit for body in tree.bodies for unit in body.joint.freedom_units]

@@ -1,8 +1,8 @@
 """Forward kinematics by the product of exponentials, and its Jacobians.
 
-Configurations are screw parameters s, stacked like the velocities v: joint j moves by
-exp(basis s_j) from the neutral configuration. All twists are spatial, [linear; angular], and
-seen in the inertial frame unless said otherwise; `jacobian` has the body form in v.
+Configurations are screw parameters s, shape (nv,), m and rad, stacked like the velocities v:
+joint j moves by exp(basis s_j) from the neutral configuration. All twists are spatial, [linear;
+angular], and seen in the inertial frame unless said otherwise; `jacobian` has the body form in v.
 """
 
 from __future__ import annotations
@@ -20,17 +20,9 @@ from concur.mechanism import Tree
 
 
 def joint_screws(tree: Tree) -> list[np.ndarray]:
-    """Twist bases of the joints at the neutral configuration, seen in the inertial frame.
+    """Twist bases (6, nv of the joint) at the neutral configuration, seen in the inertial frame.
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-
-    Returns
-    -------
-    list of numpy.ndarray
-        T_j = Ad_(r_j,0^0) B_j of (2.2.6), shape (6, nv of the joint), for each body.
+    For each body this is T_j = Ad_(r_j,0^0) B_j of (2.2.6).
     """
     return [
         se3.adjoint(pose) @ body.joint.basis
@@ -41,19 +33,7 @@ def joint_screws(tree: Tree) -> list[np.ndarray]:
 def product_of_exponentials(tree: Tree, s: Vector, body: str) -> Array:
     """Pose of a body by the product of exponentials, (2.2.6).
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    s : casadi.SX
-        Screw parameters of all joints, shape (nv,), m and rad.
-    body : str
-        Name of the body.
-
-    Returns
-    -------
-    casadi.SX
-        Homogeneous matrix (4, 4), body to world, m: exp(T_1 s_1) ... exp(T_m s_m) r_m,0^0.
+    The homogeneous matrix (4, 4), body to world, m, is exp(T_1 s_1) ... exp(T_m s_m) r_m,0^0.
     """
     index = tree.index(body)
     return _displacements(tree, s)[index] @ constant(_neutral_poses(tree)[index])
@@ -146,23 +126,8 @@ def stacked_jacobian(
     """Map from admissible velocities to the spatial twists of several bodies.
 
     Joints that carry several of the bodies have their columns once: this is the derivative of
-    the forward kinematics along admissible motions. Use it for every question of rank.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    s : casadi.SX
-        Screw parameters of all joints, shape (nv,), m and rad.
-    bodies : sequence of str
-        Names of the bodies.
-    rows : mapping of str to array_like, optional
-        Constraints of joints as in `modified_jacobian`.
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6 bodies, n), a row block per body.
+    the forward kinematics along admissible motions. Use it for every question of rank. The shape is
+    (6 bodies, n), a row block per body; `rows` are as in `modified_jacobian`.
     """
     rates = _admissible_rates(tree, s, rows or {})
     return ca.vertcat(*[screw_jacobian(tree, s, body) for body in bodies]) @ rates
@@ -177,23 +142,8 @@ def branch_jacobians(
     branches share are repeated, once per branch. Beware: a map with this matrix lets a shared
     joint move in one way for one branch and in another for the next, so its rank is not that
     of the robot. In the case study of section 2.5 it is 12, while the two tips, one joint
-    each on one arm, have only 8 independent twists; `stacked_jacobian` has that rank.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    s : casadi.SX
-        Screw parameters of all joints, shape (nv,), m and rad.
-    bodies : sequence of str
-        Names of the bodies at the ends of the branches.
-    rows : mapping of str to array_like, optional
-        Constraints of joints as in `modified_jacobian`.
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6 bodies, sum of the branches' velocities).
+    each on one arm, have only 8 independent twists; `stacked_jacobian` has that rank. The bodies
+    are those at the ends of the branches; the shape is (6 bodies, sum of the branches' velocities).
     """
     constraints = rows or {}
     spans = _admissible_spans(tree, constraints)

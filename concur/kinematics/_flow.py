@@ -39,18 +39,7 @@ class Motion:
 
     @staticmethod
     def of(angular: Array, rate: Array, linear: Array) -> Motion:
-        """Take the velocities and form the products.
-
-        Parameters
-        ----------
-        angular, rate, linear : casadi.SX
-            As of the class, shape (3,).
-
-        Returns
-        -------
-        Motion
-            The motion.
-        """
+        """Form the products of the velocities; all three arguments are as of the class."""
         change = ca.SX(3, 3)
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
@@ -60,18 +49,7 @@ class Motion:
         return Motion(angular, rate, linear, squares, ca.sparsify(change))
 
     def changed(self, way: Array) -> Array:
-        """Acceleration of a point of the link against its origin.
-
-        Parameters
-        ----------
-        way : casadi.SX
-            Way from the origin to the point, shape (3,), m.
-
-        Returns
-        -------
-        casadi.SX
-            Shape (3,), m/s^2.
-        """
+        """Acceleration, m/s^2, against the link's origin, of a point a `way` (3,), m, from it."""
         parts = []
         for k in range(3):
             i, j = (k + 1) % 3, (k + 2) % 3
@@ -81,37 +59,14 @@ class Motion:
 
 
 def link_bases(links: list[Link]) -> list[Twist]:
-    """Twist basis of each link's joint in the link's frame.
-
-    Parameters
-    ----------
-    links : list of Link
-        From `link_frames`.
-
-    Returns
-    -------
-    list of tuple
-        Linear and angular part, each (3, nv of the joint).
-    """
+    """Twist basis of each link's joint in the link's frame, parts (3, nv of the joint)."""
     return [(constant(link.basis[:3]), constant(link.basis[3:])) for link in links]
 
 
 def link_twists(links: list[Link], steps: list[Step], v: Vector) -> list[Twist]:
     """Twist of each link relative to the inertial frame, in its own frame.
 
-    Parameters
-    ----------
-    links : list of Link
-        From `link_frames`.
-    steps : list of Step
-        From `link_steps`.
-    v : casadi.SX
-        Velocity, shape (nv,).
-
-    Returns
-    -------
-    list of tuple
-        Linear velocity of the link's origin and angular velocity, each (3,).
+    The parts are the linear velocity of the link's origin and the angular velocity, each (3,).
     """
     twists: list[Twist] = []
     for link, step, basis in zip(links, steps, link_bases(links), strict=True):
@@ -129,21 +84,7 @@ def link_motions(
 ) -> list[Motion]:
     """Acceleration of each link, in its own frame.
 
-    Parameters
-    ----------
-    links : list of Link
-        From `link_frames`.
-    steps : list of Step
-        From `link_steps`.
-    v, vdot : casadi.SX
-        Velocity and its derivative, shape (nv,).
-    gravity : sequence of float
-        The inertial frame is taken to accelerate against it, shape (3,), m/s^2.
-
-    Returns
-    -------
-    list of Motion
-        One for each link.
+    The inertial frame is taken to accelerate against `gravity`, shape (3,), m/s^2.
     """
     motions: list[Motion] = []
     for link, step, basis in zip(links, steps, link_bases(links), strict=True):
@@ -165,19 +106,6 @@ def link_motions(
 
 
 def step_inwards(step: Step, wrench: Twist) -> Twist:
-    """Wrench or momentum at a link's origin moved to its parent.
-
-    Parameters
-    ----------
-    step : Step
-        Pose of the link in its parent.
-    wrench : tuple of casadi.SX
-        Linear and angular part in the link's frame, each (3, k).
-
-    Returns
-    -------
-    tuple of casadi.SX
-        The same in the parent's frame.
-    """
+    """Wrench or momentum at a link's origin, parts (3, k) in its frame, moved to its parent's."""
     force = step.inwards(wrench[0])
     return force, step.inwards(wrench[1]) + cross(step.offset, force)

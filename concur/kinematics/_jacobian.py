@@ -19,22 +19,7 @@ from concur.mechanism import Tree
 
 
 def pose(tree: Tree, q: Vector, body: str) -> Array:
-    """Pose of a body in the inertial frame.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-    body : str
-        Name of the body.
-
-    Returns
-    -------
-    casadi.SX
-        Homogeneous matrix (4, 4), m.
-    """
+    """Pose of a body in the inertial frame: homogeneous matrix (4, 4), m."""
     path = tree.path(tree.index(body))
     rotation, translation = functools.reduce(compose, (joint_pose(tree, q, i) for i in path))
     bottom = constant([[0.0, 0.0, 0.0, 1.0]])
@@ -42,25 +27,10 @@ def pose(tree: Tree, q: Vector, body: str) -> Array:
 
 
 def jacobian(tree: Tree, q: Vector, body: str, ancestor: str | None = None) -> Array:
-    """Map from joint velocities to the body twist of a body.
+    """Map (6, nv) from joint velocities to the body twist, [linear; angular] in the body's axes.
 
-    Body form of (2.3.7): the columns of joint j are Ad_(r_j^m) B_j.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-    body : str
-        Name of the body.
-    ancestor : str, optional
-        Body on the path relative to which the motion is meant; default the inertial frame.
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6, nv), [linear; angular] in the body's axes.
+    Body form of (2.3.7): the columns of joint j are Ad_(r_j^m) B_j. The motion is relative to
+    `ancestor`, a body on the path; default the inertial frame.
     """
     path = tree.path(tree.index(body))
     if ancestor is not None:
@@ -78,19 +48,7 @@ def jacobian(tree: Tree, q: Vector, body: str, ancestor: str | None = None) -> A
 def twist(tree: Tree, q: Vector, v: Vector, body: str) -> Array:
     """Body twist of a body relative to the inertial frame.
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, v : casadi.SX
-        Configuration and velocity, shapes (nq,) and (nv,).
-    body : str
-        Name of the body.
-
-    Returns
-    -------
-    casadi.SX
-        Shape (6,), [linear; angular] in the body's axes, m/s and rad/s.
+    Its shape is (6,), [linear; angular] in the body's axes, m/s and rad/s.
     """
     own = AT_REST
     for i in tree.path(tree.index(body)):
@@ -101,19 +59,7 @@ def twist(tree: Tree, q: Vector, v: Vector, body: str) -> Array:
 def velocity_product(tree: Tree, q: Vector, v: Vector, body: str) -> Array:
     """Acceleration of a body at zero joint accelerations: Jdot v.
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q, v : casadi.SX
-        Configuration and velocity, shapes (nq,) and (nv,).
-    body : str
-        Name of the body.
-
-    Returns
-    -------
-    casadi.SX
-        Derivative of the body twist, shape (6,), [linear; angular], m/s^2 and rad/s^2.
+    This derivative of the body twist has shape (6,), [linear; angular], m/s^2 and rad/s^2.
     """
     still = ca.SX(tree.nv, 1)
     own = rate = AT_REST

@@ -97,69 +97,25 @@ class Step:
     offset: Array
 
     def outwards(self, vectors: Array) -> Array:
-        """Turn components along the parent's axes into those along the link's.
-
-        Parameters
-        ----------
-        vectors : casadi.SX
-            Vectors as columns, shape (3, k).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (3, k).
-        """
+        """Turn components (3, k) along the parent's axes into those along the link's."""
         for turn in self.turns:
             vectors = turn.outwards(vectors)
         return vectors
 
     def inwards(self, vectors: Array) -> Array:
-        """Turn components along the link's axes into those along the parent's.
-
-        Parameters
-        ----------
-        vectors : casadi.SX
-            Vectors as columns, shape (3, k).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (3, k).
-        """
+        """Turn components (3, k) along the link's axes into those along the parent's."""
         for turn in reversed(self.turns):
             vectors = turn.inwards(vectors)
         return vectors
 
     def seen_inwards(self, tensor: Array) -> Array:
-        """Turn a symmetric tensor along the link's axes into that along the parent's.
-
-        Parameters
-        ----------
-        tensor : casadi.SX
-            Shape (3, 3).
-
-        Returns
-        -------
-        casadi.SX
-            Shape (3, 3).
-        """
+        """Turn a symmetric tensor (3, 3) along the link's axes into that along the parent's."""
         for turn in reversed(self.turns):
             tensor = turn.seen_inwards(tensor)
         return tensor
 
     def extended(self, rotation: Array) -> Array:
-        """Attitude of the link for that of its parent.
-
-        Parameters
-        ----------
-        rotation : casadi.SX
-            Attitude of the parent, shape (3, 3).
-
-        Returns
-        -------
-        casadi.SX
-            Attitude of the link, shape (3, 3).
-        """
+        """Attitude (3, 3) of the link for that of its parent."""
         for turn in self.turns:
             rotation = rotation @ turn.matrix
         return rotation
@@ -168,17 +124,7 @@ class Step:
 def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
     """Choose the frames of all links.
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-
-    Returns
-    -------
-    links : list of Link
-        Parents before children; the first one is the base.
-    seats : list of Seat
-        One for each body.
+    The links have parents before children, and the first one is the base; each body has a seat.
     """
     links: list[Link] = []
     seats: list[Seat] = []
@@ -209,22 +155,7 @@ def link_frames(tree: Tree) -> tuple[list[Link], list[Seat]]:
 
 
 def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:
-    """Pose of each link in its parent.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    links : list of Link
-        From `link_frames`.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    list of Step
-        One for each link.
-    """
+    """Pose of each link in its parent, for links from `link_frames`."""
     steps = []
     for link in links:
         body = tree.bodies[link.body]
@@ -248,20 +179,7 @@ def link_steps(tree: Tree, links: list[Link], q: Vector) -> list[Step]:
 
 
 def root_axes(links: list[Link], steps: list[Step]) -> list[tuple[Array, Array]]:
-    """Pose of each link in the first link's frame.
-
-    Parameters
-    ----------
-    links : list of Link
-        From `link_frames`.
-    steps : list of Step
-        From `link_steps`.
-
-    Returns
-    -------
-    list of tuple
-        Rotation (3, 3) and translation (3,), m; the identity for the first.
-    """
+    """Rotation (3, 3) and translation (3,), m, of each link in the first link's frame."""
     placed: list[tuple[Array, Array]] = []
     for link, step in zip(links, steps, strict=True):
         if link.parent is None:

@@ -16,20 +16,7 @@ Twist: TypeAlias = tuple[Array, Array]
 
 
 def cross(a: Array, columns: Array) -> Array:
-    """Cross product of a 3-vector with each column of a matrix.
-
-    Parameters
-    ----------
-    a : casadi.SX
-        Shape (3,).
-    columns : casadi.SX
-        Shape (3, k).
-
-    Returns
-    -------
-    casadi.SX
-        Shape (3, k).
-    """
+    """Cross product of a 3-vector with each column of a matrix (3, k)."""
     if columns.shape[1] == 1:
         return ca.cross(a, columns)
     parts = [ca.cross(a, columns[:, k]) for k in range(columns.shape[1])]
@@ -37,71 +24,26 @@ def cross(a: Array, columns: Array) -> Array:
 
 
 def compose(outer: Placed, inner: Placed) -> Placed:
-    """Product of two poses.
-
-    Parameters
-    ----------
-    outer, inner : tuple of casadi.SX
-        Rotation (3, 3) and translation (3,), m.
-
-    Returns
-    -------
-    tuple of casadi.SX
-        Pose of the inner frame in the outer's parent.
-    """
+    """Product of two poses: the inner frame in the outer's parent."""
     return outer[0] @ inner[0], outer[1] + outer[0] @ inner[1]
 
 
 def invert(pose: Placed) -> Placed:
-    """Inverse of a pose.
-
-    Parameters
-    ----------
-    pose : tuple of casadi.SX
-        Rotation (3, 3) and translation (3,), m.
-
-    Returns
-    -------
-    tuple of casadi.SX
-        Pose of the parent's frame in the child's.
-    """
+    """Inverse of a pose: the parent's frame in the child's."""
     return pose[0].T, -(pose[0].T @ pose[1])
 
 
 def twist_to_child(pose: Placed, twist: Twist) -> Twist:
-    """Twist of the parent seen in the child's frame: Ad of the inverse pose.
-
-    Parameters
-    ----------
-    pose : tuple of casadi.SX
-        Rotation and translation of the child in the parent, m.
-    twist : tuple of casadi.SX
-        Linear and angular part in the parent's frame, each (3, k).
-
-    Returns
-    -------
-    tuple of casadi.SX
-        The same motion in the child's frame.
-    """
+    """Twist of the parent, parts (3, k), seen in the child's frame: Ad of the inverse pose."""
     rotation, translation = pose
     linear, angular = twist
     return rotation.T @ (linear - cross(translation, angular)), rotation.T @ angular
 
 
 def wrench_to_parent(pose: Placed, wrench: Twist) -> Twist:
-    """Wrench or momentum at the child moved to the parent's frame.
+    """Wrench or momentum at the child, parts (3, k), moved to the parent's frame.
 
-    Parameters
-    ----------
-    pose : tuple of casadi.SX
-        Rotation and translation of the child in the parent, m.
-    wrench : tuple of casadi.SX
-        Linear and angular part in the child's frame, each (3, k).
-
-    Returns
-    -------
-    tuple of casadi.SX
-        The same in the parent's frame: the transpose of `twist_to_child`.
+    This is the transpose of `twist_to_child`.
     """
     rotation, translation = pose
     force = rotation @ wrench[0]
@@ -109,32 +51,10 @@ def wrench_to_parent(pose: Placed, wrench: Twist) -> Twist:
 
 
 def bracket(a: Twist, b: Twist) -> Twist:
-    """Lie bracket of twists, ad_a b.
-
-    Parameters
-    ----------
-    a, b : tuple of casadi.SX
-        Linear and angular parts; those of b may have k columns.
-
-    Returns
-    -------
-    tuple of casadi.SX
-        The bracket.
-    """
+    """Lie bracket of twists, ad_a b; the parts of b may have k columns."""
     return cross(a[1], b[0]) + cross(a[0], b[1]), cross(a[1], b[1])
 
 
 def stacked(twist: Twist) -> Array:
-    """Twist as one array.
-
-    Parameters
-    ----------
-    twist : tuple of casadi.SX
-        Linear and angular part, each (3, k).
-
-    Returns
-    -------
-    casadi.SX
-        [linear; angular], shape (6, k).
-    """
+    """Twist as one array [linear; angular], shape (6, k)."""
     return ca.vertcat(*twist)

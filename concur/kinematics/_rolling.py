@@ -47,22 +47,9 @@ class WheelRows:
 
 
 def plane_normal(tree: Tree) -> np.ndarray:
-    """Normal of the plane the base moves on, in the base body's axes.
+    """Unit normal (3,) of the plane the base moves on, in the base body's axes.
 
-    Parameters
-    ----------
-    tree : Tree
-        A robot with wheels.
-
-    Returns
-    -------
-    numpy.ndarray
-        Unit vector (3,).
-
-    Raises
-    ------
-    WheelError
-        If the base's joint is neither planar nor sliding.
+    Raises a `WheelError` if the base's joint is neither planar nor sliding.
     """
     joint = tree.base.joint
     if not isinstance(joint, Planar | Sliding):
@@ -77,25 +64,10 @@ def plane_normal(tree: Tree) -> np.ndarray:
 
 
 def wheel_axis(tree: Tree, wheel: Wheel) -> np.ndarray:
-    """Axis of a wheel in its body's frame.
+    """Axis of a wheel in its body's frame, a unit vector (3,).
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    wheel : Wheel
-        One of its wheels.
-
-    Returns
-    -------
-    numpy.ndarray
-        Unit vector (3,). A ball has no axis: the z axis is drawn.
-
-    Raises
-    ------
-    WheelError
-        If a rolling wheel's joint does not turn about that axis through its centre, or that
-        of a ball not about every axis.
+    A ball has no axis: the z axis is drawn. Raises a `WheelError` if a rolling wheel's joint does
+    not turn about that axis through its centre, or that of a ball not about every axis.
     """
     body = tree.bodies[tree.index(wheel.body)]
     joint: Joint = body.joint
@@ -154,26 +126,12 @@ def _check_ball(where: str, joint: Joint, wheel: Wheel) -> None:
 
 
 def wheel_rows(tree: Tree, q: Vector, wheel: Wheel) -> WheelRows:
-    """Constraint rows of one wheel.
+    """Constraint rows of one wheel, with geometric checks.
 
     With axle a, normal n, t = a x n / |a x n| and e the direction from contact to centre,
     the contact point moves with W v, W = J_v(centre) + radius [e]x J_w; a disk has the rows
     t W and (n x t) W. A ball has e = n and rows along both axes of the plane; that of rubber
-    does not turn about n either.
-
-    Parameters
-    ----------
-    tree : Tree
-        A robot whose base moves on a plane.
-    q : casadi.SX
-        Configuration, shape (nq,).
-    wheel : Wheel
-        One of its wheels.
-
-    Returns
-    -------
-    WheelRows
-        Rows and geometric checks.
+    does not turn about n either. The base moves on a plane.
     """
     if wheel.kind in BALLS:
         return _ball_rows(tree, q, wheel)

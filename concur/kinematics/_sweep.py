@@ -19,60 +19,19 @@ AT_REST: Twist = (ca.SX(3, 1), ca.SX(3, 1))
 
 
 def joint_poses(tree: Tree, q: Vector) -> list[Placed]:
-    """Pose of each body in its parent's frame.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    list of tuple
-        Rotation (3, 3) and translation (3,), m, for each body.
-    """
+    """Pose of each body in its parent's frame: rotation (3, 3) and translation (3,), m."""
     return [joint_pose(tree, q, i) for i in range(len(tree.bodies))]
 
 
 def joint_pose(tree: Tree, q: Vector, index: int) -> Placed:
-    """Pose of one body in its parent's frame.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-    index : int
-        Index of the body.
-
-    Returns
-    -------
-    tuple of casadi.SX
-        Rotation (3, 3) and translation (3,), m.
-    """
+    """Pose of one body in its parent's frame: rotation (3, 3) and translation (3,), m."""
     body = tree.bodies[index]
     placement = constant(body.placement.rotation_matrix), constant(body.placement.translation)
     return compose(placement, body.joint.pose(q[tree.q_slice(body.name)]))
 
 
 def body_poses(tree: Tree, q: Vector) -> list[Placed]:
-    """Pose of each body in the inertial frame, (2.2.6) as a recursion.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    q : casadi.SX
-        Configuration, shape (nq,).
-
-    Returns
-    -------
-    list of tuple
-        Rotation (3, 3) and translation (3,), m, for each body.
-    """
+    """Pose of each body in the inertial frame, m, (2.2.6) as a recursion."""
     placed: list[Placed] = []
     for i, relative in enumerate(joint_poses(tree, q)):
         parent = tree.parent_index(i)
@@ -81,56 +40,20 @@ def body_poses(tree: Tree, q: Vector) -> list[Placed]:
 
 
 def joint_bases(tree: Tree) -> list[Twist]:
-    """Twist basis of each joint in its body's frame.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-
-    Returns
-    -------
-    list of tuple
-        Linear and angular part, each (3, nv of the joint).
-    """
+    """Twist basis of each joint in its body's frame, parts (3, nv of the joint)."""
     return [joint_basis(tree, i) for i in range(len(tree.bodies))]
 
 
 def joint_basis(tree: Tree, index: int) -> Twist:
-    """Twist basis of one joint in its body's frame.
-
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    index : int
-        Index of the body.
-
-    Returns
-    -------
-    tuple of casadi.SX
-        Linear and angular part, each (3, nv of the joint).
-    """
+    """Twist basis of one joint in its body's frame, parts (3, nv of the joint)."""
     basis = tree.bodies[index].joint.basis
     return constant(basis[:3]), constant(basis[3:])
 
 
 def body_twists(tree: Tree, poses: list[Placed], v: Vector) -> list[Twist]:
-    """Body twist of each body relative to the inertial frame.
+    """Body twist of each body relative to the inertial frame, for poses from `joint_poses`.
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    poses : list of tuple
-        From `joint_poses`.
-    v : casadi.SX
-        Velocity, shape (nv,).
-
-    Returns
-    -------
-    list of tuple
-        Linear and angular velocity in body axes, each (3,), m/s and rad/s.
+    The parts are linear and angular velocity in body axes, each (3,), m/s and rad/s.
     """
     twists: list[Twist] = []
     for i, pose in enumerate(poses):
@@ -155,26 +78,11 @@ def body_accelerations(
     vdot: Vector,
     gravity: Array | None = None,
 ) -> list[Twist]:
-    """Time derivative of each body twist, in body coordinates.
+    """Time derivative of each body twist, in body coordinates, m/s^2 and rad/s^2.
 
-    Parameters
-    ----------
-    tree : Tree
-        The robot.
-    poses : list of tuple
-        From `joint_poses`.
-    twists : list of tuple
-        From `body_twists`.
-    v, vdot : casadi.SX
-        Velocity and its derivative, shape (nv,).
-    gravity : casadi.SX, optional
-        Acceleration of gravity in the inertial frame, shape (3,), m/s^2: given, the inertial
-        frame is taken to accelerate against it, which makes Newton-Euler include gravity.
-
-    Returns
-    -------
-    list of tuple
-        Linear and angular part, each (3,), m/s^2 and rad/s^2.
+    The poses come from `joint_poses` and the twists from `body_twists`. If `gravity` is given, in
+    the inertial frame, shape (3,), m/s^2, that frame is taken to accelerate against it, which
+    makes Newton-Euler include gravity.
     """
     accelerations: list[Twist] = []
     ground = AT_REST if gravity is None else (-gravity, ca.SX(3, 1))

@@ -272,22 +272,12 @@ def regular_configurations(model: ReducedModel, rng: np.random.Generator) -> lis
 
 
 def rate_terms(model: ReducedModel, joint: str) -> ca.Function:
-    """Rate of the joint's momentum and what it is made of.
+    """Rate of the momentum of a joint of the first stage and what it is made of, over q, s and u.
 
-    Parameters
-    ----------
-    model : ReducedModel
-        The reduced robot.
-    joint : str
-        Body whose velocities are shape velocities of the first stage.
-
-    Returns
-    -------
-    casadi.Function
-        Of q, s and u: the rate as seen from the frame the joint attaches to, and from its body,
-        both in the body's axes; the kinetic energy's part of each; potential; two-form; controls;
-        then the two-form's columns, the controls' columns and the size of the terms that the
-        rate is the sum of.
+    The function returns the rate as seen from the frame the joint attaches to, and from its body,
+    both in the body's axes; the kinetic energy's part of each; potential; two-form; controls;
+    then the two-form's columns, the controls' columns and the size of the terms that the
+    rate is the sum of.
     """
     robot, first, rows = model.robot, model.first, model.robot.freedoms(joint)
     shape, group = list(first.shape), [first.shape.index(i) for i in rows]

@@ -66,25 +66,7 @@ def flat_pose(value: ArrayLike, group: str, where: str) -> Floats:
 
 
 def unit_quaternion(value: Floats, where: str) -> Floats:
-    """Normalise a quaternion, by the rule of all numeric calls.
-
-    Parameters
-    ----------
-    value : ndarray, shape (4,)
-        x, y, z, w.
-    where : str
-        Constructor and argument.
-
-    Returns
-    -------
-    ndarray, shape (4,)
-        The same with unit norm.
-
-    Raises
-    ------
-    ShapeError
-        If its norm differs from one by more than `DRIFT`.
-    """
+    """Normalise a quaternion x, y, z, w; refuse a norm that is not 1 within `DRIFT`."""
     norm = float(np.linalg.norm(value))
     if abs(norm - 1.0) > DRIFT:
         raise ShapeError(
