@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from concur.errors import ConcurError
@@ -29,20 +29,12 @@ def make_directory(directory: str | os.PathLike[str]) -> Path:
         If it cannot be created.
     """
     folder = Path(directory)
-    try:
+    with _converted(folder, "a directory that can be written", "Name another directory."):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise ConcurError(
-            str(folder),
-            expected="a directory that can be written",
-            came=error.strerror or str(error),
-            cure="Name another directory.",
-        ) from error
     return folder
 
 
-@contextmanager
-def writing(target: Path) -> Iterator[None]:
+def writing(target: Path) -> AbstractContextManager[None]:
     """Convert a failure to write a file into an error with a remedy.
 
     Parameters
@@ -50,28 +42,17 @@ def writing(target: Path) -> Iterator[None]:
     target : pathlib.Path
         The file written inside the `with` block.
 
-    Yields
-    ------
-    None
-
-    Raises
-    ------
-    ConcurError
-        In place of any `OSError`.
+    Returns
+    -------
+    context manager
+        It raises a `ConcurError` in place of any `OSError`.
     """
-    try:
-        yield
-    except OSError as error:
-        raise ConcurError(
-            str(target),
-            expected="a file that can be written",
-            came=error.strerror or str(error),
-            cure="Name another place, or free some space.",
-        ) from error
+    return _converted(
+        target, "a file that can be written", "Name another place, or free some space."
+    )
 
 
-@contextmanager
-def reading(source: Path) -> Iterator[None]:
+def reading(source: Path) -> AbstractContextManager[None]:
     """Convert a failure to read a file into an error with a remedy.
 
     Parameters
@@ -79,21 +60,20 @@ def reading(source: Path) -> Iterator[None]:
     source : pathlib.Path
         The file read inside the `with` block.
 
-    Yields
-    ------
-    None
-
-    Raises
-    ------
-    ConcurError
-        In place of any `OSError`.
+    Returns
+    -------
+    context manager
+        It raises a `ConcurError` in place of any `OSError`.
     """
+    cure = "Write it first, for instance with `save_figures`."
+    return _converted(source, "a file that can be read", cure)
+
+
+@contextmanager
+def _converted(path: Path, expected: str, cure: str) -> Iterator[None]:
+    """Raise a `ConcurError` in place of any `OSError`."""
     try:
         yield
     except OSError as error:
-        raise ConcurError(
-            str(source),
-            expected="a file that can be read",
-            came=error.strerror or str(error),
-            cure="Write it first, for instance with `save_figures`.",
-        ) from error
+        came = error.strerror or str(error)
+        raise ConcurError(str(path), expected=expected, came=came, cure=cure) from error
