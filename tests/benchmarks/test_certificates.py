@@ -15,6 +15,7 @@ from tests.benchmarks._report import END, PAGE, with_section
 from tests.benchmarks._thesis_grid import thesis_rate
 
 
+@pytest.mark.extended
 def test_table_has_a_row_for_every_case_and_names_what_was_proved():
     cases = [c for c in certificate_cases(angles=(60,)) if c.group.startswith(("SO", "R3"))]
     cases = [c for c in cases if c.group != "SO(3), anisotropic"]

@@ -32,6 +32,7 @@ from tests.oracles import assert_close
 PEERS = [PinocchioFloatingLaw, MujocoFloatingLaw]
 
 
+@pytest.mark.extended
 def test_states_are_far_from_singular_and_differ():
     for servo, states in (floating()[1:], without_zeros()[1:], redundant()):
         assert min(servo.margin(m.q) for m in states) > 100 * servo.singular_margin
@@ -117,6 +118,7 @@ def test_far_limits_change_nothing():
         assert_close(ours, free(moment.q, moment.s, moment.sample), 1e-9)
 
 
+@pytest.mark.extended
 def test_closed_loops_are_the_same():
     job, servo, _ = floating()
     reference, still = floating_reference(job), np.zeros(6)
@@ -138,6 +140,7 @@ def test_lift_equals_the_lift_over_pinocchio():
             assert_close(ours, own, 1e-12)
 
 
+@pytest.mark.extended
 def test_in_c_the_law_leaves_the_torques_of_the_tick(compiler):
     for servo, states in (floating()[1:], without_zeros()[1:]):
         last = states[-1]

@@ -102,6 +102,7 @@ def test_functions_of_long_robots_equal_the_peers(name, quantity):
         assert_close(found, mujocos(name, quantity, q, rest), 1e-9)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_loop_in_c_ends_with_the_last_state(quantity, compiler):
     name = SMALL[2]

@@ -8,6 +8,7 @@ from hil.latch import Reason
 from tests.benchmarks._rig import RIGS, STAGES, run_rig
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", RIGS)
 def test_the_measured_run_is_a_whole_one(name):
     row = run_rig(RIGS[name], 0.5, emulated=False)

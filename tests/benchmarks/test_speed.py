@@ -46,6 +46,7 @@ def result_of(contender: Contender) -> np.ndarray:
     return contender.prepare()().copy()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("comparison", "contender", "group"),
     CASES,

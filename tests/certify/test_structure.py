@@ -319,6 +319,7 @@ def test_verdict_does_not_depend_on_the_axes(number):
 # --- the parts, against other ways to the same numbers ---------------------------------------
 
 
+@pytest.mark.extended
 @given(st.data(), st.integers(1, 4), fractions | st.just(Fraction(0)))
 def test_characteristic_polynomial_is_the_determinant(data, n, s):
     # Zeros in every place, so that elimination has to look for its pivots.
@@ -351,6 +352,7 @@ def test_characteristic_polynomial_of_channels_without_coupling():
     assert characteristic_polynomial(inertia, damping, stiffness) == expected
 
 
+@pytest.mark.extended
 @given(
     st.lists(st.tuples(fractions | st.sampled_from([TINY, -TINY, Fraction(0)]), fractions)),
     st.lists(fractions | st.sampled_from([TINY, -TINY]), min_size=1, max_size=3),

@@ -271,6 +271,7 @@ def test_simulated_energy_never_exceeds_the_bound(make, name):
     assert (energy > energy[0] * hasty[:, None]).any()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 def test_a_larger_angle_costs_rate(make):
     rows = [thesis_constants(make("B"), angle) for angle in np.linspace(0.1, 3.1, 7)]
@@ -284,6 +285,7 @@ def test_a_larger_angle_costs_rate(make):
     assert all(row.rate < row.channel.true_rate for row in rows)
 
 
+@pytest.mark.extended
 def test_a_shorter_distance_gains_rate():
     rows = [thesis_constants(pose("B"), 1.5, distance) for distance in (1.5, 1.0, 0.5, 0.1)]
     assert (np.diff([row.rate for row in rows]) > 0.0).all()
@@ -304,6 +306,7 @@ def test_more_damping_than_needed_costs_rate():
 gain = st.floats(0.05, 50.0)
 
 
+@pytest.mark.extended
 @given(kp=gain, kd=gain, inertia=gain, angle=st.floats(0.01, 3.14))
 @settings(max_examples=40, deadline=None)
 def test_isotropic_rotations_are_always_proved(kp, kd, inertia, angle):
@@ -326,6 +329,7 @@ def test_isotropic_rotations_are_always_proved(kp, kd, inertia, angle):
     assert faster.delta_hat == pytest.approx(found.delta_hat, rel=1e-6)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("make", [pose, anisotropic])
 @pytest.mark.parametrize("length", [0.05, 20.0])
 def test_the_unit_of_length_does_not_matter(make, length):

@@ -48,6 +48,7 @@ def servicer(tmp_path_factory):
     return folder, run(EXAMPLES / "servicer.toml", "--angle", "60", "--out", folder, "--json")
 
 
+@pytest.mark.extended
 def test_a_rover_decays_from_any_start(rover):
     folder, result = rover
     assert result.exit_code == 0, result.output
@@ -69,6 +70,7 @@ def test_a_rover_decays_from_any_start(rover):
     }
 
 
+@pytest.mark.extended
 def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
     folder, result = servicer
     assert result.exit_code == 0, result.output
@@ -88,6 +90,7 @@ def test_rotations_have_a_region_and_a_figure_of_rates(servicer):
     assert any("limit" in note for note in answer["notes"])
 
 
+@pytest.mark.extended
 def test_a_disturbance_has_tubes(tmp_path, monkeypatch):
     monkeypatch.setattr(command, "_ANGLES", ())
     path = EXAMPLES / "rover_arm.toml"
@@ -132,6 +135,7 @@ def test_the_stored_proof_can_be_verified(servicer):
         assert path.read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.extended
 def test_people_get_a_table(tmp_path):
     path = EXAMPLES / "rover_arm.toml"
     result = run(path, "--method", "thesis", "--out", tmp_path)

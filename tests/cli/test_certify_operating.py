@@ -57,6 +57,7 @@ def test_a_box_is_proved(tmp_path: Path) -> None:
     assert max(document["upper"]) < 10.0
 
 
+@pytest.mark.extended
 def test_a_box_without_speeds_says_that_torques_are_not_bounded(tmp_path: Path) -> None:
     result = run(tmp_path, BARE.format(field=""))
     assert result.exit_code == 0, result.output

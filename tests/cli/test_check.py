@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from typer.testing import CliRunner
 
 from concur.cli import main
@@ -55,6 +56,7 @@ def test_idle_wheel_has_two_momenta(tmp_path: Path) -> None:
     assert "for `left` `conservation` and `reduce` judge that of the reduced robot" in text
 
 
+@pytest.mark.extended
 def test_stages_make_an_undriven_joint_sound(tmp_path: Path) -> None:
     """An unactuated wheel conserves its momentum: without it, all conditions hold."""
     path = tmp_path / "idle.toml"

@@ -19,6 +19,7 @@ def called(*words):
     return CliRunner().invoke(main, ["export", *map(str, words)])
 
 
+@pytest.mark.extended
 def test_says_how_to_try_what_it_wrote(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = called(ROVER)
@@ -32,6 +33,7 @@ def test_says_how_to_try_what_it_wrote(tmp_path, monkeypatch):
     assert (tmp_path / "out/rover_arm/c/rover_arm.c").exists()
 
 
+@pytest.mark.extended
 def test_tells_the_error_of_single_precision(tmp_path):
     words = ("--out", tmp_path / "c", "--precision", "single", "--name", "law")
     done = called(ROVER, *words)

@@ -24,6 +24,7 @@ def tracked(request, tmp_path_factory):
     return request.param, folder, json.loads(result.stdout)
 
 
+@pytest.mark.extended
 def test_shipped_task_passes_with_its_numbers(tracked):
     name, _, answer = tracked
     assert answer["passed"]
@@ -78,6 +79,7 @@ def test_report_speaks_of_momentum_and_not_of_wheels(tracked):
         assert words not in page, words
 
 
+@pytest.mark.extended
 def test_terminal_leaves_out_assumptions_about_wheels(tmp_path):
     # Too far for the arm: nothing is simulated, but the assumptions are shown.
     text = (EXAMPLES / "free_floater.toml").read_text().replace("[1.2, 0.3,", "[3.2, 0.3,")
@@ -143,6 +145,7 @@ def test_right_momentum_needs_no_words(tracked):
     )
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_force_simulates_what_fails_and_still_says_no(tmp_path):
     # The target flies out of reach: the servo follows as far as it can.
@@ -197,6 +200,7 @@ def test_force_cannot_start_where_no_torque_exists(tmp_path):
     assert "an assumption fails" in answer["stopped"]
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_force_changes_nothing_where_all_assumptions_hold(tmp_path):
     loose = ("final_error = 1e-6", "final_error = 10")

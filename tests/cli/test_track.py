@@ -126,6 +126,7 @@ def disturbed(tmp_path_factory):
     return folder, run("track", altered(folder, more), "--out", folder / "out")
 
 
+@pytest.mark.extended
 def test_hold_and_plant_leave_their_trace_in_the_terminal(disturbed):
     _, result = disturbed
     words = " ".join(result.output.split())
@@ -158,6 +159,7 @@ def test_hold_and_plant_leave_their_trace_in_report_and_record(disturbed):
         assert (file.attrs["hold"], file.attrs["dt"]) == (0.01, 0.002)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_hold_and_plant_leave_their_trace_in_json(disturbed, tmp_path):
     folder, _ = disturbed
@@ -213,6 +215,7 @@ def test_unreachable_reference_is_a_no_before_anything_moves(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_run_that_stops_early_keeps_what_it_has(tmp_path):
     # The exact motion exists, but from this start the hand leaves the reach of the arm.
@@ -279,6 +282,7 @@ def test_missing_file_is_bad_input(tmp_path):
     assert "nothing.toml" in result.stderr
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_gif_can_be_asked_for(tmp_path):
     task = altered(tmp_path, SHORT)
@@ -366,6 +370,7 @@ def test_check_accepts_the_robot_to_start_from():
     assert "warning" not in result.output
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_floating_robot_to_start_from_is_sound_and_goes_with_a_task(tmp_path):
     source = EXAMPLES / "my_floater.toml"
@@ -425,6 +430,7 @@ def test_suspicious_inertia_is_shown_by_track_too(tmp_path):
     assert warning.startswith("body `chassis`: radius of gyration 7.3 m")
 
 
+@pytest.mark.extended
 def test_check_shows_robot_reduction_and_assumptions():
     result = run("check", "rover_arm", "--json")
     assert result.exit_code == 0, result.output

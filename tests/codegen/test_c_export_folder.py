@@ -56,6 +56,7 @@ def test_refuses_flags_that_delete_its_tests(libraries, flag):
     assert "deletes the checks for NaN" in done.stderr
 
 
+@pytest.mark.extended
 def test_two_laws_link_together_and_with_c_plus_plus(tmp_path):
     for kind, name in (("rover", "one"), ("tractor", "two")):
         servo(kind).export(tmp_path, name=name)
@@ -72,6 +73,7 @@ def test_two_laws_link_together_and_with_c_plus_plus(tmp_path):
     assert run("./both", cwd=tmp_path).returncode == 0
 
 
+@pytest.mark.extended
 def test_same_servo_gives_the_same_bytes(libraries, tmp_path):
     root = Path(__file__).parents[2]
     script = (
@@ -99,6 +101,7 @@ def test_manifest_says_what_is_in_the_folder(libraries):
     assert set(units) == {"1", "m", "rad", "m/s", "rad/s", "m/s^2", "rad/s^2", "kg m/s", "kg m^2/s"}
 
 
+@pytest.mark.extended
 def test_page_of_the_manual_is_true(tmp_path):
     page = (Path(__file__).parents[2] / "docs/export.md").read_text(encoding="utf-8")
     python = "".join(re.findall(r"^```python\n(.*?)^```", page, re.DOTALL | re.MULTILINE))

@@ -17,6 +17,7 @@ from tests.codegen._export import (
 )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", ["rover", "free-flyer", "tractor"])
 def test_single_precision_is_as_good_as_it_says(kind, tmp_path):
     exported = servo(kind).export(tmp_path, name=NAME, precision="single")

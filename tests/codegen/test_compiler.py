@@ -85,6 +85,7 @@ def test_flags_keep_the_tests_for_nan(cache: Path) -> None:
     assert [float(made.functions[0](value)) for value in (np.nan, np.inf, 2.0)] == [7.0, 7.0, 2.0]
 
 
+@pytest.mark.extended
 def test_damaged_entry_is_built_anew(cache: Path) -> None:
     # In a separate process each time, as this one would keep the intact library loaded.
     text = (
@@ -145,6 +146,7 @@ def test_command_that_is_none_is_told(
         assert_array_equal(scaled(2.0), [2.0, 4.0, 6.0])
 
 
+@pytest.mark.extended
 def test_several_processes_build_at_once(cache: Path) -> None:
     text = (
         "import casadi as ca; from concur.codegen import compiled; x = ca.SX.sym('x', 3)\n"
@@ -255,6 +257,7 @@ def test_cache_that_cannot_be_written_is_told(
     assert_array_equal(scaled(2.0), [2.0, 4.0, 6.0])
 
 
+@pytest.mark.extended
 def test_robot_runs_compiled_and_says_the_same(cache: Path) -> None:
     robot, plain = free_flyer(), free_flyer()
     q, v = robot.random(np.random.default_rng(1)), np.random.default_rng(2).normal(size=robot.nv)
@@ -291,6 +294,7 @@ def test_copy_of_a_compiled_robot_is_compiled(cache: Path) -> None:
     assert not type(again).bias.evaluator_for(again).compiled
 
 
+@pytest.mark.extended
 def test_default_is_what_is_usual_and_what_was_called(cache: Path) -> None:
     robot = free_flyer()
     robot.pose(robot.neutral(), "tool")

@@ -294,6 +294,7 @@ def test_functions_that_may_fail_have_no_buffers_apart() -> None:
     assert evaluator.apart() is None
 
 
+@pytest.mark.extended
 def test_robots_compile_whatever_else_is_kept_with_them() -> None:
     robot, outputs = rover_arm(), [Output("hand", "forearm", "R3", point=(0, 0.2, 0))]
     q = robot.random(np.random.default_rng(7))

@@ -83,6 +83,7 @@ def test_units_normalise_quaternions_or_refuse_them(units, version):
     check_unit(units("servo", "flyer", version), 6, normal())
 
 
+@pytest.mark.extended
 def test_units_of_limited_servos_do_too(tmp_path):
     servo = exported("free-flyer, limited")
     with with_compiler():

@@ -53,6 +53,7 @@ OTHERS: list[Callable[[], Servo]] = [
 ]
 
 
+@pytest.mark.extended
 def test_equal_servos_have_the_same_and_others_another() -> None:
     first = floating()
     first.output(first.model.robot.neutral())  # what was called leaves no trace in it
@@ -69,6 +70,7 @@ def test_equal_servos_have_the_same_and_others_another() -> None:
     assert len({told, *others}) == 1 + len(others)
 
 
+@pytest.mark.extended
 def test_other_processes_find_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     # The code may be edited while tests run: it is not what is tried here.
     monkeypatch.setattr(_fingerprint, "_code", lambda: "code")
@@ -107,6 +109,7 @@ def test_classes_of_others_have_none() -> None:
     assert recalled(None) is None
 
 
+@pytest.mark.extended
 def test_tick_is_recalled_without_its_graph(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

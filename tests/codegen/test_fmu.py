@@ -107,6 +107,7 @@ def static(folder):
     unit.close()
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["a_spiral", "root"])
 def test_description_is_valid(folder, name):
     assert validate_fmu(str(folder / f"{name}.fmu")) == []

@@ -27,6 +27,7 @@ def session(tmp_path_factory):
     return folder
 
 
+@pytest.mark.extended
 def test_code_runs(session):
     written = {path.relative_to(session).as_posix() for path in session.rglob("*.fmu")}
     assert written == {
@@ -52,6 +53,7 @@ def test_table_names_the_variables(session):
         assert found == expected
 
 
+@pytest.mark.extended
 def test_command_runs(session, monkeypatch):
     (line,) = re.findall(r"^    concur (export .*)$", TEXT, re.MULTILINE)
     monkeypatch.chdir(session)

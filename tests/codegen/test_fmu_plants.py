@@ -18,6 +18,7 @@ from tests.control._floating_cases import CHECK_A_Q0, CHECK_A_S0
 from tests.oracles import Pinocchio
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("case", "version"), EACH)
 def test_unit_is_valid(workshop, case, version):
     assert validate_fmu(str(workshop.path("plant", case, version))) == []
@@ -142,6 +143,7 @@ def test_plant_refuses_starts_and_torques_that_cannot_be(units, version):
     assert plant.step(HOLD) == OK
 
 
+@pytest.mark.extended
 def test_plant_without_a_model_starts_from_all_velocities(tmp_path):
     servo = case_study()
     robot = servo.model.robot

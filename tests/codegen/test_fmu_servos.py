@@ -87,6 +87,7 @@ def test_servo_simulated_by_fmpy_over_arrays(workshop, case):
             assert row["status"] == 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", FLYER)
 def test_momentum_is_an_input_that_may_change(units, version):
     servo, unit = flyer(), units("servo", "flyer", version)

@@ -186,6 +186,7 @@ def test_threads_give_the_same_bits(compiler: None) -> None:
         assert_array_equal(a, b)
 
 
+@pytest.mark.extended
 def test_a_process_may_fork_after_threads(compiler: None) -> None:
     # The child calls threads too: with those of the parent missing it would wait for ever.
     text = (
@@ -329,6 +330,7 @@ def test_pickled(compiler: None) -> None:
     assert_array_equal(copy(x, m, h)[0], lanes(x, m, h)[0])
 
 
+@pytest.mark.extended
 def test_second_time_comes_from_the_cache(
     compiler: None, monkeypatch: pytest.MonkeyPatch, tmp_path: object
 ) -> None:

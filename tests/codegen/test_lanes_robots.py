@@ -79,6 +79,7 @@ def assert_alike(evaluator: Evaluator, lanes: Lanes, arguments: list[np.ndarray]
 SCENES = {"rover": rover, "free-flyer": free_flyer, "ball": ball}
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", SCENES)
 def test_law(compiler: None, name: str) -> None:
     servo, moments = SCENES[name]()
@@ -102,6 +103,7 @@ def test_law(compiler: None, name: str) -> None:
     assert_array_equal(np.delete(broken, 4, axis=0), np.delete(u, 4, axis=0))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", SCENES)
 def test_plant(compiler: None, name: str) -> None:
     servo, moments = SCENES[name]()
@@ -111,6 +113,7 @@ def test_plant(compiler: None, name: str) -> None:
     assert_alike(evaluator, Lanes(evaluator, width=4), [*rows(moments, "q", "v"), u])
 
 
+@pytest.mark.extended
 def test_plant_of_a_random_robot_with_spherical_joints(compiler: None) -> None:
     robot = random_floater("Spherical", 3)
     plant = Plant(robot)

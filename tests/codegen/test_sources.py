@@ -40,6 +40,7 @@ def test_short_function_stays_in_one_file() -> None:
     assert 300 < code.assignments < 600
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("part", [7, 100, 5000])
 def test_cut_function_computes_the_same(monkeypatch: pytest.MonkeyPatch, part: int) -> None:

@@ -107,6 +107,7 @@ def test_law_is_a_system_without_states(servo: Servo) -> None:
         assert_allclose(u, servo.torque(q, s, case_study_sample(t)), rtol=0, atol=1e-10)
 
 
+@pytest.mark.extended
 def test_closed_loop_is_that_of_the_full_order_plant_and_of_the_error_dynamics(
     servo: Servo,
 ) -> None:
@@ -297,6 +298,7 @@ def test_no_torque_in_a_singular_configuration(servo: Servo) -> None:
     refused(NonFiniteError, lambda: loop.dynamics(0.0, state, demand))
 
 
+@pytest.mark.extended
 def test_python_control_is_imported_when_it_is_wanted() -> None:
     program = (
         "import sys, concur as cc\n"

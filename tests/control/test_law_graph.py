@@ -119,6 +119,7 @@ LONG = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", LONG)
 def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str) -> None:
     servo = long_arm(12, **LONG[name])
@@ -163,6 +164,7 @@ def test_law_of_a_long_arm_takes_the_least_acceleration_in_its_metric(name: str)
         assert pivot == pytest.approx(min(1.0, bound), rel=1e-8)
 
 
+@pytest.mark.extended
 def test_graph_of_a_long_arm_grows_with_its_joints_and_hardly_faster() -> None:
     lengths = [law_function(long_arm(joints)).n_instructions() for joints in (12, 18, 24)]
     assert lengths[2] - lengths[1] < 1.3 * (lengths[1] - lengths[0]), lengths

@@ -81,6 +81,7 @@ def test_own_law_moves_the_robot_as_pinocchio_says() -> None:
         assert_allclose(held.u[k], law.torque(plant, 0.04, held.q[40], held.v[40]), atol=1e-10)
 
 
+@pytest.mark.extended
 def test_own_law_as_machine_code(compiler: None) -> None:
     law = swinging_arm()
     plant, rng = Pinocchio(law.model.robot), np.random.default_rng(0)

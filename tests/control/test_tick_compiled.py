@@ -96,6 +96,7 @@ def test_machine_code_gives_the_interpreters_numbers(options: dict[str, object])
         assert_close(u, servo.torque(q, w, sample), 1e-12)
 
 
+@pytest.mark.extended
 def test_momentum_may_change_from_tick_to_tick() -> None:
     servo = flyer()
     tick, rng = servo.compile(), np.random.default_rng(6)
@@ -113,6 +114,7 @@ def test_momentum_may_change_from_tick_to_tick() -> None:
         assert_close(tick.buffers.u, measured.torque(q, v, sample), 1e-11)
 
 
+@pytest.mark.extended
 def test_momentum_may_change_behind_stages() -> None:
     servo = rotor_ship()
     robot, rng = servo.model.robot, np.random.default_rng(7)
@@ -128,6 +130,7 @@ def test_momentum_may_change_behind_stages() -> None:
     assert np.abs(tick.buffers.u - servo.torque(q, s, sample)).max() > 1e-3
 
 
+@pytest.mark.extended
 def test_robot_on_wheels_and_measured_velocities_take_no_momentum() -> None:
     for servo in (case_study(), flyer(use_measured_velocity=True)):
         assert servo.compile().buffers.momentum.shape == (0,)
@@ -187,6 +190,7 @@ def test_status_says_why_there_is_no_torque() -> None:
     assert_array_equal(floating.buffers.u, 0.0)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "options", [{}, {"torque_limits": 3.0}, {"damping_threshold": 0.1}], ids=str
 )
@@ -223,6 +227,7 @@ def test_call_takes_what_numpy_takes() -> None:
         tick(Q0, S0, None)  # type: ignore[arg-type]
 
 
+@pytest.mark.extended
 def test_copies_call_machine_code_too() -> None:
     tick, sample = flyer().compile(), check_a_demand()(0.0)
     again = pickle.loads(pickle.dumps(tick))
@@ -235,6 +240,7 @@ def test_copies_call_machine_code_too() -> None:
     assert not pickle.loads(pickle.dumps(flyer().compile(interpreted=True))).compiled
 
 
+@pytest.mark.extended
 def test_functions_of_a_servo_are_compiled() -> None:
     servo, plain, sample = case_study(), case_study(), case_study_sample(0.0)
     report = servo.compile_functions("law", "output", "decoupling")
@@ -288,6 +294,7 @@ def test_memory_is_flat_over_ten_million_ticks(options: dict[str, object], count
     assert process < 1_000_000
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("interpreted", [False, True])
 def test_ticks_of_one_servo_serve_a_thread_each(interpreted: bool) -> None:
     servo = flyer(torque_limits=3.0)

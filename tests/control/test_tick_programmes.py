@@ -10,6 +10,7 @@ from concur.codegen import compiled
 from tests.control.test_allocation import KINDS, function, instant
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(("n", "ns"), [(4, 4), (4, 6)])
 def test_quadratic_programs_have_the_same_results_when_compiled(n: int, ns: int) -> None:

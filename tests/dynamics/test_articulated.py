@@ -34,6 +34,7 @@ def test_factors_solve_with_the_mass_matrix(seed: int) -> None:
         assert_close(accelerations[:, 0], wanted @ chosen, accuracy)
 
 
+@pytest.mark.extended
 def test_length_grows_with_the_joints_and_no_faster() -> None:
     lengths = []
     for count in (12, 24, 48):

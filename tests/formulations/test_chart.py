@@ -306,6 +306,7 @@ def test_energy_and_velocity_are_those_of_the_robot(case: Case) -> None:
         assert energy == pytest.approx(case.full.energy(q, v), rel=1e-10, abs=1e-10)
 
 
+@pytest.mark.extended
 def test_rates_are_those_of_the_full_order(case: Case) -> None:
     chart, full, nb = case.chart, case.full, case.chart.nb
     for zeta, joints, s, u in case.states(3):

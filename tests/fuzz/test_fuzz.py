@@ -30,6 +30,7 @@ def faults(what: str, count: int, seed: int) -> str:
     return done.stdout
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("what", "count"), [("files", 60), ("calls", 300)])
 def test_a_few_cases_end_as_they_should(what: str, count: int) -> None:
     found = faults(what, count, 5)

@@ -216,6 +216,7 @@ def compiled(tmp_path_factory):
     return {name: ca.external(derivatives(name).name(), str(library)) for name in names}
 
 
+@pytest.mark.extended
 def test_generated_c_gives_the_same_finite_derivatives(compiled):
     for name, function in compiled.items():
         for point in CASES[name].points:

@@ -114,6 +114,7 @@ def test_wrong_words_have_status_2(words):
 # --- check ------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file", [RIG, MIT, FLOATER])
 def test_check_of_emulated_drives(file):
     out, err = run("check", file, "--mock")
@@ -190,6 +191,7 @@ def test_drives_of_one_s_own_that_cannot_be_used(acme):
         assert told in refused("check", acme(text), "--mock")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("unreported")
 def test_replay_with_another_driver(acme, tmp_path):
     folder = tmp_path / "record"
@@ -295,6 +297,7 @@ def test_drive_with_mock_drives(driven):
     assert Path(result["files"][0]).name == "report.html"
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("unreported")
 def test_drive_prints_tables(tmp_path):
     out, _ = run("drive", RIG, "--mock", "--duration", 0.4, "--out", tmp_path / "r")
@@ -326,6 +329,7 @@ def test_a_record_is_not_written_over(driven):
     assert str(driven[0]) in refused("drive", RIG, "--mock", "--duration", 1, "--out", driven[0])
 
 
+@pytest.mark.extended
 def test_replay(driven, tmp_path):
     folder, result = driven
     out, err = run("replay", folder, "--out", tmp_path, "--mcap", "--hdf5", "--json")
@@ -436,6 +440,7 @@ def started(*words, **options):
     )
 
 
+@pytest.mark.extended
 def test_listening_ends_by_an_interrupt(alone, tmp_path):
     record = tmp_path / "record"
     with started("listen", alone, "--out", record, "--json") as process:

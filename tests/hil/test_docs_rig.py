@@ -222,6 +222,7 @@ def test_record_is_read_and_written_elsewhere(frozen, tmp_path, monkeypatch, cap
     assert {path.name for path in tmp_path.iterdir()} == {"record.h5", "record.mcap"}
 
 
+@pytest.mark.extended
 def test_files_of_a_record_are_those_of_the_table(frozen):
     hil.write_report(hil.Record.load(frozen["folder"]), frozen["folder"])
     assert set(rows(section("Recordings"))) == {path.name for path in frozen["folder"].iterdir()}
@@ -284,6 +285,7 @@ def test_third_kind_of_drive_speaks(micro_rig):
         assert [check.finding for check in drive.inspect(host)] == [Finding.UNKNOWN]
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("unreported")
 def test_mock_commands_of_the_page(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -300,6 +302,7 @@ def test_mock_commands_of_the_page(tmp_path, monkeypatch):
     assert reasons == ["END", None, "DRIVE_FAULT"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("module", [hil, _drive, _faults], ids=lambda module: module.__name__)
 def test_examples_of_docstrings(module, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -214,6 +214,7 @@ def stopped_in_order(result, *reasons):
     return record
 
 
+@pytest.mark.extended
 def test_an_emulator_that_dies(file, tmp_path):
     """All drives are gone at once: the loop gives them up and leaves in order."""
     rig = load_rig(file)
@@ -230,6 +231,7 @@ def test_an_emulator_that_dies(file, tmp_path):
     assert 0.5 * patience < stop - killer.at
 
 
+@pytest.mark.extended
 def test_an_operator_who_dies(file, tmp_path):
     """The heartbeat ends: the rig brakes, and its drives are switched off."""
     rig = load_rig(file)

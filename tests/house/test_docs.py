@@ -246,6 +246,7 @@ def test_readme_begins_with_installing_and_tracking_then_tests():
     assert second[1].startswith("python -m pytest")
 
 
+@pytest.mark.extended
 def test_readme_commands_run(beside_examples):
     scripts = sysconfig.get_path("scripts")
     environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}
@@ -260,7 +261,10 @@ def test_readme_commands_run(beside_examples):
         assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", SESSIONS)
+@pytest.mark.parametrize(
+    "page",
+    [SESSIONS[0], *(pytest.param(page, marks=pytest.mark.extended) for page in SESSIONS[1:])],
+)
 def test_session_runs(beside_examples, page):
     session = blocks("python", page)
     assert session, f"{page} shows no Python session"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import casadi as ca
 import numpy as np
+import pytest
 
 from concur.kinematics import jacobian
 from tests.benchmarks._robots import bent, chain
 from tests.oracles import Pinocchio, assert_close
 
 
+@pytest.mark.extended
 def test_length_grows_with_the_joints_and_no_faster() -> None:
     lengths = []
     for count in (12, 24, 48):

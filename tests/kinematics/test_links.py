@@ -21,6 +21,7 @@ from tests.oracles import assert_close, random_tree, random_velocity
 TREES = range(12)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", TREES)
 def test_bodies_sit_in_their_links_where_they_are(seed: int) -> None:
     robot = random_tree(seed)

@@ -95,6 +95,7 @@ def differenced(function, s, pose):
     return columns
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("batch", range(BATCHES))
 def test_all_ways_lead_to_the_same_pose_and_twist(batch):
     compared = 0

@@ -576,6 +576,7 @@ def test_parameters_integrated_with_sigma_follow_the_body():
     assert np.abs(end[:3]).min() > 0.05  # a motion in all three directions
 
 
+@pytest.mark.extended
 def test_no_nan_in_a_hundred_thousand_parameters():
     rng = np.random.default_rng(10)
     count = 100_000

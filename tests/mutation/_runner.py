@@ -32,6 +32,7 @@ _KILLED = (signal.SIGKILL, signal.SIGXCPU, signal.SIGALRM)
 """Signals that end a run that takes too long."""
 
 _OPTIONS = ("-q", "--tb=no", "--assert=plain", "-p", "no:cacheprovider", "-p", "no:randomly")
+_OPTIONS += ("-m", "not slow and not cross and not browser")
 
 
 @dataclass(frozen=True)

@@ -35,6 +35,7 @@ def film(run, tmp_path_factory):
     return written, frames, durations, calls
 
 
+@pytest.mark.extended
 def test_gif_has_a_frame_for_each_step(film):
     _, frames, durations, calls = film
     # 3 s at double speed and 8 frames per second: every 0.25 s, both ends included.
@@ -67,6 +68,7 @@ def test_trace_grows(film):
     assert last > first + 100
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("drive", "least", "most"), [(0.0, 15, 200), (8.0, 0, 15)])
 def test_view_follows_the_robot_on_a_long_course_only(tmp_path, drive, least, most):
     run = rover_run(duration=4.0)
@@ -85,6 +87,7 @@ def test_view_follows_the_robot_on_a_long_course_only(tmp_path, drive, least, mo
     assert least <= moved < most
 
 
+@pytest.mark.extended
 def test_a_robot_at_rest_keeps_all_its_frames(tmp_path):
     run = flyer_run(duration=0.5)
     run.q[:] = run.q[0]
@@ -104,6 +107,7 @@ def test_rates_must_be_positive(run, tmp_path, name, value):
         animate(run, tmp_path / "run.gif", **{name: value})
 
 
+@pytest.mark.extended
 def test_place_that_cannot_be_written_is_refused(run, tmp_path):
     (tmp_path / "run.gif").mkdir()
     with pytest.raises(ConcurError, match=r"run\.gif: expected a file that can be written"):
@@ -116,6 +120,7 @@ def test_missing_ffmpeg_names_the_cure(run, tmp_path, monkeypatch):
         animate(run, tmp_path / "run.mp4")
 
 
+@pytest.mark.extended
 def test_mp4_hands_every_frame_to_ffmpeg(run, tmp_path, monkeypatch):
     # A stand-in that stores what it is given and its arguments.
     program = tmp_path / "ffmpeg"

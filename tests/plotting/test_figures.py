@@ -69,6 +69,7 @@ def panels(figure):
     return [axes for axes in figure.axes if axes.name != "3d"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", FIGURES)
 def test_axes_have_units_and_legends(run, name):
     figure = FIGURES[name](run)
@@ -89,6 +90,7 @@ def test_axes_have_units_and_legends(run, name):
     assert re.search(r"\[(s|m)\]$", figure.axes[-1].get_xlabel())
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", FIGURES)
 def test_text_is_readable_and_inside_the_picture(run, name):
     figure = FIGURES[name](run)
@@ -131,6 +133,7 @@ def test_errors_show_the_run(flyer):
         )
 
 
+@pytest.mark.extended
 def test_logarithmic_axes_survive_zeros_and_gaps():
     run = rover_run(duration=2.0)
     run.error[:] = 0.0
@@ -265,6 +268,7 @@ def test_path_names_the_drawn_robots(rover):
     }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("stretch", [1.0, 4.0])
 def test_path_fills_its_panel(stretch):
     run = rover_run()
@@ -279,6 +283,7 @@ def test_path_fills_its_panel(stretch):
         assert np.ptp(drawn[:, axis]) > 0.7 * np.ptp(limits)
 
 
+@pytest.mark.extended
 def test_times_cover_no_wheel_and_no_path(rover):
     figure = plotting.path_figure(rover)
     figure.canvas.draw()
@@ -336,6 +341,7 @@ def test_no_output_is_cut_off_where_the_picture_is_wide(stretch):
         assert np.abs(picture[row, column] - color).max() <= 3, output.name
 
 
+@pytest.mark.extended
 def test_an_output_has_one_colour_in_every_figure(rover):
     top, bottom = plotting.path_figure(rover).axes
     robot = plotting.robot_figure(rover.robot, rover.q[0], rover.servo.outputs).axes[0]
@@ -398,6 +404,7 @@ def test_every_corner_of_box_and_wheels_is_set(run):
     assert {tuple(corner) for corner in known} == {tuple(corner) for corner in corners}
 
 
+@pytest.mark.extended
 def test_saved_figures_are_pictures(rover, tmp_path):
     written = plotting.save_figures(rover, tmp_path / "deep" / "out")
     assert list(written) == [
@@ -418,6 +425,7 @@ def test_directory_that_cannot_be_made_is_refused(rover, tmp_path):
         plotting.save_figures(rover, tmp_path / "file")
 
 
+@pytest.mark.extended
 def test_file_that_cannot_be_written_is_refused(rover, tmp_path):
     (tmp_path / "robot.png").mkdir()
     with pytest.raises(ConcurError, match=r"robot\.png: expected a file that can be written"):
@@ -430,6 +438,7 @@ def test_settings_are_left_alone(rover):
     assert dict(mpl.rcParams) == before
 
 
+@pytest.mark.extended
 def test_matplotlib_is_imported_late_and_pyplot_never():
     code = """
 import sys

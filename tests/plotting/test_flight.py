@@ -48,6 +48,7 @@ def tumbling(angle):
     return run
 
 
+@pytest.mark.extended
 def test_a_rover_is_seen_from_above_and_a_flyer_in_space(flyer):
     rover = rover_run(duration=2.0)
     assert not leaves_plane(rover)
@@ -115,6 +116,7 @@ def test_places_are_drawn_over_their_references(flyer, figure):
         np.testing.assert_array_equal(dashed[column].get_ydata(), flyer.reference[:, column])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("angle", [1.0, 9.0])
 def test_the_rotation_angle_is_accumulated(angle):
     turn = panels(plotting.path_figure(tumbling(angle)))[-1]
@@ -140,6 +142,7 @@ def test_an_attitude_alone_is_drawn_without_a_trace(flyer):
     assert "reference" not in entries
 
 
+@pytest.mark.extended
 def test_views_follow_a_robot_that_drifts_far():
     run = flyer_run()
     for table, column in ((run.q, 0), (run.pose, 0), (run.reference, 0)):
@@ -152,6 +155,7 @@ def test_views_follow_a_robot_that_drifts_far():
         assert low < run.q[round(moment / 0.01), 0] < high
 
 
+@pytest.mark.extended
 def test_overview_shows_the_robot_at_the_end(flyer):
     figure = plotting.plot_run(flyer)
     (view,) = views(figure)
@@ -200,6 +204,7 @@ def test_limits_that_differ_have_the_colours_of_their_controls():
         assert limit.get_color() == line(axes, f"link{number}").get_color()
 
 
+@pytest.mark.extended
 def test_many_controls_keep_their_panel_and_their_legends():
     run = flyer_run()
     run.u = np.tile(run.u[:, 1:], (1, 3))

@@ -96,6 +96,7 @@ def vertices(collection):
 # --- symbols ------------------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_joint_has_its_artists_and_its_entry_in_the_legend(name):
     joint, kind = KINDS[name]
@@ -160,6 +161,7 @@ def test_ball_is_round():
 # --- the whole picture ----------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("make", [every_joint, cc.robots.rover_arm, cc.robots.orbital_crawler])
 def test_picture_names_every_body_once_and_inside(make):
     robot = make()
@@ -256,6 +258,7 @@ def test_a_branch_without_an_output_ends_at_the_centre_of_mass_of_its_body():
     assert len(Outline(robot, q, [left]).at(q).stubs) == 1
 
 
+@pytest.mark.extended
 def test_picture_is_a_file(tmp_path):
     path = tmp_path / "robot.png"
     every_joint().plot().savefig(path)

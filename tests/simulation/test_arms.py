@@ -93,6 +93,7 @@ def test_equation_of_a_pose_error_by_matrices() -> None:
     assert_allclose(run.velocity_error[::100], other.y[6:].T, rtol=0, atol=1e-7)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("group", GROUPS)
 def test_three_robots_make_the_same_error_curve(group: str) -> None:
     # P7
@@ -103,6 +104,7 @@ def test_three_robots_make_the_same_error_curve(group: str) -> None:
         assert np.abs(other.u - runs[0].u).max() > 1.0
 
 
+@pytest.mark.extended
 def test_linear_and_angular_errors_are_coupled_in_se3_only() -> None:
     pose, product = track("gantry", "SE3", 120.0), track("gantry", "R3xSO3", 120.0)
     quarter = len(pose.t) // 4

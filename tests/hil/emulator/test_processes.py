@@ -160,6 +160,7 @@ def test_it_runs_until_the_event_and_reports_its_status():
     assert "stalls" in lines[1]
 
 
+@pytest.mark.extended
 def test_a_second_emulated_rig_on_the_bus_is_refused():
     own = rig()
     with EmulatorProcesses(own):
@@ -184,6 +185,7 @@ def test_what_cannot_start_is_refused():
     assert emulator.pid == 0
 
 
+@pytest.mark.extended
 def test_a_process_that_ends_before_it_is_ready_is_noticed(tmp_path):
     dies = "import multiprocessing, sys\n\nif multiprocessing.parent_process():\n    sys.exit(3)\n"
     (tmp_path / "dies.py").write_text(dies)
@@ -206,6 +208,7 @@ def test_settings_reach_the_drives():
     assert "0x6076" in wrong[0].what
 
 
+@pytest.mark.extended
 def test_drives_of_one_s_own_are_emulated_in_a_process_too(tmp_path):
     (tmp_path / "acme.py").write_text(ACME)
     text = (ROOT / ROVER).read_text(encoding="utf-8")

@@ -198,6 +198,7 @@ class Terminal:
         self.closing.close()
 
 
+@pytest.mark.extended
 def test_keys_become_datagrams(tmp_path):
     with Terminal(tmp_path) as terminal:
         assert terminal.wait(lambda: "not armed yet" in terminal.shown)

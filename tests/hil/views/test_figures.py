@@ -123,6 +123,7 @@ def test_cycle_times_are_drawn_with_their_quantiles(record):
     assert sum(patch.get_height() for patch in late_counts.patches) == COUNT
 
 
+@pytest.mark.extended
 def test_time_that_is_simulated_is_never_late(tmp_path):
     def change(views):
         views["time"][:] = views["deadline"]
@@ -172,12 +173,14 @@ def test_what_went_wrong_is_missed(tmp_path):
     assert rows["cycles in the record"] == ("150", "all 190", False)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("count", [0, 1])
 def test_short_records_are_drawn(tmp_path, count):
     record = make_record(tmp_path, count=count)
     assert write_report(record, tmp_path).exists()
 
 
+@pytest.mark.extended
 def test_non_finite_numbers_are_drawn(tmp_path):
     def change(views):
         for name, view in views.items():
@@ -190,6 +193,7 @@ def test_non_finite_numbers_are_drawn(tmp_path):
     assert write_report(record, tmp_path).exists()
 
 
+@pytest.mark.extended
 def test_a_record_with_many_axes_has_two_columns(record):
     layout = dataclasses.replace(record.layout, axes=tuple(f"joint_{i}" for i in range(9)))
     manifest = {**record.manifest, "columns": {"error": record.manifest["columns"]["error"]}}
@@ -203,6 +207,7 @@ def test_a_record_with_many_axes_has_two_columns(record):
     assert len({axes.get_position().x0 for axes in figure.axes}) == 2
 
 
+@pytest.mark.extended
 def test_files_and_page_hold_all_figures(record, tmp_path):
     files = save_figures(record, tmp_path)
     assert list(files) == list(FIGURES)
