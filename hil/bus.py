@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import can
 
-from hil.clock import Clock, MonotonicClock
+from hil.clock import Clock, MonotonicClock, SteppedClock
 from hil.errors import BusError
 
 if TYPE_CHECKING:
@@ -227,7 +227,9 @@ class Bus:
             if now >= until:
                 return None
             same, before = same + 1 if now == before else 0, now
-            if self._stepped:
+            if isinstance(clock, SteppedClock):
+                clock.step(STEP, until)
+            elif self._stepped:
                 clock.sleep_until(min(now + STEP, until))
         if self._stepped and until > clock.now():  # a stepped clock moves only while waiting
             clock.sleep_until(min(clock.now() + STEP, until))

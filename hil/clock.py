@@ -5,6 +5,7 @@ Wall-clock time is never used: it may jump. `SteppedClock` lets a loop run witho
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from typing import Protocol
@@ -101,14 +102,20 @@ class SteppedClock:
         Called with the new instant, s; advances an emulated world to it.
     start : float
         First instant, s.
+
+    Attributes
+    ----------
+    wake : callable or None
+        Returns the instant of the next event of the emulated world, s, if that is known.
     """
 
-    __slots__ = ("_now", "advance")
+    __slots__ = ("_now", "advance", "wake")
 
     def __init__(
         self, advance: Callable[[float], object] | None = None, start: float = 1000.0
     ) -> None:
         self.advance = advance
+        self.wake: Callable[[], float] | None = None
         self._now = start
 
     def now(self) -> float:
@@ -127,6 +134,22 @@ class SteppedClock:
             self._now = instant
         if self.advance is not None:
             self.advance(self._now)
+
+    def step(self, size: float, until: float) -> None:
+        """Move by one step, or by the steps that end at or after the next event of the world.
+
+        Parameters
+        ----------
+        size : float
+            Length of a step, s.
+        until : float
+            Last instant to move to, s.
+        """
+        steps, now = 1, self.now()
+        if self.wake is not None and self.advance is not None:
+            self.advance(self._now)  # what was sent counts as an event
+            steps = max(1, math.ceil(min(self.wake() - self._now, until - now) / size))
+        self.sleep_until(min(now + steps * size, until))
 
     def asleep(self) -> float:
         """Time of suspension, s: zero."""

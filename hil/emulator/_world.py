@@ -183,7 +183,7 @@ class World:
         self.bus = bus if bus is not None else self._open()
         self._wake = self._next_event()
         if isinstance(clock, SteppedClock) and clock.advance is None:
-            clock.advance = self.advance
+            clock.advance, clock.wake = self.advance, lambda: self._wake
 
     def _open(self) -> can.BusABC:
         settings = self.rig.bus

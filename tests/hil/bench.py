@@ -467,6 +467,9 @@ class Seat(SteppedClock):
 
     __slots__ = ("turns",)
 
+    def step(self, size, until):  # the other loops have events too
+        self.sleep_until(min(self.now() + size, until))
+
     def __init__(self, turns):
         super().__init__(None, turns.time)
         self.turns = turns
