@@ -5,6 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -13,6 +14,7 @@ from concur.control import (
     Redundancy,
     ReferenceSample,
     Servo,
+    _law,
     _singularity,
     decoupling_margins,
     singularities,
@@ -244,3 +246,12 @@ def test_velocities_that_controls_do_not_push_are_named_from_a_tenth_on(
     assert error.margin == pytest.approx(0.5e-9)
     shown = str(error).split("do not push along ")[1].splitlines()[0]
     assert shown.startswith((f"{part:+.2g} wheel " if named else "") + f"{along[1]:+.2g} elbow")
+
+
+def test_constant_actuation_that_is_no_identity_is_inverted() -> None:
+    actuation = np.array([[0.0, 2.0], [1.0, 0.5]])
+    law = SimpleNamespace(model=SimpleNamespace(input_matrix=lambda q: ca.SX(ca.DM(actuation))))
+    forces = np.array([3.0, -1.0])
+    torques, _, side = _law._torques(law, ca.SX(0, 1), ca.SX(ca.DM(forces)))
+    np.testing.assert_allclose(ca.DM(torques).full()[:, 0], np.linalg.solve(actuation, forces))
+    assert float(side) == np.sign(np.linalg.det(actuation))

@@ -420,3 +420,20 @@ def test_holding_ends_after_a_second_where_there_is_no_operator(cycles, ends, op
     made.latch.cycles = cycles
     made._end_holding(100.0)
     assert bool(ended) is ends
+
+
+@pytest.mark.parametrize(
+    ("stolen", "passed", "sentence"),
+    [
+        (0.125, 12.5, "its host took 1 % of the processor time"),
+        (0.099, 10.0, ""),
+        (3.0, 10.0, "its host took 30 % of the processor time"),
+        (3.0, 0.0, ""),
+    ],
+)
+def test_time_taken_by_the_host_is_reported_from_one_per_cent(
+    monkeypatch, stolen, passed, sentence
+):
+    times = iter([(0.0, 0.0), (stolen, passed)])
+    monkeypatch.setattr("hil.controller._standstills.host_time", lambda: next(times))
+    assert Standstills(Clock()).sentence == sentence

@@ -68,6 +68,14 @@ def test_drift_beyond_its_limit_is_explained_where_torque_limits_acted(
     assert drift.holds is (momentum == 1.0)
 
 
+def test_drift_at_its_limit_holds_and_is_not_explained() -> None:
+    run = limited_run(0.2)
+    limit = float(run.momentum_drift.max())
+    found = run.findings(Tolerances(0.2, momentum=limit))
+    (drift,) = [f for f in found if f.label == "relative drift of the momentum"]
+    assert (drift.holds, drift.note) == (True, "")
+
+
 def test_drives_without_limits_are_not_at_them() -> None:
     shares = []
     for limits in ({"upper_arm": 1e3}, {"upper_arm": [-1e3, np.inf]}, {"upper_arm": 0.2}):

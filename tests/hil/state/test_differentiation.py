@@ -113,6 +113,15 @@ def test_a_known_acceleration_is_not_late():
         assert line.position == pytest.approx(0.5 * a * t**2, abs=1e-9)
 
 
+def test_a_known_acceleration_continues_between_reports():
+    line, a = Line(), 2.0
+    for t in np.arange(0.0, 0.5, PERIOD):
+        line.report(0.5 * a * t**2, t, a=a)
+    line.predict(t + 0.02, a)
+    assert line.velocity == pytest.approx(a * (t + 0.02), abs=1e-9)
+    assert line.position == pytest.approx(0.5 * a * (t + 0.02) ** 2, abs=1e-9)
+
+
 def test_only_what_is_unknown_of_an_acceleration_is_late():
     line, a = Line(), 2.0
     times = np.arange(0.0, 1.0, PERIOD)
