@@ -284,6 +284,15 @@ def test_a_torque_on_its_bound_was_not_changed(sign):
         assert (verdict.flags, out[0]) == (Flag.NONE, sign * demand)
 
 
+@pytest.mark.parametrize("v", [4.1, 4.2, 4.3])
+def test_a_torque_on_the_bound_that_fades_with_speed_was_not_changed(v):
+    demand, fast = np.full(N, 10.0), np.full(N, v)
+    clipped, bound = verdict_of(wheels(), demand, demand, v=fast)
+    verdict, out = verdict_of(wheels(), bound, bound, v=fast)
+    assert (clipped.flags, verdict.flags) == (Flag.CLIPPED_SPEED, Flag.NONE)
+    assert out.tolist() == bound.tolist()
+
+
 @pytest.mark.parametrize("sign", [1.0, -1.0])
 def test_a_torque_a_whole_step_away_was_not_changed(sign):
     _, farthest = verdict_of(limits(), np.full(N, sign * 9.0))
