@@ -240,6 +240,16 @@ def test_drives_have_three_seconds_to_come_and_listeners_the_time_of_the_run(
     assert made._advance(100.0 + after, 0) is expected
 
 
+@pytest.mark.parametrize(("enabled", "runs"), [((True, True), True), ((True, False), False)])
+def test_a_run_begins_once_all_drives_are_enabled(enabled, runs):
+    made = armed()
+    made.feedback.enabled = np.array(enabled)
+    made.latch.may_run, ran = True, []
+    made.latch.run = lambda: ran.append(True)
+    assert made._advance(100.0, 0) is Reason.NONE
+    assert bool(ran) is runs
+
+
 @pytest.mark.parametrize(("heard", "runs"), [(2, False), (3, True)])
 def test_a_listener_runs_after_as_many_reports_as_the_prelude_has_cycles(heard, runs):
     made = armed(_talks=False)
