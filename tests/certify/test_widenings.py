@@ -12,7 +12,7 @@ import pytest
 
 import concur as cc
 from concur.certify import Disturbance
-from concur.certify._affine_form import BAND, _widened
+from concur.certify._affine_form import BAND, CornerMap, _widened
 from concur.certify._intervals import PRECISION, flint
 from concur.certify._operating_box import Demand, bound_box
 from concur.certify._operating_graph import Graph
@@ -167,3 +167,14 @@ def test_margins_of_damped_servos_have_room_for_what_is_compared() -> None:
     assert usual_margin(floater()) == floater().singular_margin
     damped = floater(damping_threshold=0.1)
     assert 0.1 * 2**0.25 < usual_margin(damped) < 0.1 * 2**0.25 * (1 + 1e-11)
+
+
+def test_remainder_of_the_first_order_is_half_of_the_bends():
+    # Of (2 x^2 + 2 x y + 4 y^2) / 2 with |x| <= 1/2 and |y| <= 1/4, in numbers without rounding.
+    corner = object.__new__(CornerMap)
+    corner.n, corner.k = 1, 2
+    bends = np.array([flint().arb(bend) for bend in (2, 1, 1, 4)], dtype=object)
+    reach = [flint().arb(0.5), flint().arb(0.25)]
+    (size,) = corner._remainder(bends, reach).ravel()
+    assert float(size.mid()) == 0.5
+    assert float(size.rad()) < 1e-9
