@@ -97,7 +97,9 @@ def track(
 
 @main.command(epilog=f"Example: concur check rover_arm\n\n{STATUS}")
 def check(
-    robot: Annotated[str, typer.Argument(help="Robot file (.toml) or name of a shipped robot.")],
+    robot: Annotated[
+        str, typer.Argument(help="Robot file (.toml or .urdf) or name of a shipped robot.")
+    ],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON, for machines.")
     ] = False,

@@ -75,7 +75,7 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
     if is_name and robot not in known:
         raise UnknownNameError(
             robot,
-            expected=f"a robot file (.toml) or a shipped robot ({', '.join(known)})",
+            expected=f"a robot file (.toml, .urdf) or a shipped robot ({', '.join(known)})",
             came="neither a file nor a robot of this name",
             cure=suggest_file(path, "Check the spelling.", names=known),
         )

@@ -12,7 +12,9 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from concur.errors import ConcurError, DescriptionError
+from concur.formats._wheels import WheelTable, wheel_of
 from concur.formats.tables import (
+    MOST_BODIES,
     Number,
     NumberOrList,
     Quaternion,
@@ -29,11 +31,8 @@ from concur.formats.tables import (
     show,
     unknown,
 )
-from concur.mechanism import Body, Inertia, Pose, Wheel, joints
+from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
-
-MOST_BODIES = 500
-"""Largest number of bodies, and of wheels: graphs grow with its square."""
 
 _LIMITS = "a pair [lower, upper], or a list of one pair per coordinate of the joint"
 
@@ -87,16 +86,6 @@ class _BodyTable(Table):
     torque_limit: NumberOrList | None = None
 
 
-class _WheelTable(Table):
-    body: Text
-    radius: Number
-    kind: Text | None = None
-    roller_angle: Number | None = None
-    axis: Vector3 | None = None
-    center: Vector3 | None = None
-    ground: Number | None = None
-
-
 class _RobotTable(Table):
     name: Text
     bodies: Annotated[
@@ -105,7 +94,7 @@ class _RobotTable(Table):
     ]
     wheels: (
         Annotated[
-            list[_WheelTable],
+            list[WheelTable],
             Field(max_length=MOST_BODIES, description=f"tables [[wheels]], at most {MOST_BODIES}"),
         ]
         | None
@@ -114,10 +103,15 @@ class _RobotTable(Table):
     actuated: Annotated[list[str], Field(description="a list of body names")] | None = None
 
 
-def load(path: str | PathLike[str]) -> Mechanism:
-    """Read a robot from a TOML file.
+def load(
+    path: str | PathLike[str],
+    *,
+    sidecar: str | PathLike[str] | None = None,
+    keep_fixed: bool = False,
+) -> Mechanism:
+    """Read a robot from a TOML or URDF file.
 
-    The file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
+    A TOML file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
     ``actuated`` (names of the actuated bodies, default all but the base), a table
     ``[[bodies]]`` for each body and a table ``[[wheels]]`` for each wheel. Their fields are the
     arguments of `Body`, `Joint`, `Pose`, `Inertia` and `Wheel`; an inertia has either
@@ -126,10 +120,25 @@ def load(path: str | PathLike[str]) -> Mechanism:
     list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
     ``torque_limit`` are a number or a list of one number per DOF.
 
+    A URDF file needs the extra ``urdf``. Each link is a body with its name; links on fixed joints
+    are merged into the body that carries them. Meshes are not opened; ``transmission`` and other
+    elements without meaning for the dynamics are ignored; mimic joints are refused unless they
+    are locked. The root link is the base. By default its joint is free. A root link `world`
+    is the inertial frame, as is a root link without mass that carries one link on a floating or
+    planar joint. With one child link, this link is the base, with the joint that the file gives
+    it; with several, `world` is a fixed base. The sidecar is a TOML file with the optional fields
+    ``name``, ``gravity``, ``base`` ("free", "planar" or "fixed"), ``actuated`` (names of joints),
+    ``locked`` (a table with the coordinate at which a joint is held) and tables ``[[wheels]]``.
+
     Parameters
     ----------
     path : path
-        File with the ending .toml.
+        File with the ending .toml or .urdf.
+    sidecar : path, optional
+        TOML file beside a URDF file. Default: the file of the same name with the ending .toml in
+        its folder, if it exists.
+    keep_fixed : bool
+        Whether links on fixed joints of a URDF file become bodies on `Fixed` joints.
 
     Returns
     -------
@@ -159,11 +168,15 @@ def load(path: str | PathLike[str]) -> Mechanism:
     1
     """
     if file_named(path).suffix.lower() == ".urdf":
+        from concur.formats._urdf import load_urdf
+
+        return load_urdf(path, sidecar, keep_fixed)
+    if sidecar is not None or keep_fixed:
         raise DescriptionError(
             str(path),
-            expected="a robot in TOML",
-            came="a URDF file, which this version does not read",
-            cure="Write the bodies as [[bodies]] tables in a .toml file.",
+            expected="a URDF file (.urdf) with `sidecar` or `keep_fixed`",
+            came="another file",
+            cure="Omit these arguments: a robot file in TOML is complete.",
             file=str(path),
         )
     data = read_toml(path)
@@ -179,7 +192,7 @@ def load(path: str | PathLike[str]) -> Mechanism:
     robot = check(_RobotTable, data, path)
     names = [body.name for body in robot.bodies]
     bodies = [_body(table, names, path) for table in robot.bodies]
-    wheels = [_wheel(table, names, path) for table in robot.wheels or ()]
+    wheels = [wheel_of(table, names, path) for table in robot.wheels or ()]
     for name in robot.actuated or ():
         if name not in names:
             raise unknown(path, "", "actuated", "a body", name, names)
@@ -344,14 +357,6 @@ def _inertia(table: _InertiaTable, label: str, path: str | PathLike[str]) -> Ine
         arguments["moments"] = table.tensor
     with located(path, label, "inertia"):
         return Inertia(**arguments)
-
-
-def _wheel(table: _WheelTable, names: list[str], path: str | PathLike[str]) -> Wheel:
-    label = f'[[wheels]] "{table.body}"'
-    if table.body not in names:
-        raise unknown(path, label, "body", "a body", table.body, names)
-    with located(path, label):
-        return Wheel(**table.given())
 
 
 def _blame(error: ConcurError, bodies: list[str], wheels: list[str]) -> tuple[str, str]:

@@ -33,6 +33,9 @@ LARGEST_TOML = 4 * 2**20
 DEEPEST = 20
 """Largest nesting depth of tables and lists; the deepest field of the formats is at 6."""
 
+MOST_BODIES = 500
+"""Largest number of bodies, and of wheels: graphs grow with its square."""
+
 LARGEST = 1e9
 """Largest magnitude of a number without other bounds, in SI units.
 

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from concur.files import confined, read_bytes
+from concur.files import confined, is_file, read_bytes
 from hil.errors import RecordError
 
 if TYPE_CHECKING:
@@ -48,7 +48,11 @@ def sources(rig: Rig) -> list[tuple[str, Path]]:
     found = [("rig", rig.path), ("task", task.path)]
     for role, name in (("robot", task.robot_file), ("plant", task.plant_file)):
         if name is not None:
-            found.append((role, task.path.parent / name))
+            path = task.path.parent / name
+            found.append((role, path))
+            sidecar = path.with_suffix(".toml")
+            if path.suffix.lower() == ".urdf" and is_file(sidecar):
+                found.append((role, sidecar))
     found += [(MODULE, path) for path in rig.drive_modules]
     if rig.certificate is not None:
         found.append(("certificate", rig.certificate))

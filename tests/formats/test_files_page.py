@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from concur.control import Output, Redundancy, Servo
-from concur.formats import _reference, _robot, _servo, _task, load, load_task
+from concur.formats import _reference, _robot, _servo, _task, _urdf, _wheels, load, load_task
 from concur.mechanism import joints
 from concur.simulation import METHODS, Tolerances
 
@@ -90,6 +90,7 @@ def test_every_joint_and_its_fields_are_listed() -> None:
     ("heading", "table"),
     [
         ("Bodies", _robot._BodyTable),
+        ("Sidecar", _urdf.SidecarTable),
         ("Simulation", _task._SimulationTable),
         ("Tolerances", _task._TolerancesTable),
         ("Plant", _task._PlantTable),
@@ -111,7 +112,7 @@ def test_every_option_of_the_servo_is_listed() -> None:
 
 def test_wheels_outputs_references_and_methods_are_listed() -> None:
     kinds = ["disk", "omni", "mecanum", "slider", "ball", "rubber_ball"]
-    assert sorted(table_after("Wheels")) == sorted([*_robot._WheelTable.model_fields, *kinds])
+    assert sorted(table_after("Wheels")) == sorted([*_wheels.WheelTable.model_fields, *kinds])
     groups = list(_reference.REFERENCE_KINDS)
     assert sorted(table_after("Outputs")) == sorted([*_task._OutputTable.model_fields, *groups])
     gains = {"stiffness", "damping"}

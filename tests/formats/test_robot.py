@@ -331,13 +331,6 @@ def test_a_task_is_no_robot(tmp_path: Path) -> None:
     assert f"concur track {path}" in str(caught.value)
 
 
-def test_urdf_is_refused_with_a_way_out(tmp_path: Path) -> None:
-    path = tmp_path / "arm.urdf"
-    path.write_text("<robot/>")
-    with pytest.raises(DescriptionError, match="URDF file, which this version does not read"):
-        load(path)
-
-
 def test_binary_files_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "cart.toml"
     path.write_bytes(b'name = "\xff"')
