@@ -39,7 +39,7 @@ PHRASES = {
 CEILINGS = {
     "manual": {"puts up with": 3, "of its own": 1, "torque leaves": 1},
     "hil": {"is none": 13, "is told": 2},
-    **{f"concur/{p}": {} for p in ("certify", "cli", "codegen", "formats", "plotting")},
+    "concur": {},
 }
 
 
