@@ -362,7 +362,7 @@ def _contents(root: _Node) -> tuple[dict[str, _Link], dict[str, _Joint]]:
         else:
             tree[name] = _joint(node)
     if not links:
-        root.refuse("at least one <link>", "none of them", "Add the links.")
+        root.refuse("at least one <link>", "a robot without links", "Add the links.")
     carried: dict[str, str] = {}
     for name, joint in tree.items():
         for link in (joint.parent, joint.child):
