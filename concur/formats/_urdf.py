@@ -454,6 +454,16 @@ def _locked(tree: dict[str, _Joint], table: SidecarTable, side: Path) -> dict[st
     found = {}
     for name, joint in tree.items():
         if name in locked:
+            low, high = joint.limits.get("limits", (-math.inf, math.inf))
+            if not low <= locked[name] <= high:
+                raise fault(
+                    side,
+                    "[locked]",
+                    name,
+                    expected=f"a coordinate in the range of the joint, {low:g} to {high:g}",
+                    came=f"{locked[name]:g}",
+                    cure="Use radians, or metres for a prismatic joint.",
+                )
             motion, axis = np.eye(4), np.array(joint.joint.axis)  # type: ignore[attr-defined]
             if joint.kind == "prismatic":
                 motion[:3, 3] = locked[name] * axis

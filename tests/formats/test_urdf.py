@@ -325,6 +325,19 @@ def test_a_locked_joint_is_the_joint_held(tmp_path: Path, kind: str, value: floa
     assert_close(held.bias(q, v), np.delete(moving.bias(whole, rate), 6), 1e-12)
 
 
+@pytest.mark.parametrize(
+    ("value", "inside"), [(-0.5, True), (0.75, True), (-0.5000001, False), (0.7500001, False)]
+)
+def test_a_joint_is_locked_within_its_range(tmp_path: Path, value: float, inside: bool) -> None:
+    text = chain("revolute", ORIGIN + '<limit lower="-0.5" upper="0.75"/>')
+    side = f"locked = {{ j = {value} }}"
+    if inside:
+        assert len(load(tmp_path, text, side).bodies) == 1
+    else:
+        with pytest.raises(DescriptionError, match=r"range of the joint, -0.5 to 0.75"):
+            load(tmp_path, text, side)
+
+
 def test_mimic_joints_are_refused_unless_they_are_locked(tmp_path: Path) -> None:
     text = chain("revolute", '<mimic joint="other"/>')
     with pytest.raises(DescriptionError, match=r"line 4, joint `j`: expected a joint that moves"):
