@@ -134,7 +134,7 @@ class _Handler(BaseHTTPRequestHandler):
             # Another site than the page's, so that browsers use a separate process for it.
             other = LOCAL[self.headers["Host"].startswith(LOCAL[0])]
             viewer = f"http://{other}:{gate.viewer}/" if gate.viewer else ""
-            text = shell(gate.name, viewer, gate.stop is not None, nonce)
+            text = shell(gate.name, viewer, gate.viewer, gate.stop is not None, nonce)
             policy = (
                 f"default-src 'none'; style-src 'unsafe-inline'; script-src 'nonce-{nonce}'; "
                 f"connect-src 'self'; form-action 'self'; frame-src 'self' {viewer}; "
@@ -144,7 +144,9 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/state":
             self._answer(
                 HTTPStatus.OK,
-                json.dumps({**gate.words(), "stops": gate.stop is not None}),
+                json.dumps(
+                    {**gate.words(), "stops": gate.stop is not None, "viewer": gate.viewer}
+                ),
                 "application/json",
             )
         else:

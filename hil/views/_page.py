@@ -72,6 +72,7 @@ async function ask() {
     if (!answer.ok) throw answer.status;
     const words = await answer.json();
     heard = performance.now();
+    if (words.viewer !== VIEWER) location.reload();
     for (const place of places)
       if (shown[place] !== words[place]) $("hil-" + place).innerHTML = shown[place] = words[place];
     $("hil-press").disabled = !words.stops;
@@ -82,16 +83,20 @@ ask();
 """
 
 
-def shell(name: str, viewer: str, stops: bool, nonce: str) -> str:
-    """The page: the stop button as a plain form, and elements for changing content."""
-    script = _SCRIPT.replace("DEAD", f"{1e3 * DEAD:.0f}").replace("ASKED", f"{1e3 * ASKED:.0f}")
+def shell(name: str, viewer: str, port: int, stops: bool, nonce: str) -> str:
+    """The page: the stop button as a plain form, and elements for changing content.
+
+    The page loads itself again when the viewer's `port` is another one: 0 before it listens.
+    """
+    script = _SCRIPT
+    for word, value in (("DEAD", 1e3 * DEAD), ("ASKED", 1e3 * ASKED), ("VIEWER", port)):
+        script = script.replace(word, f"{value:.0f}")
     frame = (
         f'<iframe id="hil-view" src="{escape(viewer)}" sandbox="{_MAY}"></iframe>' if viewer else ""
     )
-    again = "" if viewer else '<meta http-equiv="refresh" content="2">'
     return (
         f'<!doctype html><html lang="en"><head><meta charset="utf-8"><title>{escape(name)}</title>'
-        f'{again}{STYLE}</head><body><div id="hil-side"><div id="hil-card"></div>'
+        f'{STYLE}</head><body><div id="hil-side"><div id="hil-card"></div>'
         '<form id="hil-stop" method="post" action="/stop" target="hil-response">'
         f'<button id="hil-press"{"" if stops else " disabled"}>STOP</button>'
         '<div id="hil-dead" hidden>THE BUTTON IS DEAD: the dashboard does not answer. Use the '

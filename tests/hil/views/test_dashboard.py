@@ -494,6 +494,7 @@ def test_a_dashboard_that_hangs_or_dies_holds_nothing_up(browser):
         page, _ = driven.open(browser)
         driven.run()
         state_is(page, "RUN")
+        page.wait_for_selector("#hil-view")  # no reload is left to do
         assert not page.locator(".hil-old").is_visible()
         ring = driven.bench.ring
         os.kill(driven.process.pid, signal.SIGSTOP)
