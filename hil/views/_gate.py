@@ -144,9 +144,7 @@ class _Handler(BaseHTTPRequestHandler):
         elif self.path == "/state":
             self._answer(
                 HTTPStatus.OK,
-                json.dumps(
-                    {**gate.words(), "stops": gate.stop is not None, "viewer": gate.viewer}
-                ),
+                json.dumps({**gate.words(), "stops": gate.stop is not None, "viewer": gate.viewer}),
                 "application/json",
             )
         else:
