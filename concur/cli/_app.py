@@ -111,9 +111,30 @@ def check(
             "momentum: auto for all of them; default none.",
         ),
     ] = None,
+    fix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="OUT.urdf",
+            help="Instead of the check, write a copy of a URDF file with the nearest physical "
+            "inertias.",
+        ),
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace a file that --fix would write.")
+    ] = False,
 ) -> None:
     """Check a robot: inertias, wheels, reduction, assumptions."""
     with _errors():
+        if fix is not None:
+            from concur.cli._urdf import fix_robot
+
+            fixed = fix_robot(robot, fix, overwrite)
+            if as_json:
+                typer.echo(json.dumps(fixed.as_dict(), indent=2))
+            else:
+                fixed.show(Console())
+            return
+
         from concur.cli._check import check_robot
 
         result = check_robot(robot, stages)

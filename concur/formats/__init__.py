@@ -2,5 +2,14 @@
 
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task
+from concur.formats._urdf_fix import FixedInertia, fix_inertias
 
-__all__ = ["Task", "load", "load_shipped", "load_task", "shipped_names"]
+__all__ = [
+    "FixedInertia",
+    "Task",
+    "fix_inertias",
+    "load",
+    "load_shipped",
+    "load_task",
+    "shipped_names",
+]

@@ -120,7 +120,8 @@ def load(
     list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
     ``torque_limit`` are a number or a list of one number per DOF.
 
-    A URDF file needs the extra ``urdf``. Each link is a body with its name; links on fixed joints
+    A URDF file needs the extra ``urdf``; the macros of a .xacro file are expanded by the package
+    xacrodoc. Each link is a body with its name; links on fixed joints
     are merged into the body that carries them. Meshes are not opened; ``transmission`` and other
     elements without meaning for the dynamics are ignored; mimic joints are refused unless they
     are locked. The root link is the base. By default its joint is free. A root link `world`
@@ -133,7 +134,7 @@ def load(
     Parameters
     ----------
     path : path
-        File with the ending .toml or .urdf.
+        File with the ending .toml, .urdf or .xacro.
     sidecar : path, optional
         TOML file beside a URDF file. Default: the file of the same name with the ending .toml in
         its folder, if it exists.
@@ -167,7 +168,7 @@ def load(
     >>> load(path).nq
     1
     """
-    if file_named(path).suffix.lower() == ".urdf":
+    if file_named(path).suffix.lower() in (".urdf", ".xacro"):
         from concur.formats._urdf import load_urdf
 
         return load_urdf(path, sidecar, keep_fixed)

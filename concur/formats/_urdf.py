@@ -15,7 +15,7 @@ import numpy as np
 from pydantic import Field
 from scipy.spatial.transform import Rotation
 
-from concur.errors import ConcurError, DescriptionError, install_command, shown
+from concur.errors import ConcurError, DescriptionError, InertiaError, install_command, shown
 from concur.files import is_file, read_text
 from concur.formats._wheels import WheelTable, wheel_of
 from concur.formats.tables import (
@@ -40,6 +40,7 @@ from concur.multibody import Mechanism
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
 _INFINITE = re.compile(r"[-+]?inf(inity)?", re.IGNORECASE)
+_DECLARATION = re.compile(r"(?:\s|<!--.*?-->)*(<\?xml\b[^>]*\?>)", re.DOTALL)
 
 # Tags that are read, with their attributes. A tag or attribute that resembles one is refused.
 _TAGS: dict[str, tuple[str, ...]] = {
@@ -56,9 +57,13 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "mass": ("value",),
     "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
 }
-_ONE_COORDINATE = ("revolute", "continuous", "prismatic")
-_TYPES = (*_ONE_COORDINATE, "fixed", "planar", "floating")
+ONE_COORDINATE = ("revolute", "continuous", "prismatic")
+_TYPES = (*ONE_COORDINATE, "fixed", "planar", "floating")
 _BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
+EXPAND = "Expand the macros: `xacro robot.urdf.xacro > robot.urdf`; or rename the file to .xacro."
+"""Cure for macros in a URDF file."""
+FIX = "`concur check robot.urdf --fix OUT.urdf` writes the nearest physical inertias."
+"""Cure for an inertia that no rigid body has."""
 _NO_SIDECAR = "`<robot>.toml` beside `<robot>.urdf` is its sidecar: rename one of them."
 
 
@@ -96,13 +101,13 @@ class SidecarTable(Table):
     ) = None
 
 
-class _Node:
+class Node:
     """An element of the file, with errors that name its line."""
 
     def __init__(self, element: Any, path: Path, owner: str = "") -> None:
         self.element = element
         self.path = path
-        self.tag = _tag(element)
+        self.tag = tag_of(element)
         self.line = int(element.sourceline)
         self.place = f"line {self.line}, " + (f"{owner}, " if owner else "") + f"<{self.tag}>"
         self._check_near("attribute", element.attrib, _ATTRIBUTES.get(self.tag, ()), 0.6)
@@ -127,28 +132,30 @@ class _Node:
             line=self.line,
         )
 
-    def parts(self) -> dict[str, _Node]:
+    def parts(self) -> dict[str, Node]:
         """Child elements that are read, by tag; each may occur once, `visual` and others often."""
         known = _TAGS[self.tag]
-        self._check_near("element", map(_tag, self.element), known, 0.75)
-        found: dict[str, _Node] = {}
+        self._check_near("element", map(tag_of, self.element), known, 0.75)
+        found: dict[str, Node] = {}
         for element in self.element:
-            tag = _tag(element)
+            tag = tag_of(element)
             if tag in known and tag not in ("visual", "collision"):
                 if tag in found:
                     self.refuse(f"one element <{tag}>", "several", "Remove all but one.")
-                found[tag] = _Node(element, self.path, self.place.partition(", ")[2])
+                found[tag] = Node(element, self.path, self.place.partition(", ")[2])
         return found
 
     def _check_near(
         self, kind: str, names: Iterable[str], known: tuple[str, ...], cutoff: float
     ) -> None:
-        for name in names:
-            if name not in known and difflib.get_close_matches(name[:40], known, 1, cutoff):
+        given = list(names)
+        absent = [name for name in known if name not in given]
+        for name in given:
+            if name not in known and difflib.get_close_matches(name[:40], absent, 1, cutoff):
                 self.refuse(
                     f"one of {', '.join(known)}",
                     f"an unknown {kind} `{shown(name)}`",
-                    suggest(name[:40], known, "Correct it."),
+                    suggest(name[:40], absent, "Correct it."),
                 )
 
     def text(self, attribute: str) -> str:
@@ -177,7 +184,8 @@ class _Node:
         if len(values) != count or any(map(math.isnan, values)) or not (finite or infinite):
             noun = "a number" if count == 1 else f"{count} numbers"
             expected = f"`{attribute}`: {noun} within 1e9"
-            self.refuse(expected, show(text), "Correct the attribute.")
+            cure = EXPAND if "$" in text else "Correct the attribute."
+            self.refuse(expected, show(text), cure)
         return tuple(values)
 
     def number(self, attribute: str, default: float | None, infinite: bool = False) -> float:
@@ -197,20 +205,20 @@ class _Node:
 
 
 @dataclass(frozen=True)
-class _Link:
+class Link:
     """A link with its mass (kg), centre of mass (m) and tensor about it (kg m^2), link axes."""
 
-    node: _Node
+    node: Node
     mass: float
     com: np.ndarray
     tensor: np.ndarray
 
 
 @dataclass(frozen=True)
-class _Joint:
+class UrdfJoint:
     """A joint: its type, links, placement (4, 4) in the parent link, and arguments of `Body`."""
 
-    node: _Node
+    node: Node
     kind: str
     parent: str
     child: str
@@ -229,7 +237,7 @@ class _Group:
     limits: dict[str, Any] = field(default_factory=dict)
     parts: list[tuple[float, np.ndarray, np.ndarray]] = field(default_factory=list)
 
-    def add(self, link: _Link, pose: np.ndarray) -> None:
+    def add(self, link: Link, pose: np.ndarray) -> None:
         """Add a link whose frame has a pose (4, 4) in the body frame."""
         if link.mass:
             R = pose[:3, :3]
@@ -253,12 +261,12 @@ def load_urdf(
 ) -> Mechanism:
     """Read a robot from a URDF file; parameters and errors as of `load`."""
     file = file_named(path)
-    side = file.with_suffix(".toml") if sidecar is None else file_named(sidecar)
+    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
     given = sidecar is not None or is_file(side)
     table = check(SidecarTable, read_toml(side) if given else {}, side)
-    root = _Node(_parsed(file), file)
-    links, tree = _contents(root)
-    moving = _locked(tree, table, side)
+    root = Node(parsed(urdf_text(file), file), file)
+    links, tree = contents(root)
+    moving = _held(_locked(tree, table, side), links, table)
     groups = _bodies(root, links, moving, table.base, side, keep_fixed)
     if len(groups) > MOST_BODIES:
         root.refuse(
@@ -284,13 +292,76 @@ def load_urdf(
         found = re.search(r"(body|wheel) `([^`]*)`", error.where)
         if found is not None and found[1] == "body" and found[2] in links:
             with located(file, links[found[2]].node.place):
+                empty = [name for name, group in groups.items() if not group.parts]
+                if isinstance(error, InertiaError) and empty:
+                    error.came += f"; links without mass: {shown(', '.join(empty), 300)}"
+                    if next(iter(groups)) in empty:
+                        error.cure += ' Or hold the root: base = "fixed" in the sidecar.'
                 raise
         with located(side if given else file, f'[[wheels]] "{found[2]}"' if found else ""):
             raise
 
 
-def _parsed(file: Path) -> Any:
-    """Parse the file without entities, external files and deep nesting."""
+def sidecar_of(file: Path) -> Path:
+    """Default sidecar: arm.toml of arm.urdf, arm.xacro and arm.urdf.xacro."""
+    stem = file.with_suffix("")
+    return (stem if stem.suffix.lower() == ".urdf" else file).with_suffix(".toml")
+
+
+def urdf_text(file: Path) -> str:
+    """Text of a URDF file, or of a xacro file with its macros expanded."""
+    text = read_text(file, "a URDF file", "Check the path.", largest=LARGEST_TOML)
+    if file.suffix.lower() != ".xacro":
+        return text
+    text = expanded(file)
+    if len(text) > LARGEST_TOML:
+        raise DescriptionError(
+            str(file),
+            expected=f"at most {LARGEST_TOML // 2**20} MiB of URDF after the macros",
+            came=f"{len(text) / 2**20:.3g} MiB",
+            cure="Remove the parts that do not move.",
+            file=str(file),
+        )
+    return text
+
+
+def expanded(file: Path) -> str:
+    """Expand the macros of a xacro file."""
+    expected = "a xacro file that expands to a URDF file"
+    try:
+        from xacrodoc import XacroDoc
+    except ImportError:
+        raise DescriptionError(
+            str(file),
+            expected="the package xacrodoc, which expands xacro files without ROS",
+            came="an environment without it",
+            cure="Run `pip install xacrodoc`; or expand the macros where ROS is: "
+            "`xacro robot.urdf.xacro > robot.urdf`.",
+            file=str(file),
+        ) from None
+    try:
+        return str(XacroDoc.from_file(file, resolve_packages=False).to_urdf_string(pretty=True))
+    except Exception as error:  # macros raise errors of every kind
+        raise DescriptionError(
+            str(file),
+            expected=expected,
+            came=f"`{shown(' '.join(str(error).split()), 200)}`",
+            cure="Correct the macros, or the packages and files they include.",
+            file=str(file),
+        ) from None
+
+
+def blank_declaration(text: str) -> str:
+    """Replace an XML declaration by spaces: files in use have version 0.0, or text before it."""
+    found = _DECLARATION.match(text)
+    if found is None:
+        return text
+    start, end = found.span(1)
+    return text[:start] + re.sub(r"\S", " ", text[start:end]) + text[end:]
+
+
+def parsed(text: str, file: Path) -> Any:
+    """Parse the text of a file without entities, external files and deep nesting."""
     try:
         from lxml import etree
     except ImportError:
@@ -312,7 +383,6 @@ def _parsed(file: Path) -> Any:
             line=line,
         )
 
-    text = read_text(file, "a URDF file", "Check the path.", largest=LARGEST_TOML)
     doctype = text.find("<!DOCTYPE")
     if doctype >= 0:
         line = text.count("\n", 0, doctype) + 1
@@ -327,33 +397,32 @@ def _parsed(file: Path) -> Any:
         remove_pis=True,
     )
     try:
-        root = etree.fromstring(text.encode(), parser)
+        root = etree.fromstring(blank_declaration(text).encode(), parser)
     except etree.XMLSyntaxError as error:
         refuse(error.lineno or 1, f"`{shown(str(error.msg), 100)}`", "Correct the XML.")
     macro = next((e for e in root.iter() if "xacro}" in str(e.tag)), None)
     if macro is not None:
-        cure = "Expand them: `xacro robot.urdf.xacro > robot.urdf`."
-        refuse(macro.sourceline, "macros of xacro", cure)
-    if _tag(root) != "robot":
-        refuse(root.sourceline, f"<{shown(_tag(root))}>", "Give the path of a URDF file.")
+        refuse(macro.sourceline, "macros of xacro", EXPAND)
+    if tag_of(root) != "robot":
+        refuse(root.sourceline, f"<{shown(tag_of(root))}>", "Give the path of a URDF file.")
     return root
 
 
-def _tag(element: Any) -> str:
+def tag_of(element: Any) -> str:
     """Tag of an element; a default namespace is ignored, a prefix is not."""
     tag = str(element.tag)
     return tag.rpartition("}")[2] if element.prefix is None else tag
 
 
-def _contents(root: _Node) -> tuple[dict[str, _Link], dict[str, _Joint]]:
+def contents(root: Node) -> tuple[dict[str, Link], dict[str, UrdfJoint]]:
     """Read all links and joints, by name, and check that they form a tree."""
-    links: dict[str, _Link] = {}
-    tree: dict[str, _Joint] = {}
-    root._check_near("element", map(_tag, root.element), _TAGS["robot"], 0.75)
+    links: dict[str, Link] = {}
+    tree: dict[str, UrdfJoint] = {}
+    root._check_near("element", map(tag_of, root.element), _TAGS["robot"], 0.75)
     for element in root.element:
-        if _tag(element) not in _TAGS["robot"]:
+        if tag_of(element) not in _TAGS["robot"]:
             continue
-        node = _Node(element, root.path)
+        node = Node(element, root.path)
         name = node.named()
         if name in (links if node.tag == "link" else tree):
             node.refuse(f"each {node.tag} name once", f"a second `{name}`", "Rename one of them.")
@@ -379,11 +448,11 @@ def _contents(root: _Node) -> tuple[dict[str, _Link], dict[str, _Joint]]:
     return links, tree
 
 
-def _link(node: _Node) -> _Link:
-    """Read a link; without <inertial> it has no mass. The inertia must be physical."""
-    inertial = node.parts().get("inertial")
+def inertial_of(link: Node) -> tuple[Node, float, np.ndarray, np.ndarray] | None:
+    """Read <inertia>, mass, pose (4, 4) of the inertial frame and tensor (3, 3) in its axes."""
+    inertial = link.parts().get("inertial")
     if inertial is None:
-        return _Link(node, 0.0, np.zeros(3), np.zeros((3, 3)))
+        return None
     parts = inertial.parts()
     for tag in ("mass", "inertia"):
         if tag not in parts:
@@ -392,13 +461,27 @@ def _link(node: _Node) -> _Link:
     xx, yy, zz = (parts["inertia"].number(name, None) for name in ("ixx", "iyy", "izz"))
     xy, xz, yz = (parts["inertia"].number(name, 0.0) for name in ("ixy", "ixz", "iyz"))
     tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
-    with located(node.path, parts["inertia"].place):
-        Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
-    pose = inertial.pose()
-    return _Link(node, mass, pose[:3, 3], pose[:3, :3] @ tensor @ pose[:3, :3].T)
+    return parts["inertia"], mass, inertial.pose(), tensor
 
 
-def _joint(node: _Node) -> _Joint:
+def _link(node: Node) -> Link:
+    """Read a link; without <inertial> it has no mass. The inertia must be physical."""
+    found = inertial_of(node)
+    if found is None:
+        return Link(node, 0.0, np.zeros(3), np.zeros((3, 3)))
+    inertia, mass, pose, tensor = found
+    with located(node.path, inertia.place):
+        try:
+            Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
+        except InertiaError as error:
+            if mass >= 0.0:
+                error.cure += f" {FIX}"
+            raise
+    R = pose[:3, :3]
+    return Link(node, mass, pose[:3, 3], R @ tensor @ R.T)
+
+
+def _joint(node: Node) -> UrdfJoint:
     """Read a joint."""
     parts = node.parts()
     kind = node.text("type")
@@ -414,19 +497,19 @@ def _joint(node: _Node) -> _Joint:
     if "axis" in parts:
         axis = parts["axis"].numbers("xyz", 3, axis)
     joint: joints.Joint = joints.Free() if kind == "floating" else joints.Fixed()
-    if kind in (*_ONE_COORDINATE, "planar"):
+    if kind in (*ONE_COORDINATE, "planar"):
         with located(node.path, parts["axis"].place if "axis" in parts else node.place):
             if kind == "planar":
                 joint = joints.Planar(axis)
             else:
                 joint = joints.Prismatic(axis) if kind == "prismatic" else joints.Revolute(axis)
     limits: dict[str, Any] = {}
-    if "limit" in parts and kind in _ONE_COORDINATE:
+    if "limit" in parts and kind in ONE_COORDINATE:
         limits = _limits(parts["limit"], kind)
-    return _Joint(node, kind, ends[0], ends[1], node.pose(), joint, limits)
+    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits)
 
 
-def _limits(node: _Node, kind: str) -> dict[str, Any]:
+def _limits(node: Node, kind: str) -> dict[str, Any]:
     """Limits as arguments of `Body`; zero efforts and velocities and [0, 0] are placeholders."""
     found: dict[str, Any] = {}
     lower, upper = (node.number(name, 0.0, infinite=True) for name in ("lower", "upper"))
@@ -444,11 +527,11 @@ def _limits(node: _Node, kind: str) -> dict[str, Any]:
     return found
 
 
-def _locked(tree: dict[str, _Joint], table: SidecarTable, side: Path) -> dict[str, _Joint]:
+def _locked(tree: dict[str, UrdfJoint], table: SidecarTable, side: Path) -> dict[str, UrdfJoint]:
     """Replace locked joints by fixed ones, and refuse mimic joints that are not locked."""
     locked = table.locked or {}
     for name in locked:
-        known = [n for n, joint in tree.items() if joint.kind in _ONE_COORDINATE]
+        known = [n for n, joint in tree.items() if joint.kind in ONE_COORDINATE]
         if name not in known:
             raise unknown(side, "[locked]", name, "a joint with one coordinate", name, known)
     found = {}
@@ -464,13 +547,7 @@ def _locked(tree: dict[str, _Joint], table: SidecarTable, side: Path) -> dict[st
                     came=f"{locked[name]:g}",
                     cure="Use radians, or metres for a prismatic joint.",
                 )
-            motion, axis = np.eye(4), np.array(joint.joint.axis)  # type: ignore[attr-defined]
-            if joint.kind == "prismatic":
-                motion[:3, 3] = locked[name] * axis
-            else:
-                motion[:3, :3] = Rotation.from_rotvec(locked[name] * axis).as_matrix()
-            at, ends = joint.pose @ motion, (joint.parent, joint.child)
-            joint = _Joint(joint.node, "fixed", *ends, at, joints.Fixed(), {})
+            joint = _fixed(joint, locked[name])
         elif joint.kind != "fixed" and "mimic" in joint.node.parts():
             joint.node.refuse(
                 "a joint that moves independently of all others",
@@ -481,16 +558,65 @@ def _locked(tree: dict[str, _Joint], table: SidecarTable, side: Path) -> dict[st
     return found
 
 
+def held_at_zero(
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: SidecarTable
+) -> dict[str, float]:
+    """Coordinates of the joints that carry no mass and that the sidecar does not name.
+
+    A coordinate is zero, or the bound of the joint next to zero. A robot without any mass has none.
+    """
+    named = {*(table.actuated or ()), *(table.locked or ())}
+    rolling = {wheel.body for wheel in table.wheels or ()}
+    ends = {joint.child: joint for joint in tree.values()}
+    heavy: set[str] = set()
+    for link in links:
+        at = link
+        while links[link].mass and at not in heavy:
+            heavy.add(at)
+            at = ends[at].parent if at in ends else at
+    if not heavy:
+        return {}
+    return {
+        name: float(np.clip(0.0, *joint.limits.get("limits", (-math.inf, math.inf))))
+        for name, joint in tree.items()
+        if joint.joint.nv and joint.child not in heavy
+        if name not in named and joint.child not in rolling
+    }
+
+
+def _held(
+    tree: dict[str, UrdfJoint], links: dict[str, Link], table: SidecarTable
+) -> dict[str, UrdfJoint]:
+    """Hold the joints that carry no mass, whose motion would be undetermined."""
+    held = held_at_zero(tree, links, table)
+    return {
+        name: _fixed(joint, held[name]) if name in held else joint for name, joint in tree.items()
+    }
+
+
+def _fixed(joint: UrdfJoint, value: float) -> UrdfJoint:
+    """Replace a joint by a fixed one at a coordinate; planar and floating ones are at zero."""
+    motion = np.eye(4)
+    if joint.kind in ONE_COORDINATE:
+        axis = np.array(joint.joint.axis)  # type: ignore[attr-defined]
+        if joint.kind == "prismatic":
+            motion[:3, 3] = value * axis
+        else:
+            motion[:3, :3] = Rotation.from_rotvec(value * axis).as_matrix()
+    ends = joint.parent, joint.child
+    return UrdfJoint(joint.node, "fixed", *ends, joint.pose @ motion, joints.Fixed(), {})
+
+
 def _bodies(
-    root: _Node,
-    links: dict[str, _Link],
-    tree: dict[str, _Joint],
+    root: Node,
+    links: dict[str, Link],
+    tree: dict[str, UrdfJoint],
     base: str | None,
     side: Path,
     keep_fixed: bool,
 ) -> dict[str, _Group]:
     """Group links to bodies from the root on, parents first."""
-    children: dict[str, list[_Joint]] = {}
+    children: dict[str, list[UrdfJoint]] = {}
     for joint in tree.values():
         children.setdefault(joint.parent, []).append(joint)
     carried = {joint.child for joint in tree.values()}
@@ -506,7 +632,7 @@ def _bodies(
     if world and len(only) == 1 and not links[top].mass:
         first = only[0]
         top = first.child
-        if base is not None and first.kind in _ONE_COORDINATE:
+        if base is not None and first.kind in ONE_COORDINATE:
             raise fault(
                 side,
                 "",
@@ -542,7 +668,7 @@ def _bodies(
 
 
 def _actuated(
-    tree: dict[str, _Joint], groups: dict[str, _Group], table: SidecarTable, side: Path
+    tree: dict[str, UrdfJoint], groups: dict[str, _Group], table: SidecarTable, side: Path
 ) -> list[str] | None:
     """Bodies of the actuated joints; default all but a base with the joint of the sidecar."""
     moving = {

@@ -439,6 +439,7 @@ def test_units_are_suspected_as_in_robot_files(tmp_path: Path) -> None:
         ("</robot>", "", "expected a URDF file: plain XML"),
         ("</robot>", "&a;</robot>", "expected a URDF file: plain XML"),
         ("<link", '<x:macro xmlns:x="http://ros.org/wiki/xacro"/><link', "got macros of xacro"),
+        ('"0 0 1"', '"0 0 ${z}"', 'got the text "0 0 \\${z}". Expand the macros'),
         ("<robot", '<!DOCTYPE r SYSTEM "/etc/passwd">\n<robot', "line 1: .*got a document type"),
         ("<link", "<link" * 300, "expected a URDF file: plain XML"),
         ("</robot>", "<a>" * 300 + "</a>" * 300 + "</robot>", "plain XML"),
@@ -452,6 +453,15 @@ def test_invalid_files(tmp_path: Path, old: str, new: str, message: str) -> None
         load(tmp_path, text.replace(old, new, 1))
     assert str(caught.value).startswith(f"{tmp_path / 'arm.urdf'}, line ")
     assert caught.value.data["file"] == str(tmp_path / "arm.urdf")
+
+
+def test_unknown_attributes_beside_those_they_resemble_are_ignored(tmp_path: Path) -> None:
+    limit = '<limit effort="3" command_effort="2"/>'
+    assert load(tmp_path, chain("revolute", limit)).bodies[1].torque_limit == (3.0,)
+    with pytest.raises(
+        DescriptionError, match=r"attribute `command_effort`\. Did you mean `effort`"
+    ):
+        load(tmp_path, chain("revolute", limit.replace(' effort="3"', "")))
 
 
 def test_a_tree_has_one_root_and_no_cycle(tmp_path: Path) -> None:
@@ -473,10 +483,45 @@ def test_a_tree_has_one_root_and_no_cycle(tmp_path: Path) -> None:
         load(tmp_path, robot())
 
 
-def test_a_motion_without_mass_has_the_line_of_its_link(tmp_path: Path) -> None:
-    text = robot(link("base"), link("tip", ""), joint("j", "revolute", "base", "tip"))
-    with pytest.raises(InertiaError, match=r"line 3, link `tip`: .*a motion that moves no mass"):
+def test_joints_that_carry_no_mass_are_held(tmp_path: Path) -> None:
+    parts = [link("base"), link("arm"), joint("a", "revolute", "base", "arm", ORIGIN)]
+    for kind in ("revolute", "prismatic", "planar", "floating"):
+        limit = ORIGIN + '<axis xyz="0 0 1"/><limit lower="0.4" upper="1"/>'
+        text = robot(
+            *parts,
+            joint("m", kind, "arm", "mount", limit),
+            joint("n", "revolute", "mount", "lens"),
+            *(link(name, "") for name in ("mount", "lens")),
+        )
+        ours = load(tmp_path, text)
+        assert [body.name for body in ours.bodies] == ["base", "arm"]
+        held = load(tmp_path, text, keep_fixed=True).bodies[2]
+        moving = load(tmp_path, text.replace(link("mount", ""), link("mount")), keep_fixed=True)
+        at = np.linalg.inv(moving.bodies[2].placement.matrix) @ held.placement.matrix
+        expected = np.eye(4)
+        if kind == "prismatic":
+            expected[2, 3] = 0.4
+        elif kind == "revolute":
+            expected[:2, :2] = [[np.cos(0.4), -np.sin(0.4)], [np.sin(0.4), np.cos(0.4)]]
+        assert_close(at, expected, 1e-12)
+    with pytest.raises(InertiaError, match=r"link `lens`: .*moves no mass; links without mass"):
+        load(tmp_path, text, 'actuated = ["n"]')
+
+
+def test_a_singular_mass_matrix_has_the_links_without_mass(tmp_path: Path) -> None:
+    turn = '<axis xyz="0 0 1"/>'
+    ends = joint("a", "revolute", "base", "hub", turn) + joint("b", "revolute", "hub", "tip", turn)
+    text = robot(link("base"), link("hub", ""), link("tip"), ends)
+    with pytest.raises(
+        InertiaError, match=r"line \d, link .*moves no mass; links without mass: hub"
+    ):
         load(tmp_path, text)
+    load(tmp_path, text.replace(turn, '<axis xyz="0 1 0"/>', 1))  # a universal joint
+    with pytest.raises(InertiaError, match="links without mass: base, tip"):
+        load(
+            tmp_path,
+            robot(link("base", ""), link("tip", ""), joint("j", "revolute", "base", "tip")),
+        )
 
 
 def test_entities_are_not_expanded(tmp_path: Path) -> None:
@@ -507,6 +552,13 @@ def test_encodings_and_namespaces(tmp_path: Path) -> None:
         cc.load(tmp_path / "arm.urdf")
 
 
+def test_xml_declarations_are_ignored_as_other_readers_do(tmp_path: Path) -> None:
+    for head in ('<?xml version="0.0" ?>\n', '\n<!-- arm\n -->\n<?xml version="1.0"?>'):
+        assert len(load(tmp_path, head + chain("revolute")).bodies) == 2
+        with pytest.raises(DescriptionError, match=f"line {3 + head.count(chr(10))}, link `base`"):
+            load(tmp_path, head + chain("revolute").replace('"tip"', '"base"', 1))
+
+
 def test_files_outside_of_a_folder_are_not_read(tmp_path: Path) -> None:
     load(tmp_path, chain("revolute"))
     (tmp_path / "in").mkdir()
@@ -520,6 +572,30 @@ def test_the_extra_is_named_where_it_is_missing(
     monkeypatch.setitem(sys.modules, "lxml", None)
     with pytest.raises(DescriptionError, match=r'Install the extra: pip install ".*\[urdf\]"'):
         load(tmp_path, chain("revolute"))
+
+
+def test_xacro_files_need_xacrodoc(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "xacrodoc", None)
+    (tmp_path / "arm.urdf.xacro").write_text(chain("revolute"))
+    with pytest.raises(DescriptionError, match=r"expected the package xacrodoc.*pip install xacro"):
+        cc.load(tmp_path / "arm.urdf.xacro")
+
+
+@pytest.mark.slow
+def test_xacro_files_are_expanded(tmp_path: Path) -> None:
+    head = '<robot name="arm" xmlns:xacro="http://www.ros.org/wiki/xacro">\n'
+    macro = '<xacro:macro name="solid" params="n">' + link("${n}") + "</xacro:macro>"
+    use = '<xacro:solid n="base"/><xacro:solid n="tip"/>'
+    ends = joint("j", "revolute", "base", "tip")
+    (tmp_path / "arm.toml").write_text('base = "fixed"')
+    for name in ("arm.xacro", "arm.urdf.xacro"):
+        (tmp_path / name).write_text(f"{head}{macro}{use}{ends}</robot>")
+        ours = cc.load(tmp_path / name)
+        assert [body.name for body in ours.bodies] == ["base", "tip"]
+        assert isinstance(ours.base.joint, cc.joints.Fixed)
+        (tmp_path / name).write_text(f"{head}<xacro:none/></robot>")
+        with pytest.raises(DescriptionError, match="a xacro file that expands"):
+            cc.load(tmp_path / name)
 
 
 def test_robots_in_toml_do_not_import_lxml() -> None:

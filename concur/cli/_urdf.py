@@ -1,0 +1,71 @@
+"""`concur check --fix` and `--suggest`: files made from a URDF file."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from os.path import lexists
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+
+from concur.errors import DescriptionError
+from concur.files import writing
+from concur.formats import FixedInertia, fix_inertias
+
+
+@dataclass(frozen=True)
+class FixResult:
+    """A copy of a URDF file with physical inertias."""
+
+    out: Path
+    fixed: tuple[FixedInertia, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON."""
+        return {"out": str(self.out), "fixed": [asdict(inertia) for inertia in self.fixed]}
+
+    def show(self, console: Console) -> None:
+        """Print the result."""
+        lines = [
+            f"line {inertia.line}, link `{inertia.link}`: second moments changed by "
+            f"{inertia.change:.2g} of their norm; principal moments now "
+            f"({', '.join(f'{x:.6g}' for x in inertia.moments)}) kg m^2"
+            for inertia in self.fixed
+        ]
+        count = f"{len(self.fixed)} inertias replaced" if self.fixed else "an identical copy"
+        for line in (*lines, f"written: {self.out}: {count}"):
+            console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def fix_robot(robot: str, out: Path, overwrite: bool) -> FixResult:
+    """Write a copy of a URDF file with the nearest physical inertias."""
+    data, fixed = fix_inertias(_urdf(robot, "--fix"))
+    _write(out, data, overwrite)
+    return FixResult(out, fixed)
+
+
+def _urdf(robot: str, option: str) -> Path:
+    """Check the ending of a file for an option that reads URDF only."""
+    if Path(robot).suffix.lower() not in (".urdf", ".xacro"):
+        raise DescriptionError(
+            robot,
+            expected=f"a URDF file (.urdf) with {option}",
+            came="another file",
+            cure=f"Omit {option}, or give the path of a URDF file.",
+        )
+    return Path(robot)
+
+
+def _write(out: Path, data: bytes, overwrite: bool) -> None:
+    """Write a new file; replace an old one only with `overwrite`."""
+    if lexists(out) and not overwrite:
+        raise DescriptionError(
+            str(out),
+            expected="the name of a new file",
+            came="a file that exists",
+            cure="Choose another name, or add --overwrite.",
+        )
+    with writing(out.parent):
+        out.write_bytes(data)

@@ -1,0 +1,178 @@
+"""Nearest physical inertias of a URDF file, all other bytes as they are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from xml.parsers import expat
+
+import numpy as np
+
+from concur.errors import InertiaError
+from concur.files import read_bytes
+from concur.formats._urdf import Node, blank_declaration, inertial_of, parsed, tag_of, urdf_text
+from concur.formats.tables import LARGEST_TOML, file_named, located
+from concur.mechanism import Inertia
+
+_ENTRIES = {
+    "ixx": (0, 0),
+    "ixy": (0, 1),
+    "ixz": (0, 2),
+    "iyy": (1, 1),
+    "iyz": (1, 2),
+    "izz": (2, 2),
+}
+_TAG = re.compile(rb"""<[^\s/>]+((?:\s+[^\s=]+\s*=\s*(?:"[^"]*"|'[^']*'))*)\s*/?>""")
+
+
+@dataclass(frozen=True)
+class FixedInertia:
+    """An inertia that was replaced.
+
+    Parameters
+    ----------
+    link : str
+        Name of the link.
+    line : int
+        Line of ``<inertia>`` in the file.
+    change : float
+        Relative change of the second moments of mass about the centre of mass, in the Frobenius
+        norm.
+    moments : tuple of float
+        New principal moments, shape (3,), ascending, kg m^2.
+    """
+
+    link: str
+    line: int
+    change: float
+    moments: tuple[float, ...]
+
+
+def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, ...]]:
+    """Replace the inertias of a URDF file that no rigid body has by the nearest physical ones.
+
+    The pseudo-inertia about the centre of mass is the matrix ``diag(S, m)`` with the mass m and
+    the second moments ``S = tr(I)/2 1 - I``. A rigid body has it if and only if it is positive
+    semidefinite: ``S >= 0`` contains both positive moments and the triangle inequality. Its
+    projection onto the positive semidefinite matrices in the Frobenius norm sets the negative
+    eigenvalues of S to zero, and keeps the mass and the centre of mass. On a link without mass the
+    moments become zero.
+
+    Parameters
+    ----------
+    path : path
+        URDF file.
+
+    Returns
+    -------
+    data : bytes
+        The file with the new numbers; without a replacement, the same bytes.
+    fixed : tuple of FixedInertia
+        The replaced inertias, in the order of the file.
+
+    Raises
+    ------
+    DescriptionError
+        If the file cannot be read, is not XML, or an inertia has an element that is missing or is
+        not a number.
+    InertiaError
+        If a mass is negative.
+
+    Notes
+    -----
+    Wensing, Kim and Slotine, "Linear matrix inequalities for physically consistent inertial
+    parameter identification", IEEE Robotics and Automation Letters 3 (2018), eq. (13).
+    """
+    file = file_named(path)
+    if file.suffix.lower() == ".xacro":
+        raw = urdf_text(file).encode()
+    else:
+        raw = read_bytes(file, "a URDF file", "Check the path.", largest=LARGEST_TOML)
+        urdf_text(file)  # raises an error unless the file is text
+    mark = b"\xef\xbb\xbf" if raw.startswith(b"\xef\xbb\xbf") else b""
+    data = raw[len(mark) :]
+    root = parsed(data.decode(), file)
+    found: list[FixedInertia] = []
+    tensors: dict[int, np.ndarray] = {}  # by number of the element in the file
+    numbers = {element: number for number, element in enumerate(root.iter())}
+    for element in root:
+        if tag_of(element) != "link":
+            continue
+        link = Node(element, file)
+        name = link.named()
+        read = inertial_of(link)
+        if read is None:
+            continue
+        inertia, mass, _, tensor = read
+        if _is_physical(inertia, file, mass, tensor):
+            continue
+        new = nearest_tensor(tensor) if mass else np.zeros((3, 3))
+        tensors[numbers[inertia.element]] = new
+        before, after = _second_moments(tensor), _second_moments(new)
+        change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
+        moments = tuple(np.maximum(np.linalg.eigvalsh(new), 0.0).tolist())
+        found.append(FixedInertia(name, inertia.line, change, moments))
+    for number, start in reversed(list(enumerate(_starts(data)))):
+        if number in tensors:
+            data = _with_tensor(data, start, tensors[number])
+    return mark + data, tuple(found)
+
+
+def nearest_tensor(tensor: np.ndarray) -> np.ndarray:
+    """Tensor (3, 3) about the centre of mass with the nearest semidefinite second moments.
+
+    Parameters
+    ----------
+    tensor : numpy.ndarray
+        Symmetric matrix, shape (3, 3), kg m^2.
+
+    Returns
+    -------
+    numpy.ndarray
+        Tensor of a rigid body, shape (3, 3), kg m^2; entries that need no change are identical.
+    """
+    values, vectors = np.linalg.eigh(_second_moments(tensor))
+    more = vectors @ np.diag(np.maximum(-values, 0.0)) @ vectors.T
+    return np.asarray(tensor + np.trace(more) * np.eye(3) - 0.5 * (more + more.T))
+
+
+def _second_moments(tensor: np.ndarray) -> np.ndarray:
+    return np.asarray(0.5 * np.trace(tensor) * np.eye(3) - tensor)
+
+
+def _is_physical(inertia: Node, file: Path, mass: float, tensor: np.ndarray) -> bool:
+    with located(file, inertia.place):
+        try:
+            Inertia(mass, (0.0, 0.0, 0.0), tuple(map(tuple, tensor)))
+        except InertiaError:
+            if mass < 0.0:  # a slip of sign has no nearest inertia
+                raise
+            return False
+    return True
+
+
+def _starts(data: bytes) -> list[int]:
+    """Offset of each element in the file, in its order."""
+    starts: list[int] = []
+    parser = expat.ParserCreate("utf-8")
+    parser.StartElementHandler = lambda *_: starts.append(parser.CurrentByteIndex)
+    parser.Parse(blank_declaration(data.decode()).encode(), True)
+    return starts
+
+
+def _with_tensor(data: bytes, start: int, tensor: np.ndarray) -> bytes:
+    """Write a tensor into the tag at an offset; numbers that are equal keep their text."""
+    tag = _TAG.match(data, start)
+    assert tag is not None  # the parsers have read it
+    text = tag[1]
+    for name, at in _ENTRIES.items():
+        value = f"{float(tensor[at])!r}".encode()
+        own = re.search(rb"(\s%s\s*=\s*[\"'])([^\"']*)" % name.encode(), text)
+        if own is None:
+            if tensor[at]:
+                text += b' %s="%s"' % (name.encode(), value)
+        elif float(own[2]) != tensor[at]:
+            text = text[: own.start(2)] + value + text[own.end(2) :]
+    return data[: tag.start(1)] + text + data[tag.end(1) :]
