@@ -43,14 +43,15 @@ def realtime(priority: int, lock_memory: bool) -> Iterator[Granted]:
     notes: list[str] = []
     scheduled = priority > 0 and _fifo(priority, notes)
     locked = lock_memory and _lock_memory(notes)
-    collecting = gc.isenabled()
+    collecting, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
         yield Granted(priority if scheduled else 0, locked, tuple(notes))
     finally:
-        gc.unfreeze()
+        if not frozen:  # otherwise the caller has frozen objects and keeps them so
+            gc.unfreeze()
         if collecting:
             gc.enable()
         if locked:

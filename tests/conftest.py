@@ -1,6 +1,7 @@
 """Settings of every test: no screen, one thread per process, and property tests that repeat."""
 
 import functools
+import gc
 import os
 
 import pytest
@@ -32,6 +33,12 @@ def _shared(build):
 # Robots do not change: all tests of a process share those of the package.
 for _name in robots.__all__:
     setattr(robots, _name, _shared(getattr(robots, _name)))
+
+
+def pytest_collection_finish():
+    """Let the garbage collector skip modules and the tests themselves."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture

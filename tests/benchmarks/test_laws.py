@@ -80,6 +80,7 @@ def test_plant_equals_the_plant_over_pinocchio():
         assert_close(loop.plant(mass, bias, v, u), plant.acceleration(moment.q, v, u)[0], 1e-11)
 
 
+@pytest.mark.extended
 def test_closed_loop_equals_the_loop_over_pinocchio():
     job, servo, _ = drawn()
     q0, s0 = start(job, servo)

@@ -63,6 +63,7 @@ GROUPS = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("degrees", "ratio"), [(30, 0.877), (90, 0.743), (170, 0.635)])
 def test_poses_reach_the_reference_rates(degrees, ratio):
     certificate = certify(loop(Pose()), np.radians(degrees))
@@ -103,6 +104,7 @@ def test_files_with_a_faster_rate_are_not(certificates, name, tmp_path):
     assert recheck(write(tmp_path / "again.json", stored)) is Status.PROVED
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", NAMES)
 def test_no_motion_leaves_the_promise(certificates, name):
     """Starts on the edge of the region, motions by exponentials and an independent integrator."""
@@ -194,6 +196,7 @@ def test_the_region_is_decided_exactly():
     assert not certificate.contains([edge * (1 + 1e-15), 0, 0], np.zeros(3))
 
 
+@pytest.mark.extended
 def test_another_unit_of_length_is_the_same_certificate(tmp_path):
     """Rates and angles are the same in millimetres and metres, with I in the same units."""
     metres = certify(loop(Pose()), 1.0)
@@ -208,6 +211,7 @@ def test_another_unit_of_length_is_the_same_certificate(tmp_path):
     assert recheck(tmp_path / "proof.json") is Status.PROVED
 
 
+@pytest.mark.extended
 def test_a_larger_distance_costs_rate():
     near, far = (certify(loop(Pose()), 1.0, distance) for distance in (0.1, 3.0))
     assert near.status is far.status is Status.PROVED
@@ -407,6 +411,7 @@ def test_only_outputs_that_rotate_need_an_angle(tmp_path):
             certify(loop(group))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("unit", [2.0**-30, 2.0**-7, 2.0**17])
 def test_the_unit_of_time_does_not_matter(unit):
     for group in (Product([Vector("xy"), Vector("xyz")]), Pose()):
@@ -416,6 +421,7 @@ def test_the_unit_of_time_does_not_matter(unit):
         assert other.rate == pytest.approx(unit * usual.rate, rel=5e-3)
 
 
+@pytest.mark.extended
 def test_gains_of_very_quick_loops_are_proved():
     assert certify(loop(Product([Vector("xy"), Vector("xyz")]), 1e10, 1e5)).status is Status.PROVED
     assert certify(loop(Pose(), 1e-4, 2e-2), 1.0).status is Status.PROVED

@@ -107,6 +107,7 @@ def test_a_share_of_the_rate_buys_a_smaller_overshoot():
     assert overshoots[-1] < 0.5 * overshoots[1]
 
 
+@pytest.mark.extended
 def test_a_share_of_the_rate_of_a_pose():
     (owner,) = split(critical(Pose()))
     full, part = (search(owner, 1.0, 0.5, rate_fraction=share) for share in (1.0, 0.8))
@@ -134,6 +135,7 @@ def test_nothing_proved_bounds_nothing():
     assert certificate.bound(1.0) == np.inf
 
 
+@pytest.mark.extended
 def test_attempts_are_all_told():
     certificate = certify(critical(Pose()), 3.0, budget=12)
     (part,) = certificate.parts
@@ -143,6 +145,7 @@ def test_attempts_are_all_told():
     assert part.tested == 12
 
 
+@pytest.mark.extended
 def test_a_proof_after_failed_attempts_tells_them_too(monkeypatch):
     """A first rate that is too high: the reason lists failed attempts after the proof."""
     from concur.certify import _certify
@@ -155,6 +158,7 @@ def test_a_proof_after_failed_attempts_tells_them_too(monkeypatch):
     assert f"Not proved: {1.2 * part.rate:.4g} 1/s: The matrix inequality fails" in part.reason
 
 
+@pytest.mark.extended
 def test_a_solver_that_gives_up_at_the_limit_is_asked_for_less():
     """Gains with which the form of least condition is not found right at the fastest rate."""
     certificate = certify_law(draw("SE3 isotropic", 11))

@@ -117,6 +117,7 @@ def test_nothing_to_split():
     assert channels_of(Product([])) == []
 
 
+@pytest.mark.extended
 @given(st.integers(0, 2**32 - 1))
 def test_channels_move_alone(number):
     """Rates of all channels side by side are the rate of the whole loop."""

@@ -291,6 +291,7 @@ def test_a_search_finds_more_than_many_random_errors(case):
     assert (found.lower <= many.lower + 5e-3 * size).all(), found.lower - many.lower
 
 
+@pytest.mark.extended
 def test_more_torque_makes_faster_gains_and_a_ratio_is_kept(case, gains):
     limits = {name: 1.5 * np.asarray(limit) for name, limit in ROVER.items()}
     slow, fast = case.design(damping_ratio=0.7), case.design(torque_limits=limits)
@@ -298,6 +299,7 @@ def test_more_torque_makes_faster_gains_and_a_ratio_is_kept(case, gains):
     assert 1.0 < slow.rate < gains.rate < fast.rate
 
 
+@pytest.mark.extended
 def test_a_demand_that_accelerates_leaves_less_room(case, gains):
     moving = case.design(acceleration=[0, 0, 0, 5.0, 0])
     assert 0.0 < moving.rate < 0.97 * gains.rate

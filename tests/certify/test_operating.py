@@ -294,6 +294,7 @@ def test_a_margin_that_is_refuted_is_shown_without_bounds() -> None:
         assert word not in str(found)
 
 
+@pytest.mark.extended
 def test_margin_and_controls_are_judged_apart() -> None:
     found = operating_bounds(rover(), ELBOW, **ASKED, limits=5.0)
     assert found.status is Status.REFUTED
@@ -362,6 +363,7 @@ def test_wrong_input_is_told(change: dict[str, Any], error: type, words: str) ->
         operating_bounds(**arguments)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("group", ["SE3", "R3xSO3"])
 def test_no_state_of_a_tumbling_flyer_breaks_its_torque(group: str) -> None:
     model = cc.reduce(cc.robots.free_flyer(), momentum=[0.5, -0.3, 0.2, 2.5, 0.8, 0.8])

@@ -52,6 +52,7 @@ def plain(owner, P, alpha, multipliers, x):
 # --- true claims -----------------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("degrees", "expected"), [(30, 0.877), (90, 0.743), (170, 0.635)])
 def test_the_rates_of_the_reference_are_proved_for_poses(degrees, expected):
     angle = np.radians(degrees)
@@ -118,6 +119,7 @@ def test_anisotropic_rotations_are_proved(degrees, least):
     assert result.tested < 8000
 
 
+@pytest.mark.extended
 def test_what_is_proved_holds_of_the_deployed_motion(near):
     assert proof(POSE, near, RIGHT_ANGLE, 0.5).status is Status.PROVED
     rng = np.random.default_rng(3)
@@ -127,6 +129,7 @@ def test_what_is_proved_holds_of_the_deployed_motion(near):
         assert slack(POSE, near.P, near.alpha, x, ve) > 0.0
 
 
+@pytest.mark.extended
 def test_trajectories_stay_below_the_exponential_that_was_proved():
     distance = RIGHT_ANGLE
     found = search(POSE, RIGHT_ANGLE, distance)
@@ -184,6 +187,7 @@ def test_no_group_gets_more_than_its_true_rate(name):
     assert result.status is Status.REFUTED
 
 
+@pytest.mark.extended
 def test_counterexamples_to_random_claims_hold():
     rng = np.random.default_rng(5)
     for owner, distance in ((POSE, 0.8), (ROTATION, None), (OTHERS["SE2"][0], 0.8)):
@@ -231,6 +235,7 @@ def test_an_inequality_that_holds_with_equality_is_not_proved():
     assert prove(owner, P, 1.501, 2.0).status is Status.REFUTED
 
 
+@pytest.mark.extended
 def test_the_marginal_form_of_a_solver_is_never_proved():
     found = search(POSE, 1.0, 1.0, backoff=0.0)
     verdicts = set()
@@ -262,6 +267,7 @@ def test_groups_without_an_argument_are_left_open():
     assert (result.status, result.reduction) == (Status.UNDECIDED, "none")
 
 
+@pytest.mark.extended
 def test_a_form_with_less_symmetry_gets_no_reduction_by_symmetry(near):
     P = near.P.copy()
     P[3, 3] = np.nextafter(P[3, 3], 9e9)

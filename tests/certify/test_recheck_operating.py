@@ -57,6 +57,7 @@ def stored(kind: str, folder: Path) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_saved_is_confirmed(kind: str, tmp_path: Path) -> None:
     found, servo = bounds(kind)

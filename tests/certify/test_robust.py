@@ -255,6 +255,7 @@ def test_linear_and_isotropic_decays_are_decided_exactly():
     assert Decay(rotation("B"), form([4.0], [1.0], [1.4]), 1.4, 1.0).status is Status.PROVED
 
 
+@pytest.mark.extended
 def test_tube_of_a_certificate():
     found = certify(pose("B").dynamics, radians(60), 0.5)
     decay = Decay.of(found.parts[0])

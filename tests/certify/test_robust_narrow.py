@@ -67,6 +67,7 @@ def size(decay):
     return tube(decay, 1e-3).size / 1e-3
 
 
+@pytest.mark.extended
 def test_the_reference_tube_is_reached(pairs):
     """0.524 d was computed independently, at 0.8 of the true rate, which was not searched."""
     decay = pairs["SE3"][1]
@@ -89,6 +90,7 @@ NARROWER = {
 }  # fmt: skip
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", CASES)
 def test_tubes_are_narrower_than_those_of_the_fastest_form(pairs, name):
     usual, narrow = pairs[name]
@@ -99,6 +101,7 @@ def test_tubes_are_narrower_than_those_of_the_fastest_form(pairs, name):
     assert narrow.distance == usual.distance
 
 
+@pytest.mark.extended
 def test_scalar_loops_get_the_best_form_there_is(pairs):
     """A grid over all forms and rates of x'' = -4 x - 4 x' finds none that is narrower."""
     kp, kd, best = 4.0, 4.0, np.inf
@@ -160,6 +163,7 @@ def test_loops_of_several_channels_get_one_decay_each():
     assert max(one.size for one in found) < 0.15
 
 
+@pytest.mark.extended
 def test_where_nothing_narrower_is_proved_the_usual_one_stays(pairs):
     dynamics, angle, distance = CASES["SE3"]
     certificate = certify(dynamics, angle, distance)

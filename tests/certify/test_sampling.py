@@ -276,6 +276,7 @@ def test_the_disturbance_margin_fills_the_domain():
     assert disturbance_margin([free], Disturbance(np.ones(1))) == np.inf
 
 
+@pytest.mark.extended
 def test_held_torques_of_an_arm_stay_in_the_tube():
     """An arm on a satellite with momentum: the error by the hold, and its bound."""
     robot = robots.free_flyer()

@@ -28,6 +28,7 @@ TABLE = [
 ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("gains", "degrees", "ratio", "expected"), TABLE)
 def test_rates_of_poses_are_those_of_the_reference(gains, degrees, ratio, expected):
     owner, angle = channel(Pose(), **gains), np.radians(degrees)
@@ -55,6 +56,7 @@ CHANNELS = {
 EASY = [name for name in CHANNELS if not name.startswith("SE")]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", CHANNELS)
 def test_the_form_falls_at_the_rate_in_the_whole_domain(name):
     owner, rng = CHANNELS[name], np.random.default_rng(1)
@@ -141,6 +143,7 @@ def test_poses_with_diagonal_gains_have_a_form():
         assert slack(owner, found.P, found.alpha, x, rng.normal(size=6) * 0.3) > 0.0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("group", [Vector("xy"), Rotation(), Pose()], ids=["R2", "SO3", "SE3"])
 @pytest.mark.parametrize("frequency", [2.0**-30, 2.0**-7, 2.0**17])
 def test_the_unit_of_time_does_not_matter(group, frequency):

@@ -166,6 +166,7 @@ def test_a_disturbance_that_leads_out_of_the_domain_ends_with_one(tmp_path, monk
     assert moving["status"] == "PROVED"
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("no_figures")
 def test_a_start_outside_is_said(tmp_path):
     path = EXAMPLES / "free_floater.toml"

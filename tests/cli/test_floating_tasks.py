@@ -50,6 +50,7 @@ def test_shipped_task_passes_with_its_numbers(tracked):
         assert max(peaks) == pytest.approx(12.8, abs=0.05)
 
 
+@pytest.mark.extended
 def test_record_shows_what_the_comments_of_the_task_say(tracked):
     name, folder, answer = tracked
     with h5py.File(folder / "run.h5") as file:

@@ -138,6 +138,7 @@ def test_hold_and_plant_leave_their_trace_in_the_terminal(disturbed):
     assert "not judged" in words
 
 
+@pytest.mark.extended
 def test_hold_and_plant_leave_their_trace_in_report_and_record(disturbed):
     folder, _ = disturbed
     page = html.unescape((folder / "out" / "report.html").read_text("utf-8"))

@@ -92,6 +92,7 @@ def test_gives_torques_within_limits(libraries):
         np.testing.assert_allclose(found[k, : one.nu], torque(one, rows[k]), rtol=0, atol=1e-6)
 
 
+@pytest.mark.extended
 def test_momentum_is_an_input(libraries):
     library = libraries("free-flyer")
     one, rng = library.servo, np.random.default_rng(5)

@@ -24,6 +24,7 @@ from tests.codegen._export import (
 )
 
 
+@pytest.mark.extended
 def test_replay_finds_what_is_wrong(libraries, tmp_path):
     library = libraries("rover")
     for path in library.folder.files:

@@ -133,6 +133,7 @@ def drawn(rng, n, ns):
     return decoupling, demand, nominal, mass, drift, mass, np.ones(n), -limit, limit
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("n", "ns"), [(3, 3), (2, 4), pytest.param(6, 8, marks=pytest.mark.slow)])
 def test_limits_are_used_as_well_as_can_be(compiled, n, ns):
     solve, rng, kept, lost = compiled("allocation", n, ns), np.random.default_rng(ns), 0, 0

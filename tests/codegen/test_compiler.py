@@ -282,6 +282,7 @@ def test_robot_runs_compiled_and_says_the_same(cache: Path) -> None:
         assert str(caught.value) == str(expected.value)
 
 
+@pytest.mark.extended
 def test_copy_of_a_compiled_robot_is_compiled(cache: Path) -> None:
     robot = free_flyer()
     q = robot.random(np.random.default_rng(1))

@@ -41,6 +41,7 @@ def test_refused_input_does_not_make_exported_c_forget(libraries) -> None:
     assert list(library(states, apart=False)[1]) == [0, 1, 7, TickStatus.SINGULAR]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", VERSIONS)
 def test_units_notice_what_a_step_jumped_over(tmp_path, version: str) -> None:
     with with_compiler():

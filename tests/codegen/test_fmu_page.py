@@ -37,6 +37,7 @@ def test_code_runs(session):
     }
 
 
+@pytest.mark.extended
 def test_table_names_the_variables(session):
     rows = re.findall(r"^\| (servo|plant)? ?\| (`.*?`) \| (\w+) \|", TEXT, re.MULTILINE)
     told, unit = {"servo": set(), "plant": set()}, ""

@@ -24,6 +24,7 @@ def test_unit_is_valid(workshop, case, version):
     assert validate_fmu(str(workshop.path("plant", case, version))) == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("case", "version"),
     [

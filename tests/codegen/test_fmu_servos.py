@@ -148,6 +148,7 @@ def test_status_says_that_an_attitude_is_lost(units, version):
     assert_array_equal(floating.get("u"), np.zeros(6))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "options",
     [

@@ -124,6 +124,7 @@ def test_plant_of_a_random_robot_with_spherical_joints(compiler: None) -> None:
     assert_alike(evaluator, Lanes(evaluator), [q, v, u])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("name", "method"),
     [

@@ -180,6 +180,7 @@ def outwards(group: str, zone: float | None) -> tuple[Servo, Chain]:
     return servo, Chain([(drift, steady), hand, (way, lasting(0.5))], group)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("group", "zone"), [("R3", 1.0), ("R3xSO3", 1.0)])
 def test_run_passes_and_records_what_was_missed(group: str, zone: float) -> None:
     run, demand = stretch(group, zone)

@@ -144,6 +144,7 @@ def test_chosen_acceleration_is_the_one_the_rule_wants_most(rule: str) -> None:
         assert min(costs) == costs[1]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("rule", ["energy", "base", "own objective"])
 def test_several_joints_left_over(rule: str) -> None:
     # Three of six joints of the free-flyer, and two of fourteen of the servicer.
@@ -261,6 +262,7 @@ def sway(rule: Redundancy, momentum: np.ndarray) -> tuple[float, Run]:
     return float(turned.magnitude()), run
 
 
+@pytest.mark.extended
 def test_base_turns_less_when_that_is_asked_for() -> None:
     keep = Redundancy(objective="base_rotation")
     angle, run = sway(Redundancy(), np.zeros(6))
@@ -276,6 +278,7 @@ def test_base_turns_less_when_that_is_asked_for() -> None:
     assert np.abs(kept.s).max() > 5 * np.abs(run.s).max()
 
 
+@pytest.mark.extended
 def test_station_arm_tracks_a_pose_while_the_station_spins() -> None:
     robot, outputs = robots.station_arm(), SERVOS[STATION][1]
     tumble = Tumble(robot, BENT, rate=0.03)

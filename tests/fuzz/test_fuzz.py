@@ -31,7 +31,7 @@ def faults(what: str, count: int, seed: int) -> str:
 
 
 @pytest.mark.extended
-@pytest.mark.parametrize(("what", "count"), [("files", 60), ("calls", 300)])
+@pytest.mark.parametrize(("what", "count"), [("files", 20), ("calls", 100)])
 def test_a_few_cases_end_as_they_should(what: str, count: int) -> None:
     found = faults(what, count, 5)
     assert f"0 faults of 0 kinds in {count} cases" in found, found

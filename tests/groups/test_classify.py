@@ -111,6 +111,7 @@ def check(found, name, twists, pitch=None, tolerance=1e-11):
 # --- the twelve classes -----------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @every_class
 def test_class_is_invariant_under_conjugation_and_change_of_basis(name):
     rng = np.random.default_rng(3)

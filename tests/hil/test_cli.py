@@ -468,6 +468,7 @@ def test_dashboards_have_a_port_that_can_be_named(port):
     assert "--dashboard" in run("drive", RIG, "--mock", "--dashboard", port, status=2)[1]
 
 
+@pytest.mark.extended
 def test_emulate_runs_for_its_duration(changed):
     port = 20_000 + time.monotonic_ns() % 20_000
     rig = changed(("port = 43113", f"port = {port}"))

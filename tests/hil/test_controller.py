@@ -981,6 +981,7 @@ def sizes(file, error):
     return np.linalg.norm(error[:2]), np.linalg.norm(error[2:])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("file", [ROVER, ROVER_MIT, FLOATER])
 def test_the_robot_is_where_the_task_wants_it(file):
     """Not by the estimate that the law sees but in the emulated world, after the first seconds."""

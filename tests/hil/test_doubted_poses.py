@@ -59,6 +59,7 @@ class Dragged:
         return dataclasses.replace(measurement, position=(x + away, y, z))
 
 
+@pytest.mark.extended
 def test_a_source_that_is_right_is_followed():
     outcome, error, estimator = run(lambda measurement, _: measurement, 2.0, required=True)
     assert outcome.done, outcome.reason.name
@@ -76,6 +77,7 @@ def test_a_frozen_pose_with_fresh_stamps(required, noise):
     assert estimator.poses_refused["frozen" if not noise else "drift"] > 0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("distance", "lost"), [(0.2, False), (0.6, True)])
 def test_a_slow_drag(distance, lost):
     outcome, error, estimator = run(Dragged(distance), 4.0, required=True)
@@ -84,6 +86,7 @@ def test_a_slow_drag(distance, lost):
     assert error < 0.5
 
 
+@pytest.mark.extended
 def test_odometry_that_is_known_to_be_bad_is_corrected_further():
     outcome, _, estimator = run(Dragged(0.6), 4.0, required=True, largest_drift=0.8)
     assert outcome.done, outcome.reason.name

@@ -153,6 +153,7 @@ CASES = [
 ]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("file", "axis", "kind", "way", "others"), CASES)
 def test_a_short_fault_is_tolerated(file, axis, kind, way, others):
     if (file, kind, way) == (ROVER_MIT, "nan", "to_drive"):
@@ -300,6 +301,7 @@ def test_frames_lost_at_random_all_the_time(share):
         bench.check()
 
 
+@pytest.mark.extended
 def test_a_floating_robot_whose_cameras_fall_silent_continues():
     with Bench(FLOATER, duration=0.5) as bench:
         bench.at(40, lambda: setattr(bench.world._capture, "_send", lambda sample: None))
@@ -365,6 +367,7 @@ def test_a_full_disk_stops_the_rig(full_disk, monkeypatch, tmp_path):
     assert "File too large" in result.note
 
 
+@pytest.mark.extended
 def test_a_disk_that_is_full_at_the_end_is_the_recorders(full_disk, tmp_path):
     """The ring takes the whole run, so the loop comes to its end; the record does not."""
     rig = rig_of(recorder={"seconds": 20.0, "directory": tmp_path})

@@ -1,8 +1,10 @@
 """Suitability of a machine for a process in real time."""
 
+import gc
+
 import pytest
 
-from hil._realtime import NOTED, TOO_MUCH, Machine, host_time, measure_machine
+from hil._realtime import NOTED, TOO_MUCH, Machine, host_time, measure_machine, realtime
 
 
 def machine(**changes):
@@ -44,3 +46,21 @@ def test_counters_of_the_kernel(tmp_path):
     assert host_time(tmp_path / "none") == (0.0, 0.0)
     stat.write_text("cpu\n")
     assert host_time(stat) == (0.0, 0.0)
+
+
+def test_garbage_is_not_collected_meanwhile_and_what_a_caller_froze_stays_frozen():
+    frozen = gc.get_freeze_count()
+    try:
+        gc.unfreeze()
+        with realtime(0, False):
+            assert not gc.isenabled()
+            assert gc.get_freeze_count() > 0
+        assert gc.isenabled()
+        assert gc.get_freeze_count() == 0
+        gc.freeze()
+        with realtime(0, False):
+            pass
+        assert gc.get_freeze_count() > 0
+    finally:
+        if not frozen:
+            gc.unfreeze()

@@ -61,6 +61,7 @@ def row_of(record, state, number):
     return int(np.flatnonzero(record["state"] == state)[number])
 
 
+@pytest.mark.extended
 def test_a_run_comes_out_again_at_instants_that_are_found(made):
     rig, servo, record = made
     report = replay(record, rig, servo=servo)
@@ -150,6 +151,7 @@ def floating(tmp_path_factory):
     return rig, servo, Record.load(folder)
 
 
+@pytest.mark.extended
 def test_of_a_base_with_an_external_source_the_joints_are_compared(floating):
     rig, servo, record = floating
     report = replay(record, rig, servo=servo)

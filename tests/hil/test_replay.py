@@ -272,6 +272,7 @@ def test_a_record_of_nothing_has_not_passed(folder, rig, servo):
     assert not report.passed
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("policy", [Policy.HOLD, Policy.DAMP, Policy.STOP])
 def test_lost_reports_come_out_again(rig, servo, tmp_path, policy):
     policies = dataclasses.replace(rig.policies, on_missing=policy)
@@ -306,6 +307,7 @@ class LateClock(SteppedClock):
         super().sleep_until(instant)
 
 
+@pytest.mark.extended
 def test_late_cycles_come_out_again(rig, servo, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "SteppedClock", LateClock)
     result = run(rig, servo, tmp_path / "run")
@@ -325,6 +327,7 @@ class Slow(Controller):
             self.clock.sleep_until(self.clock.now() + 0.9 * self.rig.loop.period)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("policy", Policy)
 def test_a_loop_that_never_keeps_up_comes_out_again(policy, rig, servo, tmp_path):
     tight = dataclasses.replace(rig, policies=Policies(on_late=policy, max_consecutive_faults=5))
@@ -350,6 +353,7 @@ class EndingClock(SteppedClock):
         super().sleep_until(instant)
 
 
+@pytest.mark.extended
 def test_a_holding_stop_comes_out_again(rig, servo, tmp_path, monkeypatch):
     monkeypatch.setattr(session, "SteppedClock", EndingClock)
     policies = Policies(stop_category=2, stop_time=0.1)

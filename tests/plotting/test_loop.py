@@ -66,6 +66,7 @@ def dots(axes, color):
     return [this for this in lines(axes, color) if this.get_marker() == "o"]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("loop", LOOPS.values(), ids=LOOPS)
 @pytest.mark.parametrize("name", FIGURES)
 def test_axes_have_units_legends_and_readable_text(name, loop):

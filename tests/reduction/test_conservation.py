@@ -115,6 +115,7 @@ def some_of(count: int, quick: int) -> list[Any]:
     return [pytest.param(i, marks=() if i < quick else slow) for i in range(count)]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", some_of(7, 3))
 def test_random_floating_robots(seed: int) -> None:
     robot = undriven(random_floater(BASES[seed], seed))

@@ -301,6 +301,7 @@ def with_plant(
     return found.y[:nq].T, found.y[nq:].T
 
 
+@pytest.mark.extended
 @names
 def test_reduced_motion_is_that_at_full_order(name: str) -> None:
     case = CASES[name]

@@ -212,6 +212,7 @@ THREE: dict[str, Component] = {
 }
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "order",
     [

@@ -333,6 +333,7 @@ def test_the_turn_of_a_cylindrical_joint() -> None:
         reduce(cylinder(DOWN, com=1e-3)[0], stages=["sleeve"])
 
 
+@pytest.mark.extended
 def test_a_round_body_on_wheels() -> None:
     body = replace(ball_rover().bodies[-1], inertia=Inertia(3.0, (0, 0, 0.1), (0.05, 0.05, 0.03)))
     whole = ball_rover()
@@ -436,6 +437,7 @@ def test_auto_takes_parts_that_are_regular_everywhere() -> None:
     assert "stages" not in reduce(upright).reason
 
 
+@pytest.mark.extended
 def test_parts_by_name() -> None:
     robot = CASES["both"].robot
     once, twice = (reduce(robot, stages=["ball"] * n) for n in (1, 2))
@@ -541,6 +543,7 @@ def test_a_momentum_that_drifts_leaves_the_turn_about_itself() -> None:
         model.at_momentum([0, 0, 2, 0, 0, 0])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", [1, 2, 3, 7])
 def test_parts_of_random_robots_are_their_symmetries(seed: int) -> None:
     # Found from momenta along the motion here, from invariance at configurations there.

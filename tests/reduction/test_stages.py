@@ -232,6 +232,7 @@ def test_equations_of_the_crane(staged: StagedReduction, first: Reference) -> No
     check_against(staged, lifted, lambda q, v, tau: full.acceleration(q, v, tau)[0], 2, size=100)
 
 
+@pytest.mark.extended
 def test_a_round_boom_makes_two_stages_in_either_order(first: Reference) -> None:
     n = replace(N, j=(*N.j[:5], (45.0, 45.0, 45.0)))
     robot = loose(crane(n), "column", "boom")
@@ -322,6 +323,7 @@ def floating_equations(robot: Mechanism, momentum: np.ndarray, theta: dict[str, 
 MU = np.array([1.2, -0.7, 0.5, 0.8, -1.1, 0.9])
 
 
+@pytest.mark.extended
 def test_floating_body_with_free_rotors() -> None:
     robot = satellite()
     theta = {"rotor": np.array([0.7]), "second": np.array([-0.2])}

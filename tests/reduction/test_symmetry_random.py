@@ -204,6 +204,7 @@ def test_random_trees(seed):
     assert_confirmed_by_brute_force(random_tree(seed))
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", some_of(20, 4))
 def test_random_rovers(seed):
     random = random_rover(seed)

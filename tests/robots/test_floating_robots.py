@@ -103,6 +103,7 @@ def test_momentum_is_that_of_the_library(robot) -> None:
         np.testing.assert_allclose(error, 0.0, atol=1e-10 * np.abs(theirs).max())
 
 
+@pytest.mark.extended
 def test_summary_names_every_body_and_the_robot_can_be_drawn(name: str, robot) -> None:
     text = robot.summary()
     assert text.startswith(f"{name}: {len(robot.bodies)} bodies")

@@ -171,6 +171,7 @@ def test_snakeboard_accelerates_as_the_multipliers_say(board: ReducedModel) -> N
         assert_close(pdot, reference.momentum_rate(q, s, tau), 1e-7)
 
 
+@pytest.mark.extended
 def test_driven_snakeboard_moves_as_the_multipliers_say(board: ReducedModel) -> None:
     full = Constrained(Pinocchio(board.robot), snakeboard_rows(HALF))
     times = [1.0, 5.0, 10.0]

@@ -277,6 +277,7 @@ def test_compiler_that_does_not_compile(monkeypatch: pytest.MonkeyPatch, tmp_pat
         refused(SimulationError, lambda: both(), where="`compiled`", came=came, cure="CONCUR_CC")
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize("method", ["dop853", pytest.param("rkmk4", marks=SLOW)])
 def test_motions_under_torques(method: str) -> None:

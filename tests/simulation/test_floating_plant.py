@@ -86,6 +86,7 @@ def test_reduced_acceleration_is_that_of_pinocchio_at_any_momentum(name: str) ->
         assert_close(horizontal @ sdot + model.drift_acceleration(q, s), expected, 1e-9)
 
 
+@pytest.mark.extended
 @every
 def test_momentum_matters_unless_the_base_only_translates(name: str) -> None:
     # Galileo: a base that cannot turn feels nothing of how fast the whole robot goes.

@@ -80,6 +80,7 @@ def check(run: Run, tumble: Tumble, angle: float) -> None:
     assert np.linalg.norm(tumble.momentum[3:]) > 1.0
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("angle", ANGLES)
 @pytest.mark.parametrize("group", ["SE3", "R3xSO3"])
 def test_hand_tracks_while_the_base_turns_over(group: str, angle: float) -> None:
@@ -88,6 +89,7 @@ def test_hand_tracks_while_the_base_turns_over(group: str, angle: float) -> None
     check(run, tumble, angle)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("angle", ANGLES)
 def test_attitude_of_the_hand_with_joints_left_over(angle: float) -> None:
     robot = robots.free_flyer()
@@ -129,6 +131,7 @@ def test_three_wheels_turn_a_satellite_over(angle: float) -> None:
     assert np.abs(run.momentum - 1.5 * tumble.momentum).max() < 1e-8
 
 
+@pytest.mark.extended
 def test_another_plant_follows_the_same_equation() -> None:
     # Plant, outputs, errors and their equation by Pinocchio, SciPy and matrices; of the package
     # there is the law alone.

@@ -82,6 +82,7 @@ def test_extremes_between_recorded_states_count(fine: Run, method: str, dt: floa
     assert run.v_range[1, 4] == pytest.approx(fastest, abs=1e-3)
 
 
+@pytest.mark.extended
 def test_compiled_steps_meet_the_same_extremes(compiler: None) -> None:
     robot = planar_floater()
     servo = Servo(reduce(robot, momentum=np.zeros(6)), [HAND], 4.0, 4.0)

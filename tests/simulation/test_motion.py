@@ -67,6 +67,7 @@ def motion(name: str, duration: float, dt: float, **options: object) -> Motion:
 # --- what is conserved, and what others compute ------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", LONG)
 def test_hundred_seconds_under_torques(name: str) -> None:
     robot, drawn, _ = case(name)
@@ -425,6 +426,7 @@ def test_saved_motion_has_names_and_units(tmp_path) -> None:  # type: ignore[no-
     )
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["two_handed_spacecraft", "rover"])
 def test_figure_shows_every_column_with_its_unit(name: str) -> None:
     if name == "rover":

@@ -114,6 +114,7 @@ def three_wheels() -> Scene:
     return replace(scene, q0=q0)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("scene", [free_flyer, two_hands, three_wheels])
 def test_loop_over_mujoco_ends_at_the_goal(scene: Callable[[], Scene]) -> None:
     case = scene()

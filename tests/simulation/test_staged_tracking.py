@@ -181,6 +181,7 @@ def test_a_satellite_tracks_while_its_rotors_turn_freely(measured: bool) -> None
     assert np.abs(run.v[:, 8]).min() > 3.0  # the rotor spins
 
 
+@pytest.mark.extended
 def test_a_satellite_with_another_momentum() -> None:
     # The rotors' own momenta are part of it and stay those of the servo's model.
     other = MU + MORE
@@ -201,6 +202,7 @@ def test_a_satellite_with_another_momentum() -> None:
     assert deviations[1] < 1e-8
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("name", "stronger"), [("crane_car", 0.2), ("mecanum_arm", 0.5)])
 def test_examples_of_cars_keep_what_they_promise(name: str, stronger: float) -> None:
     task = load_task(EXAMPLES / f"{name}.toml")

@@ -54,6 +54,7 @@ def free_port():
     return random.SystemRandom().randrange(20_000, 60_000)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("path", [ROVER, pytest.param(ROVER_MIT, marks=pytest.mark.slow)])
 def test_driven_over_the_bus_with_faults_then_silent(path):
     own = rig(path, control_port=free_port())

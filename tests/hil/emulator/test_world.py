@@ -45,6 +45,7 @@ def test_torques_reach_the_robot_and_positions_the_host(path):
         assert (np.abs(apart) < 0.006 * speed + 2.0 * math.tau / 4096).all()
 
 
+@pytest.mark.extended
 def test_the_same_seed_does_the_same_to_the_bit():
     def end(seed):
         for driver in driven(faults=[Fault("drop", at=0.9, probability=0.1)], seed=seed):
@@ -174,6 +175,7 @@ def test_other_buses_and_kinds_are_refused():
         World(dataclasses.replace(rig, axes=axes), SteppedClock())
 
 
+@pytest.mark.extended
 def test_steps_end_where_torques_change():
     """A torque for 7.3 ms moves a wheel by the same angle for every time step."""
 

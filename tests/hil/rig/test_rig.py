@@ -129,6 +129,7 @@ def test_examples_are_read(name: str) -> None:
     rig.check_operator()
 
 
+@pytest.mark.extended
 def test_limits_of_the_examples_leave_room_above_the_simulated_torque() -> None:
     for name in ("rover_rig/rig.toml", "floater_rig/rig.toml"):
         rig = load_rig(EXAMPLES / name)

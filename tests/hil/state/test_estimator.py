@@ -71,6 +71,7 @@ def measured(robot, q, time, **parts):
 # -- without an external source -------------------------------------------------------------------
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("has_model", [False, True])
 def test_odometry_of_a_slalom(rover, has_model):
     check_odometry(*rover, has_model)
@@ -111,6 +112,7 @@ def check_odometry(rig, servo, run, has_model):
     assert math.isnan(estimator.pose_age)
 
 
+@pytest.mark.extended
 def test_a_floating_base_drifts_little(floater):
     rig, servo, run = floater
     estimator = Estimator(rig, servo, compiled=False)
@@ -127,6 +129,7 @@ def test_a_floating_base_drifts_little(floater):
     assert estimator.valid
 
 
+@pytest.mark.extended
 def test_machine_code_and_interpreter_agree(floater):
     rig, servo, run = floater
     ends = []
@@ -307,6 +310,7 @@ def test_a_rig_whose_robot_coasts_is_refused():
 # -- with an external source ----------------------------------------------------------------------
 
 
+@pytest.mark.extended
 def test_motion_capture_bounds_what_a_wrong_momentum_does(floater):
     # The momentum of the robot differs from that of the servo: the lift alone drifts.
     rig, servo, _ = floater

@@ -26,6 +26,7 @@ def floating(name="free_flyer", momentum=MOMENTUM):
     return cc.reduce(getattr(cc.robots, name)(), momentum=momentum)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("turns", [1.0, 7.25])
 def test_two_wheels_roll_on_a_circle(turns):
     # Speeds of the wheels in the ratio of their radii: an arc, whose end is known exactly.
@@ -215,6 +216,7 @@ def test_a_missing_axis_is_named():
         find_places(model, model.control_names[:-1])
 
 
+@pytest.mark.extended
 def test_a_drifting_base_moves_while_its_joints_rest():
     model = floating()
     q0 = model.robot.random(np.random.default_rng(8))
