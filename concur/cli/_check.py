@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from concur.cli._tables import MARKS, audit_dict, audit_table, show_warnings
-from concur.cli._warnings import robot_warnings
+from concur.cli._warnings import file_warnings, robot_warnings
 from concur.errors import UnknownNameError
 from concur.formats import load, load_shipped, shipped_names
 from concur.formats.tables import located, suggest_file
@@ -86,7 +86,8 @@ def check_robot(robot: str, stages: str | None = None) -> CheckResult:
     # This takes seconds for a robot of many joints: show a status on a terminal.
     with Console(stderr=True).status("searching for symmetries, joint by joint"):
         found = symmetry(mechanism)
-    return CheckResult(mechanism, model, model.audit(), found, robot_warnings(mechanism))
+    warnings = (*robot_warnings(mechanism), *(() if is_name else file_warnings(robot)))
+    return CheckResult(mechanism, model, model.audit(), found, warnings)
 
 
 def _symmetry_table(report: SymmetryReport) -> Table:

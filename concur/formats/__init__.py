@@ -3,6 +3,7 @@
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task
 from concur.formats._urdf_fix import FixedInertia, fix_inertias
+from concur.formats._urdf_lint import suspicious_urdf
 
 __all__ = [
     "FixedInertia",
@@ -12,4 +13,5 @@ __all__ = [
     "load_shipped",
     "load_task",
     "shipped_names",
+    "suspicious_urdf",
 ]

@@ -48,6 +48,8 @@ _TAGS: dict[str, tuple[str, ...]] = {
     "link": ("inertial", "visual", "collision"),
     "joint": ("origin", "parent", "child", "axis", "limit", "mimic", "dynamics", "calibration"),
     "inertial": ("origin", "mass", "inertia"),
+    "visual": ("origin", "geometry"),
+    "collision": ("origin", "geometry"),
 }
 _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "joint": ("name", "type"),
@@ -261,9 +263,7 @@ def load_urdf(
 ) -> Mechanism:
     """Read a robot from a URDF file; parameters and errors as of `load`."""
     file = file_named(path)
-    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
-    given = sidecar is not None or is_file(side)
-    table = check(SidecarTable, read_toml(side) if given else {}, side)
+    table, side, given = sidecar_table(file, sidecar)
     root = Node(parsed(urdf_text(file), file), file)
     links, tree = contents(root)
     moving = _held(_locked(tree, table, side), links, table)
@@ -306,6 +306,15 @@ def sidecar_of(file: Path) -> Path:
     """Default sidecar: arm.toml of arm.urdf, arm.xacro and arm.urdf.xacro."""
     stem = file.with_suffix("")
     return (stem if stem.suffix.lower() == ".urdf" else file).with_suffix(".toml")
+
+
+def sidecar_table(
+    file: Path, sidecar: str | PathLike[str] | None
+) -> tuple[SidecarTable, Path, bool]:
+    """Read the sidecar of a file; return its fields, its path, and whether there is one."""
+    side = sidecar_of(file) if sidecar is None else file_named(sidecar)
+    given = sidecar is not None or is_file(side)
+    return check(SidecarTable, read_toml(side) if given else {}, side), side, given
 
 
 def urdf_text(file: Path) -> str:

@@ -1,4 +1,4 @@
-"""Inertias that a body can have but hardly this robot: slips of units."""
+"""Inertias that are physical but improbable: slips of units."""
 
 from __future__ import annotations
 
@@ -10,6 +10,14 @@ from concur.mechanism._tree import Tree
 LARGEST = 3.0
 """Radius of gyration and distance of the centre of mass above which a body is suspicious, in
 sizes of the robot."""
+
+DENSEST = 22600.0
+"""Density, kg/m^3, of the solid ellipsoid with mass and moments of a body above which the body is
+suspicious. Osmium, the densest material, has 22590; every other shape of a density has larger
+second moments than the ellipsoid."""
+
+FLATTEST = 1e-9
+"""Ratio of second moments below which a body is a rod, plate or point without volume."""
 
 # Units that a drawing program may have written, with the factor on the length.
 _LENGTHS = {"cm": 1e2, "mm": 1e3}
@@ -29,10 +37,10 @@ def suspicious_inertias(tree: Tree) -> tuple[str, ...]:
     tuple of str
         One sentence for each finding.
     """
+    found = _dense(tree)
     size = extent(tree)
     if size == 0.0:
-        return ()
-    found = []
+        return tuple(found)
     for body in tree.bodies:
         inertia = body.inertia
         if inertia.mass == 0.0:
@@ -50,6 +58,27 @@ def suspicious_inertias(tree: Tree) -> tuple[str, ...]:
                 f"a robot of {size:.2g} m: {_guess(away, size, _LENGTHS)} m?"
             )
     return tuple(found)
+
+
+def _dense(tree: Tree) -> list[str]:
+    """Bodies whose moments need a material denser than any."""
+    found = []
+    for body in tree.bodies:
+        mass, moments = body.inertia.mass, body.inertia.principal_moments
+        seconds = 0.5 * moments.sum() - moments
+        if mass == 0.0 or seconds.min() <= FLATTEST * seconds.max():
+            continue
+        # An ellipsoid has the second moment m a^2 / 5 along its semi-axis a. Logarithms, because
+        # products of the smallest numbers are zero.
+        volume = np.log(4.0 / 3.0 * np.pi) + 0.5 * np.sum(np.log(5.0 * seconds) - np.log(mass))
+        density = np.exp(min(float(np.log(mass) - volume), 700.0))
+        if density > DENSEST:
+            found.append(
+                f"body `{body.name}`: {mass:.3g} kg with moments that need a density of "
+                f"{density:.3g} kg/m^3: mass in g instead of kg, or moments in another "
+                "unit than kg m^2?"
+            )
+    return found
 
 
 def _guess(length: float, size: float, units: dict[str, float]) -> str:

@@ -1,5 +1,6 @@
 """Inertias out of proportion: what is said, and that sound robots stay without a word."""
 
+import numpy as np
 import pytest
 
 import concur as cc
@@ -47,6 +48,27 @@ def test_centres_of_mass_in_another_unit_are_named(factor, unit):
     (text,) = suspicious_inertias(pair(inertia))
     assert f"centre of mass {0.3 * factor:.3g} m from the origin" in text
     assert text.endswith(f"{unit} instead of m?")
+
+
+def test_no_body_is_denser_than_osmium():
+    for density, count in ((22550.0, 0), (22650.0, 1)):
+        for size in (1e-3, 0.1):  # a ball, and an ellipsoid with half-axes 1, 2 and 3
+            for axes in (np.ones(3), np.array([1.0, 2.0, 3.0])):
+                axes = axes * size
+                mass = density * 4.0 / 3.0 * np.pi * axes.prod()
+                moments = mass / 5.0 * ((axes**2).sum() - axes**2)
+                found = suspicious_inertias(pair(cc.Inertia(mass, moments=moments)))
+                assert len(found) == count, (density, axes, found)
+    assert "mass in g instead of kg" in found[0]
+
+
+def test_rods_and_plates_have_no_density():
+    for thin, count in ((0.9e-9, 0), (1.1e-9, 1)):
+        rod = cc.Inertia(2.0, (0.1, 0.0, 0.0), (1e-3, 1e-3, 2e-3 * thin))
+        plate = cc.Inertia(2.0, (0.1, 0.0, 0.0), (1e-5, 1e-5, 2e-5 * (1.0 - thin)))
+        assert len(suspicious_inertias(pair(rod))) == count
+        assert len(suspicious_inertias(pair(plate))) == count
+    assert suspicious_inertias(pair(cc.Inertia(2.0, (0.1, 0.0, 0.0)))) == ()
 
 
 def test_three_sizes_are_the_limit():

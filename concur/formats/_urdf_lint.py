@@ -1,0 +1,195 @@
+"""Entries of URDF files that a robot can have but hardly has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from os import PathLike
+
+import numpy as np
+
+from concur.errors import DescriptionError, shown
+from concur.formats._urdf import (
+    ONE_COORDINATE,
+    Link,
+    Node,
+    UrdfJoint,
+    contents,
+    held_at_zero,
+    parsed,
+    sidecar_table,
+    tag_of,
+    urdf_text,
+)
+from concur.formats.tables import file_named
+
+OUTSIDE = 0.01
+"""Distance of a centre of mass from the hull of the collision shapes above which it is
+suspicious, in widths of the hull."""
+
+UNEQUAL = 1e-3
+"""Difference of the length of an axis from one above which it is suspicious. Axes with four
+digits, such as 0.7071 0.7071 0, are below it."""
+
+MOST_NAMES = 8
+"""Names that a sentence lists."""
+
+
+def suspicious_urdf(
+    path: str | PathLike[str], sidecar: str | PathLike[str] | None = None
+) -> tuple[str, ...]:
+    """Find entries of a URDF file that a robot can have but hardly has.
+
+    These are centres of mass outside the hull of collision shapes, if all shapes of a link are
+    boxes, cylinders and spheres; limits of zero, which are read as no limits; axes that are not of
+    unit length; and joints that are held because they carry no mass.
+
+    Parameters
+    ----------
+    path : path
+        File that `load` has read.
+    sidecar : path, optional
+        As of `load`.
+
+    Returns
+    -------
+    tuple of str
+        One sentence for each kind of finding.
+    """
+    file = file_named(path)
+    root = Node(parsed(urdf_text(file), file), file)
+    links, tree = contents(root)
+    table, _, _ = sidecar_table(file, sidecar)
+    moving = {name: joint for name, joint in tree.items() if joint.kind in ONE_COORDINATE}
+    found = {
+        "centre of mass outside the hull of the collision shapes": _outside(links),
+        "limits [0, 0] are read as no limits": _zero(moving, "lower", "upper"),
+        "effort 0 is read as no limit": _zero(moving, "effort"),
+        "velocity 0 is read as no limit": _zero(moving, "velocity"),
+        "axis not of unit length": _unequal(tree),
+        "held at a constant coordinate, because the joint carries no mass": [
+            f"joint `{name}` at {value:g}"
+            for name, value in held_at_zero(tree, links, table).items()
+        ],
+    }
+    return tuple(f"{what}: {_listed(names)}" for what, names in found.items() if names)
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+
+
+def _outside(links: dict[str, Link]) -> list[str]:
+    """Links with the distance of their centres of mass from the hull of their shapes."""
+    found = []
+    for name, link in links.items():
+        shapes = shapes_of(link.node, "collision")
+        if not shapes or not link.mass:
+            continue
+        away, width = _separation(shapes, link.com)
+        if away > OUTSIDE * width:
+            found.append(f"link `{shown(name)}` by {away:.3g} m")
+    return found
+
+
+class Shape:
+    """A box, cylinder or sphere of a link.
+
+    Parameters
+    ----------
+    kind : str
+        "box", "cylinder" or "sphere".
+    pose : numpy.ndarray
+        Pose (4, 4) in the frame of the link, m.
+    size : tuple of float
+        Lengths of a box, shape (3,); radius and length of a cylinder; radius of a sphere, m.
+    """
+
+    def __init__(self, kind: str, pose: np.ndarray, size: tuple[float, ...]) -> None:
+        self.kind, self.pose, self.size = kind, pose, size
+
+    def support(self, direction: np.ndarray) -> float:
+        """Largest coordinate along a direction (3,) of the link frame, m."""
+        R, center = self.pose[:3, :3], self.pose[:3, 3]
+        own = R.T @ direction
+        if self.kind == "box":
+            reach = 0.5 * np.abs(own) @ np.array(self.size)
+        elif self.kind == "sphere":
+            reach = self.size[0] * np.linalg.norm(own)
+        else:
+            reach = self.size[0] * np.hypot(own[0], own[1]) + 0.5 * self.size[1] * abs(own[2])
+        return float(direction @ center + reach)
+
+    def directions(self, point: np.ndarray) -> list[np.ndarray]:
+        """Directions (3,), one of which separates a point (3,) outside of the shape from it."""
+        R = self.pose[:3, :3]
+        away = R.T @ (point - self.pose[:3, 3])
+        axial = [sign * R[:, i] for i in range(3) for sign in (1.0, -1.0)]
+        radial = away * (1.0, 1.0, 0.0) if self.kind == "cylinder" else away
+        length = float(np.linalg.norm(radial))
+        return [*axial, R @ radial / length] if length else axial
+
+
+def _separation(shapes: list[Shape], point: np.ndarray) -> tuple[float, float]:
+    """Largest distance of a plane between shapes and point from the point, and the width there.
+
+    For one shape the plane is found if there is one; for several, planes along each are tried.
+    """
+
+    def gap(direction: np.ndarray) -> float:
+        return float(direction @ point) - max(shape.support(direction) for shape in shapes)
+
+    best = max((d for shape in shapes for d in shape.directions(point)), key=gap)
+    width = sum(max(shape.support(s * best) for shape in shapes) for s in (1.0, -1.0))
+    return gap(best), width
+
+
+_SIZES: dict[str, Callable[[Node], tuple[float, ...]]] = {
+    "box": lambda node: node.numbers("size", 3, None),
+    "cylinder": lambda node: (node.number("radius", None), node.number("length", None)),
+    "sphere": lambda node: (node.number("radius", None),),
+}
+
+
+def shapes_of(link: Node, tag: str) -> list[Shape]:
+    """Shapes of a link under <collision> or <visual>; none if one is a mesh, unknown or invalid."""
+    try:
+        return [
+            _shape(Node(element, link.path, link.place.partition(", ")[2]))
+            for element in link.element
+            if tag_of(element) == tag
+        ]
+    except (DescriptionError, IndexError, KeyError):
+        return []
+
+
+def _shape(node: Node) -> Shape:
+    geometry = node.parts()["geometry"]
+    shape = Node(geometry.element[0], node.path, geometry.place.partition(", ")[2])
+    size = _SIZES[shape.tag](shape)
+    return Shape(shape.tag, node.pose(), size)
+
+
+def _zero(tree: dict[str, UrdfJoint], *attributes: str) -> list[str]:
+    """Joints whose element <limit> has zero in each of some attributes that are written."""
+    found = []
+    for name, joint in tree.items():
+        limit = joint.node.parts().get("limit")
+        if limit is None or (attributes[0] == "lower" and joint.kind == "continuous"):
+            continue
+        values = [limit.number(a, 0.0, True) for a in attributes if a in limit.element.attrib]
+        if values and not any(values):
+            found.append(f"joint `{shown(name)}`")
+    return found
+
+
+def _unequal(tree: dict[str, UrdfJoint]) -> list[str]:
+    found = []
+    for name, joint in tree.items():
+        axis = joint.node.parts().get("axis")
+        if axis is None or joint.kind in ("fixed", "floating"):
+            continue
+        length = float(np.linalg.norm(axis.numbers("xyz", 3, (1.0, 0.0, 0.0))))
+        if abs(length - 1.0) > UNEQUAL:
+            found.append(f"joint `{shown(name)}`, length {length:.4g}")
+    return found
