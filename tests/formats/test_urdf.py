@@ -57,15 +57,17 @@ def load(folder: Path, text: str, side: str = GRAVITY, keep_fixed: bool = False)
 class UrdfOracle(Pinocchio):
     """The file as Pinocchio reads it, with our coordinates; bodies and joints go by their names."""
 
-    def __init__(self, text: str, ours: cc.Mechanism) -> None:
+    def __init__(self, text: str, ours: cc.Mechanism, base: str | None = None) -> None:
         tree = ElementTree.fromstring(text)
         for own in tree.iterfind("joint"):  # the library requires limits of these joints
             if own.get("type") in ("revolute", "prismatic") and own.find("limit") is None:
                 ElementTree.SubElement(own, "limit", effort="1", velocity="1")
         text = ElementTree.tostring(tree, encoding="unicode")
-        root = pin.JointModelFreeFlyer()
-        free = isinstance(ours.base.joint, cc.joints.Free) and "world" not in text
-        self.model = pin.buildModelFromXML(text, root) if free else pin.buildModelFromXML(text)
+        if base is None:
+            free = isinstance(ours.base.joint, cc.joints.Free) and "world" not in text
+            base = "free" if free else "fixed"
+        root = {"free": pin.JointModelFreeFlyer, "planar": pin.JointModelPlanar}.get(base)
+        self.model = pin.buildModelFromXML(text, root()) if root else pin.buildModelFromXML(text)
         self.model.gravity = pin.Motion(np.array(ours.gravity), np.zeros(3))
         self.data = self.model.createData()
         self.nq, self.nv = ours.nq, ours.nv
@@ -73,6 +75,7 @@ class UrdfOracle(Pinocchio):
             j.find("child").get("link"): j.get("type")  # type: ignore[union-attr]
             for j in ElementTree.fromstring(text).iterfind("joint")
         }
+        kinds.setdefault(ours.base.name, base)
         to_library = {
             "continuous": lambda q: np.array([np.cos(q[0]), np.sin(q[0])]),
             "planar": lambda q: np.array([q[0], q[1], np.cos(q[2]), np.sin(q[2])]),
@@ -91,8 +94,8 @@ class UrdfOracle(Pinocchio):
         self._columns = np.concatenate([np.arange(s.start, s.stop) for s in spans])
 
 
-def compare(text: str, ours: cc.Mechanism, states: int = 2) -> None:
-    oracle, rng = UrdfOracle(text, ours), np.random.default_rng(3)
+def compare(text: str, ours: cc.Mechanism, states: int = 2, base: str | None = None) -> None:
+    oracle, rng = UrdfOracle(text, ours, base), np.random.default_rng(3)
     assert oracle.model.nv == ours.nv
     for _ in range(states):
         q, v = ours.random(rng), random_velocity(ours, rng)
