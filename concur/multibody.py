@@ -45,14 +45,20 @@ class Mechanism(Tree):
     gravity : sequence of float
         Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
-        Names of the bodies whose joints are driven; default all but the base.
+        Names of the bodies whose joints have a motor each; default all but the base, the joints
+        of `drives` and those that follow others.
+    drives : sequence of Drive
+        Motors on several joints, and thrusters.
+    mimics : sequence of Mimic
+        Joints that follow others.
 
     Raises
     ------
     DescriptionError
-        If names repeat, the parents form no tree, or the base is actuated.
+        If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
+        actuated too, or joints follow each other in a cycle.
     UnknownNameError
-        If a parent, a wheel's body or an actuator does not exist.
+        If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
     InertiaError
         If some joint could move without moving any mass.
     WheelError
@@ -94,19 +100,22 @@ class Mechanism(Tree):
     def __post_init__(self) -> None:
         super().__post_init__()
         _check_masses(self)
-        kept, names, ground = check_wheels(self) if self.wheels else ((), (), None)
+        names = tuple(f"mimic `{mimic.body}`: following {mimic.of}" for mimic in self.mimics)
+        kept, ground = tuple(range(len(names))), None
+        if self.wheels:
+            kept, names, ground = check_wheels(self)
         object.__setattr__(self, "_kept_rows", kept)
         object.__setattr__(self, "_row_names", names)
         object.__setattr__(self, "_ground", ground)
 
     @property
     def nf(self) -> int:
-        """Number of independent rolling constraints."""
+        """Number of independent constraints: of wheels, and of joints that follow others."""
         return len(self._kept_rows)
 
     @property
     def constraint_names(self) -> tuple[str, ...]:
-        """Name of each row of `constraints`: wheel and what it forbids."""
+        """Name of each row of `constraints`: wheel and what it forbids, or joint that follows."""
         return self._row_names
 
     @property
@@ -154,7 +163,7 @@ class Mechanism(Tree):
 
     @evaluated("(nv)->(nq)")
     def configuration(self, s: Vector) -> Vector:
-        """Configuration reached from the neutral one by screw parameters, (2.1.3a).
+        """Configuration reached from the joints' identities by screw parameters, (2.1.3a).
 
         Parameters
         ----------
@@ -167,7 +176,7 @@ class Mechanism(Tree):
         numpy.ndarray or casadi.SX
             Configuration, shape (nq,).
         """
-        return self.integrate(kinematics.constant(self.neutral()), s)
+        return self.integrate(kinematics.constant(self._identities()), s)
 
     @evaluated("(nq)->(nv)")
     def screw_parameters(self, q: Vector) -> Vector:
@@ -175,7 +184,7 @@ class Mechanism(Tree):
 
         Angles are at most pi, except for joints that count turns in q.
         """
-        return self.difference(kinematics.constant(self.neutral()), q)
+        return self.difference(kinematics.constant(self._identities()), q)
 
     @evaluated("(nv)->(4,4)")
     def forward(self, s: Vector, body: str) -> Matrix:
@@ -269,12 +278,18 @@ class Mechanism(Tree):
 
     @evaluated("(nq)->(nf,nv)")
     def constraints(self, q: Vector) -> Matrix:
-        """Rolling constraints of full row rank: constraints(q) @ v = 0.
+        """Rolling constraints and couplings, of full row rank: constraints(q) @ v = 0.
 
         Rows that follow from others are left out; `constraint_names` names those kept.
         """
         rows = [kinematics.wheel_rows(self, q, wheel).rows for wheel in self.wheels]
-        return ca.vertcat(ca.SX(0, self.nv), *rows)[list(self._kept_rows), :]
+        coupled = kinematics.coupling_rows(self)
+        return ca.vertcat(ca.SX(0, self.nv), *rows, coupled)[list(self._kept_rows), :]
+
+    @evaluated("(nq)->(nv,nu)")
+    def actuation(self, q: Vector) -> Matrix:
+        """Actuation matrix B: controls to generalised forces, M vdot + bias = B u + C^T lambda."""
+        return kinematics.control_velocities(self, q, ca.SX.eye(self.nv)).T
 
     def modified_jacobian(
         self, s: Vector, body: str, rows: Mapping[str, ArrayLike] | None = None
@@ -411,6 +426,52 @@ class Mechanism(Tree):
         from concur.plotting import summarise
 
         return summarise(self)
+
+
+def control_velocities(system: System, q: Vector, columns: Array) -> Array:
+    """Velocities along the controls: ``B^T columns`` for columns of velocities of the robot.
+
+    Where joints are driven one by one it is a selection of rows.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+    q : casadi.SX
+        Configuration, shape (nq,).
+    columns : casadi.SX or casadi.MX
+        Velocities, shape (nv, k).
+
+    Returns
+    -------
+    casadi.SX or casadi.MX
+        Shape (nu, k).
+    """
+    if not isinstance(system, Mechanism) or not system.drives:
+        return columns[list(system.actuated_freedoms), :]
+    if isinstance(columns, ca.MX):
+        return system.actuation(q).T @ columns
+    return kinematics.control_velocities(system, q, columns)
+
+
+def controls(system: System) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Names and units of the controls of a system.
+
+    Parameters
+    ----------
+    system : System
+        Any system.
+
+    Returns
+    -------
+    names, units : tuple of str
+        One per control.
+    """
+    if isinstance(system, Mechanism):
+        return system.control_names, system.control_units
+    driven = system.actuated_freedoms
+    names, units = system.freedom_names, system.effort_units
+    return tuple(names[i] for i in driven), tuple(units[i] for i in driven)
 
 
 def as_tree(system: System, where: str) -> Mechanism:

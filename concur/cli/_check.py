@@ -133,7 +133,7 @@ def _body_dict(body: Body, robot: Mechanism) -> dict[str, Any]:
             for name in ("axis", "normal", "pitch")
             if hasattr(joint, name)
         },
-        "driven": body.name in (robot.actuated or ()),
+        "driven": body.name in robot.driven_bodies,
         "limits": limits,
         "speed_limit": [x if isfinite(x) else None for x in body.speed_limit],
         "torque_limit": [x if isfinite(x) else None for x in body.torque_limit],

@@ -31,7 +31,7 @@ from concur.control._output_motion import output_motion
 from concur.control._sample import ReferenceSample, pose_numbers
 from concur.control.output_groups import Product
 from concur.dynamics import solve_positive_definite
-from concur.errors import ShapeError
+from concur.errors import OutputError, ShapeError
 from concur.mechanism import Body, joints, scalar
 from concur.multibody import Mechanism
 
@@ -148,6 +148,7 @@ class InverseKinematicsSolver:
         self.moving = tuple(
             name for name in free_bodies(robot, self.outputs, fixed, TASK) if name in used
         )
+        _refuse_coupled(self.where, robot, self.moving)
         self.fixed = tuple(fixed)
         self.limits = bool(limits)
         self.starts = _count(f"{self.where}, `starts`", starts, 1)
@@ -324,6 +325,18 @@ class InverseKinematicsSolver:
             else "the search was still on its way: allow more `iterations`"
         )
         return f"not reached from {runs}: {', '.join(clauses)}{tail}; {end}"
+
+
+def _refuse_coupled(where: str, robot: Mechanism, moving: Sequence[str]) -> None:
+    """Refuse to move joints that follow others, or that others follow."""
+    coupled = {name for mimic in robot.mimics for name in (mimic.body, mimic.of)}
+    if found := [name for name in moving if name in coupled]:
+        raise OutputError(
+            f"{where}, `outputs`",
+            expected="outputs that joints without couplings move",
+            came=f"coupled joints of {', '.join(f'`{name}`' for name in found)}",
+            cure="Name these bodies in `fixed`, or put the output on a body before them.",
+        )
 
 
 def inverse_kinematics(

@@ -99,11 +99,10 @@ class JointLimits:
         """
         lower = np.max([robot.limits[:, 0] for robot in robots], axis=0)
         upper = np.min([robot.limits[:, 1] for robot in robots], axis=0)
-        driven = list(robots[0].actuated_freedoms)
         return cls(
             np.column_stack([lower, upper]),
             np.min([robot.speed_limits for robot in robots], axis=0),
-            np.min([robot.torque_limits[driven] for robot in robots], axis=0),
+            np.min([robot.control_limits for robot in robots], axis=0),
             robots[0],
         )
 
@@ -144,7 +143,7 @@ class JointLimits:
                 strict=True,
             )
         ]
-        driven = self.robot.actuated_freedoms
+        controls = zip(self.robot.control_names, self.robot.control_units, strict=True)
         found = []
         for k, (name, unit) in enumerate(coordinates):
             low, high = self.positions[k]
@@ -156,12 +155,11 @@ class JointLimits:
             label = f"largest speed of {name}"
             found.append(LimitedValue(label, value, self.speeds[k], unit, False, start + k))
         start += len(freedoms)
-        for k, i in enumerate(driven):
+        for k, (name, unit) in enumerate(controls):
             low, high = u_range[:, k]
             down, limit = bool(-low > high), self.torques[k]
             value, bound = (low, -limit) if down else (high, limit)
-            unit = self.robot.effort_units[i]
-            label = peak_label(self.robot.freedom_names[i], unit)
+            label = peak_label(name, unit)
             found.append(LimitedValue(label, value, bound, unit, down, start + k))
         return tuple(
             replace(row, value=float(row.value), limit=float(row.limit))

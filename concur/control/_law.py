@@ -338,7 +338,7 @@ def _mobility(
     The matrix rows Mhat^-1 rows^T, and Mhat^-1 rows^T as it acts on a vector.
     """
     model = servo.model
-    if model.takes_momentum and not model.stages and model.ns > MANY:
+    if model.takes_momentum and model.first is model and model.ns > MANY:
         # Forces on the shape alone, in a base that is free, meet the reduced mass matrix.
         shape, factors = list(model.shape), articulated(model.robot, q)
         forces = ca.SX(model.nv, servo.size)

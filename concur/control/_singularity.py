@@ -27,8 +27,9 @@ def answer_scale(servo: TrackingLaw) -> np.ndarray:
     rows = servo.scales[0]
     gains = np.linalg.solve(servo.inertia, servo.stiffness) * rows[:, None] * (root * reach / rows)
     natural = np.linalg.norm(gains) + root * float(np.linalg.norm(robot.gravity)) or 1.0
-    driven = list(robot.actuated_freedoms)
-    inertias = np.diag(robot.mass_matrix(robot.neutral()))[driven]
+    q = robot.neutral()
+    moved = robot.actuation(q) if robot.drives else np.eye(robot.nv)[:, robot.actuated_freedoms]
+    inertias = np.einsum("ik,ij,jk->k", moved, robot.mass_matrix(q), moved)
     return np.asarray(natural * np.sqrt(inertias))
 
 

@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from concur.errors import ConcurError, DescriptionError
+from concur.formats._drives import Drives, Mimics, drive_of, mimic_of
 from concur.formats._wheels import WheelTable, wheel_of
 from concur.formats.tables import (
     MOST_BODIES,
@@ -87,6 +88,10 @@ class _BodyTable(Table):
 
 
 class _RobotTable(Table):
+    cures: ClassVar[Mapping[str, str]] = {
+        "drive": "Write [[drives]].",
+        "mimic": "Write [[mimics]].",
+    }
     name: Text
     bodies: Annotated[
         list[_BodyTable],
@@ -101,6 +106,8 @@ class _RobotTable(Table):
     ) = None
     gravity: Vector3 | None = None
     actuated: Annotated[list[str], Field(description="a list of body names")] | None = None
+    drives: Drives | None = None
+    mimics: Mimics | None = None
 
 
 def load(
@@ -112,24 +119,26 @@ def load(
     """Read a robot from a TOML or URDF file.
 
     A TOML file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
-    ``actuated`` (names of the actuated bodies, default all but the base), a table
-    ``[[bodies]]`` for each body and a table ``[[wheels]]`` for each wheel. Their fields are the
-    arguments of `Body`, `Joint`, `Pose`, `Inertia` and `Wheel`; an inertia has either
-    ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of its
-    class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or a
-    list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
+    ``actuated`` (names of the bodies with a motor each, default all but the base, joints of drives
+    and joints that follow others), and tables ``[[bodies]]``, ``[[wheels]]``, ``[[drives]]`` and
+    ``[[mimics]]`` for each body, wheel, drive and joint that follows. Their fields are the
+    arguments of `Body`, `Joint`, `Pose`, `Inertia`, `Wheel`, `Drive` and `Mimic`; an inertia has
+    either ``moments`` (3 numbers) or ``tensor`` (3 rows of 3). A joint is a table with the name of
+    its class as ``type`` and the arguments of the class; ``limits`` is one pair [lower, upper] or
+    a list of one pair per coordinate, with ``inf`` for no bound; ``speed_limit`` and
     ``torque_limit`` are a number or a list of one number per DOF.
 
     A URDF file needs the extra ``urdf``; the macros of a .xacro file are expanded by the package
     xacrodoc. Each link is a body with its name; links on fixed joints
     are merged into the body that carries them. Meshes are not opened; ``transmission`` and other
-    elements without meaning for the dynamics are ignored; mimic joints are refused unless they
-    are locked. The root link is the base. By default its joint is free. A root link `world`
+    elements without meaning for the dynamics are ignored; mimic joints follow the joint that they
+    name. The root link is the base. By default its joint is free. A root link `world`
     is the inertial frame, as is a root link without mass that carries one link on a floating or
     planar joint. With one child link, this link is the base, with the joint that the file gives
     it; with several, `world` is a fixed base. The sidecar is a TOML file with the optional fields
     ``name``, ``gravity``, ``base`` ("free", "planar" or "fixed"), ``actuated`` (names of joints),
-    ``locked`` (a table with the coordinate at which a joint is held) and tables ``[[wheels]]``.
+    ``locked`` (a table with the coordinate at which a joint is held) and tables ``[[wheels]]`` and
+    ``[[drives]]``, whose joints have their names in the URDF file.
 
     Parameters
     ----------
@@ -197,10 +206,19 @@ def load(
     for name in robot.actuated or ():
         if name not in names:
             raise unknown(path, "", "actuated", "a body", name, names)
+    joints = [
+        body.name if body.joint.nv == 1 else f"{body.name}[{freedom}]"
+        for body in bodies
+        for freedom in body.joint.freedom_names
+    ]
+    drives = [drive_of(table, names, joints, path) for table in robot.drives or ()]
+    mimics = [mimic_of(table, names, path) for table in robot.mimics or ()]
+    parts = robot.given({"gravity", "actuated"}) | {"drives": drives, "mimics": mimics}
     try:
-        return Mechanism(robot.name, bodies, wheels, **robot.given({"gravity", "actuated"}))
+        return Mechanism(robot.name, bodies, wheels, **parts)
     except ConcurError as error:
-        table, field = _blame(error, names, [wheel.body for wheel in wheels])
+        parts = {"wheels": wheels, "drives": drives, "mimics": mimics}
+        table, field = _blame(error, names, parts)
         with located(path, table, field):
             raise
 
@@ -360,12 +378,18 @@ def _inertia(table: _InertiaTable, label: str, path: str | PathLike[str]) -> Ine
         return Inertia(**arguments)
 
 
-def _blame(error: ConcurError, bodies: list[str], wheels: list[str]) -> tuple[str, str]:
+def _blame(error: ConcurError, names: list[str], parts: Mapping[str, Any]) -> tuple[str, str]:
     """Find the table of an error of the whole robot, from the names in its place."""
-    for kind, names in (("wheel", wheels), ("body", bodies)):
+    known = {
+        "wheel": [wheel.body for wheel in parts["wheels"]],
+        "drive": [drive.name for drive in parts["drives"]],
+        "mimic": [mimic.body for mimic in parts["mimics"]],
+        "body": names,
+    }
+    for kind, of_kind in known.items():
         for name in re.findall(rf"{kind} `([^`]*)`", error.where):
-            if name in names:
-                return f'[[{"wheels" if kind == "wheel" else "bodies"}]] "{name}"', ""
+            if name in of_kind:
+                return f'[[{"bodies" if kind == "body" else kind + "s"}]] "{name}"', ""
     cycle = error.data.get("cycle")
     if cycle:
         return f'[[bodies]] "{cycle[0]}"', "parent"

@@ -604,7 +604,7 @@ def _plant(file: str, robot: Mechanism, path: str | PathLike[str]) -> Mechanism:
 
 def _structure(robot: Mechanism) -> list[str]:
     """Describe the properties that a plant shares with the robot, one line per body."""
-    driven = robot.actuated or ()
+    driven = robot.driven_bodies
     return [
         f"`{b.name}` ({type(b.joint).__name__} on {b.parent or 'the world'}"
         + (", driven)" if b.name in driven else ")")

@@ -17,6 +17,7 @@ from scipy.spatial.transform import Rotation
 
 from concur.errors import ConcurError, DescriptionError, InertiaError, install_command, shown
 from concur.files import is_file, read_text
+from concur.formats._drives import Drives, drive_of
 from concur.formats._wheels import WheelTable, wheel_of
 from concur.formats.tables import (
     LARGEST,
@@ -35,7 +36,7 @@ from concur.formats.tables import (
     suggest,
     unknown,
 )
-from concur.mechanism import Body, Inertia, Pose, joints
+from concur.mechanism import Body, Inertia, Mimic, Pose, joints
 from concur.multibody import Mechanism
 
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?", re.ASCII)
@@ -58,6 +59,7 @@ _ATTRIBUTES: dict[str, tuple[str, ...]] = {
     "limit": ("lower", "upper", "effort", "velocity"),
     "mass": ("value",),
     "inertia": ("ixx", "ixy", "ixz", "iyy", "iyz", "izz"),
+    "mimic": ("joint", "multiplier", "offset"),
 }
 ONE_COORDINATE = ("revolute", "continuous", "prismatic")
 _TYPES = (*ONE_COORDINATE, "fixed", "planar", "floating")
@@ -75,6 +77,7 @@ class SidecarTable(Table):
     cures: ClassVar[Mapping[str, str]] = {
         **dict.fromkeys(("bodies", "robot", "outputs", "reference"), _NO_SIDECAR),
         "wheel": "Write [[wheels]].",
+        "drive": "Write [[drives]].",
         "root": 'Write base = "free", "planar" or "fixed".',
     }
     name: Text | None = None
@@ -87,6 +90,7 @@ class SidecarTable(Table):
         | None
     ) = None
     actuated: Annotated[list[str], Field(description="a list of joint names")] | None = None
+    drives: Drives | None = None
     locked: (
         Annotated[
             dict[str, Number],
@@ -218,7 +222,10 @@ class Link:
 
 @dataclass(frozen=True)
 class UrdfJoint:
-    """A joint: its type, links, placement (4, 4) in the parent link, and arguments of `Body`."""
+    """A joint: type, links, placement (4, 4) in the parent link, arguments of `Body`; and mimic.
+
+    `mimic` has the name of the other joint, the multiplier and the offset.
+    """
 
     node: Node
     kind: str
@@ -227,6 +234,7 @@ class UrdfJoint:
     pose: np.ndarray
     joint: joints.Joint
     limits: dict[str, Any]
+    mimic: tuple[str, float, float] | None = None
 
 
 @dataclass
@@ -282,15 +290,33 @@ def load_urdf(
             inertia = group.inertia()
             bodies.append(Body(name, group.joint, group.parent, placement, inertia, **group.limits))
     wheels = [wheel_of(wheel, list(groups), side) for wheel in table.wheels or ()]
-    actuated = _actuated(moving, groups, table, side)
+    free = {
+        name: joint.child
+        for name, joint in moving.items()
+        if joint.child in groups and groups[joint.child].joint.nv
+    }
+    single = [name for name, child in free.items() if groups[child].joint.nv == 1]
+    drives = [
+        drive_of(drive, list(groups), single, side, free.__getitem__)
+        for drive in table.drives or ()
+    ]
+    mimics = []
+    for joint in moving.values():
+        if joint.mimic is not None:
+            with located(file, joint.node.place):
+                other, *numbers = joint.mimic
+                mimics.append(Mimic(joint.child, moving[other].child, *numbers))
+    passive = {n for d in drives for n in d.joints or ()} | {mimic.body for mimic in mimics}
+    actuated = _actuated(free, passive, groups, table, side)
     name = table.name or root.element.get("name") or ""
     if not name.strip() or len(name) > 255 or not name.isprintable():
         root.refuse("the name of the robot", show(name), 'Write <robot name="...">.')
     try:
-        return Mechanism(name, bodies, wheels, table.gravity or (0.0, 0.0, 0.0), actuated)
+        gravity = table.gravity or (0.0, 0.0, 0.0)
+        return Mechanism(name, bodies, wheels, gravity, actuated, drives, mimics)
     except ConcurError as error:
-        found = re.search(r"(body|wheel) `([^`]*)`", error.where)
-        if found is not None and found[1] == "body" and found[2] in links:
+        found = re.search(r"(body|wheel|mimic|drive) `([^`]*)`", error.where)
+        if found is not None and found[1] in ("body", "mimic") and found[2] in links:
             with located(file, links[found[2]].node.place):
                 empty = [name for name, group in groups.items() if not group.parts]
                 if isinstance(error, InertiaError) and empty:
@@ -298,7 +324,8 @@ def load_urdf(
                     if next(iter(groups)) in empty:
                         error.cure += ' Or hold the root: base = "fixed" in the sidecar.'
                 raise
-        with located(side if given else file, f'[[wheels]] "{found[2]}"' if found else ""):
+        label = f'[[{found[1]}s]] "{found[2]}"' if found else ""
+        with located(side if given else file, label):
             raise
 
 
@@ -515,7 +542,14 @@ def _joint(node: Node) -> UrdfJoint:
     limits: dict[str, Any] = {}
     if "limit" in parts and kind in ONE_COORDINATE:
         limits = _limits(parts["limit"], kind)
-    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits)
+    mimic = None
+    if "mimic" in parts and kind != "fixed":
+        if kind not in ONE_COORDINATE:
+            expected = "a joint with one coordinate where there is <mimic>"
+            node.refuse(expected, f"a {kind} joint", "Remove <mimic>.")
+        other = parts["mimic"]
+        mimic = other.text("joint"), other.number("multiplier", 1.0), other.number("offset", 0.0)
+    return UrdfJoint(node, kind, ends[0], ends[1], node.pose(), joint, limits, mimic)
 
 
 def _limits(node: Node, kind: str) -> dict[str, Any]:
@@ -537,12 +571,18 @@ def _limits(node: Node, kind: str) -> dict[str, Any]:
 
 
 def _locked(tree: dict[str, UrdfJoint], table: SidecarTable, side: Path) -> dict[str, UrdfJoint]:
-    """Replace locked joints by fixed ones, and refuse mimic joints that are not locked."""
-    locked = table.locked or {}
+    """Replace locked joints, and joints that follow them, by fixed ones."""
+    locked = dict(table.locked or {})
+    known = [n for n, joint in tree.items() if joint.kind in ONE_COORDINATE]
     for name in locked:
-        known = [n for n, joint in tree.items() if joint.kind in ONE_COORDINATE]
         if name not in known:
             raise unknown(side, "[locked]", name, "a joint with one coordinate", name, known)
+    for joint in tree.values():
+        if joint.mimic is not None and joint.mimic[0] not in known:
+            other = joint.node.parts()["mimic"]
+            cure = suggest(joint.mimic[0][:255], known, "Check the spelling.")
+            other.refuse("the name of a joint with one coordinate", show(joint.mimic[0]), cure)
+    locked = _with_followers(tree, locked)
     found = {}
     for name, joint in tree.items():
         if name in locked:
@@ -557,12 +597,6 @@ def _locked(tree: dict[str, UrdfJoint], table: SidecarTable, side: Path) -> dict
                     cure="Use radians, or metres for a prismatic joint.",
                 )
             joint = _fixed(joint, locked[name])
-        elif joint.kind != "fixed" and "mimic" in joint.node.parts():
-            joint.node.refuse(
-                "a joint that moves independently of all others",
-                "<mimic>, a coupling to another joint, which models do not support",
-                f"Hold the joint in the sidecar: [locked], then `{name}` = 0.0; or remove <mimic>.",
-            )
         found[name] = joint
     return found
 
@@ -597,10 +631,20 @@ def _held(
     tree: dict[str, UrdfJoint], links: dict[str, Link], table: SidecarTable
 ) -> dict[str, UrdfJoint]:
     """Hold the joints that carry no mass, whose motion would be undetermined."""
-    held = held_at_zero(tree, links, table)
+    held = _with_followers(tree, held_at_zero(tree, links, table))
     return {
         name: _fixed(joint, held[name]) if name in held else joint for name, joint in tree.items()
     }
+
+
+def _with_followers(tree: dict[str, UrdfJoint], held: dict[str, float]) -> dict[str, float]:
+    """Add the joints that follow held ones, with the coordinates that belong to them."""
+    held = dict(held)
+    for _ in tree:  # chains of joints that follow each other
+        for name, joint in tree.items():
+            if joint.mimic is not None and joint.mimic[0] in held and name not in held:
+                held[name] = joint.mimic[1] * held[joint.mimic[0]] + joint.mimic[2]
+    return held
 
 
 def _fixed(joint: UrdfJoint, value: float) -> UrdfJoint:
@@ -677,17 +721,17 @@ def _bodies(
 
 
 def _actuated(
-    tree: dict[str, UrdfJoint], groups: dict[str, _Group], table: SidecarTable, side: Path
+    moving: dict[str, str],
+    passive: set[str],
+    groups: dict[str, _Group],
+    table: SidecarTable,
+    side: Path,
 ) -> list[str] | None:
     """Bodies of the actuated joints; default all but a base with the joint of the sidecar."""
-    moving = {
-        name: joint.child
-        for name, joint in tree.items()
-        if joint.child in groups and groups[joint.child].joint.nv
-    }
     if table.actuated is None:
         base = next(iter(groups.values())).joint
-        return list(moving.values()) if base.nv == 1 else None
+        every = [body for body in moving.values() if body not in passive]
+        return every if base.nv == 1 else None
     for name in table.actuated:
         if name not in moving:
             raise unknown(side, "", "actuated", "a joint that moves", name, moving)

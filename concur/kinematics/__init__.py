@@ -2,6 +2,7 @@
 
 from concur.codegen import constant
 from concur.kinematics._contact import check_wheels, comparable_rows, freedom_lengths
+from concur.kinematics._controls import control_velocities, coupling_rows
 from concur.kinematics._exponentials import (
     branch_jacobians,
     joint_screws,
@@ -71,6 +72,8 @@ __all__ = [
     "compose",
     "configuration",
     "constant",
+    "control_velocities",
+    "coupling_rows",
     "cross",
     "distance_to_singular",
     "freedom_lengths",

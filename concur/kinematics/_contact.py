@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.errors import WheelError
+from concur.kinematics._controls import coupling_rows
 from concur.kinematics._rolling import plane_normal, wheel_rows
 from concur.mechanism import Tree, robot_size
 
@@ -22,9 +23,9 @@ ROUNDING = 1e-8
 def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | None]:
     """Check the wheels at sample configurations, and pick independent rows.
 
-    Returns the kept rows of all wheels' rows, their names, and the height of the plane under the
-    wheels, m; None if no wheel determines it. Raises a `WheelError` if a wheel does not fit the
-    plane, or if the rolling constraints are not regular.
+    Returns the kept rows among those of all wheels and couplings, their names, and the height of
+    the plane under the wheels, m; None if no wheel determines it. Raises a `WheelError` if a wheel
+    does not fit the plane, or if the rolling constraints are not regular.
     """
     q = ca.SX.sym("q", tree.nq)
     wheels = [wheel_rows(tree, q, wheel) for wheel in tree.wheels]
@@ -32,7 +33,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
         "wheels",
         [q],
         [
-            ca.densify(ca.vertcat(*[w.rows for w in wheels])),
+            ca.densify(ca.vertcat(*[w.rows for w in wheels], coupling_rows(tree))),
             ca.densify(ca.vertcat(*[w.normal_row for w in wheels])),
             ca.vertcat(*[w.upright for w in wheels]),
             ca.densify(ca.vertcat(*[w.height for w in wheels])),
@@ -43,6 +44,7 @@ def check_wheels(tree: Tree) -> tuple[tuple[int, ...], tuple[str, ...], float | 
     values = [[np.array(part) for part in function(sample)] for sample in samples]
     ground = _check_contact(tree, values)
     names = [name for wheel in wheels for name in wheel.names]
+    names += [f"mimic `{mimic.body}`: following {mimic.of}" for mimic in tree.mimics]
     kept = _independent_rows(tree, names, [value[0] for value in values])
     return kept, tuple(names[i] for i in kept), ground
 
@@ -120,14 +122,15 @@ def _base_height(tree: Tree) -> float:
 
 
 def _independent_rows(tree: Tree, names: list[str], samples: list[np.ndarray]) -> tuple[int, ...]:
-    """Keep rows that raise the rank where it is largest, rolling before side slip."""
+    """Keep rows that raise the rank where it is largest: couplings, rolling, then side slip."""
     scaled = [comparable_rows(tree, rows) for rows in samples]
     ranks = [_rank(rows) for rows in scaled]
     # Whether it is that large wherever the robot rolls is judged by `reduce`.
     scaled = [rows for rows, rank in zip(scaled, ranks, strict=True) if rank == max(ranks)]
     kept: list[int] = []
-    rolling_first = sorted(range(len(names)), key=lambda i: (": rolling" not in names[i], i))
-    for i in rolling_first:
+    last = len(names) - len(tree.mimics)
+    order = sorted(range(len(names)), key=lambda i: (i < last, ": rolling" not in names[i], i))
+    for i in order:
         trial = sorted([*kept, i])
         if all(_rank(rows[trial]) == len(trial) for rows in scaled):
             kept = trial

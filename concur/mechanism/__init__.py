@@ -2,6 +2,7 @@
 
 from concur.mechanism import joints
 from concur.mechanism._body import Body
+from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._helical_plane import helical_plane
 from concur.mechanism._inertia import Inertia
 from concur.mechanism._inertia_lint import suspicious_inertias
@@ -14,7 +15,9 @@ from concur.mechanism._wheel import BALLS, Wheel
 __all__ = [
     "BALLS",
     "Body",
+    "Drive",
     "Inertia",
+    "Mimic",
     "Pose",
     "Tree",
     "Wheel",

@@ -21,9 +21,13 @@ from concur.errors import (
     shown,
 )
 from concur.mechanism._body import Body
+from concur.mechanism._drive import Drive, Mimic
 from concur.mechanism._pose import vector
 from concur.mechanism._wheel import Wheel
 from concur.mechanism.joints import Free, Joint
+
+COUPLED = 1e-6
+"""Largest error of a joint that follows another, rad and m, and relative beyond one."""
 
 JointMap: TypeAlias = Callable[[Joint, Array, Array], Array]
 
@@ -44,14 +48,20 @@ class Tree(EvaluatedMethods):
     gravity : sequence of float
         Acceleration of gravity in the inertial frame, shape (3,), m/s^2.
     actuated : sequence of str, optional
-        Names of the bodies whose joints are driven; default all but the base.
+        Names of the bodies whose joints have a motor each; default all but the base, the joints
+        of `drives` and those that follow others.
+    drives : sequence of Drive
+        Motors on several joints, and thrusters.
+    mimics : sequence of Mimic
+        Joints that follow others.
 
     Raises
     ------
     DescriptionError
-        If names repeat, the parents form no tree, or the base is actuated.
+        If names repeat, the parents form no tree, the base is actuated, a joint of `drives` is
+        actuated too, or joints follow each other in a cycle.
     UnknownNameError
-        If a parent, a wheel's body or an actuator does not exist.
+        If a parent, a wheel's body, an actuator, or a joint of a drive does not exist.
     """
 
     name: str
@@ -59,13 +69,16 @@ class Tree(EvaluatedMethods):
     wheels: Sequence[Wheel] = ()
     gravity: Sequence[float] = (0.0, 0.0, 0.0)
     actuated: Sequence[str] | None = None
+    drives: Sequence[Drive] = ()
+    mimics: Sequence[Mimic] = ()
     _index: dict[str, int] = field(init=False, repr=False, compare=False)
     _starts: tuple[tuple[int, int], ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         where = f"robot `{self.name}`"
         parts: dict[str, tuple[Any, ...]] = {}
-        for attribute, kind in (("bodies", Body), ("wheels", Wheel)):
+        kinds = ("bodies", Body), ("wheels", Wheel), ("drives", Drive), ("mimics", Mimic)
+        for attribute, kind in kinds:
             values = getattr(self, attribute)
             found = entries(values, kind)
             if found is None:
@@ -87,6 +100,7 @@ class Tree(EvaluatedMethods):
         for attribute, value in (
             ("bodies", bodies),
             ("wheels", parts["wheels"]),
+            ("drives", parts["drives"]),
             ("gravity", gravity),
             ("_index", index),
             ("_starts", tuple(starts)),
@@ -94,12 +108,52 @@ class Tree(EvaluatedMethods):
             object.__setattr__(self, attribute, value)
         for wheel in self.wheels:
             self.index(wheel.body)
-        object.__setattr__(self, "actuated", self._check_actuated(where))
+        object.__setattr__(self, "mimics", _mimics(where, bodies, parts["mimics"]))
+        geared = self._check_drives(where)
+        object.__setattr__(self, "actuated", self._check_actuated(where, geared))
 
-    def _check_actuated(self, where: str) -> tuple[str, ...]:
+    def _check_drives(self, where: str) -> dict[str, str]:
+        """Check the drives; by body, the drive that moves its joint."""
+        names = self.freedom_names
+        bodies = {self.freedom_names[i]: b.name for b in self.bodies for i in self.freedoms(b.name)}
+        geared: dict[str, str] = {}
+        drives = [drive.name for drive in self.drives]
+        for drive in self.drives:
+            place = f"{where}, drive `{drive.name}`"
+            own = drive.name in (drive.joints or ())  # a gear on one joint may have its name
+            if drives.count(drive.name) > 1 or (drive.name in names and not own):
+                raise DescriptionError(
+                    place,
+                    expected="a name that no joint and no other drive has",
+                    came=f"`{drive.name}` twice",
+                    cure="Rename the drive.",
+                )
+            if drive.body is not None:
+                self.index(drive.body)
+            for name in drive.joints or ():
+                if name not in names:
+                    raise unknown_name(f"{place}, `joints`", "joint", name, names)
+                if bodies[name] == self.base.name and self._floats:
+                    raise DescriptionError(
+                        f"{place}, `joints`",
+                        expected="joints other than the base",
+                        came=f"the base `{self.base.name}`",
+                        cure="A floating base has no motor: describe a thruster by `body` and "
+                        "`wrench`.",
+                    )
+                geared[bodies[name]] = drive.name
+        return geared
+
+    @property
+    def _floats(self) -> bool:
+        """Whether the base is one that no motor can move."""
+        return bool(self.wheels) or isinstance(self.base.joint, Free)
+
+    def _check_actuated(self, where: str, geared: Mapping[str, str]) -> tuple[str, ...]:
         base = self.bodies[0].name
         if self.actuated is None:
-            return tuple(b.name for b in self.bodies[1:] if b.joint.nv)
+            passive = {*geared, *(mimic.body for mimic in self.mimics)}
+            return tuple(b.name for b in self.bodies[1:] if b.joint.nv and b.name not in passive)
         names = None if isinstance(self.actuated, str) else entries(self.actuated, str)
         if names is None:
             raise DescriptionError(
@@ -110,13 +164,20 @@ class Tree(EvaluatedMethods):
             )
         for name in names:
             body = self.bodies[self.index(name)]
-            if name == base and len(self.wheels) + isinstance(body.joint, Free):
+            if name == base and self._floats:
                 raise DescriptionError(
                     f"{where}, `actuated`",
                     expected="joints other than the base",
                     came=f"the base `{base}`",
                     cure="A floating base is unactuated: its pose follows from the wheels or "
                     "from momentum. Remove it from the list.",
+                )
+            if name in geared:
+                raise DescriptionError(
+                    f"{where}, `actuated`",
+                    expected="joints without a drive",
+                    came=f"`{name}`, which the drive `{geared[name]}` moves",
+                    cure="Remove it from the list, or give its own motor as a drive too.",
                 )
             if body.joint.nv == 0:
                 raise DescriptionError(
@@ -280,6 +341,86 @@ class Tree(EvaluatedMethods):
         return tuple(self.freedoms(*(self.actuated or ())))
 
     @property
+    def nu(self) -> int:
+        """Number of controls: driven freedoms in `actuated`, then `drives`."""
+        return len(self.actuated_freedoms) + len(self.drives)
+
+    @property
+    def control_names(self) -> tuple[str, ...]:
+        """Name of each control, (nu,): of the freedom that it drives alone, or of the drive."""
+        alone = [self.freedom_names[i] for i in self.actuated_freedoms]
+        return (*alone, *(drive.name for drive in self.drives))
+
+    @property
+    def control_units(self) -> tuple[str, ...]:
+        """Unit of each control, N or N m, (nu,).
+
+        That of a motor on several joints is N if all of them slide, that of a thruster N unless
+        its wrench is a moment.
+        """
+        units = [self.effort_units[i] for i in self.actuated_freedoms]
+        for drive in self.drives:
+            if drive.joints is None:
+                forces = any(drive.at_origin[:3])
+            else:
+                forces = all(self._effort_unit(name) == "N" for name in drive.joints)
+            units.append("N" if forces else "N m")
+        return tuple(units)
+
+    @property
+    def control_limits(self) -> np.ndarray:
+        """Largest force or torque of each control, shape (nu,), N and N m; infinite without one.
+
+        A drive without a limit has that of its joints, divided by the ratio, if no other drive
+        moves them.
+        """
+        limits = [self.torque_limits[i] for i in self.actuated_freedoms]
+        for drive in self.drives:
+            limit = drive.torque_limit
+            if limit == np.inf and drive.joints is not None:
+                others = {n for d in self.drives if d is not drive for n in d.joints or ()}
+                if not others & drive.joints.keys():
+                    limit = min(
+                        self.torque_limits[self.freedom_names.index(name)] / abs(ratio)
+                        for name, ratio in drive.joints.items()
+                    )
+            limits.append(limit)
+        return np.array(limits, dtype=float)
+
+    @property
+    def driven_freedoms(self) -> tuple[int, ...]:
+        """Indices in v of the freedoms that a control moves, alone or with others.
+
+        A thruster moves the freedoms of its body's joint along which its wrench acts.
+        """
+        found = set(self.actuated_freedoms)
+        for drive in self.drives:
+            found |= {self.freedom_names.index(name) for name in drive.joints or ()}
+            if drive.body is not None:
+                acting = self.bodies[self.index(drive.body)].joint.basis.T @ drive.at_origin
+                found |= {self.v_slice(drive.body).start + int(i) for i in np.flatnonzero(acting)}
+        return tuple(sorted(found))
+
+    @property
+    def driven_bodies(self) -> tuple[str, ...]:
+        """Bodies whose joints a control moves, alone or with others."""
+        driven = set(self.driven_freedoms)
+        return tuple(b.name for b in self.bodies if driven.intersection(self.freedoms(b.name)))
+
+    @property
+    def thrusters(self) -> tuple[Drive, ...]:
+        """Drives that act on a body, not on joints."""
+        return tuple(drive for drive in self.drives if drive.joints is None)
+
+    @property
+    def followers(self) -> tuple[int, ...]:
+        """Indices in v of the velocities of joints that follow others."""
+        return tuple(self.freedoms(*(mimic.body for mimic in self.mimics)))
+
+    def _effort_unit(self, freedom: str) -> str:
+        return self.effort_units[self.freedom_names.index(freedom)]
+
+    @property
     def freedom_names(self) -> tuple[str, ...]:
         """Name of each velocity coordinate: the body's, with the freedom if it has several."""
         return tuple(
@@ -294,14 +435,38 @@ class Tree(EvaluatedMethods):
         return tuple(unit for body in self.bodies for unit in body.joint.effort_units)
 
     def neutral(self) -> np.ndarray:
-        """Configuration in which every joint is at its identity.
+        """Configuration in which every joint is at its identity, or follows one that is.
 
         Returns
         -------
         numpy.ndarray
             Shape (nq,).
         """
+        return self.coupled(self._identities())
+
+    def _identities(self) -> np.ndarray:
+        """Coordinates of the joints' identities, (nq,)."""
         return np.concatenate([body.joint.neutral for body in self.bodies])
+
+    def coupled(self, q: np.ndarray) -> np.ndarray:
+        """Give joints that follow others the coordinates that belong to them.
+
+        Parameters
+        ----------
+        q : numpy.ndarray
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        numpy.ndarray
+            The configuration with ``q = multiplier q_other + offset`` for each of `mimics`, (nq,).
+        """
+        q = q.copy()
+        for mimic in self.mimics:  # each after the joint that it follows
+            q[self.q_slice(mimic.body)] = (
+                mimic.multiplier * q[self.q_slice(mimic.of)] + mimic.offset
+            )
+        return q
 
     def random(self, rng: np.random.Generator) -> np.ndarray:
         """Draw a configuration joint by joint.
@@ -316,7 +481,7 @@ class Tree(EvaluatedMethods):
         numpy.ndarray
             Shape (nq,).
         """
-        return np.concatenate([body.joint.random(rng) for body in self.bodies])
+        return self.coupled(np.concatenate([body.joint.random(rng) for body in self.bodies]))
 
     @cached_property
     def quaternions(self) -> Mapping[int, str]:
@@ -341,7 +506,7 @@ class Tree(EvaluatedMethods):
         Returns
         -------
         numpy.ndarray
-            The configuration with unit quaternions, shape (nq,).
+            The configuration with unit quaternions and coupled joints, shape (nq,).
 
         Raises
         ------
@@ -349,6 +514,8 @@ class Tree(EvaluatedMethods):
             If the count is wrong or a quaternion's norm is not near one.
         NonFiniteError
             If a number is NaN or infinite.
+        DescriptionError
+            If a joint that follows another is off by more than 1e-6 rad or m.
         """
         where = f"robot `{self.name}`, {where}"
         array = finite_floats(q, where, (self.nq,)).copy()
@@ -357,7 +524,21 @@ class Tree(EvaluatedMethods):
             raise error
         for start in self.quaternions:
             array[start : start + 4] /= np.linalg.norm(array[start : start + 4])
-        return array
+        if not self.mimics:
+            return array
+        coupled = self.coupled(array)
+        for mimic in self.mimics:
+            span = self.q_slice(mimic.body)
+            came, due = float(array[span][0]), float(coupled[span][0])
+            if abs(came - due) > COUPLED * max(1.0, abs(due)):
+                raise DescriptionError(
+                    f"{where}, joint of `{mimic.body}`",
+                    expected=f"{due:.9g}: {mimic.multiplier:g} times the coordinate of "
+                    f"`{mimic.of}` plus {mimic.offset:g}",
+                    came=f"{came:.9g}",
+                    cure="Leave the joint out, or give it this coordinate: it follows.",
+                )
+        return coupled
 
     @evaluated("(nq),(nv)->(nq)")
     def rate(self, q: Vector, v: Vector) -> Vector:
@@ -436,6 +617,48 @@ class Tree(EvaluatedMethods):
             span = slice(self._starts[i][1], self._starts[i + 1][1])
             parts.append(act(body.joint, a[span], b[span]))
         return ca.vertcat(*parts)
+
+
+def _mimics(where: str, bodies: Sequence[Body], mimics: Sequence[Mimic]) -> tuple[Mimic, ...]:
+    """Check joints that follow others; each comes after the one that it follows."""
+    names = [body.name for body in bodies]
+    followers = [mimic.body for mimic in mimics]
+    for mimic in mimics:
+        place = f"{where}, mimic `{mimic.body}`"
+        for attribute in ("body", "of"):
+            name = getattr(mimic, attribute)
+            if name not in names:
+                raise unknown_name(f"{place}, `{attribute}`", "body", name, names)
+            joint = bodies[names.index(name)].joint
+            if joint.nv != 1 or name == names[0]:
+                base = "the base" if name == names[0] else f"with {joint.nv}"
+                raise DescriptionError(
+                    f"{place}, `{attribute}`",
+                    expected="a joint with one coordinate, not that of the base",
+                    came=f"`{name}`, {base}",
+                    cure="Couple joints of type Revolute, Prismatic or Helical.",
+                )
+        if followers.count(mimic.body) > 1:
+            raise DescriptionError(
+                place,
+                expected="a joint that follows one other",
+                came=f"{followers.count(mimic.body)} that it follows",
+                cure="Keep one of them.",
+            )
+    ordered, waiting = list[Mimic](), list(mimics)
+    while waiting:
+        pending = {mimic.body for mimic in waiting}
+        ready = next((mimic for mimic in waiting if mimic.of not in pending), None)
+        if ready is None:
+            raise DescriptionError(
+                f"{where}, `mimics`",
+                expected="a joint at the start of each chain that follows no other",
+                came=f"a cycle of {', '.join(f'`{mimic.body}`' for mimic in waiting)}",
+                cure="Remove one of the couplings.",
+            )
+        ordered.append(ready)
+        waiting.remove(ready)
+    return tuple(ordered)
 
 
 def unknown_name(

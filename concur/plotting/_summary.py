@@ -33,8 +33,8 @@ def summarise(robot: RobotLike) -> str:
         along the body axes and, if there are any, of the wheels.
     """
     this: Any = robot
-    driven = set(this.actuated or ())
-    freedoms = len(this.actuated_freedoms)
+    driven = set(this.driven_bodies)
+    freedoms = len(this.driven_freedoms)
     gravity = this.gravity
     lines = [
         f"{this.name}: {_count(len(this.bodies), 'body', 'bodies')}, "

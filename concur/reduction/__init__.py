@@ -5,6 +5,7 @@ from concur.reduction._audit import CON4, Audit, AuditRow, AuditStatus
 from concur.reduction._conserved import Conservation, conservation
 from concur.reduction._constant import ConstantOfMotion
 from concur.reduction._constants import ConstantsOfMotion, constants_of_motion
+from concur.reduction._coupled import CoupledReduction
 from concur.reduction._derivative import along, gradient
 from concur.reduction._level_set import LevelSet
 from concur.reduction._lift import STAGES_HINT, UNDETERMINED
@@ -26,6 +27,7 @@ __all__ = [
     "Conservation",
     "ConstantOfMotion",
     "ConstantsOfMotion",
+    "CoupledReduction",
     "JointSymmetry",
     "LevelSet",
     "MomentumReduction",

@@ -176,7 +176,7 @@ def _invariance(model: Lift, samples: list[np.ndarray], rng: np.random.Generator
     """CON1: nothing depends on the coordinates of the group; gravity does not push along it."""
     robot = model.robot
     statement = "kinetic energy, potential and constraints are invariant under the group"
-    group = list(model.first.dependent)
+    group = [i for i in model.first.dependent if i not in robot.followers]
     if not group:
         why = "no velocity is dependent: the group is trivial"
         if model.dependent:
@@ -213,7 +213,7 @@ def _invariance(model: Lift, samples: list[np.ndarray], rng: np.random.Generator
 
 def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow:
     """CON2, (5.1.1): the group is not driven, and the controls reach every shape velocity."""
-    driven = set(model.robot.actuated_freedoms) & set(model.dependent)
+    driven = set(model.robot.driven_freedoms) & set(model.dependent)
     names = ", ".join(model.robot.freedom_names[i] for i in sorted(driven))
     condition = max(_condition(model.input_matrix(q)) for q in samples)
     why = f"driven along the group: {names or 'none'}; condition of H^T B {condition:.3g}"
@@ -230,7 +230,7 @@ def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow
 
 def _closed_basis(model: Lift) -> AuditRow:
     """CON3: the controls are differentials of shape coordinates."""
-    shape = set(model.shape) & set(model.robot.actuated_freedoms)
+    shape = set(model.shape) & set(model.robot.driven_freedoms)
     missing = [model.robot.freedom_names[i] for i in model.shape if i not in shape]
     why = "each shape velocity has its own drive"
     if missing:

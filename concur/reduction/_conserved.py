@@ -22,6 +22,7 @@ import numpy as np
 
 from concur.errors import DescriptionError, UnknownNameError
 from concur.mechanism import unknown_name
+from concur.multibody import Mechanism, control_velocities
 from concur.reduction._derivative import along
 from concur.reduction._model import ReducedModel, check_model
 
@@ -179,8 +180,7 @@ def conservation(model: ReducedModel, joint: str, tolerance: float = ROUNDING) -
             )
         raise error
     rows = robot.freedoms(joint)
-    drives = list(robot.actuated_freedoms)
-    own_drives = [k for k, i in enumerate(drives) if i in rows]
+    own_drives = _acting_on(robot, rows)
     function = rate_terms(model, joint)
     worst, columns, pushes = np.zeros(7), np.zeros(model.first.ns), np.zeros(model.nu)
     rng = np.random.default_rng(11)
@@ -248,9 +248,14 @@ def random_state(
     """Draw shape velocities and forces, with no force on the joint of the body `still`."""
     s = rng.uniform(-1.0, 1.0, model.ns)
     u = _efforts(model, q) * rng.uniform(-1.0, 1.0, model.nu)
-    rows = model.robot.freedoms(still)
-    u[[k for k, i in enumerate(model.robot.actuated_freedoms) if i in rows]] = 0.0
+    u[_acting_on(model.robot, model.robot.freedoms(still))] = 0.0
     return s, u
+
+
+def _acting_on(robot: Mechanism, freedoms: list[int]) -> list[int]:
+    """Controls that act on some freedoms, perhaps with others."""
+    acting = ca.SX(robot.actuation(ca.SX.sym("q", robot.nq)))
+    return [k for k in range(robot.nu) if acting[freedoms, k].nnz()]
 
 
 def _efforts(model: ReducedModel, q: np.ndarray) -> np.ndarray:
@@ -315,7 +320,7 @@ def rate_terms(model: ReducedModel, joint: str) -> ca.Function:
     legs = ca.SX(first.ns, len(rows))
     if rolling:
         legs = first.two_form(q, first.mass_matrix(q) @ moving)[:, group]
-    acting = fields[list(robot.actuated_freedoms), :]
+    acting = control_velocities(robot, q, fields)
     results = [
         rate - turned,
         rate,

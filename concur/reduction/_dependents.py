@@ -27,16 +27,18 @@ def choose_dependents(robot: Mechanism, samples: list[np.ndarray]) -> tuple[int,
         )
     scales = freedom_scales(robot)
     rows = np.array([robot.constraints(q) * scales for q in samples])
-    base, free = list(range(robot.base.joint.nv)), _platform_freedoms(robot)
-    driven = set(robot.actuated_freedoms)
+    base, coupled = list(range(robot.base.joint.nv)), robot.followers
+    free = [i for i in _platform_freedoms(robot) if i not in coupled]
+    rolling = robot.nf - len(coupled)
+    driven = set(robot.driven_freedoms)
     turning = {i for i in free if _rows_depend_on(robot, i, samples)}
     best: tuple[int, bool, int, int, float, tuple[int, ...]] | None = None
-    for own in range(min(len(base), robot.nf), -1, -1):
+    for own in range(min(len(base), rolling), -1, -1):
         if best is not None and best[1]:
             break  # with fewer velocities of the base it gets no better
         for kept in combinations(base, own):
-            for chosen in combinations(free, robot.nf - own):
-                dependent = (*kept, *chosen)
+            for chosen in combinations(free, rolling - own):
+                dependent = (*kept, *chosen, *coupled)
                 quality, one_side = _conditioning(rows, dependent)
                 if quality > 1e-9:
                     burden = -len(driven & set(chosen)), -len(turning & set(chosen))
@@ -75,6 +77,7 @@ def freedom_scales(robot: Mechanism) -> np.ndarray:
     for wheel in robot.wheels:
         if wheel.kind != "slider":  # a ball has three spins
             scales[robot.v_slice(wheel.body)] = 1.0 / wheel.radius
+    scales[list(robot.followers)] = 1.0  # their rows are velocities of joints, not of points
     return scales
 
 

@@ -100,7 +100,7 @@ def _pivots(model: ReducedModel, part: Part) -> ca.Function:
 
 def next_kept(model: ReducedModel, tolerance: float) -> Kept | None:
     """First joint, from the base on, that can be reduced and leaves something of the shape."""
-    robot, driven = model.robot, set(model.robot.actuated_freedoms)
+    robot, driven = model.robot, set(model.robot.driven_freedoms)
     for body in robot.bodies:
         rows = set(robot.freedoms(body.name))
         if not rows or rows & driven or not rows <= set(model.shape):

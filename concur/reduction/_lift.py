@@ -12,7 +12,7 @@ import casadi as ca
 
 from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
-from concur.multibody import Mechanism, as_tree
+from concur.multibody import Mechanism, as_tree, control_velocities, controls
 from concur.system import System
 
 UNDETERMINED = 1e-8
@@ -77,8 +77,8 @@ class Lift(EvaluatedMethods):
 
     @property
     def nu(self) -> int:
-        """Number of controls: driven freedoms of the robot."""
-        return len(self.system.actuated_freedoms)
+        """Number of controls: motors and thrusters of the robot."""
+        return len(self.control_names)
 
     def __str__(self) -> str:
         return (
@@ -95,12 +95,12 @@ class Lift(EvaluatedMethods):
     @property
     def control_names(self) -> tuple[str, ...]:
         """Name of each control."""
-        return tuple(self.system.freedom_names[i] for i in self.system.actuated_freedoms)
+        return controls(self.system)[0]
 
     @property
     def control_units(self) -> tuple[str, ...]:
         """Unit of each control, N or N m."""
-        return tuple(self.system.effort_units[i] for i in self.system.actuated_freedoms)
+        return controls(self.system)[1]
 
     @evaluated("(nq)->(nv,ns),(nv)")
     def lift(self, q: Vector) -> tuple[Matrix, Vector]:
@@ -177,7 +177,7 @@ class Lift(EvaluatedMethods):
     def input_matrix(self, q: Vector) -> Matrix:
         """Forces on the shape from the controls: H^T B, the identity if the shape is driven."""
         horizontal, _ = self.lift(q)
-        return horizontal[list(self.system.actuated_freedoms), :].T
+        return control_velocities(self.system, q, horizontal).T
 
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Vector, s: Vector, u: Vector) -> Vector:

@@ -12,6 +12,7 @@ from concur.mechanism.joints import Fixed, Free
 from concur.multibody import Mechanism, as_tree
 from concur.reduction._conserved import ROUNDING
 from concur.reduction._constraints import by_constraints
+from concur.reduction._coupled import coupled, following
 from concur.reduction._dependents import choose_dependents, rows_change
 from concur.reduction._irregular import check_regular
 from concur.reduction._model import ReducedModel
@@ -112,6 +113,17 @@ def reduce(
     robot = as_tree(robot, f"reduce `{robot.name}`, `{'momentum' if stages is None else 'stages'}`")
     steps = () if stages is None else read_stages(robot, stages)
     model = _first_stage(robot, momentum, steps)
+    if robot.mimics and not robot.wheels:
+        model = coupled(model)
+    if robot.mimics and stages is not None:
+        raise ReductionError(
+            f"robot `{robot.name}`, `stages`",
+            expected="no stages for a robot with joints that follow others",
+            came=f"{stages!r:.60}",
+            cure="Leave `stages` out: the reactions of such joints change the momenta of others.",
+        )
+    if robot.mimics:
+        return model
     if stages is None:
         return with_hint(model, tolerance)
     return further_stages(model, steps, tolerance)
@@ -131,7 +143,8 @@ def _first_stage(robot: Mechanism, momentum: ArrayLike | None, steps: Steps | No
     if robot.wheels:
         _no_momentum(robot, momentum, "contact forces change the momentum of this robot")
         return _by_wheels(robot)
-    if isinstance(robot.base.joint, Fixed) or robot.base.name in (robot.actuated or ()):
+    driven = robot.base.name in robot.driven_bodies or robot.thrusters
+    if isinstance(robot.base.joint, Fixed) or driven:
         _no_momentum(robot, momentum, "the forces on the base change the momentum of this robot")
         return ReducedModel(
             robot,
@@ -220,8 +233,9 @@ def _by_wheels(robot: Mechanism) -> WheelReduction:
     shape = tuple(i for i in range(robot.nv) if i not in dependent)
     symmetric = rows_change(robot, dependent, samples, seed=3) < 1e-9
     left = [i for i in range(robot.base.joint.nv) if i not in dependent]
-    names = ", ".join(robot.freedom_names[i] for i in dependent)
-    reason = f"{robot.nf} independent rolling constraints determine {names}"
+    names = ", ".join(robot.freedom_names[i] for i in dependent if i not in robot.followers)
+    rolling = robot.nf - len(robot.mimics)
+    reason = f"{rolling} independent rolling constraints determine {names}{following(robot)}"
     if not symmetric:
         reason += ", but depend on them: no symmetry group, the lift is used without it"
     if left:

@@ -223,7 +223,7 @@ class _Search:
         row = JointSymmetry(
             joint=body.name,
             role="base" if base else "wheel" if wheel else "joint",
-            driven=body.name in (robot.actuated or ()),
+            driven=body.name in robot.driven_bodies,
             whole=classify(body.joint.basis, length=carried.length),
             conjugated=conjugated.group,
             left=left.group,
@@ -237,7 +237,7 @@ class _Search:
             own_reducing=own_reducing,
             reducible=False,
             reason="",
-            tied=body.name not in (robot.actuated or ()) and self._tied(body.name),
+            tied=body.name not in robot.driven_bodies and self._tied(body.name),
         )
         given = set(robot.freedoms(body.name)) <= self._dependent
         return judged(row, given, bool(robot.wheels), is_abelian(body.joint), carried.length)

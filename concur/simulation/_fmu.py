@@ -133,7 +133,7 @@ def _velocities(
 
 
 def _controls(robot: Mechanism) -> FmuVariable:
-    entries = [(robot.freedom_names[i], robot.effort_units[i]) for i in robot.actuated_freedoms]
+    entries = list(zip(robot.control_names, robot.control_units, strict=True))
     return _variable("u", "input", "forces and torques of the drives", entries)
 
 
@@ -178,7 +178,7 @@ def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
 
 def _rates(robot: Mechanism, acceleration: Acceleration) -> ca.Function:
     q, v = ca.SX.sym("q", robot.nq), ca.SX.sym("v", robot.nv)
-    u = ca.SX.sym("u", len(robot.actuated_freedoms))
+    u = ca.SX.sym("u", robot.nu)
     vdot, _ = acceleration(q, v, u)
     results = [ca.densify(robot.rate(q, v)), ca.densify(vdot)]
     options = {"cse": True, "allow_duplicate_io_names": True}

@@ -19,6 +19,7 @@ from concur._progress import track
 from concur.codegen import Array, Evaluator
 from concur.errors import ConcurError, SimulationError
 from concur.mechanism import unknown_name
+from concur.multibody import control_velocities
 from concur.reduction import UNDETERMINED, ReducedModel
 from concur.simulation._machine_code import is_compiled, machine_code
 from concur.simulation._motion import Motion
@@ -173,7 +174,7 @@ def _rates(model: ReducedModel, on_groups: bool) -> ca.Function:
     q: Array = robot.integrate(start, moved) if on_groups else start
     v = model.velocity(q, s)
     rate = robot.dexp_inverse(moved, v) if on_groups else robot.rate(q, v)
-    power = ca.dot(u, v[list(robot.actuated_freedoms), :])
+    power = ca.dot(u, control_velocities(robot, q, v))
     rates = [rate, model.acceleration(q, s, u), power]
     return ca.Function(
         "rates",

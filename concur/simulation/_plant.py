@@ -13,7 +13,7 @@ import casadi as ca
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, write_fmu
 from concur.dynamics import solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.multibody import Mechanism, as_tree
+from concur.multibody import Mechanism, as_tree, control_velocities, controls
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
 from concur.system import System, check_system
@@ -97,7 +97,7 @@ class Plant(EvaluatedMethods):
     @property
     def nu(self) -> int:
         """Number of controls."""
-        return len(self.robot.actuated_freedoms)
+        return len(controls(self.robot)[0])
 
     @property
     def nf(self) -> int:
@@ -124,8 +124,11 @@ class Plant(EvaluatedMethods):
         """
         robot = self.robot
         force = -robot.bias(q, v)
+        alone = len(robot.actuated_freedoms)
         for k, row in enumerate(robot.actuated_freedoms):
             force[row] += u[k]
+        if self.nu > alone:
+            force += control_velocities(robot, q, ca.SX.eye(self.nv))[alone:, :].T @ u[alone:]
         mass = robot.mass_matrix(q)
         if not self.nf:
             return solve_positive_definite(mass, force), ca.SX(0, 1)

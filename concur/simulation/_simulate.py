@@ -221,7 +221,8 @@ def _plant(robot: Mechanism, servo: TrackingLaw, given: Mechanism | Plant | None
     same = [(b.name, b.parent, type(b.joint)) for b in robot.bodies] == [
         (b.name, b.parent, type(b.joint)) for b in other.bodies
     ]
-    if not same or robot.actuated != other.actuated:
+    driven = [(r.actuated, r.control_names, r.mimics) for r in (robot, other)]
+    if not same or driven[0] != driven[1]:
         raise SimulationError(
             f"simulation of `{other.name}`, `plant`",
             expected=f"the bodies, joints and drives of `{robot.name}`",

@@ -14,6 +14,7 @@ import casadi as ca
 
 from concur.codegen import Array, Evaluator, Vector, normalised
 from concur.control import TrackingLaw
+from concur.multibody import control_velocities
 from concur.simulation._plant import Plant
 from concur.simulation._runge_kutta import runge_kutta
 
@@ -36,7 +37,7 @@ def closed_loop(servo: TrackingLaw, plant: Plant, held: bool) -> ca.Function:
         command = [kind.sym(name, size) for name, size in servo.sampled.items()]
         torque, pivot, missed, scale = servo.graph().call([unit, servo.law_velocities(v), *command])
     vdot, _ = plant.acceleration(unit, v, torque)
-    power = ca.dot(torque, v[list(plant.robot.actuated_freedoms)])
+    power = ca.dot(torque, control_velocities(plant.robot, unit, v))
     names = ["u"] if held else [*servo.sampled]
     return ca.Function(
         "closed_loop",

@@ -38,6 +38,16 @@ def _label(name: str) -> str:
 def sorted_axes(table: RigTable, task: Task, path: str) -> list[AxisTable]:
     """Sort the axes in the order of the robot's controls."""
     robot = task.robot
+    if robot.drives or robot.mimics:
+        Refusal(path, "")(
+            "task",
+            "a robot whose joints have a motor each",
+            "drives on several joints, thrusters, or joints that follow others: "
+            + ", ".join(f"`{n}`" for n in robot.control_names[len(robot.actuated_freedoms) :])
+            + ", ".join(f"`{mimic.body}`" for mimic in robot.mimics),
+            "An axis of a rig is one joint with its encoder and motor. Simulate this robot, or "
+            "export its tick.",
+        )
     for body in robot.actuated or ():
         joint = robot.bodies[robot.index(body)].joint
         if joint.nv != 1:

@@ -13,7 +13,17 @@ from typing import Any
 import pytest
 
 from concur.control import Output, Redundancy, Servo
-from concur.formats import _reference, _robot, _servo, _task, _urdf, _wheels, load, load_task
+from concur.formats import (
+    _drives,
+    _reference,
+    _robot,
+    _servo,
+    _task,
+    _urdf,
+    _wheels,
+    load,
+    load_task,
+)
 from concur.mechanism import joints
 from concur.simulation import METHODS, Tolerances
 
@@ -38,7 +48,7 @@ def completed(whole: dict[str, Any], part: dict[str, Any]) -> str:
     """Put the tables of a fragment into a whole file: lists grow, tables are replaced."""
     merged = dict(whole)
     for key, value in part.items():
-        if key in ("bodies", "wheels", "outputs"):
+        if key in ("bodies", "wheels", "drives", "mimics", "outputs"):
             merged[key] = [*whole.get(key, []), *value]
         elif key == "reference":
             merged[key] = whole.get(key, {}) | value
@@ -57,11 +67,11 @@ def test_block_is_read(block: str, tmp_path: Path) -> None:
         target.write_text(block)
         robot_file = "bodies" in part
     else:
-        robot_file = bool({"bodies", "wheels"} & part.keys())
+        robot_file = bool({"bodies", "wheels", "drives"} & part.keys())
         target.write_text(completed(ROBOT if robot_file else TASK, part))
     if robot_file:
         robot = load(target)
-        assert {b["name"] for b in part["bodies"]} <= {b.name for b in robot.bodies}
+        assert {b["name"] for b in part.get("bodies", [])} <= {b.name for b in robot.bodies}
     else:
         task = load_task(target)
         assert {o["name"] for o in part.get("outputs", [])} <= {o.name for o in task.outputs}
@@ -90,6 +100,8 @@ def test_every_joint_and_its_fields_are_listed() -> None:
     ("heading", "table"),
     [
         ("Bodies", _robot._BodyTable),
+        ("Drives", _drives.DriveTable),
+        ("Mimics", _drives.MimicTable),
         ("Sidecar", _urdf.SidecarTable),
         ("Simulation", _task._SimulationTable),
         ("Tolerances", _task._TolerancesTable),

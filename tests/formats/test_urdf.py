@@ -341,11 +341,63 @@ def test_a_joint_is_locked_within_its_range(tmp_path: Path, value: float, inside
             load(tmp_path, text, side)
 
 
-def test_mimic_joints_are_refused_unless_they_are_locked(tmp_path: Path) -> None:
-    text = chain("revolute", '<mimic joint="other"/>')
-    with pytest.raises(DescriptionError, match=r"line 4, joint `j`: expected a joint that moves"):
+def hand(mimic: str, kind: str = "prismatic", more: str = "") -> str:
+    """Write a hand whose second finger has <mimic>."""
+    fingers = joint("first", kind, "palm", "a", ORIGIN) + joint("second", kind, "palm", "b", mimic)
+    return robot(link("palm"), link("a"), link("b"), fingers, more)
+
+
+def test_mimic_joints_follow_the_joint_that_they_name(tmp_path: Path) -> None:
+    text = hand('<mimic joint="first" multiplier="-2" offset="0.03"/>')
+    loaded = load(tmp_path, text)
+    assert loaded.mimics == (cc.mechanism.Mimic("b", "a", -2.0, 0.03),)
+    assert loaded.control_names == ("a",)
+    assert loaded.neutral()[-1] == 0.03
+    assert_close(loaded.constraints(loaded.neutral()) @ [*np.zeros(6), 1.0, -2.0], 0.0, 1e-15)
+    assert load(tmp_path, hand('<mimic joint="first"/>')).mimics[0].multiplier == 1.0
+    # Locked joints do not follow; a joint that follows a locked one is locked where it belongs.
+    assert not load(tmp_path, text, "locked = { second = 0.5 }").mimics
+    both = load(tmp_path, text, "locked = { first = 0.1 }")
+    each = load(tmp_path, text, "locked = { first = 0.1, second = -0.17 }")
+    assert both.nv == 6
+    assert not both.mimics
+    assert_close(both.base.inertia.com, each.base.inertia.com, 1e-15)
+    assert load(tmp_path, chain("fixed", '<mimic joint="other"/>')).nv == 6
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            hand('<mimic joint="frist"/>'),
+            r"line 6, joint `second`, <mimic>: .* Did you mean `first`",
+        ),
+        (hand("<mimic/>"), r"<mimic>: expected the attribute `joint`"),
+        (hand('<mimic joint="first" multiplyer="2"/>'), "unknown attribute `multiplyer`"),
+        (hand('<mimic joint="first"/>', "planar"), "one coordinate where there is <mimic>"),
+        (hand('<mimic joint="second"/>'), r"line 6, joint `second`.*expected another joint"),
+    ],
+)
+def test_invalid_mimic_joints(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(DescriptionError, match=message):
         load(tmp_path, text)
-    assert len(load(tmp_path, text, "locked = { j = 0.0 }").bodies) == 1
+
+
+def test_drives_of_the_sidecar_name_joints(tmp_path: Path) -> None:
+    text = hand("")
+    side = (
+        '[[drives]]\nname = "spindle"\njoints = { first = 2.0, second = -3.0 }\n'
+        '[[drives]]\nname = "jet"\nbody = "palm"\nwrench = [1, 0, 0, 0, 0, 0]\npoint = [0, 1, 0]'
+    )
+    loaded = load(tmp_path, text, side)
+    assert loaded.control_names == ("spindle", "jet")
+    assert loaded.control_units == ("N", "N")
+    forces = np.zeros((8, 2))
+    forces[6:, 0], forces[[0, 5], 1] = (2.0, -3.0), (1.0, -1.0)
+    assert_close(loaded.actuation(loaded.neutral()), forces, 1e-15)
+    for name, message in (("frist", "a joint"), ("a", "a joint")):
+        with pytest.raises(DescriptionError, match=message):
+            load(tmp_path, text, f'[[drives]]\nname = "x"\njoints = {{ {name} = 1.0 }}')
 
 
 @pytest.mark.parametrize(
