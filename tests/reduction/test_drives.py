@@ -1,0 +1,250 @@
+"""Drives and joints that follow others, against Pinocchio with B and constraint rows by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import concur as cc
+from concur.errors import ConcurError, DescriptionError, ReductionError
+from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
+from concur.multibody import Mechanism
+from concur.simulation import Plant
+from tests.oracles import Constrained, Pinocchio, assert_close
+
+LINK = Inertia(1.5, (0.05, -0.02, 0.2), (0.03, 0.04, 0.01))
+FINGER = Inertia(0.3, (0.0, 0.01, 0.05), (2e-3, 3e-3, 1e-3))
+
+
+def _arm(base: joints.Joint) -> list[Body]:
+    """Base, arm, a wrist of two joints and a gripper of two fingers."""
+    return [
+        Body("base", base, inertia=Inertia(12.0, (0.1, 0.0, 0.05), (0.4, 0.5, 0.6))),
+        Body("arm", joints.Revolute((0, 1, 0)), "base", Pose((0.3, 0, 0.1)), LINK),
+        Body("pitch", joints.Revolute((0, 1, 0)), "arm", Pose((0, 0, 0.4)), LINK),
+        Body("roll", joints.Revolute((0, 0, 1)), "pitch", Pose((0, 0, 0.1)), LINK),
+        Body("left", joints.Prismatic((0, 1, 0)), "roll", Pose((0, 0.1, 0.2)), FINGER),
+        Body("right", joints.Revolute((1, 0, 0)), "roll", Pose((0, -0.1, 0.2)), FINGER),
+    ]
+
+
+WRIST = Drive("a", {"pitch": 2.0, "roll": 3.0}), Drive("b", {"pitch": 2.0, "roll": -3.0})
+JETS = (
+    Drive("jet", body="base", wrench=(0, 0.6, 0.8, 0, 0, 0), point=(0.2, 0.1, -0.3)),
+    Drive("tip", body="roll", wrench=(1, 0, 0, 0, 0, 0.5)),
+)
+
+
+def test_free_base_with_wrist_and_thrusters() -> None:
+    robot = Mechanism("craft", _arm(joints.Free()), drives=[*WRIST, *JETS])
+    assert robot.control_names == ("arm", "left", "right", "a", "b", "jet", "tip")
+    assert robot.control_units == ("N m", "N", "N m", "N m", "N m", "N", "N")
+    oracle, plant, model = Pinocchio(robot), Plant(robot), cc.reduce(robot)
+    assert model.kind == "unreduced"  # thrusters change the momentum
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        q, v, u = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=7)
+        forces = np.zeros((robot.nv, 7))
+        forces[[6, 9, 10], [0, 1, 2]] = 1.0
+        forces[[7, 8], 3], forces[[7, 8], 4] = (2.0, 3.0), (2.0, -3.0)
+        # f = (0, 0.6, 0.8) at (0.2, 0.1, -0.3): moment 0.1 * 0.8 + 0.3 * 0.6, ...
+        forces[:6, 5] = 0.0, 0.6, 0.8, 0.26, -0.16, 0.12
+        forces[:, 6] = oracle.jacobian(q, "roll").T @ [1, 0, 0, 0, 0, 0.5]
+        assert_close(robot.actuation(q), forces, 1e-14)
+        assert_close(model.input_matrix(q), forces, 1e-14)
+        expected = oracle.forward_dynamics(q, v, forces @ u)
+        assert_close(plant.acceleration(q, v, u)[0], expected, 1e-11)
+        assert_close(model.acceleration(q, v, u), expected, 1e-11)
+
+
+COUPLED = Mimic("right", "left", multiplier=-8.0, offset=0.3), Mimic("pitch", "arm", 0.5, -0.2)
+
+
+def _coupling(q: np.ndarray, base: int) -> np.ndarray:
+    rows = np.zeros((2, base + 5), dtype=q.dtype)
+    rows[0, [base + 4, base + 3]] = 1.0, 8.0
+    rows[1, [base + 1, base]] = 1.0, -0.5
+    return rows
+
+
+@pytest.mark.parametrize("base", [joints.Free(), joints.Planar(), joints.Fixed()])
+def test_joints_that_follow_others(base: joints.Joint) -> None:
+    gravity = (0.0, 0.0, 0.0 if base.nv == 6 else -9.81)
+    robot = Mechanism("gripper", _arm(base), gravity=gravity, mimics=COUPLED)
+    momentum = np.arange(6.0) * 0.3 if base.nv else None
+    model, plant = cc.reduce(robot, momentum), Plant(robot)
+    full = Constrained(Pinocchio(robot), lambda q: _coupling(q, base.nv))
+    assert model.shape_names == ("arm", "roll", "left")
+    assert model.control_names == ("arm", "roll", "left")
+    rng, shape = np.random.default_rng(1), list(model.shape)
+    for _ in range(5):
+        q, s, u = robot.random(rng), rng.normal(size=3), rng.normal(size=3)
+        right, left, pitch, arm = (q[robot.q_slice(n)] for n in ("right", "left", "pitch", "arm"))
+        assert_close([right, pitch], [-8.0 * left + 0.3, 0.5 * arm - 0.2], 1e-15)
+        v, tau = model.velocity(q, s), np.zeros(robot.nv)
+        tau[shape] = u
+        expected, reaction = full.acceleration(q, v, tau)
+        assert_close(full.rows(q) @ v, 0.0, 1e-14)
+        assert abs(reaction @ full.rows(q) @ v) < 1e-12  # it does no work
+        assert_close(model.acceleration(q, s, u), expected[shape], 1e-10)
+        assert_close(plant.acceleration(q, v, u)[0], expected, 1e-9)
+        p = model.mass_matrix(q) @ s
+        speed, pdot = model.vector_field(q, p, u)
+        assert_close(speed, v, 1e-12)
+        step = 1e-6
+        ends = [robot.integrate(q, side * step * v) for side in (-1.0, 1.0)]
+        turning = (model.mass_matrix(ends[1]) - model.mass_matrix(ends[0])) / (2 * step)
+        assert_close(pdot, turning @ s + model.mass_matrix(q) @ expected[shape], 1e-7)
+        if momentum is not None:
+            measured = Pinocchio(robot).momentum(q, v)
+            kept = slice(0, 6) if base.nv == 6 else [0, 1, 5]
+            assert_close(measured[kept], momentum[kept], 1e-11)
+            other = model.at_momentum(2 * momentum)
+            assert_close(other.velocity(q, s), model.velocity_at(q, s, 2 * momentum), 1e-12)
+
+
+def test_coupled_gripper_keeps_energy_minus_work_and_its_couplings() -> None:
+    robot = Mechanism("gripper", _arm(joints.Fixed()), gravity=(0, 0, -9.81), mimics=COUPLED)
+    model = cc.reduce(robot)
+    q0 = robot.neutral()
+    motion = cc.forced_motion(model, [3.0, 0.2, -0.5], 0.5, q0, [0.1, 0.2, 0.02], dt=0.05)
+    energy = [
+        robot.potential_energy(q) + robot.kinetic_energy(q, model.velocity(q, s))
+        for q, s in zip(motion.q, motion.s, strict=True)
+    ]
+    assert_close(np.array(energy) - motion.work, energy[0], 1e-10)
+    assert_close(motion.q, [robot.coupled(q) for q in motion.q], 1e-10)
+
+
+def _rover(**options: object) -> Mechanism:
+    """A base on two wheels, and a skid wheel behind the left one."""
+    wheel = Inertia(0.5, moments=(1e-3, 1.5e-3, 1e-3))
+    axle = joints.Revolute((0, 1, 0))
+    bodies = [
+        Body("base", joints.Planar(), inertia=Inertia(8.0, (0.1, 0, 0), (0.1, 0.1, 0.2))),
+        Body("left", axle, "base", Pose((0, 0.2, 0)), wheel),
+        Body("right", axle, "base", Pose((0, -0.2, 0)), wheel),
+        Body("skid", axle, "base", Pose((-0.3, 0.2, 0)), wheel),
+    ]
+    wheels = [
+        cc.Wheel("left", 0.1),
+        cc.Wheel("right", 0.1),
+        cc.Wheel("skid", 0.1, kind="omni"),
+    ]
+    return Mechanism("rover", bodies, wheels, **options)  # type: ignore[arg-type]
+
+
+def _rover_rows(q: np.ndarray) -> np.ndarray:
+    rows = np.zeros((4, 6), dtype=q.dtype)
+    rows[0, 1] = 1.0
+    rows[1, [0, 2, 3]] = rows[3, [0, 2, 5]] = 1.0, -0.2, -0.1
+    rows[2, [0, 2, 4]] = 1.0, 0.2, -0.1
+    return rows
+
+
+def test_differential_pushes_both_wheels_by_its_ratios() -> None:
+    robot = _rover(drives=[Drive("axle", {"left": 4.0, "right": 5.0})], actuated=["skid"])
+    model, plant = cc.reduce(robot), Plant(robot)
+    full = Constrained(Pinocchio(robot), _rover_rows)
+    assert model.control_names == ("skid", "axle")
+    rng = np.random.default_rng(2)
+    for _ in range(5):
+        q, s, u = robot.random(rng), rng.normal(size=2), rng.normal(size=2)
+        v = model.velocity(q, s)
+        tau = np.array([0, 0, 0, 4.0 * u[1], 5.0 * u[1], u[0]])
+        expected, _ = full.acceleration(q, v, tau)
+        assert_close(plant.acceleration(q, v, u)[0], expected, 1e-10)
+        assert_close(model.acceleration(q, s, u), expected[list(model.shape)], 1e-10)
+    motion = cc.forced_motion(model, [0.1, 0.2], 1.0, robot.neutral(), [1.0, 0.5], dt=0.1)
+    speeds = [model.velocity(q, s) for q, s in zip(motion.q, motion.s, strict=True)]
+    energy = [robot.kinetic_energy(q, v) for q, v in zip(motion.q, speeds, strict=True)]
+    assert_close(np.array(energy) - energy[0], motion.work, 1e-10)
+
+
+def test_coupled_wheels_drop_the_row_that_follows() -> None:
+    # The skid wheel rolls as the left one does anyway: the coupling replaces its row.
+    plain, chained = cc.reduce(_rover()), cc.reduce(_rover(mimics=[Mimic("skid", "left")]))
+    assert chained.robot.nf == plain.robot.nf == 4
+    q = plain.robot.neutral()
+    assert chained.shape == plain.shape
+    assert_close(chained.lift(q)[0], plain.lift(q)[0], 1e-14)
+    assert chained.regularity(q) == 1.0
+    # A wheel that must turn twice as fast holds the robot on a circle.
+    tied = cc.reduce(_rover(mimics=[Mimic("right", "left", 2.0)]))
+    lifted = tied.lift(q)[0][:, 0]
+    assert tied.ns == 1
+    assert lifted[4] / lifted[3] == pytest.approx(2.0, abs=1e-14)
+    assert lifted[2] / lifted[0] == pytest.approx(1.0 / 0.6, abs=1e-14)
+
+
+def test_limits_of_drives() -> None:
+    bodies = [replace(b, torque_limit=6.0) if b.joint.nv else b for b in _arm(joints.Fixed())]
+    limits = {
+        (): [6.0] * 5,
+        (Drive("gear", {"pitch": -3.0, "roll": 2.0}),): [6.0, 6.0, 6.0, 2.0],
+        (Drive("gear", {"pitch": 3.0}, torque_limit=5.0),): [6.0, 6.0, 6.0, 6.0, 5.0],
+        WRIST: [6.0, 6.0, 6.0, np.inf, np.inf],  # what one motor may do depends on the other
+    }
+    for drives, expected in limits.items():
+        assert Mechanism("arm", bodies, drives=drives).control_limits.tolist() == expected
+
+
+def test_coupled_configurations_are_checked() -> None:
+    robot = Mechanism("gripper", _arm(joints.Fixed()), mimics=COUPLED[:1])
+    q = robot.neutral()
+    assert q[-1] == 0.3
+    for error, fits in ((0.9e-6, True), (1.1e-6, False)):
+        moved = q + [0, 0, 0, 0, error]
+        if fits:
+            assert robot.check_configuration(moved)[-1] == 0.3
+        else:
+            with pytest.raises(DescriptionError, match=r"joint of `right`: expected 0.3: -8 times"):
+                robot.check_configuration(moved)
+    hand = cc.Output("hand", "right", "R3")
+    with pytest.raises(ConcurError, match=r"coupled joints of `left`|coupled joints of `right`"):
+        cc.control.InverseKinematicsSolver(robot, [hand])
+    cc.control.InverseKinematicsSolver(robot, [cc.Output("hand", "roll", "R3")])
+    with pytest.raises(ReductionError, match="no stages for a robot with joints that follow"):
+        cc.reduce(robot, stages=["arm"])
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"drives": [Drive("x", {"wrist": 1.0})]}, "drive `x`, `joints`: expected a joint among"),
+        ({"drives": [Drive("x", {"base[vx]": 1.0})]}, "describe a thruster"),
+        ({"drives": [Drive("x", body="wrist", wrench=[1.0] * 6)]}, "expected a body among"),
+        ({"drives": [WRIST[0], WRIST[0]]}, "a name that no joint and no other drive has"),
+        ({"drives": [Drive("arm", {"roll": 1.0})]}, "a name that no joint"),
+        ({"drives": WRIST, "actuated": ["pitch"]}, "`pitch`, which the drive `b` moves"),
+        ({"mimics": [Mimic("left", "wrist")]}, "mimic `left`, `of`: expected a body among"),
+        ({"mimics": [Mimic("left", "base")]}, "one coordinate, not that of the base"),
+        ({"mimics": [Mimic("left", "arm"), Mimic("left", "roll")]}, "follows one other"),
+        ({"mimics": [Mimic("left", "arm"), Mimic("arm", "left")]}, "a cycle of `left`, `arm`"),
+        ({"drives": WRIST[0]}, "a list of Drive"),
+    ],
+)
+def test_invalid_drives(options: dict[str, object], message: str) -> None:
+    with pytest.raises(ConcurError, match=message):
+        Mechanism("arm", _arm(joints.Free()), **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"name": ""}, "expected a name"),
+        ({"name": "x"}, "either `joints`, or `body` and `wrench`, got neither"),
+        ({"name": "x", "joints": {"a": 1.0}, "body": "b"}, "got `joints`, `body`"),
+        ({"name": "x", "joints": {}}, "a ratio for each joint"),
+        ({"name": "x", "joints": {"a": 0.0}}, "ratios other than zero"),
+        ({"name": "x", "joints": {"a": float("nan")}}, "finite"),
+        ({"name": "x", "body": "b", "wrench": [0.0] * 6}, "a wrench other than zero"),
+        ({"name": "x", "body": 3, "wrench": [1.0] * 6}, "the name of a body"),
+        ({"name": "x", "joints": {"a": 1.0}, "torque_limit": 0.0}, "a number above zero"),
+    ],
+)
+def test_invalid_arguments_of_a_drive(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ConcurError, match=message):
+        Drive(**arguments)  # type: ignore[arg-type]
