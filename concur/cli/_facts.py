@@ -63,7 +63,7 @@ def _options(servo: TrackingLaw, started: np.ndarray | None) -> list[tuple[str, 
         )
         facts.append(("Momenta of further stages", "; ".join(kept)))
     if servo.redundancy is not None:
-        left = servo.nu - servo.size
+        left = servo.ns - servo.size
         facts.append(("Internal motion", f"{left} freedoms, {servo.redundancy}"))
     if servo.damping_threshold is not None:
         facts.append(

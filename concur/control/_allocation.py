@@ -47,8 +47,9 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from concur.codegen import FINITE, as_floats, qp_hole, zero_unless_finite
+from concur.codegen import FINITE, as_floats, finite_floats, qp_hole, zero_unless_finite
 from concur.errors import NonFiniteError, OutputError, ShapeError, UnknownNameError
+from concur.mechanism import unknown_name
 
 INPUTS = (
     "decoupling",
@@ -473,6 +474,50 @@ def read_limits(where: str, value: Any, control_names: Sequence[str]) -> np.ndar
     limits = np.array(pairs, dtype=float).reshape(-1, 2)
     limits.setflags(write=False)
     return limits
+
+
+def read_weights(where: str, value: Any, control_names: Sequence[str]) -> np.ndarray:
+    """Read weights of the controls as a user writes them.
+
+    Parameters
+    ----------
+    where : str
+        Place named in errors.
+    value : array_like or mapping
+        One weight per control, or a mapping from names of controls to weights, else one.
+    control_names : sequence of str
+        The controls, in order.
+
+    Returns
+    -------
+    numpy.ndarray
+        Shape (nu,), not writable.
+
+    Raises
+    ------
+    UnknownNameError
+        If a name is no control's.
+    ShapeError, NonFiniteError
+        If the entries do not fit the controls or are not finite.
+    OutputError
+        If a weight is not above zero.
+    """
+    names = list(control_names)
+    if isinstance(value, Mapping):
+        for name in value:
+            if name not in names:
+                raise unknown_name(where, "control", name, names)
+        value = [value.get(name, 1.0) for name in names]
+    weights = finite_floats(value, where, (len(names),)).copy()
+    if not (weights > 0.0).all():
+        raise OutputError(
+            where,
+            expected="weights above zero",
+            came=f"{weights.min():g}",
+            cure="A small weight lets a control take more; remove its motor to leave it out.",
+        )
+    weights.setflags(write=False)
+    return weights
 
 
 def _read_limit(where: str, entry: Any) -> tuple[float, float]:

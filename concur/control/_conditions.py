@@ -40,7 +40,7 @@ def audit(
     start = None if q0 is None else robot.check_configuration(q0)
     if start is not None:
         rows.append(consistency(servo.model, start))
-    if servo.redundancy is not None:
+    if servo.size < servo.nu:
         rows.append(matching_counts(servo))
     rows.append(invertibility(servo, path, q0))
     within = within_limits(servo, path, reference)
@@ -104,13 +104,15 @@ def consistency(model: ReducedModel, q0: np.ndarray) -> AuditRow:
 
 
 def matching_counts(servo: TrackingLaw) -> AuditRow:
-    """CON9 for a redundant robot: internal motion follows a rule."""
-    left = servo.nu - servo.size
+    """CON9 for a redundant robot: internal motion and shared torques follow a rule."""
+    left = servo.ns - servo.size
+    clauses = [f"{left} left to internal motion ({servo.redundancy})"] if left else []
+    if servo.nu > servo.ns:
+        clauses.append(f"torques shared among {servo.nu - servo.ns} more than shape velocities")
     return AuditRow(
         "CON9",
         "there are as many controls as outputs, or a rule for those left over",
         AuditStatus.HOLDS,
-        f"{servo.nu} controls, {servo.size} output coordinates: {left} left to internal motion "
-        f"({servo.redundancy})",
+        f"{servo.nu} controls, {servo.size} output coordinates: {', '.join(clauses)}",
         {"left": float(left)},
     )

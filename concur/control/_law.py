@@ -5,9 +5,10 @@ commanded output acceleration (5.4.30)-(5.4.33); the law solves ``J H sdot = nu 
 the shape acceleration and takes the torque from one Newton-Euler pass. The sign of u is that
 of a physical force, the opposite of the thesis's.
 
-The equation is solved exactly if there are as many controls as output coordinates, with a rule for
-the internal motion if there are more; on request with damping near singular configurations, and
-within torque limits.
+The equation is solved exactly if there are as many shape velocities as output coordinates, with a
+rule for the internal motion if there are more; on request with damping near singular
+configurations, and within torque limits. Of more controls than shape velocities the least are
+taken.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import numpy as np
 from concur.codegen import Array, Vector
 from concur.control._allocation import SOLVER, allocation
 from concur.control._output_motion import output_motion
+from concur.control._sharing import minus_inverse, share, unfelt
 from concur.control._tracking import command
 from concur.control._tracking_law import TrackingLaw
 from concur.dynamics import articulated, side_of_factor, solve_positive_definite
@@ -195,6 +197,8 @@ def _limited(
         both[:, servo.ns],
         found.metric,
     ]
+    if servo.nu > servo.ns:
+        parts = _with_sharing(servo, q, parts)
     least = ca.fmin(found.pivot, pivot)
     linear = ca.Function(
         "linearization",
@@ -205,7 +209,7 @@ def _limited(
     inputs = [ca.MX.sym(name, size) for name, size in sizes.items()]
     *given, residual, pivot, turned = linear(*inputs)
     rows, limits = servo.scales[0], np.asarray(servo.torque_limits)
-    solve = allocation(servo.size, servo.ns, solver)
+    solve = allocation(servo.size, servo.nu, solver)
     bounds = ca.DM(limits[:, 0]), ca.DM(limits[:, 1])
     sdot, u, scale, lost, active, status = solve(*given, ca.DM(rows), *bounds)
     # Where no limit is active the residual is that of damping, to the last bit.
@@ -215,6 +219,27 @@ def _limited(
     # A failed program counts as singular: no torque is returned.
     results = [u, ca.if_else(status > 0, pivot, 0.0), missed, scale, turned]
     return ca.Function("limited_law", inputs, results[: len(names)], list(sizes), list(names))
+
+
+def _with_sharing(servo: TrackingLaw, q: Vector, parts: list[Array]) -> list[Array]:
+    """Add the controls that make no force on the shape to the unknowns of the program.
+
+    They count as shape accelerations that move no output, zero in the nominal one. Their metric is
+    that of the weights, in the unit in which the law's own torques count as their acceleration.
+    """
+    decoupling, met, sdot, torque_map, offset, metric = parts
+    others = unfelt(servo.model.input_matrix(q), servo.torque_weights)
+    k = servo.nu - servo.ns
+    weights = np.ones(servo.nu) if servo.torque_weights is None else servo.torque_weights
+    effort = ca.sum1(constant(weights) * ca.sum2(torque_map**2))
+    return [
+        ca.horzcat(decoupling, ca.SX(servo.size, k)),
+        met,
+        ca.vertcat(sdot, ca.SX(k, 1)),
+        ca.horzcat(torque_map, others),
+        offset,
+        ca.diagcat(metric, ca.trace(metric) / effort * ca.SX.eye(k)),
+    ]
 
 
 def side(servo: TrackingLaw, q: Vector) -> Array:
@@ -258,7 +283,7 @@ def solve_scaled(
     # A common factor and the columns' scales need not go through the elimination.
     scaled = ca.diag(constant(rows / rows[0])) @ matrix
     upper, turned = _triangle(scaled, constant(rows / rows[0]) * right)
-    minus = _minus_inverse(upper)
+    minus = minus_inverse(upper)
     solution: list[Array] = []
     for k in reversed(range(len(rows))):
         known = -turned[k]
@@ -301,24 +326,9 @@ def solve_square(matrix: Array, right: Array) -> tuple[Array, Array, Array, Arra
     reflectors, upper, scales, rows, columns = ca.qr_sparse(matrix)
     solution = ca.qr_solve(right, reflectors, upper, scales, rows, columns)
     # A zero on the diagonal leaves NaN behind, which must not pass for a large number.
-    size = ca.norm_fro(_minus_inverse(upper))
+    size = ca.norm_fro(minus_inverse(upper))
     least = ca.if_else(size < ca.inf, 1.0 / size, 0.0)
     return solution, least, ca.norm_fro(upper), side_of_factor(scales)
-
-
-def _minus_inverse(upper: Array) -> Array:
-    """Negative inverse of an upper triangular matrix, by back substitution.
-
-    The negative, since CasADi makes a division of every product with 1 / x.
-    """
-    n = upper.shape[0]
-    minus = ca.SX(n, n)
-    for k in range(n):
-        minus[k, k] = -1.0 / upper[k, k]
-        for i in reversed(range(k)):
-            within = slice(i + 1, k + 1)
-            minus[i, k] = (upper[i, within] @ minus[within, k]) * minus[i, i]
-    return minus
 
 
 def _torques(servo: TrackingLaw, q: Vector, forces: Array) -> tuple[Array, Array, Array]:
@@ -326,6 +336,9 @@ def _torques(servo: TrackingLaw, q: Vector, forces: Array) -> tuple[Array, Array
     actuation: ca.SX = servo.model.input_matrix(q)
     if actuation.is_constant() and ca.DM(actuation).is_eye():
         return forces, ca.SX(1), ca.SX(1)
+    if actuation.shape[1] > actuation.shape[0]:
+        torques, least, largest = share(actuation, forces, servo.torque_weights)
+        return torques, least / largest, ca.SX(1)
     torques, least, largest, side = solve_square(actuation, forces)
     return torques, least / largest, side
 

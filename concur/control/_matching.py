@@ -11,9 +11,9 @@ from concur.reduction import STAGES_HINT, ReducedModel
 
 
 def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
-    """Outputs that fit a reduced robot: at most as many coordinates as controls.
+    """Outputs that fit a reduced robot: at most as many coordinates as shape velocities.
 
-    There must be one control per shape velocity, and no planar output on a body that tilts.
+    There must be at least as many controls, and no planar output on a body that tilts.
     """
     if not isinstance(model, ReducedModel):
         raise OutputError(
@@ -24,20 +24,21 @@ def matching_outputs(model: Any, outputs: Any) -> tuple[Output, ...]:
         )
     checked = checked_outputs(model.robot, outputs, "servo")
     where = f"servo of `{model.name}`"
-    if model.nu != model.ns:
+    if model.nu < model.ns:
         raise OutputError(
             f"{where}, controls",
-            expected=f"{model.ns} controls for the shape velocities {', '.join(model.shape_names)}",
+            expected=f"at least {model.ns} controls for the shape velocities "
+            f"{', '.join(model.shape_names)}",
             came=f"{model.nu}: {', '.join(model.control_names)}",
             cure=_cure(model),
         )
     needed = sum(output.dim for output in checked)
-    if needed > model.nu:
+    if needed > model.ns:
         sizes = ", ".join(f"{o.name} {o.group} {o.dim}" for o in checked)
         raise OutputError(
             f"{where}, `outputs`",
-            expected=f"at most {model.nu} output coordinates, one per control "
-            f"({', '.join(model.control_names)})",
+            expected=f"at most {model.ns} output coordinates, one per shape velocity "
+            f"({', '.join(model.shape_names)})",
             came=f"{needed} ({sizes})",
             cure="Remove outputs or drive more joints.",
             outputs=needed,
@@ -57,6 +58,6 @@ def _cure(model: ReducedModel) -> str:
             "slider that holds it. Such a robot can be moved by `concur.forced_motion`."
         )
     cure = "Set `actuated` of the robot to as many joints"
-    if model.nu < model.ns and STAGES_HINT in model.reason:
+    if STAGES_HINT in model.reason:
         cure += ', or reduce by those that keep their momentum: reduce(robot, stages="auto")'
     return cure + "."

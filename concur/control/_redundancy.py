@@ -1,4 +1,4 @@
-"""More controls than outputs: which of the many shape accelerations to take."""
+"""More shape velocities than outputs: which of the many shape accelerations to take."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector, as_floats, nonfinite_error, shape_error
+from concur.control._sharing import share
 from concur.deprecation import renamed_fields
 from concur.dynamics import solve_positive_definite
 from concur.errors import OutputError
@@ -184,7 +185,8 @@ class Redundancy:
         mass = model.mass_matrix(q)
         if self.weight == "energy":
             return mass
-        effort = ca.solve(model.input_matrix(q), mass)
+        actuation = model.input_matrix(q)
+        effort = share(actuation, mass)[0] if model.nu > model.ns else ca.solve(actuation, mass)
         return effort.T @ effort
 
     def aim(self, model: ReducedModel, q: Vector, v: Vector) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from concur.codegen import Array, Vector
-from concur.control._allocation import SOLVER, read_limits
+from concur.control._allocation import SOLVER, read_limits, read_weights
 from concur.control._conditions import audit
 from concur.control._export import SPEED_LIMIT, export_servo
 from concur.control._feasibility import Feasibility, feasibility
@@ -54,7 +54,7 @@ class Servo(TrackingLaw):
     model : ReducedModel
         The reduced robot, from `reduce`.
     outputs : sequence of Output
-        Outputs that follow a reference; at most as many coordinates as there are controls.
+        Outputs that follow a reference; at most as many coordinates as shape velocities.
     stiffness, damping : float, sequence or array_like
         KP and KD on the outputs' algebra: a number, one entry per output (each a number or
         one number per coordinate), or a symmetric positive definite matrix.
@@ -63,7 +63,7 @@ class Servo(TrackingLaw):
     singular_margin : float
         Margin of the decoupling matrix below which no torque is returned.
     redundancy : Redundancy, optional
-        Rule for the internal motion when there are more controls than output coordinates;
+        Rule for the internal motion when there are more shape velocities than output coordinates;
         default `Redundancy()`: least acceleration energy, and coming to rest.
     damping_threshold : float, optional
         Margin below which the equation is solved with damping instead of being refused; what
@@ -77,11 +77,15 @@ class Servo(TrackingLaw):
     use_measured_velocity : bool
         Whether the law takes all measured velocities of the robot v, shape (nv,), in place of
         the shape velocities s: the momentum then is the one measured, not the model's.
+    torque_weights : sequence or mapping, optional
+        Of more controls than shape velocities, such as four motors of a mecanum base, those with
+        the least ``u^T W u`` are taken, within limits if there are any. Diagonal of W: one
+        positive number per control, or by name of the control with 1 for the others. Default: ones.
 
     Raises
     ------
     OutputError
-        If there are more output coordinates than controls, the gains are not positive
+        If there are more output coordinates than shape velocities, the gains are not positive
         definite, an option is out of range, or the decoupling matrix is singular everywhere.
     UnknownNameError
         If an output's body does not exist.
@@ -138,7 +142,7 @@ class Servo(TrackingLaw):
                 came=f"{type(rule).__name__} {rule!r:.40}",
                 cure='Write for example Redundancy(objective="rest").',
             )
-        if size == self.nu:
+        if size == self.model.ns:
             # Nothing is left over for a rule to act on.
             object.__setattr__(self, "redundancy", None)
         else:
@@ -160,6 +164,11 @@ class Servo(TrackingLaw):
             limits = read_limits(f"{where}, `torque_limits`", self.torque_limits, names)
             limits.setflags(write=False)
             object.__setattr__(self, "torque_limits", limits)
+        if self.torque_weights is not None:
+            weights = read_weights(
+                f"{where}, `torque_weights`", self.torque_weights, self.model.control_names
+            )
+            object.__setattr__(self, "torque_weights", weights)
 
     def __str__(self) -> str:
         lines = [f"servo of {self.name}: {self.size} output coordinates, {self.nu} controls"]
@@ -178,6 +187,9 @@ class Servo(TrackingLaw):
             lines.append(f"damped below a margin of {self.damping_threshold:g}")
         if self.torque_limits is not None:
             lines.append("torques limited")
+        if self.nu > self.ns:
+            weighted = "weighted" if self.torque_weights is not None else "least"
+            lines.append(f"torques shared among {self.nu} controls, {weighted}")
         if self.use_measured_velocity:
             lines.append("takes measured velocities")
         return "\n".join(lines)

@@ -62,11 +62,13 @@ class TrackingLaw(EvaluatedMethods, ABC):
     singular_margin : float
         Margin of the decoupling matrix below which no torque is returned.
     redundancy : Redundancy, optional
-        Rule for the internal motion where there are more controls than output coordinates.
+        Rule for the internal motion where there are more shape velocities than output coordinates.
     damping_threshold : float, optional
         Margin below which the equation is solved with damping.
     torque_limits : numpy.ndarray, optional
         Lower and upper limit of each control, shape (nu, 2), N and N m.
+    torque_weights : numpy.ndarray, optional
+        Weight of the square of each control where there are more than shape velocities, (nu,).
     use_measured_velocity : bool
         Whether the law takes all measured velocities v in place of the shape velocities s.
     """
@@ -83,6 +85,7 @@ class TrackingLaw(EvaluatedMethods, ABC):
     damping_threshold: float | None = None
     torque_limits: Any = None
     use_measured_velocity: bool = False
+    torque_weights: Any = None
 
     @abstractmethod
     def graph(

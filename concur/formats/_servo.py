@@ -47,6 +47,13 @@ def _weight(value: Any) -> Any:
     raise PydanticCustomError("weight", "weight expected")
 
 
+def _weights(value: Any) -> Any:
+    entries = list(value.values()) if isinstance(value, dict) else value
+    if isinstance(entries, list) and all(map(is_number, entries)):
+        return value
+    raise PydanticCustomError("weights", "weights expected")
+
+
 class RedundancyTable(Table):
     """Redundancy resolution."""
 
@@ -79,6 +86,11 @@ class ServoTable(Table):
         AfterValidator(_limits),
         Field(description="a number, one per control, or a table of controls"),
     ] = None
+    torque_weights: Annotated[
+        Any,
+        AfterValidator(_weights),
+        Field(description="one positive number per control, or a table of controls"),
+    ] = None
     redundancy: RedundancyTable | None = None
 
 
@@ -88,6 +100,7 @@ def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -
         "use_measured_velocity": table.use_measured_velocity,
         "damping_threshold": table.damping_threshold,
         "torque_limits": table.torque_limits,
+        "torque_weights": table.torque_weights,
         "redundancy": None,
     }
     if table.redundancy is not None:
@@ -99,11 +112,13 @@ def read_servo(table: ServoTable, robot: Mechanism, path: str | PathLike[str]) -
     return options
 
 
-def check_limit_names(limits: Any, controls: Sequence[str], path: str | PathLike[str]) -> None:
-    """Reject torque limits of unknown drives; only a table has names."""
-    for name in limits if isinstance(limits, dict) else ():
+def check_control_names(
+    field: str, values: Any, controls: Sequence[str], path: str | PathLike[str]
+) -> None:
+    """Reject limits or weights of unknown drives; only a table has names."""
+    for name in values if isinstance(values, dict) else ():
         if name not in controls:
-            raise unknown(path, "[servo]", "torque_limits", "a drive", name, controls)
+            raise unknown(path, "[servo]", field, "a drive", name, controls)
 
 
 def option_at_fault(error: ConcurError) -> tuple[str, str]:

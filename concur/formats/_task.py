@@ -21,7 +21,7 @@ from concur.files import is_file
 from concur.formats._configuration import read_configuration
 from concur.formats._reference import REFERENCE_KINDS, read_reference
 from concur.formats._robot import load, load_shipped, shipped_names
-from concur.formats._servo import ServoTable, check_limit_names, option_at_fault, read_servo
+from concur.formats._servo import ServoTable, check_control_names, option_at_fault, read_servo
 from concur.formats.tables import (
     FileName,
     NumberOrList,
@@ -150,7 +150,9 @@ class Task:
             file and the place in it.
         """
         model = self._model()
-        check_limit_names(self.servo_options.get("torque_limits"), model.control_names, self.path)
+        for option in ("torque_limits", "torque_weights"):
+            named = self.servo_options.get(option)
+            check_control_names(option, named, model.control_names, self.path)
         try:
             servo = Servo(model, self.outputs, self.stiffness, self.damping, **self.servo_options)
         except ConcurError as error:
@@ -439,8 +441,8 @@ def load_task(path: str | PathLike[str]) -> Task:
         arguments, and for outputs in R^n optionally ``relative_to``, the output whose reference it
         is added to; ``[initial.q]`` and ``[initial.s]`` with configurations by body and shape
         velocities by name, neutral and zero where not given; ``[servo]`` with
-        ``use_measured_velocity``, ``damping_threshold``, ``torque_limits`` and a table
-        ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
+        ``use_measured_velocity``, ``damping_threshold``, ``torque_limits``, ``torque_weights`` and
+        a table ``redundancy``; ``[simulation]`` with ``duration``, ``dt``, ``method``,
         ``control_period``; ``[tolerances]`` with the fields of `Tolerances`; ``[plant]`` with the
         ``file`` of another robot to simulate and its ``momentum`` (both optional);
         ``[operating]`` with arguments of `certify.operating_bounds` (optional).

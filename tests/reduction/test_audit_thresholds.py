@@ -29,7 +29,8 @@ def robot(**numbers: float) -> SimpleNamespace:
         nv=3,
         total_mass=given["total"],
         gravity=(0.0, 0.0, -given["fall"]),
-        actuated_freedoms=(1, 2),
+        driven_freedoms=(1, 2),
+        followers=(),
         freedom_names=("x", "left", "right"),
         integrate=lambda q, v: q + v,
         mass_matrix=lambda q: 4.0 * np.eye(3) - np.diag([0, 0, given["mass"] * q[0] * q[1]]),
@@ -94,7 +95,7 @@ def test_controls_reach_the_shape_up_to_a_condition_of_1e8(
 
 def test_an_actuator_along_the_group_fails_whatever_the_condition() -> None:
     driven = robot()
-    driven.actuated_freedoms = (0, 1, 2)
+    driven.driven_freedoms = (0, 1, 2)
     row = _audit._no_actuator_along_group(model(driven), SAMPLES)
     assert row.status is FAILS
     assert "driven along the group: x;" in row.why

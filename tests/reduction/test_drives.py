@@ -196,7 +196,7 @@ def test_coupled_configurations_are_checked() -> None:
     q = robot.neutral()
     assert q[-1] == 0.3
     for error, fits in ((0.9e-6, True), (1.1e-6, False)):
-        moved = q + [0, 0, 0, 0, error]
+        moved = q + error * np.eye(5)[4]
         if fits:
             assert robot.check_configuration(moved)[-1] == 0.3
         else:
