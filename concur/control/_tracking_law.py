@@ -67,10 +67,10 @@ class TrackingLaw(EvaluatedMethods, ABC):
         Margin below which the equation is solved with damping.
     torque_limits : numpy.ndarray, optional
         Lower and upper limit of each control, shape (nu, 2), N and N m.
-    torque_weights : numpy.ndarray, optional
-        Weight of the square of each control where there are more than shape velocities, (nu,).
     use_measured_velocity : bool
         Whether the law takes all measured velocities v in place of the shape velocities s.
+    torque_weights : numpy.ndarray, optional
+        Weight of the square of each control where there are more than shape velocities, (nu,).
     """
 
     COMPILED = ("law", "output", "errors", "decoupling")
