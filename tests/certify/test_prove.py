@@ -102,6 +102,7 @@ def test_other_groups_are_proved_too(name):
     assert (result.status, result.reduction) == (Status.PROVED, reduction), result.reason
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     ("degrees", "least"),
     [

@@ -120,6 +120,7 @@ def test_a_disturbance_has_tubes(tmp_path, monkeypatch):
         assert part in text, part
 
 
+@pytest.mark.extended
 def test_sampled_torques_have_limits(rover):
     _, result = rover
     held = json.loads(result.stdout)["held"]

@@ -106,6 +106,7 @@ def altered(folder, *changes, more=""):
     return path
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("undrawn")
 def test_wrong_momentum_is_told_with_what_it_does_and_the_cure(tmp_path):
     wrong = "\n[plant]\nmomentum = [0.5, -0.3, 0.2, 2.3, 0.8, 0.8]\n"

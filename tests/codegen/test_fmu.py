@@ -113,6 +113,7 @@ def test_description_is_valid(folder, name):
     assert validate_fmu(str(folder / f"{name}.fmu")) == []
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("name", ["a_spiral", "root"])
 def test_binary_has_every_function_of_the_standard_and_shows_nothing_else(folder, name):
     (library,) = unpacked(folder / f"{name}.fmu").glob("binaries/*/*.so")
@@ -172,6 +173,7 @@ def test_sources_have_names_with_a_prefix_where_one_is_defined(folder, tmp_path)
     assert all(name.startswith(f"root_fmi{version}") for name in names)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("version", ["3.0", pytest.param("2.0", marks=pytest.mark.slow)])
 def test_same_model_gives_the_same_bytes_and_another_one_another_token(version, tmp_path):
     with with_compiler():

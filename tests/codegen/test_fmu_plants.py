@@ -62,6 +62,7 @@ def test_servo_and_plant_coupled_are_the_simulation_of_the_package(units, case, 
     assert np.abs(run.q[-1] - q0).max() > 0.1
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(("case", "version"), EACH)
 def test_energy_and_momentum_are_those_of_pinocchio(units, case, version):
     make, q0, s0, _ = CASES[case]

@@ -86,6 +86,7 @@ def pinocchio_run(
     return q, v, x, ve
 
 
+@pytest.mark.extended
 def test_check_a_runs_along_its_error_equation() -> None:
     servo, times = check_a(), np.linspace(0.0, 5.0, 51)
     q, v, x, ve = pinocchio_run(servo, times)
@@ -223,6 +224,7 @@ def matched(
     return Chain([start, (begin, steady), (curve, bend)], group)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("group", ["SE3", "SO3"])
 def test_two_robots_make_the_same_error_curve(group: str) -> None:
     # P7: a free-flyer's arm, and an arm of the servicer or three wheels; each with a momentum.
@@ -312,6 +314,7 @@ def test_measured_velocities_take_the_place_of_the_momentum(name: str) -> None:
         assert_close(again, measured.torque(q, other, sample), 1e-10)
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize(
     "options", [{}, {"use_measured_velocity": True}, {"damping_threshold": 0.05}]
 )

@@ -246,6 +246,7 @@ def test_readme_begins_with_installing_and_tracking_then_tests():
     assert second[1].startswith("python -m pytest")
 
 
+@pytest.mark.extended
 def test_readme_commands_run(beside_examples):
     scripts = sysconfig.get_path("scripts")
     environment = os.environ | {"PATH": scripts + os.pathsep + os.environ["PATH"]}

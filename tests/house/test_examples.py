@@ -7,9 +7,16 @@ from pathlib import Path
 import pytest
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.py"))
+LONG = "free_floater.py"
 
 
-@pytest.mark.parametrize("script", EXAMPLES, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "script",
+    [
+        pytest.param(path, id=path.name, marks=pytest.mark.extended if path.name == LONG else ())
+        for path in EXAMPLES
+    ],
+)
 def test_example_runs(script, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", str(script)],

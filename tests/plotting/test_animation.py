@@ -44,6 +44,7 @@ def test_gif_has_a_frame_for_each_step(film):
     assert sum(durations) == pytest.approx(13 * 125, abs=10)
 
 
+@pytest.mark.extended
 def test_no_two_frames_are_alike(film):
     frames = film[1]
     for first, second in itertools.pairwise(frames):

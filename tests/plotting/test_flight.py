@@ -69,6 +69,7 @@ def test_rising_and_tilting_leave_the_plane(column):
     assert leaves_plane(run)
 
 
+@pytest.mark.extended
 def test_six_views_show_the_robot_at_their_times(flyer, figure):
     found = views(figure)
     moments = np.linspace(0, 8, 6)

@@ -483,6 +483,7 @@ def integrate(
     return found.y[: left.nx].T, found.y[left.nx :].T
 
 
+@pytest.mark.extended
 def test_heavy_symmetric_top_is_left_with_its_nutation() -> None:
     robot = top((0.05, 0.05, 0.02), 0.15)
     model = reduce(robot)
@@ -517,6 +518,7 @@ def test_free_body_keeps_three_momenta_of_which_one_reduces() -> None:
     assert heavy.names == ("P[top[wz]]",)
 
 
+@pytest.mark.extended
 def test_rotors_in_flight_reduce_as_stages_do() -> None:
     robot = satellite()
     model = reduce(robot)

@@ -199,6 +199,7 @@ def some_of(count, quick):
     return [pytest.param(i, marks=() if i < quick else slow) for i in range(count)]
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("seed", some_of(10, 3))
 def test_random_trees(seed):
     assert_confirmed_by_brute_force(random_tree(seed))
@@ -216,6 +217,7 @@ def test_random_robots_with_hidden_symmetries(seed):
     assert_confirmed_by_brute_force(hidden(seed))
 
 
+@pytest.mark.extended
 def test_hidden_symmetries_are_there():
     found = [row for seed in range(6) for row in cc.symmetry(hidden(seed)) if row.role != "base"]
     assert sum(row.left.dim > 0 for row in found) >= 5

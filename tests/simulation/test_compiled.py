@@ -83,6 +83,7 @@ def assert_same_failure(errors: tuple[SimulationError, SimulationError], toleran
     assert_same_run(compiled.run, interpreted.run, tolerance)
 
 
+@pytest.mark.extended
 @pytest.mark.usefixtures("compiler")
 @pytest.mark.parametrize(
     "options",

@@ -153,6 +153,7 @@ def test_another_plant_follows_the_same_equation() -> None:
     assert abs(tumble.turns(times, q, v)) > 1.0
 
 
+@pytest.mark.extended
 def test_wrong_momentum_misses_the_target() -> None:
     # P14: guards the tests above, which would pass with a robot whose momentum does not matter.
     tumble, servo, demand = scene("R3xSO3")

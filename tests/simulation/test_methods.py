@@ -151,6 +151,7 @@ def test_quaternions_stay_of_unit_norm(name: str, method: str) -> None:
             assert np.linalg.norm(q[start : start + 4]) == pytest.approx(1.0, abs=1e-13)
 
 
+@pytest.mark.extended
 def test_methods_agree_on_a_ball_joint_in_closed_loop() -> None:
     robot = gantry()
     q0 = np.array([0.1, 0.2, 0.3, *Rotation.from_rotvec([0.3, 0.2, -0.4]).as_quat()])

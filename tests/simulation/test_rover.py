@@ -78,6 +78,7 @@ def on_the_reference() -> tuple[np.ndarray, np.ndarray]:
     return path.configurations[0], path.speeds[0]
 
 
+@pytest.mark.extended
 def test_error_under_hold_is_first_order_in_the_period() -> None:
     # P15: 20, 50, 100 and 200 Hz.
     q0, s0 = on_the_reference()
@@ -122,6 +123,7 @@ def test_plant_that_is_heavier_than_the_model_leaves_an_error() -> None:
     assert run.constraint_residual.max() < 1e-9
 
 
+@pytest.mark.extended
 def test_weaker_gains_leave_a_larger_error_on_the_wrong_plant() -> None:
     heavier = rover(replace(N, m=(36.0, 1.5, 1.5, 2.4, 2.4, 1.5)))
     final = []

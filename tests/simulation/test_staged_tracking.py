@@ -169,6 +169,7 @@ def satellite_momenta(run: Run) -> np.ndarray:
     return np.array([oracle.mass_matrix(q)[[8, 9]] @ v for q, v in states])
 
 
+@pytest.mark.extended
 @pytest.mark.parametrize("measured", [False, True])
 def test_a_satellite_tracks_while_its_rotors_turn_freely(measured: bool) -> None:
     servo = satellite_servo(use_measured_velocity=measured)

@@ -744,6 +744,7 @@ def leaves(value: Any, place: tuple[str | int, ...] = ()) -> list[tuple[str | in
 PLACES = [(name, place) for name in ("rig.toml", "rig_mit.toml") for place in leaves(whole(name))]
 
 
+@pytest.mark.extended
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(PLACES), JUNK)
 def test_whatever_stands_in_a_file_it_is_read_or_refused(

@@ -219,6 +219,7 @@ def test_an_axis_that_jumps_is_lost_and_the_base_stays():
     assert estimator.valid
 
 
+@pytest.mark.extended
 def test_missing_reports_are_bridged_without_drift(rover):
     rig, servo, run = rover
     estimator, rng = Estimator(rig, servo), np.random.default_rng(1)
