@@ -329,6 +329,37 @@ def folder_named(directory: str | PathLike[str], where: str) -> Path:
         ) from None
 
 
+def file_to_write(path: str | PathLike[str], example: str) -> Path:
+    """Check that a file to be written has a name.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+        Its path.
+    example : str
+        A name that the error suggests.
+
+    Returns
+    -------
+    pathlib.Path
+        The path.
+
+    Raises
+    ------
+    ConcurError
+        If it is no path.
+    """
+    try:
+        return Path(path)
+    except TypeError:
+        raise ConcurError(
+            "file",
+            expected="the path of a file",
+            came=f"{type(path).__name__} {shown(path, 40)}",
+            cure=f'Name the file, for example "{example}".',
+        ) from None
+
+
 @contextmanager
 def writing(folder: Path) -> Iterator[None]:
     """Say in one line why files cannot be written into a folder.

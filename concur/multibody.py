@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -407,6 +409,46 @@ class Mechanism(Tree):
 
         at = self.neutral() if q is None else self.check_configuration(q)
         return robot_portrait(self, at, tuple(outputs), ax)
+
+    def save(self, path: str | PathLike[str]) -> tuple[Path, ...]:
+        """Write the robot to a file: TOML, URDF or MJCF, by the ending of its name.
+
+        TOML keeps everything: `concur.load` reads an equal robot. MJCF and URDF keep bodies,
+        joints, limits and actuators; see ``docs/files.md`` for joints and wheels that they cannot
+        express.
+
+        Parameters
+        ----------
+        path : path
+            Name with the ending .toml, .urdf, .xml or .mjcf. A file of this name is replaced.
+
+        Returns
+        -------
+        tuple of pathlib.Path
+            The files written: beside a URDF file a sidecar of the same name with the ending
+            .toml.
+
+        Raises
+        ------
+        DescriptionError
+            If the ending is another one, the format cannot express the robot, or the sidecar would
+            replace a file that is no sidecar.
+        ConcurError
+            If a file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> import concur as cc
+        >>> robot, folder = cc.robots.free_flyer(), pathlib.Path(tempfile.mkdtemp())
+        >>> [file.name for file in robot.save(folder / "flyer.urdf")]
+        ['flyer.urdf', 'flyer.toml']
+        >>> robot.save(folder / "copy.toml") and cc.load(folder / "copy.toml") == robot
+        True
+        """
+        from concur.writers import save
+
+        return save(self, path)
 
     def summary(self) -> str:
         """Describe the robot in plain text, with numbers in SI units.

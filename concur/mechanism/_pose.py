@@ -10,6 +10,10 @@ import numpy as np
 from concur.codegen import DRIFT, finite_floats
 from concur.errors import ShapeError
 
+ROUNDING = 1e-15
+"""Distance from unit norm within which a vector stays as it is: what was normalised is read back
+from a file to the last bit."""
+
 
 def vector(value: Sequence[float], size: int, where: str) -> tuple[float, ...]:
     """Read a finite vector of a given size as a tuple of floats."""
@@ -52,7 +56,9 @@ def unit_vector(value: Sequence[float], where: str) -> tuple[float, ...]:
             came=str(tuple(direction.tolist())),
             cure="Give for example (0, 0, 1).",
         )
-    return tuple(float(x) for x in direction / length)
+    if abs(length - 1.0) > ROUNDING:
+        direction = direction / length
+    return tuple(float(x) for x in direction)
 
 
 @dataclass(frozen=True)
@@ -86,7 +92,7 @@ class Pose:
                 came=f"{tuple(float(x) for x in rotation)} of norm {norm:.6g}",
                 cure="Normalise it; mind that the scalar part comes last.",
             )
-        if norm != 1.0:
+        if abs(norm - 1.0) > ROUNDING:
             rotation = rotation / norm
         object.__setattr__(self, "translation", translation)
         object.__setattr__(self, "rotation", tuple(float(x) for x in rotation))

@@ -93,6 +93,13 @@ class UrdfOracle(Pinocchio):
         spans = [ours.v_slice(body.name) for body in self._moving]
         self._columns = np.concatenate([np.arange(s.start, s.stop) for s in spans])
 
+    def configuration(self, q: np.ndarray) -> np.ndarray:
+        parts = [
+            self._kinds[body.name].to_library(q[self._starts[body.name][0] :][: body.joint.nq])
+            for body in self._moving
+        ]
+        return np.concatenate(parts)
+
 
 def compare(text: str, ours: cc.Mechanism, states: int = 2, base: str | None = None) -> None:
     oracle, rng = UrdfOracle(text, ours, base), np.random.default_rng(3)

@@ -15,7 +15,14 @@ from hil._extras import NEEDED
 
 ROOT = Path(__file__).parents[2]
 NUMERICAL = ("numpy", "scipy", "casadi")
-LATE = ("matplotlib", "control", "pydantic", "h5py", "lxml")  # imported only by what needs them
+LATE = (
+    "matplotlib",
+    "control",
+    "pydantic",
+    "h5py",
+    "lxml",
+    "tomlkit",
+)  # imported only by what needs them
 UNRECORDED = ("concur", "casadi", "can")  # not needed to write rows to a file
 
 

@@ -8,10 +8,12 @@ from tests.oracles._close import assert_close, difference_quotient
 from tests.oracles._each import each
 from tests.oracles._floating import BASES, Excitation, excitation, full_order, random_floater
 from tests.oracles._kkt import Constrained, crane_rows, rover_rows
-from tests.oracles._mujoco import Mujoco, mjcf
+from tests.oracles._mujoco import Mujoco
 from tests.oracles._pinocchio import Pinocchio
 from tests.oracles._random import (
+    EVERY_JOINT,
     RandomRover,
+    random_robot,
     random_rover,
     random_tree,
     random_tree_parts,
@@ -30,6 +32,7 @@ from tests.oracles._units import Units
 __all__ = [
     "BASES",
     "CASE_STUDY",
+    "EVERY_JOINT",
     "Constrained",
     "CraneNumbers",
     "Excitation",
@@ -45,8 +48,8 @@ __all__ = [
     "each",
     "excitation",
     "full_order",
-    "mjcf",
     "random_floater",
+    "random_robot",
     "random_rover",
     "random_tree",
     "random_tree_parts",

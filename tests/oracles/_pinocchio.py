@@ -9,6 +9,7 @@ import numpy as np
 import pinocchio as pin
 from scipy.spatial.transform import Rotation
 
+from concur import interop
 from concur.mechanism import Body, Pose, Tree, joints
 
 
@@ -18,15 +19,6 @@ class _Joint:
 
     model: object
     frame: np.ndarray  # rotation (3, 3) of the library's joint axes in our joint frame
-    to_library: Callable[[np.ndarray], np.ndarray]
-
-
-def _same(q: np.ndarray) -> np.ndarray:
-    return q
-
-
-def _planar(q: np.ndarray) -> np.ndarray:
-    return np.array([q[0], q[1], np.cos(q[2]), np.sin(q[2])])
 
 
 def _shortest_turn(direction: np.ndarray) -> np.ndarray:
@@ -44,19 +36,23 @@ def _translate(joint: joints.Joint) -> _Joint:
     # so that this file can be read without the class being there.
     kinds: dict[str, Callable[[], _Joint]] = {
         "Revolute": lambda: _Joint(
-            pin.JointModelRevoluteUnaligned(np.array(joint.axis)), np.eye(3), _same
+            pin.JointModelRevoluteUnaligned(np.array(joint.axis)),
+            np.eye(3),
         ),
         "Prismatic": lambda: _Joint(
-            pin.JointModelPrismaticUnaligned(np.array(joint.axis)), np.eye(3), _same
+            pin.JointModelPrismaticUnaligned(np.array(joint.axis)),
+            np.eye(3),
         ),
         "Planar": lambda: _Joint(
-            pin.JointModelPlanar(), _shortest_turn(np.array(joint.normal)), _planar
+            pin.JointModelPlanar(),
+            _shortest_turn(np.array(joint.normal)),
         ),
-        "Spherical": lambda: _Joint(pin.JointModelSpherical(), np.eye(3), _same),
-        "Free": lambda: _Joint(pin.JointModelFreeFlyer(), np.eye(3), _same),
-        "Cartesian": lambda: _Joint(pin.JointModelTranslation(), np.eye(3), _same),
+        "Spherical": lambda: _Joint(pin.JointModelSpherical(), np.eye(3)),
+        "Free": lambda: _Joint(pin.JointModelFreeFlyer(), np.eye(3)),
+        "Cartesian": lambda: _Joint(pin.JointModelTranslation(), np.eye(3)),
         "Helical": lambda: _Joint(
-            pin.JointModelHelicalUnaligned(np.array(joint.axis), joint.pitch), np.eye(3), _same
+            pin.JointModelHelicalUnaligned(np.array(joint.axis), joint.pitch),
+            np.eye(3),
         ),
     }
     return kinds[type(joint).__name__]()
@@ -85,7 +81,6 @@ class Pinocchio:
         self.model.gravity = pin.Motion(np.array(tree.gravity), np.zeros(3))
         self._joint: dict[str, int] = {}  # index of the library's joint that carries a body
         self._offset: dict[str, pin.SE3] = {}  # body frame in the frame of that joint
-        self._kinds: dict[str, _Joint] = {}
         self._at_rest: list[tuple[float, np.ndarray]] = []
         self._gravity = np.array(tree.gravity)
 
@@ -106,6 +101,7 @@ class Pinocchio:
             self._add(body)
             waiting.extend(reversed(children.get(body.name, [])))
         self.data = self.model.createData()
+        self._order = interop.pinocchio(tree)
 
         self._moving = [body for body in order if body.joint.nv]
         self._columns = np.concatenate(
@@ -123,7 +119,6 @@ class Pinocchio:
             turned = _turn(kind.frame)
             index = self.model.addJoint(parent, kind.model, placement * turned, body.name)
             offset = turned.inverse()
-            self._kinds[body.name] = kind
         self._joint[body.name], self._offset[body.name] = index, offset
         com = np.array(body.inertia.com)
         moments = np.array(body.inertia.moments)
@@ -136,12 +131,7 @@ class Pinocchio:
 
     def configuration(self, q: np.ndarray) -> np.ndarray:
         """Our configuration in the library's coordinates."""
-        parts = []
-        for body in self._moving:
-            start = self._starts[body.name][0]
-            part = np.asarray(q, dtype=float)[start : start + body.joint.nq]
-            parts.append(self._kinds[body.name].to_library(part))
-        return np.concatenate(parts)
+        return self._order.to_q(q)
 
     def velocity(self, v: np.ndarray) -> np.ndarray:
         """Our velocity in the library's order."""

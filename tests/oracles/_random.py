@@ -77,6 +77,43 @@ def random_tree(seed: int) -> Mechanism:
     return Mechanism(name, bodies, gravity=gravity)
 
 
+EVERY_JOINT = tuple(name for name in joints.__all__ if name != "Joint")
+
+
+def random_robot(
+    seed: int, kinds: tuple[str, ...] = EVERY_JOINT, base: str | None = None, limits: bool = False
+) -> Mechanism:
+    """Build a tree with one joint of each kind, in random order unless a base is named.
+
+    With limits, coordinates, speeds and torques have bounds now and then.
+    """
+    rng = np.random.default_rng(20_000 + seed)
+    order = [*([base] if base else []), *rng.permutation([k for k in kinds if k != base])]
+    bodies: list[Body] = []
+    for i, kind in enumerate(map(str, order)):
+        directed = ("Revolute", "Prismatic", "Cylindrical", "Sliding", "PlanarPrismatic")
+        if kind in directed:
+            joint = getattr(joints, kind)(_direction(rng))
+        else:
+            joint = joints.Helical(_direction(rng), 0.1) if kind == "Helical" else _joint(kind, rng)
+        bounds: dict[str, object] = {}
+        if limits and joint.nq and joint.quaternion_at is None and rng.random() < 0.6:
+            pairs = np.sort(rng.uniform(-2.0, 2.0, (joint.nq, 2)), axis=1)
+            pairs[rng.random((joint.nq, 2)) < 0.3] = np.nan
+            infinite = np.array([-np.inf, np.inf]) * np.ones((joint.nq, 2))
+            bounds["limits"] = np.where(np.isnan(pairs), infinite, pairs)
+        for name in ("speed_limit", "torque_limit"):
+            if limits and joint.nv and rng.random() < 0.6:
+                bounds[name] = rng.choice([*rng.uniform(1.0, 9.0, 3), np.inf], joint.nv)
+        parent = None if i == 0 else bodies[rng.integers(i)].name
+        bodies.append(
+            Body(f"b{i}", joint, parent, _placement(rng), _inertia(rng), **bounds)  # type: ignore[arg-type]
+        )
+    moving = [body.name for body in bodies[1:] if body.joint.nv]
+    actuated = list(rng.permutation(moving)[: rng.integers(len(moving) + 1)]) if limits else None
+    return Mechanism(f"robot{seed}", bodies, gravity=rng.uniform(-9, 9, 3), actuated=actuated)
+
+
 def random_velocity(robot: Mechanism, rng: np.random.Generator) -> np.ndarray:
     """Draw a velocity of order one."""
     return rng.uniform(-2.0, 2.0, robot.nv)

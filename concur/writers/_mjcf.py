@@ -1,0 +1,248 @@
+"""Writer of robots as MJCF, the XML of MuJoCo."""
+
+from __future__ import annotations
+
+import math
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from concur.interop import Link, chain
+from concur.kinematics import check_wheels, wheel_axis
+from concur.mechanism import Body, Tree, Wheel, joints
+from concur.writers._names import bounded, check, check_unique, refuse, text
+
+THICKNESS = 0.1
+"""Half-width of a wheel per radius: an ellipsoid, which touches the ground in one point."""
+
+_ROLLING = {"disk": "3", "ball": "3", "rubber_ball": "4"}
+"""Wheels that a contact can be, with its dimension: 4 has a moment about the normal."""
+
+
+def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
+    """Write a robot as text in MJCF.
+
+    Each body is a body of its name, each joint a chain of hinges, slides and balls, or a free joint
+    for a `Free` base. Coordinates are those of `concur.interop.mujoco`. Limits are limits of the
+    joints, actuators are motors with the torque limits, in the order of the actuated freedoms;
+    `speed_limit` has no counterpart. The model has no contacts, unless the robot has wheels:
+    a wheel touches a plane with friction, and the base gets one more slide along the normal, last
+    of its joints, on which it stands on the wheels without tilting.
+
+    Parameters
+    ----------
+    robot : Tree
+        The robot.
+    time_step : float
+        Step of the Runge-Kutta method, s.
+
+    Returns
+    -------
+    str
+        Content of an MJCF file.
+
+    Raises
+    ------
+    DescriptionError
+        If MuJoCo has no such joint, a wheel has rollers or is a slider, weight does not press the
+        wheels to the ground, a moving body has no mass, or a name would occur twice.
+    """
+    check(robot)
+    root = ElementTree.Element("mujoco", model=robot.name)
+    ElementTree.SubElement(root, "compiler", angle="radian")
+    option = {
+        "integrator": "RK4",
+        "timestep": text([time_step]),
+        "gravity": text(robot.gravity),
+    }
+    if robot.wheels:
+        option |= {"cone": "elliptic", "impratio": "100"}
+    options = ElementTree.SubElement(root, "option", attrib=option)
+    if not robot.wheels:
+        ElementTree.SubElement(options, "flag", contact="disable")
+    world = ElementTree.SubElement(root, "worldbody")
+    if robot.wheels:
+        _ground(robot, world)
+    made: dict[str | None, ElementTree.Element] = {None: world}
+    names: list[str] = []
+    motors: list[dict[str, str]] = []
+    for body in robot.bodies:
+        _check_mass(robot, body)
+        made[body.name] = own = ElementTree.SubElement(
+            made[body.parent],
+            "body",
+            name=body.name,
+            pos=text(body.placement.translation),
+            quat=text(np.roll(body.placement.rotation, 1)),
+        )
+        found = _joints(robot, body)
+        for link, attributes in found:
+            names.append(attributes["name"])
+            ElementTree.SubElement(own, "freejoint" if link is None else "joint", attrib=attributes)
+        if body.name in (robot.actuated or ()):
+            motors += _motors(body, found)
+        if body.inertia.mass:
+            tensor = _accepted(body.inertia.tensor)
+            places = ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2))
+            ElementTree.SubElement(
+                own,
+                "inertial",
+                mass=text([body.inertia.mass]),
+                pos=text(body.inertia.com),
+                fullinertia=text([tensor[place] for place in places]),
+            )
+        for wheel in robot.wheels:
+            if wheel.body == body.name:
+                _tyre(robot, own, wheel)
+    check_unique(robot, (body.name for body in robot.bodies), "body", ("world",))
+    check_unique(robot, names, "joint", ())
+    if motors:
+        actuator = ElementTree.SubElement(root, "actuator")
+        for motor in motors:
+            ElementTree.SubElement(actuator, "motor", attrib=motor)
+    ElementTree.indent(root)
+    return ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _joints(robot: Tree, body: Body) -> list[tuple[Link | None, dict[str, str]]]:
+    """Joints of MuJoCo that make one of a robot, outermost first, with their attributes."""
+    if isinstance(body.joint, joints.Free) and body.parent is None:
+        return [(None, {"name": body.name})]
+    if isinstance(body.joint, joints.Helical):
+        refuse(
+            robot,
+            f"body `{body.name}`",
+            "joints that MuJoCo has",
+            "a Helical joint, a screw",
+            "Replace it by a Revolute or Prismatic joint, or keep the robot in TOML.",
+        )
+    links = list(chain(body.joint))
+    if robot.wheels and body is robot.base:
+        links.append(Link("lift", "slide", _normal(robot)))
+    found: list[tuple[Link | None, dict[str, str]]] = []
+    bounds = iter(body.limits)
+    for link in links:
+        attributes = {
+            "name": f"{body.name}_{link.suffix}" if link.suffix else body.name,
+            "type": link.kind,
+        }
+        if link.kind != "ball":
+            attributes["axis"] = text(link.axis)
+            lower, upper = next(bounds, (-math.inf, math.inf))
+            if math.isfinite(lower) or math.isfinite(upper):
+                attributes["range"] = text([bounded(lower), bounded(upper)])
+        found.append((link, attributes))
+    return found
+
+
+def _motors(body: Body, found: list[tuple[Link | None, dict[str, str]]]) -> list[dict[str, str]]:
+    """Motors of a joint, one for each freedom."""
+    motors: list[dict[str, str]] = []
+    for link, attributes in found:
+        ball = link is not None and link.kind == "ball"
+        for k in range(3 if ball else 1):
+            motor = {"joint": attributes["name"]}
+            if ball:
+                motor["gear"] = text([*np.eye(3)[k], 0.0, 0.0, 0.0])
+            most = body.torque_limit[len(motors)]
+            if math.isfinite(most):
+                motor["ctrlrange"] = text([-most, most])
+            motors.append(motor)
+    suffixes = body.joint.freedom_names
+    return [
+        {"name": body.name if len(motors) == 1 else f"{body.name}_{suffix}", **motor}
+        for suffix, motor in zip(suffixes, motors, strict=True)
+    ]
+
+
+def _check_mass(robot: Tree, body: Body) -> None:
+    """Refuse a moving body without mass: MuJoCo does, unless what is fixed to it has a mass."""
+    waiting = [body]
+    while body.joint.nv and waiting:
+        own = waiting.pop()
+        if own.inertia.mass:
+            return
+        waiting += [b for b in robot.bodies if b.parent == own.name and not b.joint.nv]
+    if body.joint.nv:
+        refuse(
+            robot,
+            f"body `{body.name}`",
+            "a mass on each moving body, as MuJoCo requires",
+            "a body without mass",
+            "Give it an inertia, or write its joint and the next one as one joint.",
+        )
+
+
+def _accepted(tensor: np.ndarray) -> np.ndarray:
+    """Tensor that MuJoCo accepts: it refuses moments of zero and, by rounding, flat bodies."""
+    values = np.linalg.eigvalsh(tensor)
+    tiny = 1e-12 * max(1.0, values[2])
+    lack = max(tiny - values[0], tiny + values[2] - values[0] - values[1], 0.0)
+    return np.asarray(tensor + lack * np.eye(3))
+
+
+# --- wheels ---------------------------------------------------------------------------------------
+
+
+def _normal(robot: Tree) -> tuple[float, ...]:
+    """Normal of the plane of the wheels in the base's joint frame."""
+    return tuple(robot.base.joint.normal)  # type: ignore[attr-defined]
+
+
+def _ground(robot: Tree, world: ElementTree.Element) -> None:
+    """Add the plane under the wheels; only wheels touch it."""
+    place = robot.base.placement
+    rotation = Rotation.from_quat(place.rotation)
+    normal = rotation.apply(_normal(robot))
+    if not np.dot(normal, robot.gravity) < 0.0:
+        refuse(
+            robot,
+            "`gravity`",
+            "gravity that presses the wheels to the ground, as contacts of MuJoCo need it",
+            f"{tuple(robot.gravity)}",
+            "Set gravity = [0.0, 0.0, -9.81], or write a robot without wheels.",
+        )
+    height = check_wheels(robot)[2] or 0.0
+    axes = rotation * Rotation.from_matrix(joints.shortest_rotation(_normal(robot)))
+    ElementTree.SubElement(
+        world,
+        "geom",
+        name="ground",
+        type="plane",
+        size="0 0 1",
+        pos=text(np.array(place.translation) + height * normal),
+        quat=text(np.roll(axes.as_quat(), 1)),
+        contype="1",
+        conaffinity="0",
+    )
+
+
+def _tyre(robot: Tree, body: ElementTree.Element, wheel: Wheel) -> None:
+    """Add the surface of a wheel."""
+    if wheel.kind not in _ROLLING:
+        refuse(
+            robot,
+            f"wheel `{wheel.body}`",
+            f"a wheel that a contact can be: {', '.join(_ROLLING)}",
+            f"`{wheel.kind}`: contacts of MuJoCo grip in both directions",
+            "Model rollers as bodies, or keep the robot in TOML.",
+        )
+    geom = {
+        "type": "sphere",
+        "size": text([wheel.radius]),
+        "pos": text(wheel.center),
+        "mass": "0",
+        "condim": _ROLLING[wheel.kind],
+        "contype": "0",
+        "conaffinity": "1",
+    }
+    if wheel.kind == "disk":
+        axis = Rotation.from_matrix(joints.shortest_rotation(tuple(wheel_axis(robot, wheel))))
+        size = [wheel.radius, wheel.radius, THICKNESS * wheel.radius]
+        geom |= {
+            "type": "ellipsoid",
+            "size": text(size),
+            "quat": text(np.roll(axis.as_quat(), 1)),
+        }
+    ElementTree.SubElement(body, "geom", attrib=geom)

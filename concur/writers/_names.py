@@ -1,0 +1,88 @@
+"""What files may hold: names that can be printed, numbers within the readers' bounds."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import NoReturn
+
+import numpy as np
+
+from concur.errors import DescriptionError, shown
+from concur.mechanism import Tree
+
+LONGEST_NAME = 255
+LARGEST = 1e9
+"""Largest magnitude of a number, in SI units; beyond, a limit is no limit to the readers."""
+
+NO_LIMIT = 1e10
+"""What stands for infinity in XML, where a bound has to be a number."""
+
+
+def refuse(robot: Tree, place: str, expected: str, came: str, cure: str) -> NoReturn:
+    """Raise the error for a part of a robot that a format cannot express."""
+    raise DescriptionError(
+        f"robot `{shown(robot.name)}`" + (f", {place}" if place else ""),
+        expected=expected,
+        came=came,
+        cure=cure,
+    )
+
+
+def check(robot: Tree) -> None:
+    """Refuse names and numbers that no reader accepts."""
+    for what, name in [
+        ("", robot.name),
+        *((f"body `{shown(b.name)}`", b.name) for b in robot.bodies),
+    ]:
+        text = name if isinstance(name, str) else ""
+        if not text.strip() or len(text) > LONGEST_NAME or not text.isprintable():
+            refuse(
+                robot,
+                what or "`name`",
+                f"a name of at most {LONGEST_NAME} characters, without control characters",
+                f"`{shown(name)}`",
+                "Rename it: files hold names that can be printed.",
+            )
+    for body in robot.bodies:
+        inertia, joint = body.inertia, body.joint
+        numbers = [
+            *body.placement.translation,
+            inertia.mass,
+            *inertia.com,
+            *np.ravel(inertia.tensor),
+            getattr(joint, "pitch", 0.0),
+            *(x for x in np.ravel(body.limits) if math.isfinite(x)),
+            *(x for x in (*body.speed_limit, *body.torque_limit) if math.isfinite(x)),
+        ]
+        _within(robot, f"body `{body.name}`", numbers)
+    for wheel in robot.wheels:
+        numbers = [wheel.radius, wheel.roller_angle or 0.0, wheel.ground or 0.0, *wheel.center]
+        _within(robot, f"wheel `{wheel.body}`", numbers)
+    _within(robot, "`gravity`", robot.gravity)
+
+
+def _within(robot: Tree, place: str, numbers: Iterable[float]) -> None:
+    worst = max(map(abs, numbers), default=0.0)
+    if worst > LARGEST:
+        refuse(robot, place, "numbers within 1e9, SI units", f"{worst:g}", "Check the unit.")
+
+
+def check_unique(robot: Tree, names: Iterable[str], kind: str, reserved: tuple[str, ...]) -> None:
+    """Refuse names that a file would hold twice, or that its format reserves."""
+    for name, count in Counter([*names, *reserved]).items():
+        if count > 1:
+            came = f"`{name}`, which the format reserves" if name in reserved else f"`{name}` twice"
+            cure = "Rename this body; joints of a chain have the name of their body and a suffix."
+            refuse(robot, "", f"each name of a {kind} once", came, cure)
+
+
+def text(numbers: Iterable[float] | np.ndarray) -> str:
+    """Numbers in XML: to the last bit."""
+    return " ".join(repr(float(x) + 0.0) for x in np.ravel(np.array(numbers, dtype=float)))
+
+
+def bounded(value: float) -> float:
+    """Replace infinity by a number."""
+    return math.copysign(NO_LIMIT, value) if math.isinf(value) else value

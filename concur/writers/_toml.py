@@ -1,0 +1,111 @@
+"""Writer of robots as TOML files."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from typing import Any
+
+from concur.mechanism import Body, Inertia, Pose, Tree, Wheel, joints
+from concur.writers._names import check
+
+
+def to_toml(robot: Tree) -> str:
+    """Write a robot as text in TOML, all numbers to the last bit.
+
+    Parameters
+    ----------
+    robot : Tree
+        The robot.
+
+    Returns
+    -------
+    str
+        Content of a robot file: `concur.load` reads an equal robot from it.
+
+    Raises
+    ------
+    DescriptionError
+        If a name cannot be printed, or a number exceeds 1e9.
+    """
+    import tomlkit
+
+    check(robot)
+    document = tomlkit.document()
+    document.add("name", tomlkit.item(robot.name))
+    if any(robot.gravity):
+        document.add("gravity", tomlkit.item(list(robot.gravity)))
+    if robot.actuated != Tree(robot.name, robot.bodies).actuated:
+        document.add("actuated", tomlkit.item(list(robot.actuated or ())))
+    for name, entries in (
+        ("bodies", [_body(body) for body in robot.bodies]),
+        ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
+    ):
+        if entries:
+            document.add(name, tables(entries))
+    return tomlkit.dumps(document)
+
+
+def tables(entries: list[dict[str, Any]]) -> Any:
+    """Make an array of tables, with inner tables in one line each."""
+    import tomlkit
+
+    array = tomlkit.aot()
+    for entry in entries:
+        table = tomlkit.table()
+        for key, value in entry.items():
+            if isinstance(value, dict):
+                inline = tomlkit.inline_table()
+                inline.update(value)
+                value = inline
+            table.add(key, value)
+        array.append(table)
+    return array
+
+
+def _body(body: Body) -> dict[str, Any]:
+    """Fields of a body that differ from their defaults."""
+    entry: dict[str, Any] = {"name": body.name}
+    if body.parent is not None:
+        entry["parent"] = body.parent
+    entry["joint"] = {"type": type(body.joint).__name__, **_joint(body.joint)}
+    if body.placement != Pose():
+        placement = body.placement
+        given = {"translation": list(placement.translation), "rotation": list(placement.rotation)}
+        entry["placement"] = given
+    if body.inertia != Inertia(0.0):
+        entry["inertia"] = _inertia(body.inertia)
+    if any(map(math.isfinite, (x for pair in body.limits for x in pair))):
+        pairs = [list(pair) for pair in body.limits]
+        entry["limits"] = pairs[0] if len(pairs) == 1 else pairs
+    for name in ("speed_limit", "torque_limit"):
+        values = list(getattr(body, name))
+        if any(map(math.isfinite, values)):
+            entry[name] = values[0] if len(values) == 1 else values
+    return entry
+
+
+def _joint(joint: joints.Joint) -> dict[str, Any]:
+    values = {field.name: getattr(joint, field.name) for field in fields(joint)}  # type: ignore[arg-type]
+    return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items()}
+
+
+def _inertia(inertia: Inertia) -> dict[str, Any]:
+    entry: dict[str, Any] = {"mass": inertia.mass}
+    if any(inertia.com):
+        entry["com"] = list(inertia.com)
+    if isinstance(inertia.moments[0], tuple):
+        entry["tensor"] = [list(row) for row in inertia.moments]
+    elif any(inertia.moments):
+        entry["moments"] = list(inertia.moments)
+    return entry
+
+
+def wheel_fields(wheel: Wheel) -> dict[str, Any]:
+    """Fields of a wheel that differ from their defaults."""
+    entry: dict[str, Any] = {"body": wheel.body, "radius": wheel.radius}
+    for name in ("kind", "roller_angle", "axis", "center", "ground"):
+        value = getattr(wheel, name)
+        if value != {"kind": "disk", "center": (0.0, 0.0, 0.0)}.get(name):
+            entry[name] = list(value) if isinstance(value, tuple) else value
+    return entry

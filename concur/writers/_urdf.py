@@ -1,0 +1,175 @@
+"""Writer of robots as URDF files, with a sidecar for what URDF cannot express."""
+
+from __future__ import annotations
+
+import math
+from xml.etree import ElementTree
+
+import numpy as np
+from scipy.spatial.transform import Rotation
+
+from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
+from concur.mechanism import Body, Pose, Tree, joints
+from concur.writers._names import bounded, check, check_unique, refuse, text
+from concur.writers._toml import tables, wheel_fields
+
+_BASES = {joints.Free: "free", joints.Planar: "planar", joints.Fixed: "fixed"}
+_CHAIN = " The next {} joints are one {} joint of the robot; the links between them have no mass. "
+
+
+def to_urdf(robot: Tree) -> tuple[str, str]:
+    """Write a robot as text in URDF, and its sidecar as text in TOML.
+
+    Each body is a link of its name, carried by a joint of the same name. A `Free` joint is
+    `floating`, the `Planar` joint of a base with the normal z is `planar`; other joints with
+    several degrees of freedom are chains of joints with massless links between them. The sidecar
+    has the base, gravity, actuated joints and wheels.
+
+    Parameters
+    ----------
+    robot : Tree
+        The robot.
+
+    Returns
+    -------
+    urdf, sidecar : str
+        Contents of both files.
+
+    Raises
+    ------
+    DescriptionError
+        If URDF cannot express a joint or a wheel, or a name would occur twice.
+    """
+    import tomlkit
+
+    check(robot)
+    root = ElementTree.Element("robot", name=robot.name)
+    base = robot.base
+    kind = _BASES.get(type(base.joint))
+    placed = base.placement != Pose() or getattr(base.joint, "normal", (0, 0, 1)) != (0, 0, 1)
+    if robot.wheels:
+        if kind != "planar" or not is_native(base):
+            came = f"a base on a {type(base.joint).__name__} joint"
+            expected = "wheels under a base on a Planar joint with the normal z"
+            refuse(robot, f"body `{base.name}`", expected, came, "Keep the robot in TOML.")
+        for wheel in robot.wheels:
+            if isinstance(robot.bodies[robot.index(wheel.body)].joint, joints.Spherical):
+                expected = "wheels on joints that URDF has"
+                cure = "Keep the robot in TOML."
+                refuse(
+                    robot, f"wheel `{wheel.body}`", expected, "a ball on a Spherical joint", cure
+                )
+    to_world = kind is None or placed
+    if to_world:
+        ElementTree.SubElement(root, "link", name="world")
+    names = ["world"] if to_world else []
+    joint_names: list[str] = []
+    for body in robot.bodies:
+        parent = body.parent or ("world" if to_world else None)
+        if parent is not None:
+            joint_names += _add_joints(robot, root, body, parent, names)
+        names.append(body.name)
+        _add_link(root, body)
+    check_unique(robot, names, "link", () if to_world else ("world",))
+    check_unique(robot, joint_names, "joint", ())
+    ElementTree.indent(root)
+    side = tomlkit.document()
+    if any(robot.gravity):
+        side.add("gravity", tomlkit.item(list(robot.gravity)))
+    if not to_world:
+        side.add("base", tomlkit.item(kind))
+    moving = [
+        name
+        for body in robot.bodies
+        if body.name in (robot.actuated or ())
+        for name in urdf_joints(body)
+    ]
+    side.add("actuated", tomlkit.item(moving))
+    if robot.wheels:
+        side.add("wheels", tables([wheel_fields(wheel) for wheel in robot.wheels]))
+    xml = '<?xml version="1.0" encoding="utf-8"?>\n'
+    return xml + ElementTree.tostring(root, encoding="unicode") + "\n", tomlkit.dumps(side)
+
+
+def _add_link(root: ElementTree.Element, body: Body) -> None:
+    link = ElementTree.SubElement(root, "link", name=body.name)
+    inertia = body.inertia
+    if not inertia.mass:
+        return
+    inertial = ElementTree.SubElement(link, "inertial")
+    ElementTree.SubElement(inertial, "origin", xyz=text(inertia.com))
+    ElementTree.SubElement(inertial, "mass", value=text([inertia.mass]))
+    tensor = 0.5 * (inertia.tensor + inertia.tensor.T)
+    entries = {
+        f"i{'xyz'[i]}{'xyz'[j]}": text([tensor[i, j]]) for i in range(3) for j in range(i, 3)
+    }
+    ElementTree.SubElement(inertial, "inertia", attrib=entries)
+
+
+def _add_joints(
+    robot: Tree, root: ElementTree.Element, body: Body, parent: str, links: list[str]
+) -> tuple[str, ...]:
+    """Add the joints that carry a body, and the links between them."""
+    joint = body.joint
+    if isinstance(joint, joints.Helical):
+        refuse(
+            robot,
+            f"body `{body.name}`",
+            "joints that URDF has, or chains of them",
+            "a Helical joint",
+            "Replace it by a Revolute or Prismatic joint, or keep the robot in TOML.",
+        )
+    names = urdf_joints(body)
+    place = Rotation.from_quat(body.placement.rotation).as_matrix()
+    if is_native(body) or not joint.nv:
+        kind = {joints.Free: "floating", joints.Planar: "planar"}.get(type(joint), "fixed")
+        element = _joint(root, body.name, kind, parent, body.name)
+        _origin(element, np.array(body.placement.translation), place)
+        if kind == "planar":
+            ElementTree.SubElement(element, "axis", xyz="0 0 1")
+        return names
+    if isinstance(joint, joints.Spherical):
+        kinds, axes = ["hinge"] * 3, np.eye(3)
+    else:
+        found = chain(joint)
+        kinds, axes = [link.kind for link in found], np.array([link.axis for link in found])
+    if len(names) > 1:
+        comment = _CHAIN.format(len(names), type(joint).__name__)
+        root.append(ElementTree.Comment(comment))
+    bounds = body.limits if joint.nq == joint.nv else ((-math.inf, math.inf),) * joint.nv
+    for k, name in enumerate(names):
+        child = body.name if k == len(names) - 1 else name
+        lower, upper = bounds[k]
+        endless = kinds[k] == "hinge" and (lower, upper) == (-math.inf, math.inf)
+        kind = "prismatic" if kinds[k] == "slide" else "continuous" if endless else "revolute"
+        element = _joint(root, name, kind, parent, child)
+        if k == 0:
+            _origin(element, np.array(body.placement.translation), place)
+        ElementTree.SubElement(element, "axis", xyz=text(axes[k]))
+        limit = {
+            "effort": text([bounded(body.torque_limit[k])]),
+            "velocity": text([bounded(body.speed_limit[k])]),
+        }
+        if not endless:
+            limit |= {"lower": text([bounded(lower)]), "upper": text([bounded(upper)])}
+        if not endless or min(body.torque_limit[k], body.speed_limit[k]) < math.inf:
+            ElementTree.SubElement(element, "limit", attrib=limit)
+        if child != body.name:
+            ElementTree.SubElement(root, "link", name=child)
+            links.append(child)
+        parent = child
+    return names
+
+
+def _joint(
+    root: ElementTree.Element, name: str, kind: str, parent: str, child: str
+) -> ElementTree.Element:
+    element = ElementTree.SubElement(root, "joint", name=name, type=kind)
+    ElementTree.SubElement(element, "parent", link=parent)
+    ElementTree.SubElement(element, "child", link=child)
+    return element
+
+
+def _origin(element: ElementTree.Element, translation: np.ndarray, rotation: np.ndarray) -> None:
+    origin = {"xyz": text(translation), "rpy": text(roll_pitch_yaw(rotation))}
+    ElementTree.SubElement(element, "origin", attrib=origin)
