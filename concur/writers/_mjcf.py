@@ -177,8 +177,8 @@ def _check_mass(robot: Tree, body: Body) -> None:
 def _accepted(tensor: np.ndarray) -> np.ndarray:
     """Tensor that MuJoCo accepts: it refuses moments of zero and, by rounding, flat bodies."""
     values = np.linalg.eigvalsh(tensor)
-    tiny = 1e-12 * max(1.0, values[2])
-    lack = max(tiny - values[0], tiny + values[2] - values[0] - values[1], 0.0)
+    flat = (1.0 + 1e-14) * values[2] - values[0] - values[1]
+    lack = max(1e-12 - values[0], flat, 0.0)
     return np.asarray(tensor + lack * np.eye(3))
 
 

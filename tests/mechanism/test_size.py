@@ -76,7 +76,7 @@ def test_a_bead_has_the_size_of_a_metre() -> None:
 @pytest.mark.parametrize("near", [0.0, 1e-12])
 def test_inertias_of_joints_that_coincide_are_not_judged(near: float) -> None:
     # A light ring about a heavy motor: nothing determines its size.
-    motor = Body("motor", joints.Free(), inertia=Inertia(50.0, moments=(0.1, 0.1, 0.1)))
+    motor = Body("motor", joints.Free(), inertia=Inertia(50.0, moments=(0.2, 0.2, 0.2)))
     ring = Inertia(0.5, moments=(0.1, 0.1, 0.2))
     place = Pose((near, 0, 0))
     bodies = [motor, Body("ring", joints.Revolute((0, 0, 1)), "motor", place, ring)]

@@ -182,6 +182,7 @@ def test_a_full_disk_is_reported_and_nothing_is_lost_when_there_is_room_again(tm
     check_rows(Record.load(recorder.folder), 200)
 
 
+@pytest.mark.extended
 def test_a_disk_that_stays_full_does_not_stop_the_end(tmp_path, monkeypatch):
     recorder = make_recorder(tmp_path)
     publish(recorder.ring, 0, 100)
@@ -375,7 +376,13 @@ def test_room_for_the_end_is_part_of_a_start(tmp_path, monkeypatch):
         make_recorder(tmp_path)
 
 
-@pytest.mark.parametrize(("asked", "told"), [("END", "RECORDER"), ("OVERSPEED", "OVERSPEED")])
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("END", "RECORDER"),
+        pytest.param("OVERSPEED", "OVERSPEED", marks=pytest.mark.extended),
+    ],
+)
 def test_an_end_without_its_last_rows_is_the_recorders(tmp_path, monkeypatch, asked, told):
     recorder = make_recorder(tmp_path)
     publish(recorder.ring, 0, 100)
