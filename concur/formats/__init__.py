@@ -1,5 +1,6 @@
 """Readers of robot and task files."""
 
+from concur.formats._mjcf import IgnoredWarning
 from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task
 from concur.formats._urdf_fix import FixedInertia, fix_inertias
@@ -7,6 +8,7 @@ from concur.formats._urdf_lint import suspicious_urdf
 
 __all__ = [
     "FixedInertia",
+    "IgnoredWarning",
     "Task",
     "fix_inertias",
     "load",

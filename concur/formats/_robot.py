@@ -116,7 +116,7 @@ def load(
     sidecar: str | PathLike[str] | None = None,
     keep_fixed: bool = False,
 ) -> Mechanism:
-    """Read a robot from a TOML or URDF file.
+    """Read a robot from a TOML, URDF or MJCF file.
 
     A TOML file has the fields ``name``, ``gravity`` (3 numbers, m/s^2, zero if not given) and
     ``actuated`` (names of the bodies with a motor each, default all but the base, joints of drives
@@ -140,13 +140,20 @@ def load(
     ``locked`` (a table with the coordinate at which a joint is held) and tables ``[[wheels]]`` and
     ``[[drives]]``, whose joints have their names in the URDF file.
 
+    An MJCF file needs the extra ``mjcf``: MuJoCo compiles it. Hinges, slides, balls and free joints
+    are joints; several joints of one body are one joint if a class moves so, else a chain with
+    massless bodies. A body on an anchored hinge or ball has its frame at the anchor. Coordinates
+    are zero in the reference configuration of the file. Actuators are drives of their joints.
+    Contacts, damping, friction, springs and armature are ignored with an `IgnoredWarning`; tendons
+    and closed loops are refused.
+
     Parameters
     ----------
     path : path
-        File with the ending .toml, .urdf or .xacro.
+        File with the ending .toml, .urdf, .xacro, .xml or .mjcf.
     sidecar : path, optional
-        TOML file beside a URDF file. Default: the file of the same name with the ending .toml in
-        its folder, if it exists.
+        TOML file beside a URDF or MJCF file. Default: the file of the same name with the ending
+        .toml in its folder, if it exists.
     keep_fixed : bool
         Whether links on fixed joints of a URDF file become bodies on `Fixed` joints.
 
@@ -181,6 +188,10 @@ def load(
         from concur.formats._urdf import load_urdf
 
         return load_urdf(path, sidecar, keep_fixed)
+    if file_named(path).suffix.lower() in (".xml", ".mjcf") and not keep_fixed:
+        from concur.formats._mjcf import load_mjcf
+
+        return load_mjcf(path, sidecar)
     if sidecar is not None or keep_fixed:
         raise DescriptionError(
             str(path),

@@ -11,7 +11,7 @@ from scipy.spatial.transform import Rotation
 from concur.interop import Link, chain
 from concur.kinematics import check_wheels, wheel_axis
 from concur.mechanism import Body, Tree, Wheel, joints
-from concur.writers._names import bounded, check, check_unique, refuse, text
+from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
 
 THICKNESS = 0.1
 """Half-width of a wheel per radius: an ellipsoid, which touches the ground in one point."""
@@ -25,10 +25,12 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
 
     Each body is a body of its name, each joint a chain of hinges, slides and balls, or a free joint
     for a `Free` base. Coordinates are those of `concur.interop.mujoco`. Limits are limits of the
-    joints, actuators are motors with the torque limits, in the order of the actuated freedoms;
-    `speed_limit` has no counterpart. The model has no contacts, unless the robot has wheels:
-    a wheel touches a plane with friction, and the base gets one more slide along the normal, last
-    of its joints, on which it stands on the wheels without tilting.
+    joints, actuators are motors with the torque limits, in the order of the controls; `speed_limit`
+    has no counterpart. A drive on several joints is a motor on a fixed tendon, a thruster a motor
+    at a site. A joint that follows another is an equality constraint, which MuJoCo holds by a stiff
+    force. The model has no contacts, unless the robot has wheels: a wheel touches a plane with
+    friction, and the base gets one more slide along the normal, last of its joints, on which it
+    stands on the wheels without tilting.
 
     Parameters
     ----------
@@ -97,6 +99,18 @@ def to_mjcf(robot: Tree, time_step: float = 1e-3) -> str:
                 _tyre(robot, own, wheel)
     check_unique(robot, (body.name for body in robot.bodies), "body", ("world",))
     check_unique(robot, names, "joint", ())
+    check_gears(robot)
+    motors += _drives(robot, root, made)
+    if robot.mimics:
+        equality = ElementTree.SubElement(root, "equality")
+        for mimic in robot.mimics:
+            ElementTree.SubElement(
+                equality,
+                "joint",
+                joint1=mimic.body,
+                joint2=mimic.of,
+                polycoef=text([mimic.offset, mimic.multiplier, 0.0, 0.0, 0.0]),
+            )
     if motors:
         actuator = ElementTree.SubElement(root, "actuator")
         for motor in motors:
@@ -154,6 +168,29 @@ def _motors(body: Body, found: list[tuple[Link | None, dict[str, str]]]) -> list
         {"name": body.name if len(motors) == 1 else f"{body.name}_{suffix}", **motor}
         for suffix, motor in zip(suffixes, motors, strict=True)
     ]
+
+
+def _drives(
+    robot: Tree, root: ElementTree.Element, made: dict[str | None, ElementTree.Element]
+) -> list[dict[str, str]]:
+    """Motors on several joints, as fixed tendons, and thrusters at sites."""
+    motors = []
+    geared = [drive for drive in robot.drives if drive.joints]
+    tendons = ElementTree.SubElement(root, "tendon") if geared else None
+    for drive in robot.drives:
+        motor = {"name": drive.name}
+        if tendons is not None and drive.joints:
+            tendon = ElementTree.SubElement(tendons, "fixed", name=drive.name)
+            for joint, ratio in drive.joints.items():
+                ElementTree.SubElement(tendon, "joint", joint=joint, coef=text([ratio]))
+            motor["tendon"] = drive.name
+        else:
+            ElementTree.SubElement(made[drive.body], "site", name=drive.name, pos=text(drive.point))
+            motor |= {"site": drive.name, "gear": text(drive.wrench or ())}
+        if math.isfinite(drive.torque_limit):
+            motor["ctrlrange"] = text([-drive.torque_limit, drive.torque_limit])
+        motors.append(motor)
+    return motors
 
 
 def _check_mass(robot: Tree, body: Body) -> None:

@@ -60,6 +60,12 @@ def check(robot: Tree) -> None:
     for wheel in robot.wheels:
         numbers = [wheel.radius, wheel.roller_angle or 0.0, wheel.ground or 0.0, *wheel.center]
         _within(robot, f"wheel `{wheel.body}`", numbers)
+    for drive in robot.drives:
+        limit = drive.torque_limit if math.isfinite(drive.torque_limit) else 0.0
+        numbers = [*(drive.joints or {}).values(), *(drive.wrench or ()), *drive.point, limit]
+        _within(robot, f"drive `{drive.name}`", numbers)
+    for mimic in robot.mimics:
+        _within(robot, f"mimic `{mimic.body}`", [mimic.multiplier, mimic.offset])
     _within(robot, "`gravity`", robot.gravity)
 
 
@@ -67,6 +73,16 @@ def _within(robot: Tree, place: str, numbers: Iterable[float]) -> None:
     worst = max(map(abs, numbers), default=0.0)
     if worst > LARGEST:
         refuse(robot, place, "numbers within 1e9, SI units", f"{worst:g}", "Check the unit.")
+
+
+def check_gears(robot: Tree) -> None:
+    """Refuse drives on one of several freedoms of a joint, which other formats split or turn."""
+    simple = {body.name for body in robot.bodies if body.joint.nv == 1}
+    for drive in robot.drives:
+        other = next((name for name in drive.joints or () if name not in simple), None)
+        if other is not None:
+            came, cure = f"`{other}`", "Model the joint as several bodies, or keep TOML."
+            refuse(robot, f"drive `{drive.name}`", "joints with one freedom", came, cure)
 
 
 def check_unique(robot: Tree, names: Iterable[str], kind: str, reserved: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ import math
 from dataclasses import fields
 from typing import Any
 
-from concur.mechanism import Body, Inertia, Pose, Tree, Wheel, joints
+from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, Tree, Wheel, joints
 from concur.writers._names import check
 
 
@@ -35,11 +35,14 @@ def to_toml(robot: Tree) -> str:
     document.add("name", tomlkit.item(robot.name))
     if any(robot.gravity):
         document.add("gravity", tomlkit.item(list(robot.gravity)))
-    if robot.actuated != Tree(robot.name, robot.bodies).actuated:
+    plain = Tree(robot.name, robot.bodies, drives=robot.drives, mimics=robot.mimics)
+    if robot.actuated != plain.actuated:
         document.add("actuated", tomlkit.item(list(robot.actuated or ())))
     for name, entries in (
         ("bodies", [_body(body) for body in robot.bodies]),
         ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
+        ("drives", [drive_fields(drive) for drive in robot.drives]),
+        ("mimics", [_given(mimic, Mimic("", "other")) for mimic in robot.mimics]),
     ):
         if entries:
             document.add(name, tables(entries))
@@ -103,9 +106,19 @@ def _inertia(inertia: Inertia) -> dict[str, Any]:
 
 def wheel_fields(wheel: Wheel) -> dict[str, Any]:
     """Fields of a wheel that differ from their defaults."""
-    entry: dict[str, Any] = {"body": wheel.body, "radius": wheel.radius}
-    for name in ("kind", "roller_angle", "axis", "center", "ground"):
-        value = getattr(wheel, name)
-        if value != {"kind": "disk", "center": (0.0, 0.0, 0.0)}.get(name):
-            entry[name] = list(value) if isinstance(value, tuple) else value
-    return entry
+    return _given(wheel, Wheel("", 1.0)) | {"radius": wheel.radius}
+
+
+def drive_fields(drive: Drive) -> dict[str, Any]:
+    """Fields of a drive that differ from their defaults."""
+    return _given(drive, Drive("no drive", {"no joint": 1.0}))
+
+
+def _given(value: Any, plain: Any) -> dict[str, Any]:
+    """Fields in which an object differs from a plain one."""
+    found = {field.name: getattr(value, field.name) for field in fields(value)}
+    return {
+        name: list(x) if isinstance(x, tuple) else x
+        for name, x in found.items()
+        if x is not None and x != getattr(plain, name)
+    }

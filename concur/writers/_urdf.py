@@ -10,8 +10,8 @@ from scipy.spatial.transform import Rotation
 
 from concur.interop import chain, is_native, roll_pitch_yaw, urdf_joints
 from concur.mechanism import Body, Pose, Tree, joints
-from concur.writers._names import bounded, check, check_unique, refuse, text
-from concur.writers._toml import tables, wheel_fields
+from concur.writers._names import bounded, check, check_gears, check_unique, refuse, text
+from concur.writers._toml import drive_fields, tables, wheel_fields
 
 _BASES = {joints.Free: "free", joints.Planar: "planar", joints.Fixed: "fixed"}
 _CHAIN = " The next {} joints are one {} joint of the robot; the links between them have no mass. "
@@ -23,7 +23,7 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
     Each body is a link of its name, carried by a joint of the same name. A `Free` joint is
     `floating`, the `Planar` joint of a base with the normal z is `planar`; other joints with
     several degrees of freedom are chains of joints with massless links between them. The sidecar
-    has the base, gravity, actuated joints and wheels.
+    has the base, gravity, actuated joints, wheels and drives.
 
     Parameters
     ----------
@@ -59,6 +59,7 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
                 refuse(
                     robot, f"wheel `{wheel.body}`", expected, "a ball on a Spherical joint", cure
                 )
+    check_gears(robot)
     to_world = kind is None or placed
     if to_world:
         ElementTree.SubElement(root, "link", name="world")
@@ -87,6 +88,8 @@ def to_urdf(robot: Tree) -> tuple[str, str]:
     side.add("actuated", tomlkit.item(moving))
     if robot.wheels:
         side.add("wheels", tables([wheel_fields(wheel) for wheel in robot.wheels]))
+    if robot.drives:
+        side.add("drives", tables([drive_fields(drive) for drive in robot.drives]))
     xml = '<?xml version="1.0" encoding="utf-8"?>\n'
     return xml + ElementTree.tostring(root, encoding="unicode") + "\n", tomlkit.dumps(side)
 
@@ -154,6 +157,14 @@ def _add_joints(
             limit |= {"lower": text([bounded(lower)]), "upper": text([bounded(upper)])}
         if not endless or min(body.torque_limit[k], body.speed_limit[k]) < math.inf:
             ElementTree.SubElement(element, "limit", attrib=limit)
+        for mimic in robot.mimics:
+            if mimic.body == name:
+                attributes = {
+                    "joint": mimic.of,
+                    "multiplier": text([mimic.multiplier]),
+                    "offset": text([mimic.offset]),
+                }
+                ElementTree.SubElement(element, "mimic", attrib=attributes)
         if child != body.name:
             ElementTree.SubElement(root, "link", name=child)
             links.append(child)

@@ -139,7 +139,13 @@ def kinds(folder: Path) -> dict[str, Kind]:
     operating_bounds(rover, ranges, **asked, limits=400.0).save(boxes / "torques.json")
     tasks = [p for p in sorted(examples.glob("*.toml")) if p.is_file() and "my_" not in p.name]
     run = _record(folder / "record")
+    models = folder / "models"
+    models.mkdir()
+    for name in ("rover_arm", "servicer", "two_handed_spacecraft", "crane_car"):
+        bodies = getattr(cc.robots, name)().bodies
+        cc.Mechanism(name, bodies, gravity=(0, 0, -1)).save(models / f"{name}.xml")
     return {
+        "mjcf": Kind(tuple(sorted(models.glob("*.xml"))), robot),
         "robot": Kind((*sorted(robots.glob("*.toml")), *sorted(examples.glob("my_*.toml"))), robot),
         "task": Kind((*tasks, *sorted(examples.glob("*/task.toml"))), task),
         "rig": Kind(tuple(sorted(examples.glob("*/rig*.toml"))), rig),

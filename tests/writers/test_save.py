@@ -12,7 +12,7 @@ import pytest
 import concur as cc
 from concur import interop
 from concur.errors import ConcurError, DescriptionError
-from concur.mechanism import Body, Inertia, Wheel, joints
+from concur.mechanism import Body, Drive, Inertia, Mimic, Wheel, joints
 from concur.multibody import Mechanism
 from concur.simulation import Plant
 from concur.writers import to_mjcf, to_toml, to_urdf
@@ -40,6 +40,49 @@ def test_toml_gives_an_equal_robot(tmp_path: Path) -> None:
         again = cc.load(path)
         assert again == robot
         assert to_toml(again) == path.read_text(encoding="utf-8")
+
+
+def geared() -> Mechanism:
+    """A wrist of two motors, a thruster, and a finger that follows another."""
+    return mechanism(
+        Body("base", joints.Free(), inertia=Inertia(9.0, moments=(1, 1, 1))),
+        hinge("a", "base"),
+        hinge("b", "a"),
+        hinge("left", "b"),
+        hinge("right", "b"),
+        drives=[
+            Drive("sum", {"a": 2.0, "b": 1.5}, torque_limit=4.0),
+            Drive("difference", {"a": 2.0, "b": -1.5}),
+            Drive("jet", body="base", wrench=(0, 1, 0, 0, 0, 0.2), point=(0.5, 0, 0)),
+        ],
+        mimics=[Mimic("right", "left", -1.0, 0.1)],
+    )
+
+
+def test_drives_and_followers_are_written(tmp_path: Path) -> None:
+    robot = geared()
+    for name in ("robot.toml", "other.urdf"):
+        again = cc.load(robot.save(tmp_path / name)[0])
+        assert (again.drives, again.mimics) == (robot.drives, robot.mimics)
+        assert again.actuated == robot.actuated == ("left",)
+    assert cc.load(tmp_path / "robot.toml") == robot
+    model = mujoco.MjModel.from_xml_string(to_mjcf(robot))
+    data, order = mujoco.MjData(model), interop.mujoco(robot)
+    q, u = robot.random(np.random.default_rng(1)), np.array([0.3, 1.0, 2.0, 3.0])
+    data.qpos[:], data.ctrl[:] = order.to_q(q), u
+    mujoco.mj_forward(model, data)
+    tau = np.zeros(robot.nv)
+    tau[robot.v_slice("a").start] = 2.0 * (u[1] + u[2])
+    tau[robot.v_slice("b").start] = 1.5 * (u[1] - u[2])
+    tau[robot.v_slice("left").start] = u[0]
+    tau[:6] = [0, 3.0, 0, 0, 0, 3.0 * (0.2 + 0.5)]
+    assert_close(order.from_force(q, data.qfrc_actuator), tau, 1e-12)
+    assert model.actuator("sum").ctrlrange.tolist() == [-4.0, 4.0]
+    ball = Body("b", joints.Spherical(), "a", inertia=Inertia(1.0, moments=(1, 1, 1)))
+    odd = mechanism(hinge("a"), ball, drives=[Drive("d", {"b[wx]": 1.0})])
+    for writer in (to_urdf, to_mjcf):
+        with pytest.raises(DescriptionError, match="joints with one freedom"):
+            writer(odd)
 
 
 @pytest.mark.slow

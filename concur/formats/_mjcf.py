@@ -1,0 +1,487 @@
+"""Reader of robots from MJCF files, through the compiled model of MuJoCo."""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, NoReturn
+
+import numpy as np
+from pydantic import Field
+
+from concur.errors import DescriptionError, install_command, shown
+from concur.files import copy_of, is_file, read_text
+from concur.formats._wheels import WheelTable, wheel_of
+from concur.formats.tables import (
+    LARGEST,
+    LARGEST_TOML,
+    MOST_BODIES,
+    Table,
+    Text,
+    Vector3,
+    check,
+    fault,
+    file_named,
+    located,
+    read_toml,
+    show,
+    unknown,
+)
+from concur.interop import Link, chain
+from concur.mechanism import Body, Inertia, Mimic, Pose, joints
+from concur.multibody import Mechanism
+
+_BASES = {"free": joints.Free, "planar": joints.Planar, "fixed": joints.Fixed}
+_REPLACED = (joints.Free, joints.Planar, joints.PlanarPrismatic, joints.Fixed)
+_FREE, _BALL, _SLIDE = 0, 1, 2
+_COUPLING = 2
+"""Numbers of MuJoCo's kinds of joints, and of its equality constraint of joints."""
+
+_COPIES = re.compile(r"<\s*(replicate|composite|flexcomp|flex|plugin)\b")
+
+
+class IgnoredWarning(UserWarning):
+    """Parts of a file that act on the motion are ignored.
+
+    Parameters
+    ----------
+    message : str
+        File and parts.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+
+
+class MjcfSidecarTable(Table):
+    """Fields of a sidecar of an MJCF file."""
+
+    cures: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(
+            ("bodies", "robot", "outputs", "reference"),
+            "`<robot>.toml` beside `<robot>.xml` is its sidecar: rename one of them.",
+        ),
+        "wheel": "Write [[wheels]].",
+    }
+    name: Text | None = None
+    gravity: Vector3 | None = None
+    base: (
+        Annotated[
+            Literal["free", "planar", "fixed"],
+            Field(description='"free", "planar" or "fixed"'),
+        ]
+        | None
+    ) = None
+    actuated: Annotated[list[str], Field(description="a list of joint names")] | None = None
+    wheels: (
+        Annotated[
+            list[WheelTable],
+            Field(max_length=MOST_BODIES, description=f"tables [[wheels]], at most {MOST_BODIES}"),
+        ]
+        | None
+    ) = None
+
+
+@dataclass
+class _Joint:
+    """A joint of the model: kind, axis and anchor in its body (m), limits, largest effort."""
+
+    name: str
+    link: Link
+    anchor: np.ndarray
+    limits: tuple[float, float]
+    effort: list[float] | None = None  # one per freedom; None without an actuator
+    moved: float = 0.0  # coordinate in the model where the robot has zero
+
+
+@dataclass
+class _File:
+    """A compiled model with its file."""
+
+    path: Path
+    model: Any
+    ignored: list[str] = field(default_factory=list)
+
+    def refuse(self, place: str, expected: str, came: str, cure: str) -> NoReturn:
+        raise DescriptionError(
+            ", ".join(part for part in (str(self.path), place) if part),
+            expected=expected,
+            came=came,
+            cure=cure,
+            file=str(self.path),
+        )
+
+    def name(self, kind: str, index: int) -> str:
+        """Name of a body or joint; a number if it has none."""
+        name = str(getattr(self.model, kind)(index).name)
+        if len(name) > 255 or not name.isprintable() or (name and not name.strip()):
+            expected = "a name of at most 255 characters, without control characters"
+            self.refuse(f"{kind} {index}", expected, show(name), "Rename it.")
+        return name or f"{kind}{index}"
+
+
+@dataclass
+class _Robot:
+    """Bodies read so far, the body that each joint moves, and the driven bodies."""
+
+    bodies: list[Body] = field(default_factory=list)
+    carrier: dict[str, str] = field(default_factory=dict)
+    driven: list[str] = field(default_factory=list)
+
+
+def load_mjcf(path: str | PathLike[str], sidecar: str | PathLike[str] | None) -> Mechanism:
+    """Read a robot from an MJCF file; parameters and errors as of `load`."""
+    path = file_named(path)
+    side = path.with_suffix(".toml") if sidecar is None else file_named(sidecar)
+    given = sidecar is not None or is_file(side)
+    table = check(MjcfSidecarTable, read_toml(side) if given else {}, side)
+    file = _File(path, _compiled(path))
+    _check_contents(file)
+    owned = _joints(file)
+    every = [joint for j in sorted(owned) for joint in owned[j]]
+    found = _read(file, owned, table, side)
+    names = [body.name for body in found.bodies]
+    driven: list[str] | None = found.driven
+    if table.actuated is not None:
+        for name in table.actuated:
+            if name not in found.carrier:
+                raise unknown(side, "", "actuated", "a joint that moves", name, found.carrier)
+        driven = list(dict.fromkeys(found.carrier[name] for name in table.actuated))
+    elif not file.model.nu:
+        base = found.bodies[0].joint
+        driven = [b.name for b in found.bodies if b.joint.nv] if base.nv == 1 else None
+    wheels = [wheel_of(wheel, names, side) for wheel in table.wheels or ()]
+    gravity = table.gravity or file.model.opt.gravity.tolist()
+    title = table.name or file.model.names.partition(b"\0")[0].decode("utf-8", "replace")
+    if not title.strip() or len(title) > 255 or not title.isprintable():
+        file.refuse("", "a name of the model", show(title), 'Write <mujoco model="...">.')
+    mimics = _mimics(file, found, every)
+    if driven is not None:
+        driven = [name for name in driven if name not in [mimic.body for mimic in mimics]]
+    with located(side if table.wheels else path, ""):
+        robot = Mechanism(title, found.bodies, wheels, gravity, driven, mimics=mimics)
+    if file.ignored:
+        message = f"{path}: ignored, as models have no such forces: {', '.join(file.ignored)}"
+        warnings.warn(IgnoredWarning(message), stacklevel=3)
+    return robot
+
+
+def _compiled(path: Path) -> Any:
+    """Compile the file by MuJoCo."""
+    text = read_text(path, "an MJCF file", "Check the path.", largest=LARGEST_TOML)
+
+    def refuse(came: str, cure: str, line: int | None = None) -> NoReturn:
+        raise DescriptionError(
+            f"{path}, line {line}" if line else str(path),
+            expected="an MJCF file that MuJoCo compiles",
+            came=came,
+            cure=cure,
+            file=str(path),
+            line=line,
+        )
+
+    plain = re.sub(r"<!--.*?(-->|\Z)|<\?.*?\?>", "", text, flags=re.DOTALL)
+    first = re.search(r"<\s*([^\s/>]*)", plain)
+    if first is None or first[1] != "mujoco":
+        cure = "A URDF file has the ending .urdf." if first and first[1] == "robot" else ""
+        refuse("no element <mujoco>", cure or "Give the path of an MJCF file.")
+    copies = _COPIES.search(plain)
+    if copies is not None:
+        refuse(f"<{copies[1]}>", "Write the bodies one by one; flexible bodies are no robots.")
+    try:
+        import mujoco
+    except ImportError:
+        raise DescriptionError(
+            str(path),
+            expected="the package mujoco, which compiles MJCF files",
+            came="an environment without it",
+            cure=f"Install the extra: {install_command('mjcf')}.",
+            file=str(path),
+        ) from None
+    try:
+        return mujoco.MjModel.from_xml_path(str(copy_of(path)))
+    except (ValueError, mujoco.FatalError) as error:
+        message = " ".join(str(error).split())
+        line = re.search(r"\bline (\d+)", message)
+        came = f"`{shown(re.sub(r'^(XML )?Error: ', '', message), 200)}`"
+        refuse(came, "Correct the file.", int(line[1]) if line else None)
+
+
+def _check_contents(file: _File) -> None:
+    """Refuse what changes the motion and models cannot have; note what they ignore."""
+    model = file.model
+    if model.nbody > MOST_BODIES:
+        cure = "Merge bodies that do not move."
+        file.refuse("", f"at most {MOST_BODIES} bodies", f"{model.nbody}", cure)
+    for count, what, cure in (
+        (model.ntendon, "tendons", "Remove them, or replace them by actuators of joints."),
+        (
+            int(np.any(model.eq_type != _COUPLING) or np.any(model.eq_obj2id < 0)),
+            "equality constraints other than couplings of two joints",
+            "Open the loops.",
+        ),
+        (model.nflex, "flexible bodies", "Remove them."),
+        (int(np.any(model.body_gravcomp)), "gravity compensation", "Remove `gravcomp`."),
+        (int(np.any(model.opt.wind)), "wind", "Remove it."),
+    ):
+        if count:
+            file.refuse("", f"a model without {what}", f"{what} in the file", cure)
+    arrays = (model.body_pos, model.body_ipos, model.body_mass, model.body_inertia, model.jnt_pos)
+    worst = max(float(np.abs(array).max(initial=0.0)) for array in arrays)
+    if not worst <= LARGEST:
+        file.refuse("", "numbers within 1e9, SI units", f"{worst:g}", "Check the units.")
+    contacts = np.any(model.geom_contype) or np.any(model.geom_conaffinity)
+    disabled = model.opt.disableflags & 1 << 4  # mjDSBL_CONTACT
+    for present, what in (
+        (contacts and not disabled, "contacts"),
+        (np.any(model.dof_armature), "armature, the inertia of rotors"),
+        (np.any(model.dof_damping) or np.any(model.dof_frictionloss), "damping and friction"),
+        (np.any(model.jnt_stiffness), "springs"),
+    ):
+        if present:
+            file.ignored.append(what)
+
+
+def _joints(file: _File) -> dict[int, list[_Joint]]:
+    """Joints by body, outermost first, with their actuators."""
+    model = file.model
+    owned: dict[int, list[_Joint]] = {}
+    every: list[_Joint] = []
+    for j in range(model.njnt):
+        kind, body = int(model.jnt_type[j]), int(model.jnt_bodyid[j])
+        name, axis = file.name("joint", j), model.jnt_axis[j].copy()
+        limits, moved, anchor = (-math.inf, math.inf), 0.0, model.jnt_pos[j].copy()
+        if kind == _FREE:
+            link, anchor = Link("", "free"), np.zeros(3)
+        elif kind == _BALL:
+            link = Link("", "ball")
+            if model.jnt_limited[j]:
+                file.ignored.append(f"limits of the ball joint `{name}`")
+        else:
+            link = Link("", "slide" if kind == _SLIDE else "hinge", tuple(axis.tolist()))
+            moved = float(model.qpos0[model.jnt_qposadr[j]])
+            if kind == _SLIDE:
+                anchor = owned[body][-1].anchor if body in owned else np.zeros(3)
+            if model.jnt_limited[j]:
+                low, high = (float(x) for x in model.jnt_range[j])
+                limits = tuple(  # type: ignore[assignment]
+                    math.copysign(math.inf, x) if abs(x) > LARGEST else x - moved
+                    for x in (low, high)
+                )
+        every.append(_Joint(name, link, anchor, limits, moved=moved))
+        owned.setdefault(body, []).append(every[-1])
+    names = [joint.name for joint in every]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        file.refuse("", "each joint name once", f"`{twice}` twice", "Name all joints.")
+    for k in range(model.nu):
+        _add_actuator(file, every, k)
+    for j, joint in enumerate(every):
+        if joint.effort is not None and model.jnt_actfrclimited[j]:
+            most = _either_way(model.jnt_actfrcrange[j])
+            joint.effort = [min(most, x) for x in joint.effort]
+    return owned
+
+
+def _either_way(bounds: np.ndarray) -> float:
+    """Largest effort that is available both ways; of a drive that only pulls, its largest."""
+    low, high = sorted(float(x) for x in bounds)
+    return min(-low, high) if low < 0.0 < high else max(abs(low), abs(high))
+
+
+def _add_actuator(file: _File, every: list[_Joint], k: int) -> None:
+    """Add an actuator to its joint; several on one joint add up."""
+    model = file.model
+    place = f"actuator {k} `{shown(model.actuator(k).name)}`"
+    kind, gear = int(model.actuator_trntype[k]), model.actuator_gear[k]
+    joint = every[int(model.actuator_trnid[k, 0])] if kind in (0, 1) else None
+    if joint is None or joint.link.kind == "free":
+        expected = "an actuator of a hinge, slide or ball joint"
+        file.refuse(place, expected, "another actuator", "Remove it: models have joint drives.")
+    fixed = int(model.actuator_gaintype[k]) == 0 and int(model.actuator_biastype[k]) == 0
+    most = math.inf
+    if model.actuator_forcelimited[k]:
+        most = _either_way(model.actuator_forcerange[k])
+    elif fixed and model.actuator_ctrllimited[k]:
+        most = _either_way(model.actuator_ctrlrange[k] * model.actuator_gainprm[k, 0])
+    size = 3 if joint.link.kind == "ball" else 1
+    joint.effort = joint.effort or [0.0] * size
+    for axis in range(size):
+        share = abs(float(gear[axis]))
+        if share:
+            joint.effort[axis] += most * share
+
+
+def _read(
+    file: _File, owned: dict[int, list[_Joint]], table: MjcfSidecarTable, side: Path
+) -> _Robot:
+    """Make the bodies, parents first; bodies fixed to the world that carry no joint are left."""
+    model, found = file.model, _Robot()
+    carrying = {0}
+    for i in reversed(range(1, model.nbody)):
+        if i in owned or i in carrying:
+            carrying |= {i, int(model.body_parentid[i])}
+    kept = {i for i in range(1, model.nbody) if i in carrying or model.body_weldid[i]}
+    if not owned:
+        file.refuse("", "a robot with joints", "a model without joints", "Add the joints.")
+    tops = [i for i in sorted(kept) if not model.body_parentid[i]]
+    names = {i: file.name("body", i) for i in kept}
+    if len(tops) > 1 or "world" in names.values():
+        found.bodies.append(Body("world", joints.Fixed()))
+        names[0] = "world"
+    if table.base is not None and 0 in names:
+        cure = "Remove this field."
+        expected, came = "no base: several bodies are fixed to the world", show(table.base)
+        raise fault(side, "", "base", expected=expected, came=came, cure=cure)
+    shifts = {0: np.zeros(3)}
+    taken = set(names.values()) | {"world"}
+    if len(taken) < len(names):
+        file.refuse("", "each body name once", "one twice", "Name all bodies.")
+    for i in sorted(kept):
+        above = int(model.body_parentid[i])
+        base = table.base if above == 0 else None
+        own = [] if base else owned.get(i, [])
+        if base and not _replaceable(owned.get(i, [])):
+            expected = "no base: a joint of the file connects it to the world"
+            cure = "Remove this field."
+            raise fault(side, "", "base", expected=expected, came=show(base), cure=cure)
+        with located(file.path, f"body `{names[i]}`"):
+            _add_bodies(file, found, i, names, own, shifts, taken, base)
+    return found
+
+
+def _replaceable(own: list[_Joint]) -> bool:
+    """Whether a base of the sidecar can replace the joints of the file."""
+    joint = _as_one(own)
+    return not own or own[0].link.kind == "free" or isinstance(joint, _REPLACED)
+
+
+def _add_bodies(
+    file: _File,
+    found: _Robot,
+    i: int,
+    names: dict[int, str],
+    own: list[_Joint],
+    shifts: dict[int, np.ndarray],
+    taken: set[str],
+    base: str | None,
+) -> None:
+    """Add a body with its joints; massless bodies are between several joints."""
+    model, name = file.model, names[i]
+    above = int(model.body_parentid[i])
+    parent = names.get(above)
+    rotation = tuple(np.roll(model.body_quat[i], -1).tolist())
+    anchor = own[0].anchor if own else np.zeros(3)
+    place = Pose((0.0, 0.0, 0.0), rotation)
+    first = model.body_pos[i] + place.rotation_matrix @ anchor - shifts[above]
+    place = Pose(tuple(first.tolist()), rotation)
+    shifts[i] = own[-1].anchor if own else np.zeros(3)
+    inertia = _inertia(file, i, shifts[i])
+    if base is not None or not own:
+        joint: joints.Joint = _BASES[base]() if base else joints.Fixed()
+        found.bodies.append(Body(name, joint, parent, place, inertia))
+        return
+    if own[0].link.kind == "free":
+        # Its coordinates are the pose in the world.
+        found.bodies.append(Body(name, joints.Free(), parent, Pose(), inertia))
+        found.carrier[own[0].name] = name
+        return
+    whole = _as_one(own)
+    groups = [own] if whole is not None else [[joint] for joint in own]
+    before = anchor
+    for group in groups:
+        last = group is groups[-1]
+        label = name if last else _free_name(group[0].name, name, taken)
+        if group is not groups[0]:
+            place = Pose(tuple((group[0].anchor - before).tolist()))
+        before = group[0].anchor
+        joint = whole or _simple(group[0].link)
+        efforts = [x for part in group for x in part.effort or ()]
+        driven = len(efforts) == joint.nv and all(efforts)
+        if efforts and not driven:
+            expected = "an actuator for each freedom of a ball joint, or none"
+            file.refuse(f"joint `{group[0].name}`", expected, "some", "Add or remove actuators.")
+        limits: dict[str, Any] = {}
+        if joint.quaternion_at is None:
+            limits["limits"] = [part.limits for part in group]
+        if driven:
+            limits["torque_limit"] = efforts
+            found.driven.append(label)
+        if last:
+            body = Body(label, joint, parent, place, inertia, **limits)
+        else:
+            body = Body(label, joint, parent, place, **limits)
+        found.bodies.append(body)
+        found.carrier |= dict.fromkeys((part.name for part in group), label)
+        parent = label
+
+
+def _free_name(joint: str, body: str, taken: set[str]) -> str:
+    """Name of a body between joints."""
+    for name in (joint, f"{body}_{joint}", *(f"{body}_{k}" for k in range(len(taken) + 1))):
+        if name not in taken:
+            break
+    taken.add(name)
+    return name
+
+
+def _simple(link: Link) -> joints.Joint:
+    if link.kind == "ball":
+        return joints.Spherical()
+    return joints.Prismatic(link.axis) if link.kind == "slide" else joints.Revolute(link.axis)
+
+
+def _as_one(own: list[_Joint]) -> joints.Joint | None:
+    """Joint of several freedoms that moves as these do, if all or none of them are driven."""
+    driven = {bool(joint.effort) for joint in own}
+    placed = any(joint.moved or np.any(joint.anchor) for joint in own)
+    if len(own) < 2 or placed or len(driven) > 1:
+        return None
+    axes = [joint.link.axis for joint in own]
+    candidates: list[joints.Joint] = [joints.Cartesian(), joints.Free()]
+    if own[-1].link.kind == "hinge":
+        kinds = (joints.Cylindrical, joints.Planar, joints.PlanarPrismatic)
+        candidates += [kind(axes[-1]) for kind in kinds]
+    elif np.linalg.norm(normal := np.cross(axes[0], axes[1])) > 0.5:
+        candidates.append(joints.Sliding(tuple(normal.tolist())))
+    for joint in candidates:
+        links = chain(joint)
+        same = [link.kind for link in links] == [part.link.kind for part in own]
+        bounded = any(map(math.isfinite, (x for part in own for x in part.limits)))
+        if same and np.allclose([link.axis for link in links], axes, 0.0, 1e-9):
+            return None if bounded and joint.quaternion_at is not None else joint
+    return None
+
+
+def _mimics(file: _File, found: _Robot, every: list[_Joint]) -> list[Mimic]:
+    """Couplings of two joints with one freedom each, q1 = offset + multiplier q2."""
+    model, mimics = file.model, []
+    sizes = {body.name: body.joint.nv for body in found.bodies}
+    for k in range(model.neq):
+        if not model.eq_active0[k]:
+            continue
+        follower, other = (every[int(ids[k])] for ids in (model.eq_obj1id, model.eq_obj2id))
+        ends = [found.carrier.get(joint.name, "") for joint in (follower, other)]
+        offset, multiplier, *higher = (float(x) for x in model.eq_data[k, :5])
+        if any(higher) or [sizes.get(end) for end in ends] != [1, 1]:
+            expected = "a linear coupling of two joints with one freedom each"
+            cure = "Write polycoef with two numbers, and one joint in each body."
+            file.refuse(f"coupling of `{follower.name}`", expected, "another coupling", cure)
+        # MuJoCo couples displacements from the coordinates of the reference configuration.
+        mimics.append(Mimic(ends[0], ends[1], multiplier, offset))
+    return mimics
+
+
+def _inertia(file: _File, i: int, shift: np.ndarray) -> Inertia:
+    """Inertia of a body about its centre of mass, in axes of the body."""
+    model, mass = file.model, float(file.model.body_mass[i])
+    if not mass:
+        return Inertia(0.0)
+    turn = Pose(rotation=tuple(np.roll(model.body_iquat[i], -1).tolist())).rotation_matrix
+    tensor = turn @ np.diag(model.body_inertia[i]) @ turn.T
+    com = tuple((model.body_ipos[i] - shift).tolist())
+    return Inertia(mass, com, tuple(map(tuple, 0.5 * (tensor + tensor.T))))

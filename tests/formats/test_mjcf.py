@@ -1,0 +1,210 @@
+"""Robots from MJCF: dynamics against MuJoCo's own, rules, sidecar, and what is refused."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from pathlib import Path
+
+import mujoco
+import numpy as np
+import pytest
+
+import concur as cc
+from concur import interop
+from concur.errors import ConcurError, DescriptionError
+from concur.formats import IgnoredWarning
+from concur.mechanism import Body, Inertia, Mimic, joints
+from concur.multibody import Mechanism
+from tests.oracles import EVERY_JOINT, assert_close, random_robot, random_velocity
+
+NO_SCREW = tuple(kind for kind in EVERY_JOINT if kind != "Helical")
+
+ARM = """<mujoco model="arm">
+  <compiler angle="radian"/>
+  <option gravity="0 0 -3"/>
+  <worldbody>
+    <body name="table"><geom size="1" contype="0" conaffinity="0"/></body>
+    <body name="base" pos="0 0 0.5" euler="0.1 0.2 0.3">
+      <inertial mass="2" pos="0 0.1 0" diaginertia="0.1 0.1 0.1"/>
+      <body name="upper" pos="0.1 0 0.2" euler="0.4 0 0.1">
+        <joint name="shoulder" axis="0 1 0" pos="0.05 0.02 0.1" ref="0.3" range="-1 2"/>
+        <geom type="box" size="0.1 0.2 0.3" euler="0 0.3 0" contype="0" conaffinity="0"/>
+        <body name="fore" pos="0.3 0 0">
+          <joint name="slide" type="slide" axis="1 0 1" pos="0.3 0.2 0.1" range="0.1 0.4"/>
+          <joint name="bend" type="hinge" axis="0 0 1" pos="0 0.1 0"/>
+          <inertial mass="1" pos="0.1 0 0" fullinertia="0.02 0.03 0.04 0.001 0 0.002"/>
+          <body pos="0.2 0 0">
+            <joint name="wrist" type="ball" pos="0 0 0.05"/>
+            <inertial mass="0.5" pos="0 0 0.1" diaginertia="0.002 0.003 0.004"/>
+          </body>
+        </body>
+      </body>
+    </body>
+  </worldbody>
+  <actuator>
+    <motor joint="shoulder" gear="10" ctrlrange="-2 3"/>
+    <position joint="slide" kp="100" forcerange="-40 50"/>
+  </actuator>
+</mujoco>
+"""
+
+
+def written(folder: Path, text: str, side: str | None = None) -> Path:
+    (folder / "robot.xml").write_text(text, encoding="utf-8")
+    if side is not None:
+        (folder / "robot.toml").write_text(side, encoding="utf-8")
+    return folder / "robot.xml"
+
+
+def compare(path: Path, robot: Mechanism, reference: np.ndarray | float = 0.0) -> None:
+    """Mass matrix and inverse dynamics of MuJoCo, whose coordinates may have another zero."""
+    model = mujoco.MjModel.from_xml_path(str(path))
+    data, order = mujoco.MjData(model), interop.mujoco(robot)
+    assert (order.nq, order.nv) == (model.nq, model.nv)
+    rng = np.random.default_rng(1)
+    for _ in range(2):
+        q = robot.random(rng)
+        v, vdot = random_velocity(robot, rng), random_velocity(robot, rng)
+        data.qpos[:], data.qvel[:] = order.to_q(q) + reference, order.to_v(q, v)
+        mujoco.mj_forward(model, data)
+        mass, T = np.zeros((model.nv, model.nv)), order.velocity_map(q)
+        mujoco.mj_fullM(model, data, mass)
+        assert_close(T.T @ mass @ T, robot.mass_matrix(q), 1e-9)
+        force = mass @ order.to_acceleration(q, v, vdot) + data.qfrc_bias
+        assert_close(order.from_force(q, force), robot.inverse_dynamics(q, v, vdot), 1e-9)
+
+
+def test_dynamics_are_those_of_mujoco(tmp_path: Path) -> None:
+    path = written(tmp_path, ARM)
+    robot = cc.load(path)
+    assert [body.name for body in robot.bodies] == ["base", "upper", "slide", "fore", "body5"]
+    compare(path, robot, np.array([0.3, 0, 0, 0, 0, 0, 0]))
+    upper, slide = robot.bodies[1], robot.bodies[2]
+    assert upper.limits == pytest.approx(np.array([[-1.3, 1.7]]))
+    assert slide.limits == ((0.1, 0.4),)
+    assert upper.torque_limit == (20.0,)
+    assert slide.torque_limit == (40.0,)
+    assert robot.actuated == ("upper", "slide")
+    assert robot.gravity == (0.0, 0.0, -3.0)
+
+
+def test_what_is_saved_comes_back(tmp_path: Path) -> None:
+    bases = ("Free", "Planar", "Fixed", "Revolute", "Spherical", "Cylindrical")
+    random = [random_robot(k, NO_SCREW, base, limits=k % 2 == 0) for k, base in enumerate(bases)]
+    for robot in [*random, cc.robots.servicer(), cc.robots.two_handed_spacecraft()]:
+        path = tmp_path / "robot.xml"
+        robot.save(path)
+        again = cc.load(path)
+        compare(path, again)
+        if robot.limits.size and not np.isfinite(robot.limits).any():
+            kinds = [type(body.joint) for body in again.bodies]
+            assert kinds == [type(again.bodies[again.index(b.name)].joint) for b in again.bodies]
+            assert sorted(map(str, kinds)) == sorted(str(type(b.joint)) for b in robot.bodies)
+            assert set(again.actuated) == set(robot.actuated)
+
+
+def test_couplings_are_joints_that_follow(tmp_path: Path) -> None:
+    text = ARM.replace(
+        "<actuator>",
+        '<equality><joint joint1="bend" joint2="shoulder" polycoef="0.2 -2 0 0 0"/></equality>'
+        "<actuator>",
+    )
+    robot = cc.load(written(tmp_path, text))
+    assert robot.mimics == (Mimic("fore", "upper", -2.0, 0.2),)
+    heavy = Inertia(1.0, moments=(1, 1, 1))
+    hinges = [Body(x, joints.Revolute((0, 0, 1)), "base", inertia=heavy) for x in "ab"]
+    base = Body("base", joints.Free(), inertia=heavy)
+    gripper = Mechanism("gripper", [base, *hinges], mimics=[Mimic("b", "a", -1.0, 0.1)])
+    again = cc.load(gripper.save(tmp_path / "again.xml")[0])
+    assert (again.mimics, again.actuated) == (gripper.mimics, ("a",))
+    bent = text.replace('"0.2 -2 0 0 0"', '"0.2 -2 1 0 0"')
+    with pytest.raises(DescriptionError, match="a linear coupling of two joints"):
+        cc.load(written(tmp_path, bent))
+
+
+def test_sidecar_gives_base_and_wheels(tmp_path: Path) -> None:
+    rover = cc.robots.rover_arm()
+    bare = Mechanism("rover", rover.bodies, gravity=rover.gravity)
+    path = bare.save(tmp_path / "robot.xml")[0]
+    joint_names = ", ".join(f'"{name}"' for name in rover.actuated)
+    side = f'name = "mine"\nactuated = [{joint_names}]\n'
+    for wheel in rover.wheels:
+        side += f'[[wheels]]\nbody = "{wheel.body}"\nradius = {wheel.radius}\n'
+    (tmp_path / "robot.toml").write_text(side)
+    robot = cc.load(path)
+    assert robot.name == "mine"
+    assert robot.actuated == rover.actuated
+    q = rover.random(np.random.default_rng(1))
+    assert_close(robot.constraints(q), rover.constraints(q), 1e-12)
+    free = written(tmp_path, ARM, 'base = "free"')
+    assert isinstance(cc.load(free).base.joint, joints.Free)
+    for side, message in (
+        ('actuated = ["x"]', "a joint that moves"),
+        ('bas = "free"', "unknown"),
+        ('base = "x"', "fixed"),
+        ("[[bodies]]", "is its sidecar"),
+    ):
+        with pytest.raises(DescriptionError, match=message):
+            cc.load(written(tmp_path, ARM, side))
+    hinged = ARM.replace('<body name="upper"', '<joint name="x"/><body name="upper"')
+    with pytest.raises(DescriptionError, match="connects it to the world"):
+        cc.load(written(tmp_path, hinged, 'base = "free"'))
+
+
+def test_forces_that_models_lack_are_ignored_with_a_warning(tmp_path: Path) -> None:
+    for old, new, message in (
+        (' range="-1', ' damping="1" range="-1', "damping"),
+        (' range="-1', ' armature="0.1" range="-1', "armature"),
+        (' range="-1', ' stiffness="1" range="-1', "springs"),
+        ('contype="0" conaffinity="0"', "", "contacts"),
+        ('type="ball"', 'type="ball" range="0 1"', "limits of the ball joint `wrist`"),
+    ):
+        with pytest.warns(IgnoredWarning, match=message):
+            cc.load(written(tmp_path, ARM.replace(old, new)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cc.load(written(tmp_path, ARM))
+
+
+def test_what_is_refused_has_a_reason(tmp_path: Path) -> None:
+    ends = '<actuator>\n    <motor joint="shoulder"'
+    for old, new, message in (
+        (
+            "</worldbody>",
+            '</worldbody><tendon><fixed><joint joint="bend" coef="1"/></fixed></tendon>',
+            "tendons",
+        ),
+        ("<actuator>", '<equality><weld body1="fore"/></equality><actuator>', "equality"),
+        ("<actuator>", '<equality><joint joint1="bend"/></equality><actuator>', "equality"),
+        (ends, '<actuator>\n    <motor body="fore"', "line 24: .* MuJoCo compiles"),
+        ("</actuator>", '<adhesion body="fore" ctrlrange="0 1"/></actuator>', "an actuator of a"),
+        (ends, '<actuator>\n    <motor joint="wrist"', "each freedom of a ball joint"),
+        ('<body name="fore"', '<body name="fore" gravcomp="1"', "gravity compensation"),
+        ('name="fore"', 'name="upper"', "MuJoCo compiles"),
+        ('mass="1"', 'mass="-1"', "MuJoCo compiles"),
+        ('mass="1"', 'mass="nan"', "MuJoCo compiles|finite|within"),
+        ('mass="1"', 'mass="1e12"', "within 1e9"),
+        ("</body>", "", "MuJoCo compiles"),
+        ("<worldbody>", "<worldbody><composite/>", "<composite>"),
+        ('model="arm"', f'model="{"a" * 300}"', "a name of the model"),
+        ('name="fore"', f'name="{"a" * 300}"', "at most 255"),
+    ):
+        assert old in ARM
+        with pytest.raises(ConcurError, match=message) as caught:
+            cc.load(written(tmp_path, ARM.replace(old, new, 1)))
+        assert "robot.xml" in str(caught.value)
+    still = re.sub(r"<joint [^>]*/>", "", ARM).partition("<actuator>")[0] + "</mujoco>"
+    with pytest.raises(DescriptionError, match="a robot with joints"):
+        cc.load(written(tmp_path, still))
+    for text, message in (
+        ("", "no element <mujoco>"),
+        ("<robot/>", r"ending \.urdf"),
+        ("<!-- <mujoco> -->", "no element"),
+    ):
+        with pytest.raises(DescriptionError, match=message):
+            cc.load(written(tmp_path, text))
+    with pytest.raises(DescriptionError, match="no file of this name"):
+        cc.load(tmp_path / "none.xml")
+    with pytest.raises(DescriptionError, match="keep_fixed"):
+        cc.load(written(tmp_path, ARM), keep_fixed=True)
