@@ -17,6 +17,7 @@ from concur.control import Output, Servo
 from concur.reduction import reduce
 from tests.control._cases import case_study, two_links
 from tests.control._floating_cases import CHECK_A_MOMENTUM
+from tests.control._mecanum import FOUR, OUTPUTS, WEIGHTS
 
 STRICT = ("-std=c99", "-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Wshadow", "-Werror")
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)] or ["cc"]
@@ -44,6 +45,9 @@ def servo(kind: str) -> Servo:
         return Servo(flyer, [Output("hand", "tool", "R3")], 4.0, 2.8, torque_limits=2.0)
     if kind.startswith("two links"):
         return two_links(**({"torque_limits": 5.0} if "limited" in kind else {}))
+    if kind.startswith("mecanum"):  # five motors for four shape velocities
+        limits = [0.5, 0.5, 0.5, 0.5, 5.0] if "limited" in kind else None
+        return Servo(FOUR, OUTPUTS, 4.0, 4.0, torque_limits=limits, torque_weights=WEIGHTS)
     assert kind == "tractor"
     robot = robots.tractor_trailers()
     ahead = Output("ahead", robot.bodies[0].name, "R2", point=(0.5, 0.0, 0.0))

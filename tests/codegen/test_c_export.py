@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from concur.control import ReferenceSample
+from concur.control import ReferenceSample, Tick
 from tests.codegen._export import (
     COMPILERS,
     NAME,
@@ -21,7 +21,7 @@ from tests.codegen._export import (
 )
 
 KINDS = ["rover", "free-flyer", "tractor", "free-flyer, limited"]
-OTHERS = ["free-flyer, measured", "free-flyer, redundant", "rover, limited"]
+OTHERS = ["free-flyer, measured", "free-flyer, redundant", "rover, limited", "mecanum, limited"]
 
 
 def torque(one, row):
@@ -90,6 +90,24 @@ def test_gives_torques_within_limits(libraries):
     assert np.abs(found[:, : one.nu]).max() <= 3.0
     for k in good:
         np.testing.assert_allclose(found[k, : one.nu], torque(one, rows[k]), rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["mecanum", "mecanum, limited"])
+def test_shares_torques_as_the_call_does(libraries, kind):
+    library = libraries(kind)
+    one, rows = library.servo, states(library.servo, 80, seed=9)
+    tick = Tick(one)
+    found, codes = library(rows)
+    assert (codes == 0).all()
+    shared = 0
+    for k, row in enumerate(rows):
+        u = torque(one, row)
+        np.testing.assert_allclose(found[k, : one.nu], u, rtol=0, atol=1e-6)
+        q, s, *demand = parts(one, row)
+        given = tick(q, s, ReferenceSample(*demand[:3]))
+        np.testing.assert_allclose(given, u, rtol=0, atol=1e-6)
+        shared += one.torque_limits is not None and np.abs(u[:4]).max() > 0.5 - 1e-9
+    assert shared > 20 or kind == "mecanum"
 
 
 @pytest.mark.extended
