@@ -202,13 +202,21 @@ def _compiled(path: Path) -> Any:
             cure=f"Install the extra: {install_command('mjcf')}.",
             file=str(path),
         ) from None
+    # Without a handler MuJoCo writes warnings to a file in the working directory.
+    before, messages = mujoco.get_mju_user_warning(), list[str]()
+    mujoco.set_mju_user_warning(messages.append)
     try:
-        return mujoco.MjModel.from_xml_path(str(copy_of(path)))
+        model = mujoco.MjModel.from_xml_path(str(copy_of(path)))
     except (ValueError, mujoco.FatalError) as error:
         message = " ".join(str(error).split())
         line = re.search(r"\bline (\d+)", message)
         came = f"`{shown(re.sub(r'^(XML )?Error: ', '', message), 200)}`"
         refuse(came, "Correct the file.", int(line[1]) if line else None)
+    finally:
+        mujoco.set_mju_user_warning(before)
+    if any("NaN" in message for message in messages):
+        refuse("a number that is NaN", "Correct the number.")
+    return model
 
 
 def _check_contents(file: _File) -> None:
