@@ -348,7 +348,8 @@ class Tree(EvaluatedMethods):
     @property
     def control_names(self) -> tuple[str, ...]:
         """Name of each control, (nu,): of the freedom that it drives alone, or of the drive."""
-        alone = [self.freedom_names[i] for i in self.actuated_freedoms]
+        names = self.freedom_names
+        alone = [names[i] for i in self.actuated_freedoms]
         return (*alone, *(drive.name for drive in self.drives))
 
     @property
@@ -358,12 +359,14 @@ class Tree(EvaluatedMethods):
         That of a motor on several joints is N if all of them slide, that of a thruster N unless
         its wrench is a moment.
         """
-        units = [self.effort_units[i] for i in self.actuated_freedoms]
+        each = self.effort_units
+        units = [each[i] for i in self.actuated_freedoms]
+        of_joint = dict(zip(self.freedom_names, each, strict=True))
         for drive in self.drives:
             if drive.joints is None:
                 forces = any(drive.at_origin[:3])
             else:
-                forces = all(self._effort_unit(name) == "N" for name in drive.joints)
+                forces = all(of_joint[name] == "N" for name in drive.joints)
             units.append("N" if forces else "N m")
         return tuple(units)
 
@@ -374,16 +377,15 @@ class Tree(EvaluatedMethods):
         A drive without a limit has that of its joints, divided by the ratio, if no other drive
         moves them.
         """
-        limits = [self.torque_limits[i] for i in self.actuated_freedoms]
+        each = self.torque_limits
+        limits = [each[i] for i in self.actuated_freedoms]
+        of_joint = dict(zip(self.freedom_names, each, strict=True))
         for drive in self.drives:
             limit = drive.torque_limit
             if limit == np.inf and drive.joints is not None:
                 others = {n for d in self.drives if d is not drive for n in d.joints or ()}
                 if not others & drive.joints.keys():
-                    limit = min(
-                        self.torque_limits[self.freedom_names.index(name)] / abs(ratio)
-                        for name, ratio in drive.joints.items()
-                    )
+                    limit = min(of_joint[n] / abs(ratio) for n, ratio in drive.joints.items())
             limits.append(limit)
         return np.array(limits, dtype=float)
 
@@ -416,9 +418,6 @@ class Tree(EvaluatedMethods):
     def followers(self) -> tuple[int, ...]:
         """Indices in v of the velocities of joints that follow others."""
         return tuple(self.freedoms(*(mimic.body for mimic in self.mimics)))
-
-    def _effort_unit(self, freedom: str) -> str:
-        return self.effort_units[self.freedom_names.index(freedom)]
 
     @property
     def freedom_names(self) -> tuple[str, ...]:

@@ -76,7 +76,35 @@ def summarise(robot: RobotLike) -> str:
         rows = ", ".join(this.constraint_names)
         text = f"rolling constraints ({len(this.constraint_names)}): {rows}"
         parts.append(textwrap.fill(text, _WIDTH, subsequent_indent="  "))
+    for title, lines in (("drives", _drives(this)), ("joints that follow", _mimics(this))):
+        if lines:
+            parts.append("\n  ".join([f"{title}:", *lines]))
     return "\n\n".join(parts)
+
+
+def _drives(robot: Any) -> list[str]:
+    """One line for each drive: its gear ratios, or its wrench, and its limit."""
+    lines = []
+    controls = zip(robot.control_names, robot.control_units, robot.control_limits, strict=True)
+    limits = {name: (limit, unit) for name, unit, limit in controls}
+    for drive in robot.drives:
+        if drive.joints is None:
+            text = f"wrench {_vector(drive.wrench)} at {_vector(drive.point)} m of {drive.body}"
+        else:
+            text = ", ".join(f"{_number(ratio)} {name}" for name, ratio in drive.joints.items())
+        limit, unit = limits[drive.name]
+        most = f", up to {_number(limit)} {unit}" if np.isfinite(limit) else ""
+        lines.append(f"{drive.name}: {text}{most}")
+    return lines
+
+
+def _mimics(robot: Any) -> list[str]:
+    """One line for each joint that follows another."""
+    return [
+        f"{mimic.body} = {_number(mimic.multiplier)} {mimic.of}"
+        + (f" + {_number(mimic.offset)}" if mimic.offset else "")
+        for mimic in robot.mimics
+    ]
 
 
 def _wheels(robot: Any) -> Table:

@@ -78,7 +78,9 @@ class Lift(EvaluatedMethods):
     @property
     def nu(self) -> int:
         """Number of controls: motors and thrusters of the robot."""
-        return len(self.control_names)
+        if isinstance(self.system, Mechanism):
+            return self.system.nu
+        return len(self.system.actuated_freedoms)
 
     def __str__(self) -> str:
         return (

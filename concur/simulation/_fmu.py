@@ -162,6 +162,10 @@ def _initial(robot: Mechanism, model: ReducedModel | None) -> ca.Function:
         v = model.velocity_at(q, s, momentum)
     v = ca.densify(v)
     sound = ca.logic_and(near, ca.fabs(ca.sum1(ca.fabs(q0)) + ca.sum1(ca.fabs(v))) <= FINITE)
+    for mimic in robot.mimics:
+        due = mimic.multiplier * q[robot.q_slice(mimic.of)] + mimic.offset
+        off = ca.fabs(q[robot.q_slice(mimic.body)] - due)
+        sound = ca.logic_and(sound, off <= SLIP * (1.0 + ca.fabs(due)))
     if robot.nf and model is None:
         slip = ca.norm_inf(robot.constraints(q) @ v)
         sound = ca.logic_and(sound, slip <= SLIP * (1.0 + ca.norm_inf(v)))

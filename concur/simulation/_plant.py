@@ -13,7 +13,7 @@ import casadi as ca
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, write_fmu
 from concur.dynamics import solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
-from concur.multibody import Mechanism, as_tree, control_velocities, controls
+from concur.multibody import Mechanism, as_tree, control_velocities
 from concur.reduction import ReducedModel, along
 from concur.simulation._fmu import plant_fmu
 from concur.system import System, check_system
@@ -97,7 +97,9 @@ class Plant(EvaluatedMethods):
     @property
     def nu(self) -> int:
         """Number of controls."""
-        return len(controls(self.robot)[0])
+        if isinstance(self.robot, Mechanism):
+            return self.robot.nu
+        return len(self.robot.actuated_freedoms)
 
     @property
     def nf(self) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,6 +14,8 @@ from concur.errors import ConcurError, DescriptionError, ReductionError
 from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
 from concur.multibody import Mechanism
 from concur.simulation import Plant
+from concur.simulation._fmu import _controls, _initial
+from hil.rig._checks import sorted_axes
 from tests.oracles import Constrained, Pinocchio, assert_close
 
 LINK = Inertia(1.5, (0.05, -0.02, 0.2), (0.03, 0.04, 0.01))
@@ -31,6 +35,7 @@ def _arm(base: joints.Joint) -> list[Body]:
 
 
 WRIST = Drive("a", {"pitch": 2.0, "roll": 3.0}), Drive("b", {"pitch": 2.0, "roll": -3.0})
+GEARS = Drive("a", {"arm": 2.0, "roll": 3.0}), Drive("b", {"arm": 2.0, "roll": -3.0})
 JETS = (
     Drive("jet", body="base", wrench=(0, 0.6, 0.8, 0, 0, 0), point=(0.2, 0.1, -0.3)),
     Drive("tip", body="roll", wrench=(1, 0, 0, 0, 0, 0.5)),
@@ -248,3 +253,56 @@ def test_invalid_drives(options: dict[str, object], message: str) -> None:
 def test_invalid_arguments_of_a_drive(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ConcurError, match=message):
         Drive(**arguments)  # type: ignore[arg-type]
+
+
+def test_wrist_and_coupled_gripper_track_in_simulation_and_tick() -> None:
+    robot = Mechanism("gripper", _arm(joints.Fixed()), drives=GEARS, mimics=COUPLED)
+    model = cc.reduce(robot)
+    servo = cc.Servo(model, [cc.Output("tip", "left", "R3", point=(0.1, 0, 0.1))], 4.0, 4.0)
+    assert model.control_names == ("left", "a", "b")
+    q = robot.neutral()
+    q[[0, 2]] = 0.4, 0.5
+    q = robot.coupled(q)
+    path = cc.references.hold(servo.output(q) + np.array([0.02, 0.01, 0.0]))
+    steps = cc.simulation.Integrator(dt=5e-3)
+    run = cc.simulate(robot, servo, path, 0.5, q, np.zeros(3), integrator=steps)
+    # Critical damping at 2 1/s, from rest.
+    decay = (1.0 + 2.0 * run.t) * np.exp(-2.0 * run.t)
+    assert_close(run.error, np.outer(decay, [0.02, 0.01, 0.0]), 1e-8)
+    assert_close(run.constraint_residual, 0.0, 1e-13)
+    assert_close(run.energy - run.energy[0], run.work, 1e-8)
+    assert_close(run.q, [robot.coupled(row) for row in run.q], 1e-12)
+    tick, sample = cc.control.Tick(servo, interpreted=True), path(0.0)
+    assert_close(tick(q, np.zeros(3), sample), servo.torque(q, np.zeros(3), sample), 1e-13)
+    # Of each motor the power is that of the joints it moves.
+    row, v = run.u[20], run.v[20]
+    forces = robot.actuation(run.q[20]) @ row
+    assert_close(forces @ v, row @ [v[3], 2 * v[0] + 3 * v[2], 2 * v[0] - 3 * v[2]], 1e-13)
+
+
+def test_rigs_reject_what_is_not_one_motor_on_each_joint() -> None:
+    for options in ({"drives": GEARS}, {"mimics": COUPLED}):
+        robot = Mechanism("arm", _arm(joints.Fixed()), **options)  # type: ignore[arg-type]
+        task: Any = SimpleNamespace(robot=robot)
+        with pytest.raises(ConcurError, match="a robot whose joints have a motor each"):
+            sorted_axes(None, task, "rig.toml")  # type: ignore[arg-type]
+
+
+def test_summary_and_plant_unit_name_the_drives() -> None:
+    robot = Mechanism("craft", _arm(joints.Free()), drives=[*WRIST, JETS[0]], mimics=COUPLED[:1])
+    text = robot.summary()
+    for line in (
+        "  a: 2 pitch, 3 roll",
+        "  jet: wrench (0, 0.6, 0.8, 0, 0, 0) at (0.2, 0.1, -0.3)",
+    ):
+        assert line in text
+    assert "  right = -8 left + 0.3" in text
+    variable = _controls(robot)
+    assert variable.elements == robot.control_names
+    assert variable.units[:2] == ("N.m", "N")
+
+    initial = _initial(robot, None)
+    q = robot.neutral()
+    for error, sound in ((0.9e-6, 1.0), (1.4e-6, 0.0)):
+        q[-1] = 0.3 + error
+        assert float(initial(q, np.zeros(robot.nv))[2]) == sound
