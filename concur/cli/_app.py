@@ -119,20 +119,28 @@ def check(
             "inertias.",
         ),
     ] = None,
+    suggest: Annotated[
+        bool,
+        typer.Option(
+            "--suggest",
+            help="Instead of the check, write the sidecar of a URDF file: base, wheels, actuated "
+            "joints.",
+        ),
+    ] = False,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace a file that --fix would write.")
+        bool, typer.Option("--overwrite", help="Replace the file that --fix or --suggest writes.")
     ] = False,
 ) -> None:
     """Check a robot: inertias, wheels, reduction, assumptions."""
     with _errors():
-        if fix is not None:
-            from concur.cli._urdf import fix_robot
+        if fix is not None or suggest:
+            from concur.cli._urdf import write_urdf
 
-            fixed = fix_robot(robot, fix, overwrite)
+            made = write_urdf(robot, fix, suggest, overwrite)
             if as_json:
-                typer.echo(json.dumps(fixed.as_dict(), indent=2))
+                typer.echo(json.dumps(made.as_dict(), indent=2))
             else:
-                fixed.show(Console())
+                made.show(Console())
             return
 
         from concur.cli._check import check_robot

@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 
-from concur.errors import DescriptionError
+from concur.errors import ConcurError, DescriptionError
 from concur.files import writing
-from concur.formats import FixedInertia, fix_inertias
+from concur.formats import FixedInertia, fix_inertias, suggest_sidecar
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,49 @@ class FixResult:
             console.print(escape(line), highlight=False, soft_wrap=True)
 
 
+def write_urdf(
+    robot: str, fix: Path | None, suggest: bool, overwrite: bool
+) -> FixResult | Suggestion:
+    """Write what one of the two options asks for."""
+    if fix is not None and suggest:
+        raise ConcurError(
+            "concur check",
+            expected="one of the options --fix and --suggest",
+            came="both",
+            cure="Run the command twice, first with --fix.",
+        )
+    return suggest_robot(robot, overwrite) if fix is None else fix_robot(robot, fix, overwrite)
+
+
 def fix_robot(robot: str, out: Path, overwrite: bool) -> FixResult:
     """Write a copy of a URDF file with the nearest physical inertias."""
     data, fixed = fix_inertias(_urdf(robot, "--fix"))
     _write(out, data, overwrite)
     return FixResult(out, fixed)
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A sidecar that was written."""
+
+    out: Path
+    text: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Result for JSON."""
+        return {"out": str(self.out), "text": self.text}
+
+    def show(self, console: Console) -> None:
+        """Print the result."""
+        for line in (*self.text.splitlines(), "", f"written: {self.out}"):
+            console.print(escape(line), highlight=False, soft_wrap=True)
+
+
+def suggest_robot(robot: str, overwrite: bool) -> Suggestion:
+    """Write a sidecar beside a URDF file."""
+    out, text = suggest_sidecar(_urdf(robot, "--suggest"))
+    _write(out, text.encode(), overwrite)
+    return Suggestion(out, text)
 
 
 def _urdf(robot: str, option: str) -> Path:

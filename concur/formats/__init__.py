@@ -5,6 +5,7 @@ from concur.formats._robot import load, load_shipped, shipped_names
 from concur.formats._task import Task, load_task
 from concur.formats._urdf_fix import FixedInertia, fix_inertias
 from concur.formats._urdf_lint import suspicious_urdf
+from concur.formats._urdf_suggest import suggest_sidecar
 
 __all__ = [
     "FixedInertia",
@@ -15,5 +16,6 @@ __all__ = [
     "load_shipped",
     "load_task",
     "shipped_names",
+    "suggest_sidecar",
     "suspicious_urdf",
 ]

@@ -601,6 +601,18 @@ def _locked(tree: dict[str, UrdfJoint], table: SidecarTable, side: Path) -> dict
     return found
 
 
+def heavy_links(tree: dict[str, UrdfJoint], links: dict[str, Link]) -> set[str]:
+    """Links that have mass, or carry a link that has."""
+    ends = {joint.child: joint.parent for joint in tree.values()}
+    heavy: set[str] = set()
+    for link in links:
+        at: str | None = link if links[link].mass else None
+        while at is not None and at not in heavy:
+            heavy.add(at)
+            at = ends.get(at)
+    return heavy
+
+
 def held_at_zero(
     tree: dict[str, UrdfJoint], links: dict[str, Link], table: SidecarTable
 ) -> dict[str, float]:
@@ -610,13 +622,7 @@ def held_at_zero(
     """
     named = {*(table.actuated or ()), *(table.locked or ())}
     rolling = {wheel.body for wheel in table.wheels or ()}
-    ends = {joint.child: joint for joint in tree.values()}
-    heavy: set[str] = set()
-    for link in links:
-        at = link
-        while links[link].mass and at not in heavy:
-            heavy.add(at)
-            at = ends[at].parent if at in ends else at
+    heavy = heavy_links(tree, links)
     if not heavy:
         return {}
     return {

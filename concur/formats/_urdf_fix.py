@@ -10,7 +10,7 @@ from xml.parsers import expat
 
 import numpy as np
 
-from concur.errors import InertiaError
+from concur.errors import DescriptionError, InertiaError
 from concur.files import read_bytes
 from concur.formats._urdf import Node, blank_declaration, inertial_of, parsed, tag_of, urdf_text
 from concur.formats.tables import LARGEST_TOML, file_named, located
@@ -114,9 +114,9 @@ def fix_inertias(path: str | PathLike[str]) -> tuple[bytes, tuple[FixedInertia, 
         change = float(np.linalg.norm(after - before) / np.linalg.norm(before))
         moments = tuple(np.maximum(np.linalg.eigvalsh(new), 0.0).tolist())
         found.append(FixedInertia(name, inertia.line, change, moments))
-    for number, start in reversed(list(enumerate(_starts(data)))):
-        if number in tensors:
-            data = _with_tensor(data, start, tensors[number])
+    starts = _starts(data, file) if tensors else []
+    for number, tensor in sorted(tensors.items(), reverse=True):
+        data = _with_tensor(data, starts[number], tensor)
     return mark + data, tuple(found)
 
 
@@ -153,12 +153,22 @@ def _is_physical(inertia: Node, file: Path, mass: float, tensor: np.ndarray) -> 
     return True
 
 
-def _starts(data: bytes) -> list[int]:
+def _starts(data: bytes, file: Path) -> list[int]:
     """Offset of each element in the file, in its order."""
     starts: list[int] = []
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler = lambda *_: starts.append(parser.CurrentByteIndex)
-    parser.Parse(blank_declaration(data.decode()).encode(), True)
+    try:
+        parser.Parse(blank_declaration(data.decode()).encode(), True)
+    except expat.ExpatError as error:  # its rules for names are stricter than those of lxml
+        raise DescriptionError(
+            f"{file}, line {error.lineno}",
+            expected="a URDF file: plain XML",
+            came=f"`{expat.ErrorString(error.code)}`",
+            cure="Use letters and digits only in the names of elements.",
+            file=str(file),
+            line=error.lineno,
+        ) from None
     return starts
 
 

@@ -126,6 +126,14 @@ def test_the_command_writes_a_new_file(tmp_path: Path) -> None:
     assert "expected a folder that can be written" in nowhere.stderr
 
 
+def test_names_that_one_of_the_parsers_refuses(tmp_path: Path) -> None:
+    text = arm('ixx="3" iyy="1" izz="1"').replace("</robot>", "<\U0001f4a5/></robot>")
+    with pytest.raises(DescriptionError, match=r"line 3: .*not well-formed"):
+        fix_inertias(written(tmp_path, text))
+    sound = text.replace('ixx="3"', 'ixx="1"')
+    assert fix_inertias(written(tmp_path, sound)) == (sound.encode(), ())
+
+
 def test_files_that_are_no_urdf_are_refused(tmp_path: Path) -> None:
     for data in (b"\xff\xfe", b"<robot>", b"<a/>"):
         with pytest.raises(DescriptionError):
