@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ import concur as cc
 from concur.certify import Disturbance, operating_bounds, tube
 from concur.certify._decay import Decay
 from concur.certify._recheck_document import document_hash, law_hash
+from concur.cli._warnings import robot_warnings
+from concur.errors import ConcurError
+from concur.formats import fix_inertias, suggest_sidecar, suspicious_urdf
 from hil._certificate import load_bound
 from hil.record import Record
 from hil.record._chunks import ChunkFile
@@ -24,11 +28,47 @@ from hil.record._drain import ROWS_FILE, write_json
 from hil.record.manifest import make_manifest
 from hil.rig import load_rig
 from hil.rig.busload import bus_load
-from tests.fuzz._mutate import mutated
+from tests.formats.test_urdf import random_urdf
+from tests.fuzz._mutate import mutated, mutated_xml
 from tests.fuzz._watch import Fault, watch
 from tests.hil._records import layout_of_rig, make_rig, numbered, task_and_servo
 
 ROOT = Path(__file__).parents[2]
+
+SOLID = """
+  <inertial><origin xyz="0 0 0.1" rpy="0.1 0 0"/><mass value="2"/>
+    <inertia ixx="0.02" ixy="0.001" ixz="0" iyy="0.03" iyz="0" izz="0.025"/></inertial>
+  <collision><origin xyz="0 0 0.1" rpy="1.5707963267948966 0 0"/>
+    <geometry><cylinder radius="0.1" length="0.4"/></geometry></collision>"""
+CART = f"""<?xml version="1.0"?>
+<robot name="cart">
+<link name="base">{SOLID}</link>
+<link name="left">{SOLID.replace("0 0 0.1", "0 0 0")}</link>
+<link name="arm">{SOLID}</link>
+<link name="camera"/>
+<joint name="l" type="continuous">
+  <parent link="base"/><child link="left"/><origin xyz="0 0.2 0"/><axis xyz="0 1 0"/>
+</joint>
+<joint name="a" type="revolute">
+  <parent link="base"/><child link="arm"/><origin xyz="0 0 1" rpy="0.1 0.2 0.3"/>
+  <axis xyz="0 0 1"/><limit lower="-1" upper="2" effort="3" velocity="4"/>
+</joint>
+<joint name="c" type="fixed"><parent link="arm"/><child link="camera"/></joint>
+</robot>
+"""
+SIDECAR = """name = "cart"
+base = "planar"
+gravity = [0.0, 0.0, -9.81]
+actuated = ["l"]
+
+[locked]
+a = 0.5
+
+[[wheels]]
+body = "left"
+radius = 0.1
+kind = "disk"
+"""
 
 WORK = 1e6
 """Work that the verification of a file may take, about a second."""
@@ -46,11 +86,14 @@ class Kind:
         Reads one, and uses what it says.
     sealed : callable, optional
         Gives a changed file the hashes of what stands in it.
+    mutate : callable
+        Changes the bytes of a file.
     """
 
     samples: tuple[Path, ...]
     read: Callable[[Path], Any]
     sealed: Callable[[bytes], bytes] | None = None
+    mutate: Callable[[bytes, random.Random], bytes] = mutated
 
 
 def robot(path: Path) -> None:
@@ -58,6 +101,29 @@ def robot(path: Path) -> None:
     made = cc.load(path)
     model = cc.reduce(made)
     model.velocity(made.neutral(), np.zeros(model.ns))
+
+
+def urdf(path: Path, sidecar: Path | None = None) -> None:
+    """Read a URDF file by every function that does; what is accepted is physical."""
+    for read in (fix_inertias, suggest_sidecar):
+        with suppress(ConcurError):
+            read(path)
+    made = cc.load(path, sidecar=sidecar)
+    for body in made.bodies:
+        second = 0.5 * np.trace(body.inertia.tensor) * np.eye(3) - body.inertia.tensor
+        assert body.inertia.mass >= 0.0
+        assert np.linalg.eigvalsh(second)[0] >= -1e-9 * np.abs(second).max()
+    if made.nv:
+        scale = np.sqrt(np.diag(mass := made.mass_matrix(made.neutral())))
+        assert np.isfinite(mass).all()
+        assert np.linalg.eigvalsh(mass)[0] >= -1e-12 * scale.max() ** 2
+    robot_warnings(made)
+    suspicious_urdf(path, sidecar)
+
+
+def sidecar(path: Path) -> None:
+    """Read the sidecar of the cart."""
+    urdf(path.with_name("cart.urdf"), path)
 
 
 def task(path: Path) -> None:
@@ -111,6 +177,19 @@ def sealed(data: bytes) -> bytes:
         return data
 
 
+def urdf_kinds(folder: Path) -> dict[str, Kind]:
+    """Make sound URDF files and sidecars in a folder."""
+    folder.mkdir(parents=True)
+    (folder / "cart.urdf").write_text(CART)
+    (folder / "cart.toml").write_text(SIDECAR)
+    for seed in range(4):
+        (folder / f"tree{seed}.urdf").write_text(random_urdf(seed))
+    return {
+        "urdf": Kind(tuple(sorted(folder.glob("*.urdf"))), urdf, mutate=mutated_xml),
+        "sidecar": Kind((folder / "cart.toml",), sidecar),
+    }
+
+
 def kinds(folder: Path) -> dict[str, Kind]:
     """Make sound files of every kind in a folder."""
     examples = Path(shutil.copytree(ROOT / "examples", folder / "examples"))
@@ -152,6 +231,7 @@ def kinds(folder: Path) -> dict[str, Kind]:
         "certificate": Kind(tuple(sorted(proofs.glob("*.json"))), certificate, sealed),
         "tube": Kind(tuple(sorted(tubes.glob("*.json"))), about(flyer), sealed),
         "operating box": Kind(tuple(sorted(boxes.glob("*.json"))), about(rover), sealed),
+        **urdf_kinds(folder / "urdf"),
         "record": Kind((run / "manifest.json", run / ROWS_FILE), record),
     }
 
@@ -188,7 +268,7 @@ def fuzz_files(folder: Path, count: int, seed: int, only: str = "") -> Iterator[
     Fault
         One for each file that did not end in a result or an error of ours.
     """
-    known = kinds(folder)
+    known = urdf_kinds(folder / "urdf") if only in ("urdf", "sidecar") else kinds(folder)
     names = [only] if only else list(known)
     for number in range(count):
         rng = random.Random(f"{seed} {number}")
@@ -196,7 +276,7 @@ def fuzz_files(folder: Path, count: int, seed: int, only: str = "") -> Iterator[
         kind = known[name]
         sample = rng.choice(kind.samples)
         sound = sample.read_bytes()
-        data = mutated(sound, rng)
+        data = kind.mutate(sound, rng)
         if kind.sealed is not None and rng.random() < 0.7:
             data = kind.sealed(data)
         # Records are read by the names of their files.

@@ -14,6 +14,8 @@ import concur as cc
 NUMBER = re.compile(r"(?<![\w.\"])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?![\w.])")
 TEXT = re.compile(r'"[^"\n]*"')
 LIST = re.compile(r"\[[^\[\]\n]*\]")
+QUOTED = re.compile(r'(?<=[" ])[-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?(?=[" ])')
+TAG = re.compile(r"<[^<>]*>")
 LINE = re.compile(r"(?<=\n)[^\n]*\n")
 
 NUMBERS = (
@@ -37,6 +39,22 @@ def mutated(data: bytes, rng: random.Random, times: int | None = None) -> bytes:
     for _ in range(times or rng.choice((1, 1, 1, 2, 3))):
         data = rng.choice(_WAYS)(data, rng)
     return data
+
+
+def mutated_xml(data: bytes, rng: random.Random) -> bytes:
+    """Change numbers within quotes and tags of a file of XML, or any text of it."""
+    text = data.decode("utf-8", "surrogateescape")
+    numbers, tags = list(QUOTED.finditer(text)), list(TAG.finditer(text))
+    way = rng.random()
+    if way < 0.5 and numbers:
+        place = rng.choice(numbers)
+        new = rng.choice((*NUMBERS[:32], f"-{place[0]}", rng.choice(numbers)[0], f"{place[0]}e3"))
+    elif way < 0.7 and tags:
+        place = rng.choice(tags)
+        new = rng.choice(("", place[0] * 2, rng.choice(tags)[0], f"<{rng.choice(TEXTS)}>"))
+    else:
+        return mutated(data, rng)
+    return (text[: place.start()] + new + text[place.end() :]).encode("utf-8", "surrogateescape")
 
 
 def _tokens(data: bytes, rng: random.Random) -> bytes:

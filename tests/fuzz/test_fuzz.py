@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from concur.errors import ConcurError
+from tests.fuzz._files import fuzz_files
 from tests.fuzz._watch import watch
 
 ROOT = Path(__file__).parents[2]
 
 
-def faults(what: str, count: int, seed: int) -> str:
+def faults(what: str, count: int, seed: int, kind: str = "") -> str:
     """Run a fuzzer in a process of its own, which a crash or a lack of memory would end."""
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-m", "tests.fuzz", what, str(count), str(seed)],
+        [sys.executable, "-W", "ignore", "-m", "tests.fuzz", what, str(count), str(seed), kind],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         capture_output=True,
@@ -42,6 +43,18 @@ def test_a_few_cases_end_as_they_should(what: str, count: int) -> None:
 def test_thousands_of_cases_end_as_they_should(what: str) -> None:
     found = faults(what, 5000, 11)
     assert "0 faults of 0 kinds in 5000 cases" in found, found
+
+
+def test_a_few_urdf_files_end_as_they_should(tmp_path: Path) -> None:
+    for kind in ("urdf", "sidecar"):
+        assert list(fuzz_files(tmp_path / kind, 30, 1, kind)) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "count"), [("urdf", 8000), ("sidecar", 2000)])
+def test_ten_thousand_urdf_files_end_as_they_should(kind: str, count: int) -> None:
+    found = faults("files", count, 13, kind)
+    assert f"0 faults of 0 kinds in {count} cases" in found, found
 
 
 def test_the_watch_sees_what_is_wrong() -> None:
