@@ -242,7 +242,8 @@ def check_square(servo: Servo, where: str) -> None:
         where,
         "as many controls as output coordinates",
         f"{servo.nu} controls and {servo.size} coordinates",
-        "Add outputs until there is no redundancy.",
+        "Add outputs until there is no redundancy, and leave out motors in excess of shape "
+        "velocities.",
     )
 
 

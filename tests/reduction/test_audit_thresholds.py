@@ -29,6 +29,7 @@ def robot(**numbers: float) -> SimpleNamespace:
         nv=3,
         total_mass=given["total"],
         gravity=(0.0, 0.0, -given["fall"]),
+        actuated_freedoms=(1, 2),
         driven_freedoms=(1, 2),
         followers=(),
         freedom_names=("x", "left", "right"),
@@ -46,6 +47,7 @@ def model(body: Any = None, **changes: Any) -> Any:
         "shape": (1, 2),
         "reason": "",
         "nu": 2,
+        "ns": 2,
         "input_matrix": lambda q: np.eye(2),
     }
     made = SimpleNamespace(**(parts | changes))
@@ -95,10 +97,14 @@ def test_controls_reach_the_shape_up_to_a_condition_of_1e8(
 
 def test_an_actuator_along_the_group_fails_whatever_the_condition() -> None:
     driven = robot()
-    driven.driven_freedoms = (0, 1, 2)
+    driven.actuated_freedoms = (0, 1, 2)
     row = _audit._no_actuator_along_group(model(driven), SAMPLES)
     assert row.status is FAILS
     assert "driven along the group: x;" in row.why
+    # With more controls than shape velocities it shares the forces on the shape.
+    row = _audit._no_actuator_along_group(model(driven, nu=3), SAMPLES)
+    assert row.status is HOLDS
+    assert "share the forces" in row.why
 
 
 @pytest.mark.parametrize(
