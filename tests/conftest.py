@@ -1,5 +1,6 @@
 """Settings of every test: no screen, one thread per process, and property tests that repeat."""
 
+import collections
 import functools
 import gc
 import os
@@ -33,6 +34,18 @@ def _shared(build):
 # Robots do not change: all tests of a process share those of the package.
 for _name in robots.__all__:
     setattr(robots, _name, _shared(getattr(robots, _name)))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Of a test marked `by_default(n)`, leave the cases after the first n to the extended tests."""
+    seen = collections.Counter()
+    for item in items:
+        if mark := item.get_closest_marker("by_default"):
+            family = item.nodeid.partition("[")[0]
+            seen[family] += item.get_closest_marker("slow") is None
+            if seen[family] > mark.args[0]:
+                item.add_marker(pytest.mark.extended)
 
 
 def pytest_collection_finish():

@@ -94,6 +94,7 @@ def candidate(name):
     return search(owner, angle, distance)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", OTHERS)
 def test_other_groups_are_proved_too(name):
     owner, angle, distance, reduction = OTHERS[name]

@@ -314,6 +314,7 @@ FEW = {
 }  # fmt: skip
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("kind", FEW)
 def test_no_motion_breaks_a_proof(kind):
     for k in range(FEW[kind]):
@@ -509,6 +510,7 @@ def test_the_true_rate_itself_is_not_proved(group, damping):
             assert proof.status is not Status.PROVED, (rate, proof.reason)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     "group",
     [Vector("xyz"), Angle(), Rotation(), pytest.param(Pose(), marks=SLOW)],
@@ -577,6 +579,7 @@ def test_poses_are_proved_as_fast_as_the_reference(name, degrees):
     print(f"{name} {degrees}: {certificate.rate / certificate.true_rate:.4f}, {part.tested} boxes")
 
 
+@pytest.mark.by_default(14)
 @pytest.mark.parametrize("damping", [0.5, 2.8, 4.0, 5.0, 12.0])
 @pytest.mark.parametrize("degrees", [30.0, 60.0, 90.0, 120.0, 150.0, 170.0, 179.0, 179.9])
 def test_rotations_are_proved_at_the_true_rate(degrees, damping):

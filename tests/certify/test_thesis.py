@@ -185,6 +185,7 @@ def starts(found, rng, count):
     return np.hstack([y[:, :n] @ np.linalg.inv(roots[0]), y[:, n:] @ np.linalg.inv(roots[1])])
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("degrees", [30, 150])
 def test_the_inequalities_of_the_proof_hold_at_random_states(case, degrees):
@@ -247,6 +248,7 @@ def trajectories(outputs, z0, times):
     return answer.y.T.reshape(len(times), *z0.shape)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("make", MAKE.values(), ids=MAKE)
 @pytest.mark.parametrize("name", ["A", "B", "C"])
 def test_simulated_energy_never_exceeds_the_bound(make, name):

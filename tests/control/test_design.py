@@ -46,6 +46,7 @@ def per_output(gains: Gains) -> tuple[np.ndarray, np.ndarray]:
     return channels[0], channels[1]
 
 
+@pytest.mark.by_default(5)
 @pytest.mark.parametrize(
     "zeta", [0.05, 0.2, 0.45, 0.6, 0.7, 0.779, 0.7797, 0.78, 0.8, 0.95, 1.0, 1.05, 1.5, 4.0, 20.0]
 )

@@ -112,6 +112,7 @@ def test_momentum_taken_as_zero_leaves_an_error() -> None:
     assert np.linalg.norm(x[-1]) == pytest.approx(3.1e-2, rel=0.01)
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", SERVOS)
 def test_torque_makes_the_wanted_output_acceleration(name: str) -> None:
     servo, oracle = build(name)

@@ -179,6 +179,7 @@ def check_reachable(case: Case, count: int, seed: int) -> None:
     assert worst < 1e-9
 
 
+@pytest.mark.by_default(7)
 @pytest.mark.parametrize("name", CASES)
 def test_reachable_targets_are_reached(name):
     check_reachable(CASES[name], 100, seed=1)

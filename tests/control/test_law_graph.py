@@ -65,6 +65,7 @@ SERVOS: dict[str, Callable[[], cc.Servo]] = {
 }
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", SERVOS)
 def test_law_is_what_its_parts_give(name: str) -> None:
     servo = SERVOS[name]()

@@ -138,6 +138,7 @@ def heavy_rover(slope: float = 0.08) -> Servo:
     return Servo(model, [base, hand], stiffness=4, damping=4)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("slope", [0.08, 1e-8])
 @pytest.mark.parametrize("units", [Units(), SMALL, LARGE], ids=["metres", "small", "large"])
 def test_pose_of_the_base_matters_on_a_slope(units: Units, slope: float) -> None:

@@ -11,6 +11,7 @@ from tests.benchmarks._robots import chain
 from tests.oracles import Pinocchio, assert_close, random_tree
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("seed", range(16))
 def test_factors_solve_with_the_mass_matrix(seed: int) -> None:
     robot = random_tree(seed)

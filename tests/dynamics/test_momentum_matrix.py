@@ -81,6 +81,7 @@ def _with_joint(kind: str) -> Mechanism:
     )
 
 
+@pytest.mark.by_default(6)
 @pytest.mark.parametrize("seed", range(20))
 def test_matrix_of_a_random_tree_is_that_of_pinocchio(seed: int) -> None:
     robot = random_tree(seed)

@@ -80,7 +80,8 @@ def test_dynamics_of_wheeled_robots(name: str) -> None:
     _compare(robot, [body.name for body in robot.bodies], seed=1, states=20)
 
 
-@pytest.mark.parametrize("seed", SOME_TREES)
+@pytest.mark.by_default(15)
+@pytest.mark.parametrize("seed", TREES)
 def test_dynamics_of_a_random_tree(seed: int) -> None:
     robot = random_tree(seed)
     _compare(robot, _ends(robot, seed), seed=seed, states=3)

@@ -23,6 +23,7 @@ from tests.oracles import (
 TREES = range(12)
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("seed", TREES)
 def test_rate_of_the_mass_matrix_is_factor_plus_transpose(seed: int) -> None:
     robot = random_tree(seed)
@@ -110,6 +111,7 @@ def _pose(matrix: np.ndarray) -> Pose:
     return Pose(matrix[:3, 3], Rotation.from_matrix(matrix[:3, :3]).as_quat())
 
 
+@pytest.mark.by_default(8)
 @pytest.mark.parametrize("seed", TREES)
 @pytest.mark.parametrize("kind", [joints.Revolute, joints.Prismatic])
 def test_choice_of_a_joint_frame_does_not_matter(seed: int, kind: type[joints.Joint]) -> None:

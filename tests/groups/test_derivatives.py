@@ -174,6 +174,7 @@ def test_forward_and_reverse_derivatives_agree(name):
     each(CASES[name].points, check)
 
 
+@pytest.mark.by_default(15)
 @every_function
 def test_derivatives_agree_with_differences(name):
     function = derivatives(name)

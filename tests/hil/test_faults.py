@@ -252,6 +252,7 @@ LONG_CASES = [
 ]
 
 
+@pytest.mark.by_default(5)
 @pytest.mark.parametrize(("file", "axis", "kind", "way", "others", "reasons"), LONG_CASES)
 def test_a_long_fault_stops_the_rig(file, axis, kind, way, others, reasons):
     with Bench(file, duration=DURATION) as bench:

@@ -221,6 +221,7 @@ def test_without_time_between_the_bounds_there_is_one_instant():
 # --- the reference ----------------------------------------------------------------------------
 
 
+@pytest.mark.by_default(12)
 @pytest.mark.parametrize("name", REFERENCE)
 @pytest.mark.parametrize(
     ("state", "number"),

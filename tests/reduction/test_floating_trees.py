@@ -25,6 +25,7 @@ def _drifting(seed: int) -> tuple[MomentumReduction, FullOrder, np.random.Genera
     return reduced(robot, rng.uniform(-3.0, 3.0, 6)), FullOrder(robot), rng
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("seed", _some_slow(6, 30))
 def test_random_trees_accelerate_as_at_full_order(seed: int) -> None:
     model, full, rng = _drifting(seed)

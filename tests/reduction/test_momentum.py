@@ -141,6 +141,7 @@ def _force(case: Case, u: np.ndarray, wrench: np.ndarray | None = None) -> np.nd
     return np.concatenate([base, u])
 
 
+@pytest.mark.by_default(4)
 def test_accelerations_are_those_of_the_full_order(case: Case) -> None:
     for q, s, u in case.states(10):
         v = case.full.velocity(q, s, MU)
@@ -152,6 +153,7 @@ def test_accelerations_are_those_of_the_full_order(case: Case) -> None:
         assert_close(case.model.inverse_dynamics(q, s, ours), u, 1e-10)
 
 
+@pytest.mark.by_default(2)
 def test_momentum_rates_of_five_formulations(thorough: Case) -> None:
     case = thorough
     for q, s, u in case.states(3):

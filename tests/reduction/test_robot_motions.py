@@ -386,6 +386,7 @@ def by_equation(
     return total
 
 
+@pytest.mark.by_default(4)
 @names
 def test_momenta_obey_their_equations(name: str) -> None:
     case, model = CASES[name], first_stage(name)

@@ -155,6 +155,7 @@ CASES = {
 }
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", CASES)
 def test_equations(name: str) -> None:
     case = CASES[name]
@@ -173,6 +174,7 @@ def test_equations(name: str) -> None:
     assert model.chain[-1]._straight == case.straight
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", CASES)
 def test_parts_are_found_as_they_are(name: str) -> None:
     case = CASES[name]
@@ -212,6 +214,7 @@ def start(case: Case) -> np.ndarray:
     return q
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("name", CASES)
 def test_motions(name: str) -> None:
     case, s0 = CASES[name], START[name]

@@ -92,6 +92,7 @@ NEAR = {
 }
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("case", NEAR)
 def test_nearly_symmetric_robots_are_not_symmetric(case):
     near = NEAR[case]
@@ -212,6 +213,7 @@ def test_random_rovers(seed):
     assert assert_confirmed_by_brute_force(random.robot, random.rows), "both wheels are round"
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("seed", some_of(20, 6))
 def test_random_robots_with_hidden_symmetries(seed):
     assert_confirmed_by_brute_force(hidden(seed))

@@ -566,6 +566,7 @@ def motion(
     return case, simulate(subject, TORQUES[case])
 
 
+@pytest.mark.by_default(4)
 def test_states_are_the_printed_ones(
     motion: tuple[str, Motion], model: MomentumReduction, chart: MomentumChart
 ) -> None:

@@ -63,6 +63,7 @@ def test_fixed_base_is_taken_as_it_is() -> None:
         assert model.dependent == ()
 
 
+@pytest.mark.by_default(4)
 @pytest.mark.parametrize("angle", [30.0, 90.0, 150.0, 170.0])
 @pytest.mark.parametrize("group", GROUPS)
 def test_error_follows_its_own_equation(group: str, angle: float) -> None:

@@ -65,6 +65,7 @@ def test_full_order_acceleration_is_that_of_pinocchio(name: str) -> None:
         assert reactions.shape == (0,)
 
 
+@pytest.mark.by_default(5)
 @every
 def test_reduced_acceleration_is_that_of_pinocchio_at_any_momentum(name: str) -> None:
     robot = ROBOTS[name]

@@ -141,6 +141,7 @@ def test_feedback_is_given_the_state() -> None:
         assert_close(moved.u[-1], damper(3.0, moved.q[-1], moved.s[-1]), 1e-14)
 
 
+@pytest.mark.by_default(3)
 @pytest.mark.parametrize("base", ["Free", "Planar", "Spherical", "Helical"])
 @methods
 def test_momentum_is_exact_with_coarse_steps_too(base: str, method: str) -> None:
@@ -218,6 +219,7 @@ def test_work_is_the_integral_of_the_power() -> None:
 # --- wheels and fixed bases --------------------------------------------------------------------
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize("name", ["case study", "random"])
 @methods
 def test_wheels_roll_as_with_multipliers(name: str, method: str) -> None:

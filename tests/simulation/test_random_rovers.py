@@ -17,7 +17,6 @@ from tests.oracles import Constrained, Pinocchio, RandomRover, assert_close, ran
 FREQUENCY, DURATION = 6.0, 3.5
 """Of the critically damped error dynamics, rad/s, and of a run, s: e^-21 is left."""
 WANTED, DRAWS = 20, 60
-SOME = [pytest.param(k, marks=() if k < 6 else pytest.mark.extended) for k in range(WANTED)]
 
 
 @dataclass(frozen=True)
@@ -102,7 +101,8 @@ def test_enough_draws_are_feasible() -> None:
     assert len({one.rover.robot.name for _, one in _found}) == WANTED
 
 
-@pytest.mark.parametrize("number", SOME)
+@pytest.mark.by_default(3)
+@pytest.mark.parametrize("number", range(WANTED))
 def test_run_follows_the_exact_error_dynamics(number: int) -> None:
     run = run_of(number)
     assert run.t[1] == pytest.approx(1e-3)
@@ -121,7 +121,8 @@ def test_run_follows_the_exact_error_dynamics(number: int) -> None:
     assert np.ptp(run.energy) > 1e-2
 
 
-@pytest.mark.parametrize("number", SOME)
+@pytest.mark.by_default(3)
+@pytest.mark.parametrize("number", range(WANTED))
 def test_run_rolls_by_rows_written_by_hand(number: int) -> None:
     run, rover = run_of(number), accepted(number)[1].rover
     states = zip(run.q[::100], run.v[::100], strict=True)

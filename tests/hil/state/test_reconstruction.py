@@ -47,6 +47,7 @@ def test_two_wheels_roll_on_a_circle(turns):
     assert np.hypot(found[:, 0], found[:, 1] - radius) == pytest.approx(radius, abs=2e-3)
 
 
+@pytest.mark.by_default(2)
 @pytest.mark.parametrize(
     "name",
     ["rover_arm", "car_arm", "crane_car", "mecanum_arm", "tractor_trailers"],
