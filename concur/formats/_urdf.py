@@ -646,10 +646,12 @@ def _held(
 def _with_followers(tree: dict[str, UrdfJoint], held: dict[str, float]) -> dict[str, float]:
     """Add the joints that follow held ones, with the coordinates that belong to them."""
     held = dict(held)
-    for _ in tree:  # chains of joints that follow each other
-        for name, joint in tree.items():
-            if joint.mimic is not None and joint.mimic[0] in held and name not in held:
-                held[name] = joint.mimic[1] * held[joint.mimic[0]] + joint.mimic[2]
+    following = {name: joint.mimic for name, joint in tree.items() if joint.mimic is not None}
+    # Chains of joints that follow each other.
+    while ready := [name for name, (leader, *_) in following.items() if leader in held]:
+        for name in ready:
+            leader, factor, offset = following.pop(name)
+            held.setdefault(name, factor * held[leader] + offset)
     return held
 
 
