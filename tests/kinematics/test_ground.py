@@ -98,6 +98,13 @@ def test_a_wheel_needs_an_axle_that_is_not_upright(upright: float, stands: bool)
         Mechanism("flat", bodies, [Wheel("wheel", 0.1)])
 
 
+def test_a_wheel_that_lies_flat_in_one_configuration_is_refused() -> None:
+    lean = Body("lean", joints.Revolute((1, 0, 0)), "base", inertia=SOLID)
+    wheel = Body("wheel", joints.Revolute((0, 0, 1)), "lean", inertia=SOLID)
+    with pytest.raises(WheelError, match="lies flat on the plane"):
+        Mechanism("leaning", [BASE, lean, wheel], [Wheel("wheel", 0.1)])
+
+
 @pytest.mark.parametrize(("tilt", "fits"), [(0.5e-9, True), (3e-9, False)])
 @pytest.mark.parametrize("unit", [1.0, 1e-3, 1e3], ids=["m", "km", "mm"])
 def test_axis_and_centre_of_a_wheel_lie_on_its_joint(tilt: float, fits: bool, unit: float) -> None:
