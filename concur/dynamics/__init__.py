@@ -3,6 +3,7 @@
 from concur.dynamics._articulated import Articulated, articulated
 from concur.dynamics._columns import Columns, columns
 from concur.dynamics._coriolis import coriolis
+from concur.dynamics._forward_dynamics import forward_dynamics
 from concur.dynamics._mass_matrix import kinetic_energy, mass_matrix, mass_times, potential_energy
 from concur.dynamics._momentum_matrix import momentum_matrix
 from concur.dynamics._newton_euler import bias, inverse_dynamics, momentum
@@ -15,6 +16,7 @@ __all__ = [
     "bias",
     "columns",
     "coriolis",
+    "forward_dynamics",
     "inverse_dynamics",
     "kinetic_energy",
     "mass_matrix",

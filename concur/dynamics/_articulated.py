@@ -52,10 +52,14 @@ class Articulated:
     pivots: list[Array]
     shares: list[Twist]
 
-    def inwards(self, forces: Array) -> Array:
-        """L^-1 forces (nv, k): forces on joints, less those that joints further out pass on."""
+    def inwards(self, forces: Array, wrenches: list[Twist] | None = None) -> Array:
+        """L^-1 forces (nv, k): forces on joints, less those that joints further out pass on.
+
+        Wrenches, parts (3, k), that the links require are subtracted from the forces.
+        """
         count = forces.shape[1]
-        passed = [(ca.SX(3, count), ca.SX(3, count)) for _ in self.links]
+        still = ca.SX(3, count), ca.SX(3, count)
+        passed = list(wrenches) if wrenches else [still] * len(self.links)
         left: list[Array] = [ca.SX(0, count)] * len(self.links)
         for i in reversed(range(len(self.links))):
             link, basis, share = self.links[i], self.bases[i], self.shares[i]

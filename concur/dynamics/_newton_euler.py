@@ -7,7 +7,10 @@ import casadi as ca
 from concur.codegen import Array, Vector
 from concur.dynamics._distribution import Distribution, regrouped
 from concur.kinematics import (
+    Link,
     Motion,
+    Seat,
+    Step,
     Twist,
     cross,
     link_bases,
@@ -25,11 +28,7 @@ def inverse_dynamics(tree: Tree, q: Vector, v: Vector, vdot: Vector) -> Vector:
     """Joint forces that make the robot accelerate: M vdot + bias, shape (nv,), N and N m."""
     links, seats = link_frames(tree)
     steps, bases = link_steps(tree, links, q), link_bases(links)
-    motions = link_motions(links, steps, v, vdot, tree.gravity)
-    wrenches = [
-        _inertial(mass, motion)
-        for mass, motion in zip(regrouped(tree, links, seats), motions, strict=True)
-    ]
+    wrenches = inertial_wrenches(tree, links, seats, steps, v, vdot)
     forces: list[Array] = [ca.SX(0, 1)] * len(links)
     for i in reversed(range(len(links))):
         force, torque = wrenches[i]
@@ -65,6 +64,17 @@ def momentum(tree: Tree, q: Vector, v: Vector) -> Vector:
         moved = step_inwards(steps[i], carried[i])
         carried[parent] = carried[parent][0] + moved[0], carried[parent][1] + moved[1]
     return stacked(step_inwards(steps[0], carried[0]))
+
+
+def inertial_wrenches(
+    tree: Tree, links: list[Link], seats: list[Seat], steps: list[Step], v: Vector, vdot: Vector
+) -> list[Twist]:
+    """Wrench on each link, about its origin, that makes its regrouped mass move so."""
+    motions = link_motions(links, steps, v, vdot, tree.gravity)
+    return [
+        _inertial(mass, motion)
+        for mass, motion in zip(regrouped(tree, links, seats), motions, strict=True)
+    ]
 
 
 def _inertial(mass: Distribution, motion: Motion) -> Twist:

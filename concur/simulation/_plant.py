@@ -11,7 +11,7 @@ from typing import ClassVar
 import casadi as ca
 
 from concur.codegen import EvaluatedMethods, Vector, as_floats, evaluated, write_fmu
-from concur.dynamics import solve_positive_definite
+from concur.dynamics import forward_dynamics, solve_positive_definite
 from concur.errors import SimulationError, UnknownNameError, shown
 from concur.multibody import Mechanism, as_tree, control_velocities
 from concur.reduction import ReducedModel, along
@@ -24,6 +24,9 @@ STABILISATION = 10.0
 
 FASTEST_PULL = 1e6
 """Largest rate, 1/s, at which violated constraints are drawn back."""
+
+MANY = 10
+"""Velocities beyond which articulated bodies are shorter than a solution with the mass matrix."""
 
 
 @dataclass(frozen=True)
@@ -125,12 +128,15 @@ class Plant(EvaluatedMethods):
             Forces along the constraint rows, shape (nf,), as they act on the robot.
         """
         robot = self.robot
-        force = -robot.bias(q, v)
+        force = ca.SX(self.nv, 1)
         alone = len(robot.actuated_freedoms)
         for k, row in enumerate(robot.actuated_freedoms):
             force[row] += u[k]
         if self.nu > alone:
             force += control_velocities(robot, q, ca.SX.eye(self.nv))[alone:, :].T @ u[alone:]
+        if isinstance(robot, Mechanism) and not self.nf and self.nv > MANY:
+            return forward_dynamics(robot, q, v, force), ca.SX(0, 1)
+        force -= robot.bias(q, v)
         mass = robot.mass_matrix(q)
         if not self.nf:
             return solve_positive_definite(mass, force), ca.SX(0, 1)

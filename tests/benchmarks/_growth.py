@@ -51,7 +51,7 @@ class Line:
 
 
 def growth(joints: Sequence[int] = JOINTS, rounds: int = ROUNDS) -> list[Line]:
-    """Time law, mass matrix and bias forces of arms of more and more joints, in turns."""
+    """Time law and single functions of arms of more and more joints, in turns."""
     times: dict[tuple[str, bool], list[float]] = {}
     for count in joints:
         progress(f"growth, {count} joints")
@@ -62,7 +62,7 @@ def growth(joints: Sequence[int] = JOINTS, rounds: int = ROUNDS) -> list[Line]:
             ("whole law", True): law_inner(law.servo, law.states),
             **{
                 (_quantities.QUANTITIES[quantity], mine): inner
-                for quantity in ("mass_matrix", "bias")
+                for quantity in ("mass_matrix", "bias", "forward_dynamics")
                 for mine, inner in (
                     (True, _quantities.our_inner(made, quantity)),
                     (False, _quantities.their_inner(made, quantity)),

@@ -6,9 +6,10 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from concur.dynamics import articulated
+import concur as cc
+from concur.dynamics import articulated, forward_dynamics
 from tests.benchmarks._robots import chain
-from tests.oracles import Pinocchio, assert_close, random_tree
+from tests.oracles import Pinocchio, assert_close, random_robot, random_tree
 
 
 @pytest.mark.by_default(6)
@@ -47,3 +48,28 @@ def test_length_grows_with_the_joints_and_no_faster() -> None:
         lengths.append(graph.n_instructions())
     added = np.diff(lengths)
     assert added[1] < 2.1 * added[0], lengths
+
+
+def test_forward_dynamics_equal_those_of_pinocchio() -> None:
+    for seed in range(8):
+        robot = random_tree(seed)
+        given, found = _forward_dynamics(robot, seed)
+        assert_close(found, Pinocchio(robot).forward_dynamics(*given), 1e-9)
+
+
+def test_forces_of_the_found_accelerations_are_those_given() -> None:
+    for seed, base in enumerate(("Free", "Planar", "Fixed", "Spherical")):
+        robot = random_robot(seed, base=base)
+        (q, v, forces), found = _forward_dynamics(robot, seed)
+        assert_close(robot.inverse_dynamics(q, v, found), forces, 1e-9)
+
+
+def _forward_dynamics(
+    robot: cc.Mechanism, seed: int
+) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    """State with forces, and the accelerations."""
+    symbols = [ca.SX.sym("x", size) for size in (robot.nq, robot.nv, robot.nv)]
+    graph = ca.Function("accelerations", symbols, [forward_dynamics(robot, *symbols)])
+    rng = np.random.default_rng(seed)
+    given = robot.random(rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    return given, np.array(graph(*given))[:, 0]

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import pickle
 
+import casadi as ca
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
 from scipy.integrate import solve_ivp
 
+from concur.dynamics import forward_dynamics, solve_positive_definite
 from concur.errors import SimulationError
+from concur.multibody import Mechanism
 from concur.simulation import Plant
+from tests.benchmarks._robots import chain
 from tests.control._cases import caster, caster_rows, gantry
 from tests.oracles import (
     CASE_STUDY,
@@ -178,3 +182,20 @@ def test_pickled_plant_computes_the_same() -> None:
     before, _ = plant.acceleration(*state)
     after, _ = pickle.loads(pickle.dumps(plant)).acceleration(*state)
     assert_allclose(after, before, rtol=0, atol=0)
+
+
+def test_articulated_bodies_are_taken_where_they_are_shorter() -> None:
+    base, *links = chain(6).bodies
+    for joints, chosen in ((3, 0), (4, 0), (5, 1), (6, 1)):  # six velocities more with the base
+        robot = Mechanism("chain", [base, *links[:joints]])
+        symbols = [ca.SX.sym("x", size) for size in (robot.nq, robot.nv, robot.nv - 6)]
+        forces = ca.vertcat(ca.SX(6, 1), symbols[2])
+        q, v, _ = symbols
+        solved = solve_positive_definite(robot.mass_matrix(q), forces - robot.bias(q, v))
+        results = [solved, forward_dynamics(robot, q, v, forces)]
+        results.append(Plant(robot).acceleration(*symbols)[0])
+        lengths = [
+            ca.Function("f", symbols, [result], {"cse": True}).n_instructions()
+            for result in results
+        ]
+        assert lengths[2] == lengths[chosen] < lengths[1 - chosen], (joints, lengths)
