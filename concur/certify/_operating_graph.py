@@ -289,7 +289,9 @@ class Graph:
         turn, blocks = there @ here.T, []
         for output in self.servo.outputs:
             block = np.eye(output.dim)
-            if output.axes is not None:
+            if output.relative_to is not None:
+                pass
+            elif output.axes is not None:
                 chosen = ["xyz".index(axis) for axis in output.axes]
                 block = turn[np.ix_(chosen, chosen)]
             elif output.group == "R3xSO3":

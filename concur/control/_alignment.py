@@ -9,6 +9,7 @@ import casadi as ca
 import numpy as np
 
 from concur.control._output import Output
+from concur.control._output_kinematics import carriers
 from concur.control._output_motion import output_motion
 from concur.mechanism import robot_size
 from concur.multibody import Mechanism
@@ -55,8 +56,9 @@ def immobile_body(
     Empty if each body has enough freedoms in some of the sampled configurations (nq,).
     """
     robot = model.robot
-    for name in dict.fromkeys(output.body for output in tracked):
-        needed = sum(output.dim for output in tracked if output.body == name)
+    absolute = [output for output in tracked if output.relative_to is None]
+    for name in dict.fromkeys(output.body for output in absolute):
+        needed = sum(output.dim for output in absolute if output.body == name)
         freedoms = max(_freedoms(model, q, name) for q in samples)
         if freedoms < needed:
             break
@@ -117,7 +119,7 @@ def _alternatives(
     for place, output in enumerate(tracked):
         for body in bodies:
             for point in ((reach, 0.0, 0.0), (0.0, reach, 0.0), (0.0, 0.0, reach)):
-                if output.axes is None or output.body != immobile:
+                if output.axes is None or output.relative_to or output.body != immobile:
                     continue
                 moved = replace(output, body=body, point=point)
                 outputs = list(tracked)
@@ -167,11 +169,10 @@ def _on_axis(robot: Mechanism, outputs: Sequence[Output], q: np.ndarray, name: s
         return ""
     point, axis = line
     size = robot_size(robot)
-    carried = robot.index(name)
     there = [
         output.name
         for output in outputs
-        if "m" in output.coordinate_units and carried in robot.path(robot.index(output.body))
+        if "m" in output.coordinate_units and name in carriers(robot, [output])
         for place in _points(robot, [output], q)
         if np.linalg.norm(np.cross(axis, place - point)) < NEAR * size
     ]
@@ -196,8 +197,7 @@ def _pattern(
         return "their axes coincide"
     last = max(offsets, key=lambda offset: float(np.linalg.norm(offset)))
     normal = np.cross(axis, last / np.linalg.norm(last))
-    below = {robot.index(name) for name in names}
-    moved = [o for o in outputs if below <= set(robot.path(robot.index(o.body)))]
+    moved = [o for o in outputs if set(names) <= set(carriers(robot, [o]))]
     flat = all(abs(normal @ offset) < NEAR * size for offset in offsets)
     there = [
         output.name

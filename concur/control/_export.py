@@ -140,6 +140,7 @@ def _facts(servo: TrackingLaw, function: ca.Function) -> dict[str, Any]:
         "reduction": servo.model.kind,
         "outputs_followed": [
             {"name": o.name, "body": o.body, "group": o.group, "point": list(o.point)}
+            | ({"relative_to": o.relative_to} if o.relative_to else {})
             for o in servo.outputs
         ],
         "stiffness": servo.stiffness.tolist(),

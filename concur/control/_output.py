@@ -38,6 +38,9 @@ class Output:
     pose by the constant r0 = (point, orientation), a tool's frame for example. Errors and twists
     are in the axes of that frame, so that they lie in Ad_(r0^-1) of the body's.
 
+    The pose is in the inertial frame, or with `relative_to` in the frame of another body. Then the
+    axes of that body stand wherever inertial axes are named below.
+
     Parameters
     ----------
     name : str
@@ -62,6 +65,9 @@ class Output:
         takes z to the normal (about x for -z), as for the joint `Planar`: x and y for the
         default. The heading is the angle, right-handed about the normal, from the first axis to
         the x axis of the output's frame as it is seen in the plane.
+    relative_to : str, optional
+        Name of the body in whose frame the output and its reference are given: r = q_a^-1 q_body r0
+        with its pose q_a. Default: the inertial frame.
 
     Raises
     ------
@@ -72,7 +78,8 @@ class Output:
     NonFiniteError
         If a number is NaN or infinite.
     OutputError
-        If the axes, the orientation or the normal do not fit the group.
+        If the axes, the orientation or the normal do not fit the group, or the output is relative
+        to its own body.
     """
 
     name: str
@@ -82,6 +89,7 @@ class Output:
     axes: str | None = None
     orientation: Sequence[float] = _UNTURNED
     normal: Sequence[float] = _UPRIGHT
+    relative_to: str | None = None
 
     def __post_init__(self) -> None:
         where = f"output `{self.name}`"
@@ -115,6 +123,13 @@ class Output:
         object.__setattr__(self, "axes", axes)
         object.__setattr__(self, "orientation", self._checked_orientation(where))
         object.__setattr__(self, "normal", self._checked_normal(where))
+        if self.relative_to == self.body:
+            raise OutputError(
+                f"{where}, `relative_to`",
+                expected="another body than the output's",
+                came=f"`{self.body}`, at rest in its own frame",
+                cure="Name the body in whose frame the output is given, or leave it out.",
+            )
 
     def _checked_orientation(self, where: str) -> tuple[float, ...]:
         place = f"{where}, `orientation`"

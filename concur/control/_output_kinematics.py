@@ -52,6 +52,17 @@ def checked_outputs(robot: Any, outputs: Any, task: str) -> tuple[Output, ...]:
         )
     for output in checked:
         robot.index(output.body)
+        if output.relative_to is None:
+            continue
+        robot.index(output.relative_to)
+        between = carriers(robot, [output])
+        if not any(robot.bodies[robot.index(name)].joint.nv for name in between):
+            raise OutputError(
+                f"{where}, output `{output.name}`, `relative_to`",
+                expected="a body that some joint moves relative to the output's",
+                came=f"`{output.relative_to}`, which is fixed to `{output.body}`",
+                cure="Name a body beyond a joint, or leave `relative_to` out.",
+            )
     return checked
 
 
@@ -88,8 +99,17 @@ def free_bodies(
 
 
 def carriers(robot: Mechanism, outputs: Sequence[Output]) -> tuple[str, ...]:
-    """Names of the bodies on the way from the base to an output: their joints move it."""
-    used = {i for output in outputs for i in robot.path(robot.index(output.body))}
+    """Names of the bodies on the way to an output from the base: their joints move it.
+
+    The way to a relative output comes from the body that it is relative to; joints that carry both
+    bodies do not move it.
+    """
+    used = set[int]()
+    for output in outputs:
+        way = set(robot.path(robot.index(output.body)))
+        if output.relative_to is not None:
+            way ^= set(robot.path(robot.index(output.relative_to)))
+        used |= way
     return tuple(robot.bodies[i].name for i in sorted(used))
 
 
@@ -114,13 +134,19 @@ def check_planar(
     for _ in range(SAMPLES):
         q = robot.random(rng)
         axes = robot.pose(q, output.body)[:3, :3]
-        tilting = np.cross(normal, (axes @ robot.jacobian(q, output.body)[3:] @ motions(q)).T)
+        turning = axes @ robot.jacobian(q, output.body)[3:]
+        if output.relative_to is not None:
+            frame = robot.pose(q, output.relative_to)[:3, :3]
+            turning = frame.T @ turning - robot.jacobian(q, output.relative_to)[3:]
+            axes = frame.T @ axes
+        tilting = np.cross(normal, (turning @ motions(q)).T)
         if np.abs(tilting).max() > 1e-9 or np.linalg.norm(np.cross(normal, axes @ forward)) < 1e-6:
             shown = ", ".join(f"{x:.6g}" for x in normal)
+            whose = "inertial" if output.relative_to is None else f"`{output.relative_to}`'s"
             about = "z axis" if normal[2] == 1.0 else f"axis ({shown})"
             raise OutputError(
                 f"{where}, output `{output.name}`",
-                expected=f"a body that turns about the inertial {about} only, with its x axis not "
+                expected=f"a body that turns about the {whose} {about} only, with its x axis not "
                 f"along it, for group {output.group}",
                 came=f"body `{output.body}`, which can tilt or has no heading",
                 cure='Take "SO3" or "R3xSO3", another `normal`, or turn the output\'s frame in '

@@ -25,16 +25,20 @@ from concur.kinematics import (
     body_accelerations,
     body_poses,
     body_twists,
+    bracket,
     compose,
     constant,
     cross,
+    invert,
     jacobian,
     joint_poses,
     link_bases,
     link_frames,
     link_motions,
     link_steps,
+    motion_from,
     root_axes,
+    twist_to_child,
 )
 from concur.multibody import Mechanism
 
@@ -44,7 +48,7 @@ class OutputMotion(Protocol):
 
     @property
     def poses(self) -> list[Placed]:
-        """Pose of each output's frame in the inertial frame."""
+        """Pose of each output's frame, in the inertial frame or that of `relative_to`."""
 
     @property
     def coordinates(self) -> Array:
@@ -109,6 +113,15 @@ class _OfBodies(ABC):
     @abstractmethod
     def poses(self) -> list[Placed]: ...
 
+    @cached_property
+    def _relatives(self) -> list[_Relative | None]:
+        """Motion of each output that is relative to a body."""
+        moving = self.q, self.v, self.vdot
+        return [
+            None if o.relative_to is None else _Relative.of(self.robot, o, o.relative_to, *moving)
+            for o in self.outputs
+        ]
+
     @property
     def coordinates(self) -> Array:
         placed = zip(self.outputs, self.poses, strict=True)
@@ -121,7 +134,10 @@ class _InOutputAxes(_OfBodies):
     @cached_property
     def poses(self) -> list[Placed]:
         poses = body_poses(self.robot, self.q)
-        return [output.placed(poses[self.robot.index(output.body)]) for output in self.outputs]
+        return [
+            output.placed(poses[self.robot.index(output.body)]) if seen is None else seen.pose
+            for output, seen in zip(self.outputs, self._relatives, strict=True)
+        ]
 
     @cached_property
     def _moved(self) -> list[tuple[Twist, Twist]]:
@@ -132,7 +148,9 @@ class _InOutputAxes(_OfBodies):
         at = [robot.index(output.body) for output in self.outputs]
         return [
             (output.moved(twists[i]), output.moved(rates[i]))
-            for output, i in zip(self.outputs, at, strict=True)
+            if seen is None
+            else (seen.twist, seen.rate)
+            for output, i, seen in zip(self.outputs, at, self._relatives, strict=True)
         ]
 
     @property
@@ -148,9 +166,13 @@ class _InOutputAxes(_OfBodies):
     @property
     def jacobian(self) -> Array:
         rows = []
-        for output, pose in zip(self.outputs, self.poses, strict=True):
-            columns = ca.vertsplit(jacobian(self.robot, self.q, output.body), 3)
-            rows.append(twist_rows(output, pose) @ ca.vertcat(*output.moved(columns)))
+        for output, pose, seen in zip(self.outputs, self.poses, self._relatives, strict=True):
+            columns = (
+                output.moved(_split(jacobian(self.robot, self.q, output.body)))
+                if seen is None
+                else seen.columns
+            )
+            rows.append(twist_rows(output, pose) @ ca.vertcat(*columns))
         return ca.vertcat(ca.SX(0, self.robot.nv), *rows)
 
     def turned(self, values: Array) -> Array:
@@ -226,19 +248,73 @@ class _Sight:
         ]
 
 
+@dataclass(frozen=True, eq=False)
+class _Relative:
+    """Motion of an output's frame in the frame of another body.
+
+    Twist, rate of the twist and columns of the Jacobian are along the output's axes.
+    """
+
+    pose: Placed
+    twist: Twist
+    rate: Twist
+    columns: Twist
+
+    @staticmethod
+    def of(
+        robot: Mechanism, output: Output, origin: str, q: Array, v: Array, vdot: Array
+    ) -> _Relative:
+        """Motion in the frame of the body `origin`.
+
+        Both bodies are seen from the nearest body that carries them, so that neither its motion
+        nor gravity occurs in the result.
+        """
+        ways = [robot.path(robot.index(name)) for name in (output.body, origin)]
+        carrier = robot.bodies[max(set(ways[0]) & set(ways[1]), key=ways[0].index)].name
+        pose, *moved = motion_from(robot, q, v, vdot, output.body, carrier)
+        moved.append(_split(jacobian(robot, q, output.body, carrier)))
+        seen, *carried = motion_from(robot, q, v, vdot, origin, carrier)
+        carried.append(_split(jacobian(robot, q, origin, carrier)))
+        pose = compose(invert(seen), output.placed(pose))
+        own = [output.moved(part) for part in moved]
+        taken = [twist_to_child(pose, part) for part in carried]
+        twist, rate, columns = ((a[0] - b[0], a[1] - b[1]) for a, b in zip(own, taken, strict=True))
+        # The carried twist is constant in the origin's axes, not in the output's.
+        turning = bracket(twist, taken[0])
+        return _Relative(pose, twist, (rate[0] + turning[0], rate[1] + turning[1]), columns)
+
+    def parts(self, lie: OutputGroup) -> list[_Part]:
+        return [
+            _Part(
+                lie.velocity(self.pose, self.twist),
+                lie.acceleration(self.pose, self.twist, self.rate),
+                lie.velocity(self.pose, self.columns),
+                None,
+            )
+        ]
+
+
+def _split(twist: Array) -> Twist:
+    linear, angular = ca.vertsplit(twist, 3)
+    return linear, angular
+
+
 class _InBaseAxes(_OfBodies):
     """Recursions from link to link, in frames that suit them."""
 
     @cached_property
-    def _sights(self) -> list[_Sight]:
+    def _sights(self) -> list[_Sight | _Relative]:
         robot, v = self.robot, self.v
         links, seats = link_frames(robot)
         steps = link_steps(robot, links, self.q)
         frames, bases = root_axes(links, steps), link_bases(links)
         motions = link_motions(links, steps, v, self.vdot, robot.gravity)
         root = steps[0].extended(ca.SX.eye(3)), steps[0].offset
-        sights = []
-        for output in self.outputs:
+        sights: list[_Sight | _Relative] = []
+        for output, relative in zip(self.outputs, self._relatives, strict=True):
+            if relative is not None:
+                sights.append(relative)
+                continue
             seat = seats[robot.index(output.body)]
             frame = constant(seat.rotation @ output.frame.rotation_matrix)
             way = constant(seat.rotation @ np.array(output.point) + seat.translation)

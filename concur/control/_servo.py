@@ -180,7 +180,9 @@ class Servo(TrackingLaw):
                 f"{kind} {', '.join(f'{x:g}' for x in dict.fromkeys(np.diag(matrix)[part]))}"
                 for kind, matrix in (("stiffness", self.stiffness), ("damping", self.damping))
             )
-            lines.append(f"{output.name}: {output.group} of `{output.body}`, {', '.join(gains)}")
+            frame = f" relative to `{output.relative_to}`" if output.relative_to else ""
+            whose = f"{output.name}: {output.group} of `{output.body}`{frame}"
+            lines.append(f"{whose}, {', '.join(gains)}")
         if self.redundancy is not None:
             lines.append(f"internal motion: {self.redundancy}")
         if self.damping_threshold is not None:

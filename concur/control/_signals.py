@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from concur.codegen import Entry, Signal, plain_text
-from concur.control._output import pose_quaternions
+from concur.control._output import Output, pose_quaternions
 from concur.control._tracking_law import TrackingLaw
 
 MEANINGS = (
@@ -78,7 +78,13 @@ def _reference(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
             (plain_text(f"{output.name}[{name}]"), unit)
             for name, unit in zip(lie.error_names, lie.error_units, strict=True)
         ]
-    groups = "; ".join(plain_text(f"{o.name}: {o.group} of {o.body}") for o in servo.outputs)
+    groups = "; ".join(
+        plain_text(
+            f"{o.name}: {o.group} of {o.body}"
+            + (f" relative to {o.relative_to}" if o.relative_to else "")
+        )
+        for o in servo.outputs
+    )
     yield Signal(
         "pose",
         f"reference pose in inertial axes ({groups})",
@@ -86,7 +92,7 @@ def _reference(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
         preset=tuple(np.atleast_1d(servo.output(neutral))),
         quaternions=tuple(pose_quaternions(servo.outputs)),
     )
-    frames = "; ".join(plain_text(f"{o.name}: {_frame(o.group)}") for o in servo.outputs)
+    frames = "; ".join(plain_text(f"{o.name}: {_frame(o)}") for o in servo.outputs)
     yield Signal(
         "twist",
         f"reference velocity ({frames})",
@@ -99,12 +105,14 @@ def _reference(servo: TrackingLaw, neutral: np.ndarray) -> Iterator[Signal]:
     )
 
 
-def _frame(group: str) -> str:
+def _frame(output: Output) -> str:
+    axes = f"axes of {output.relative_to}" if output.relative_to else "inertial axes"
+    group = output.group
     if group in ("SE2", "SE3", "SO3"):
         return "axes of the reference pose"
     if group == "R3xSO3":
-        return "linear in inertial axes, angular in axes of the reference pose"
-    return "inertial axes" if group != "SO2" else "about the output's normal"
+        return f"linear in {axes}, angular in axes of the reference pose"
+    return axes if group != "SO2" else "about the output's normal"
 
 
 def output_signals(servo: TrackingLaw) -> Iterator[Signal]:

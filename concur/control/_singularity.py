@@ -220,6 +220,8 @@ def _clause(servo: TrackingLaw, output: Output, part: np.ndarray, q: np.ndarray)
     if output.axes is not None:
         spatial = np.zeros(3)
         spatial[["xyz".index(axis) for axis in output.axes]] = part
+        if output.relative_to is not None:
+            spatial = servo.model.robot.pose(q, output.relative_to)[:3, :3] @ spatial
         inside = servo.model.robot.pose(q, output.body)[:3, :3].T @ spatial
         inside *= np.sign(inside[np.argmax(np.abs(inside))])
         shown = ", ".join(f"{x:.2g}" for x in np.round(inside, 3) + 0.0)
@@ -233,7 +235,7 @@ def _cure(servo: TrackingLaw, samples: list[np.ndarray]) -> str:
     """Point at an output that lies on the wheel axle, the commonest cause."""
     robot = servo.model.robot
     for output in servo.outputs:
-        if output.axes is None or output.body != robot.base.name:
+        if output.axes is None or output.relative_to or output.body != robot.base.name:
             continue
         columns = robot.jacobian(samples[-1], output.body) @ servo.model.lift(samples[-1])[0]
         at_point, beside = (

@@ -321,6 +321,16 @@ def _total(
             came="the cycle " + " -> ".join((*trail, name, to)),
             cure="Give one of them in inertial axes.",
         )
+    frames = [each.relative_to or "the inertial frame" for each in (output, named[to])]
+    if frames[0] != frames[1]:
+        raise fault(
+            path,
+            label,
+            "relative_to",
+            expected="another output in the same frame",
+            came=f"`{name}` in {frames[0]} relative to `{to}` in {frames[1]}",
+            cure="Give both outputs the same `relative_to`, or none.",
+        )
     axes, origin_axes = output.axes or "", named[to].axes or ""
     if not axes or not origin_axes or (components is None and not set(origin_axes) <= set(axes)):
         raise fault(

@@ -300,6 +300,7 @@ class _OutputTable(Table):
     axes: Text | None = None
     orientation: Quaternion | None = None
     normal: Vector3 | None = None
+    relative_to: Text | None = None
     stiffness: NumberOrList
     damping: NumberOrList
 
@@ -631,8 +632,9 @@ def _output(
             cure="Rename one of them.",
         )
     bodies = [body.name for body in robot.bodies]
-    if table.body not in bodies:
-        raise unknown(path, label, "body", "a body", table.body, bodies)
+    for key, body in (("body", table.body), ("relative_to", table.relative_to)):
+        if body is not None and body not in bodies:
+            raise unknown(path, label, key, "a body", body, bodies)
     if table.group not in REFERENCE_KINDS:
         raise unknown(path, label, "group", "a group", table.group, REFERENCE_KINDS)
     with located(path, label):

@@ -13,7 +13,7 @@ from concur.kinematics._exponentials import (
 )
 from concur.kinematics._flow import Motion, link_bases, link_motions, link_twists, step_inwards
 from concur.kinematics._graph import branches, graph_matrix, path_matrix
-from concur.kinematics._jacobian import jacobian, pose, twist, velocity_product
+from concur.kinematics._jacobian import jacobian, motion_from, pose, twist, velocity_product
 from concur.kinematics._links import Link, Seat, Step, link_frames, link_steps, root_axes
 from concur.kinematics._motion import (
     Placed,
@@ -93,6 +93,7 @@ __all__ = [
     "link_steps",
     "link_twists",
     "modified_jacobian",
+    "motion_from",
     "parameters",
     "path_matrix",
     "plane_normal",

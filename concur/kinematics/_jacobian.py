@@ -7,7 +7,7 @@ import functools
 import casadi as ca
 
 from concur.codegen import Array, Vector, constant
-from concur.kinematics._motion import compose, stacked, twist_to_child
+from concur.kinematics._motion import Placed, Twist, compose, stacked, twist_to_child
 from concur.kinematics._sweep import (
     AT_REST,
     body_acceleration,
@@ -43,6 +43,25 @@ def jacobian(tree: Tree, q: Vector, body: str, ancestor: str | None = None) -> A
         columns[0][:, span], columns[1][:, span] = twist_to_child(seen, joint_basis(tree, i))
         seen = compose(joint_pose(tree, q, i), seen)
     return ca.sparsify(stacked(columns))
+
+
+def motion_from(
+    tree: Tree, q: Vector, v: Vector, vdot: Vector, body: str, ancestor: str
+) -> tuple[Placed, Twist, Twist]:
+    """Pose, twist and rate of the twist of a body relative to a body on its path.
+
+    The pose is in the ancestor's frame, m; twist and rate are in the body's axes, m/s, rad/s and
+    m/s^2, rad/s^2.
+    """
+    path = tree.path(tree.index(body))
+    seen: Placed = ca.SX.eye(3), ca.SX(3, 1)
+    own = rate = AT_REST
+    for i in path[path.index(tree.index(ancestor)) + 1 :]:
+        moved = joint_pose(tree, q, i)
+        seen = compose(seen, moved)
+        own = body_twist(tree, i, moved, v, own)
+        rate = body_acceleration(tree, i, moved, own, v, vdot, rate)
+    return seen, own, rate
 
 
 def twist(tree: Tree, q: Vector, v: Vector, body: str) -> Array:

@@ -70,7 +70,10 @@ def group_name(output: Any) -> str:
 
 
 def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
-    """Actual and reference position, (k, 2) or (k, 3), m, of every output that has one, by name."""
+    """Actual and reference position, (k, 2) or (k, 3), m, of every output that has one, by name.
+
+    Positions in the frame of a body have no path in the inertial frame.
+    """
     names = [group_name(output) for output in run.servo.outputs]
     widths = [_width(name) for name in names]
     total = sum(widths)
@@ -85,7 +88,7 @@ def positions(run: RunLike) -> dict[str, tuple[Floats, Floats]]:
     found, start = {}, 0
     for output, name, width in zip(run.servo.outputs, names, widths, strict=True):
         letters = getattr(output, "axes", None) or _PLACED.get(name.split("x")[0], "")
-        if {"x", "y"} <= set(letters):
+        if {"x", "y"} <= set(letters) and not getattr(output, "relative_to", None):
             part = [start + letters.index(axis) for axis in "xyz" if axis in letters]
             found[output.name] = (run.pose[:, part], run.reference[:, part])
         start += width

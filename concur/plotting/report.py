@@ -191,10 +191,11 @@ def _outputs(run: RunLike) -> list[dict[str, str]]:
     for output in run.servo.outputs:
         part = slice(start, start + output.dim)
         start += output.dim
+        origin = getattr(output, "relative_to", None)
         rows.append(
             {
                 "name": output.name,
-                "body": output.body,
+                "body": f"{output.body} relative to {origin}" if origin else output.body,
                 "group": group_name(output),
                 "point": _vector(output.point),
                 "first": _sizes(run.error[0, part], output.coordinate_units),

@@ -222,6 +222,8 @@ def demanded_place(output: Any, demanded: Floats, hand: Floats) -> Floats | None
     None if no coordinate is along an axis of the world frame, or the position is not finite.
     """
     place = hand.copy()
+    if output.relative_to is not None:
+        return None
     if output.group in ("R", "R2", "R3"):
         for axis, value in zip(output.coordinate_names, demanded, strict=True):
             place["xyz".index(axis)] = value

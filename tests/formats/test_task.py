@@ -464,6 +464,10 @@ FAULTS: dict[str, tuple[str, str, str, str, list[str]]] = {
     "no gain": ("damping = 4\n", "", OUT_BASE, "damping", ["a number or a list of numbers"]),
     "robot unknown": ('"rover_arm"', '"rover_am"', "", "robot", ["Did you mean `rover_arm`?"]),
     "body unknown": ('"forearm"', '"forarm"', OUT_HAND, "body", ["Did you mean `forearm`?"]),
+    "relative body unknown": ('group = "R3"', 'group = "R3"\nrelative_to = "chasis"', OUT_HAND,
+        "relative_to", ["Did you mean `chassis`?"]),
+    "relative frames": ('group = "R3"', 'group = "R3"\nrelative_to = "chassis"', HAND,
+        "relative_to", ["`hand` in chassis relative to `base` in the inertial frame"]),
     "group unknown": ('"R3"', '"R3xSO2"', OUT_HAND, "group", ["Did you mean `R3xSO3`?"]),
     "output twice": ('name = "hand"', 'name = "base"', OUT_BASE, "name", ["`base` twice"]),
     "outputs empty": (TASK, 'name = "x"\nrobot = "y"\noutputs = []\nreference = {}\n'
@@ -594,6 +598,12 @@ REFUSALS: dict[str, tuple[str, str, str, str]] = {
     ),
     "ragged": ("[[0.0, 0.0], [0.3, 0.0]]", "[[0.0, 0.0], [0.3]]", BASE, "rows of one length"),
     "center": ("center = [0.15, 0.75, 0.15]", "center = [1]", HAND, "two or three numbers"),
+    "relative body its own": (
+        'group = "R3"',
+        'group = "R3"\nrelative_to = "forearm"',
+        OUT_HAND,
+        "expected another body",
+    ),
     "components": (
         'relative_to = "base"',
         'relative_to = "base"\ncomponents = [0, 3]',

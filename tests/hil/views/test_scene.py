@@ -129,6 +129,7 @@ def test_references_are_shown_and_hidden_where_there_is_none():
         (Output("o", "b", "R3xSO3"), [1, 2, 3, 0, 0, 0, 1], [1, 2, 3]),
         (Output("o", "b", "SE3"), [1, 2, 3, 0, 0, 0, 1], [1, 2, 3]),
         (Output("o", "b", "SO3"), [0, 0, 0, 1], None),
+        (Output("o", "b", "R3", relative_to="a"), [1, 2, 3], None),
         (Output("o", "b", "SE2"), [1, 2, 0.3], [1, 2, 9]),
         (Output("o", "b", "SE2", normal=(0, 1, 0)), [1, 2, 0.3], None),
         (Output("o", "b", "R3"), [1, np.inf, 3], None),
