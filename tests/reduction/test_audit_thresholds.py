@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from concur.reduction import AuditStatus, _audit
+from concur.reduction import STAGES_HINT, AuditStatus, _audit
 
 HOLDS, FAILS = AuditStatus.HOLDS, AuditStatus.FAILS
 SAMPLES = [np.zeros(3), np.array([0.0, 1.0, 0.0])]  # only the second shows what is wrong
@@ -90,9 +90,10 @@ def test_controls_reach_the_shape_up_to_a_condition_of_1e8(
             np.diag([1.0, 0.0]) if q[1] else np.eye(2)
         )  # fmt: skip
 
-    row = _audit._no_actuator_along_group(model(input_matrix=inputs), SAMPLES)
+    row = _audit._no_actuator_along_group(model(input_matrix=inputs, reason=STAGES_HINT), SAMPLES)
     assert row.status is status
     assert row.values["condition"] == condition
+    assert ("--stages auto" in row.why) is (status is FAILS)
 
 
 def test_an_actuator_along_the_group_fails_whatever_the_condition() -> None:
