@@ -55,15 +55,16 @@ def moved_names(module: str, names: Mapping[str, str | tuple[str, str]]) -> Call
     return find
 
 
-def renamed_arguments(names: Mapping[str, str]) -> Callable[[F], F]:
+def renamed_arguments(names: Mapping[str, str], both: bool = False) -> Callable[[F], F]:
     """Let a function accept arguments by their old names.
-
-    An argument by its old name replaces that by the new one: `dataclasses.replace` passes both.
 
     Parameters
     ----------
     names : mapping of str to str
         The new name of each old one.
+    both : bool
+        Whether the old name of an argument may be given beside the new one, and counts then, as
+        `dataclasses.replace` needs it. Otherwise this is a TypeError.
 
     Returns
     -------
@@ -75,6 +76,10 @@ def renamed_arguments(names: Mapping[str, str]) -> Callable[[F], F]:
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             for old in names.keys() & options.keys():
+                if names[old] in options and not both:
+                    raise TypeError(
+                        f"{function.__name__}() got `{names[old]}` and its old name `{old}`"
+                    )
                 warn(old, names[old])
                 options[names[old]] = options.pop(old)
             return function(*args, **options)
@@ -121,7 +126,7 @@ def renamed_fields(names: Mapping[str, str]) -> Callable[[T], T]:
     """
 
     def decorate(cls: T) -> T:
-        cls.__init__ = renamed_arguments(names)(cls.__init__)  # type: ignore[misc]
+        cls.__init__ = renamed_arguments(names, both=True)(cls.__init__)  # type: ignore[misc]
         return renamed_attributes(names)(cls)
 
     return decorate

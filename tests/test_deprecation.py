@@ -162,6 +162,11 @@ def test_old_argument_works_with_a_warning(case):
     assert getattr(mine, new) == getattr(theirs, new) == value
 
 
+def test_an_argument_by_both_names_is_refused():
+    with pytest.raises(TypeError, match=r"got `delay_periods` and its old name `late`"):
+        largest_period(decays(), RATES, late=1, delay_periods=2)
+
+
 def test_a_warning_names_the_line_that_calls():
     @renamed_arguments({"old": "new"})
     def function(new):
