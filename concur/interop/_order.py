@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from concur.codegen import finite_floats
-from concur.errors import DescriptionError, shown
+from concur.codegen import attitude_error, finite_floats
+from concur.errors import DescriptionError, ShapeError, shown
 from concur.interop._chains import urdf_joints
 from concur.interop._parts import Array, Part, drake_part, mujoco_part, pinocchio_part
 from concur.mechanism import Body, Tree
@@ -77,6 +77,11 @@ class Order:
         -------
         numpy.ndarray
             Configuration of the robot, shape (nq,), m and rad.
+
+        Raises
+        ------
+        ShapeError
+            If a quaternion, or a pair of cosine and sine, is not of unit norm within 1e-3.
         """
         theirs = self._checked(position, "position", self.nq)
         ours, at = np.zeros(self.robot.nq), 0
@@ -84,6 +89,14 @@ class Order:
             part = self.parts[body]
             ours[self.robot.q_slice(body)] = part.from_q(theirs[at : at + part.nq])
             at += part.nq
+        if np.isnan(ours).any():
+            raise ShapeError(
+                f"Order of {self.library}, `position`",
+                expected="cosine and sine of each angle on a circle, squares with the sum 1",
+                came=shown(theirs.tolist(), 200),
+                cure="Normalise them; the neutral angle is (1, 0).",
+            )
+        self._check_attitude(ours, "position, converted to q")
         return ours
 
     def velocity_map(self, q: ArrayLike) -> Array:
@@ -214,6 +227,7 @@ class Order:
     def _each(self, q: ArrayLike) -> Iterator[tuple[list[int], Array, Part]]:
         """Indices in v, own configuration and conversion of each joint."""
         ours = self._checked(q, "q", self.robot.nq)
+        self._check_attitude(ours, "q")
         for body in self.bodies:
             yield self.robot.freedoms(body), ours[self.robot.q_slice(body)], self.parts[body]
 
@@ -227,6 +241,11 @@ class Order:
             ours[at] = map(part, own, len(at)) @ theirs[start : start + size]
             start += size
         return ours
+
+    def _check_attitude(self, q: Array, name: str) -> None:
+        error = attitude_error(f"Order of {self.library}", name, q, self.robot.quaternions)
+        if error is not None:
+            raise error
 
     def _checked(self, value: ArrayLike, name: str, size: int) -> Array:
         return np.array(finite_floats(value, f"Order of {self.library}, `{name}`", (size,)))
@@ -334,7 +353,7 @@ def drake(robot: Tree, order: Sequence[str] | None = None) -> Order:
 
 def _order(library: str, robot: Tree, order: Sequence[str], part: Callable[[Body], Part]) -> Order:
     moving = {body.name: body for body in robot.bodies if body.joint.nv}
-    names = tuple(order)
+    names = tuple(order) if isinstance(order, Iterable) else (order,)
     if sorted(map(str, names)) != sorted(moving):
         raise DescriptionError(
             f"robot `{robot.name}`, `order`",

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
+from concur.codegen import DRIFT
 from concur.errors import SingularConfigurationError
 from concur.interop._chains import chain, is_native
 from concur.mechanism import Body, Tree, joints
@@ -133,6 +134,12 @@ def _last(q: Array) -> Array:
     return np.roll(q, -1)
 
 
+def _angle(cosine: float, sine: float) -> float:
+    """Angle of a point on the unit circle; NaN if it is not on it."""
+    near = abs(np.hypot(cosine, sine) - 1.0) <= DRIFT
+    return float(np.arctan2(sine, cosine)) if near else np.nan
+
+
 def _about_z(angle: float) -> Array:
     c, s = np.cos(angle), np.sin(angle)
     return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
@@ -157,7 +164,7 @@ def pinocchio_part(body: Body, urdf: bool) -> Part:
             return Part(
                 4,
                 lambda q: np.array([q[0], q[1], np.cos(q[2]), np.sin(q[2])]),
-                lambda q: np.array([q[0], q[1], np.arctan2(q[3], q[2])]),
+                lambda q: np.array([q[0], q[1], _angle(q[2], q[3])]),
             )
         case joints.Planar() | joints.PlanarPrismatic() if urdf:
             if body.limits[-1] != (-np.inf, np.inf):
@@ -178,7 +185,7 @@ def _with_circle(part: Part) -> Part:
     return Part(
         part.nq + 1,
         lambda q: np.array([*q[:-1], np.cos(q[-1]), np.sin(q[-1])]),
-        lambda q: np.array([*q[:-2], np.arctan2(q[-1], q[-2])]),
+        lambda q: np.array([*q[:-2], _angle(q[-2], q[-1])]),
         part.turn,
         part.spin,
         part.blocks,
@@ -201,7 +208,7 @@ def _three_circles() -> Angles:
         angles = plain.to_q(q)
         return np.column_stack([np.cos(angles), np.sin(angles)]).ravel()
 
-    return Angles(6, there, lambda q: plain.from_q(np.arctan2(q[1::2], q[::2])))
+    return Angles(6, there, lambda q: plain.from_q(np.array([*map(_angle, q[::2], q[1::2])])))
 
 
 def _free_part(
@@ -219,7 +226,11 @@ def _free_part(
 
     def back(q: Array) -> Array:
         position, turned = (q[4:], q[:4]) if quaternion_first else (q[:3], q[3:])
-        attitude = (frame.inv() * Rotation.from_quat(_last(turned))).as_quat()
+        size = float(np.linalg.norm(turned))  # stays, and is checked with all others
+        attitude = (
+            size
+            * (frame.inv() * Rotation.from_quat(_last(turned) if size else [0, 0, 0, 1])).as_quat()
+        )
         return np.concatenate([frame.inv().apply(position - origin), attitude])
 
     return Part(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial.transform import Rotation
 
-from concur.codegen import finite_floats
+from concur.codegen import attitude_error, finite_floats
 from concur.errors import DescriptionError, shown
 from concur.interop._chains import urdf_joints
 from concur.interop._parts import Array, Part, in_plane_axes, same, three_angles
@@ -96,6 +96,9 @@ def to_ros(
     """
     zero = np.zeros(robot.nv)
     ours = np.array(finite_floats(q, "to_ros, `q`", (robot.nq,)))
+    error = attitude_error("to_ros", "q", ours, robot.quaternions)
+    if error is not None:
+        raise error
     rates, forces = (
         zero if given is None else np.array(finite_floats(given, f"to_ros, `{name}`", (robot.nv,)))
         for name, given in (("v", v), ("tau", tau))
@@ -158,7 +161,7 @@ def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
     Raises
     ------
     DescriptionError
-        If a joint is missing, or occurs twice.
+        If a joint is missing, or occurs twice, or a planar base tilts by 90 deg or more.
     ShapeError, NonFiniteError
         If the numbers do not fit the names, or are not finite.
     """
@@ -185,6 +188,10 @@ def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
         name: np.array(finite_floats(getattr(state, name), f"RosState, `{name}`", (size,)))
         for name, size in sizes.items()
     }
+    attitude = read["base_orientation"]
+    error = attitude_error("RosState", "base_orientation", attitude, {0: robot.base.name})
+    if error is not None:
+        raise error
     q, v, tau, at = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv), 0
     for body, part in parts:
         span = robot.v_slice(body.name)
@@ -199,10 +206,17 @@ def from_ros(robot: Tree, state: RosState) -> tuple[Array, Array, Array]:
         joint: Any = robot.base.joint
         frame = Rotation.from_quat(robot.base.placement.rotation).inv()
         moved = frame.apply(read["base_position"] - np.array(robot.base.placement.translation))
-        turned = frame * Rotation.from_quat(read["base_orientation"])
+        turned = frame * Rotation.from_quat(attitude)
         if isinstance(joint, joints.Planar):
             x, y, _ = joint.frame.T @ moved
             flat = joint.frame.T @ turned.as_matrix() @ joint.frame
+            if flat[2, 2] <= 0.0:
+                raise DescriptionError(
+                    "RosState, `base_orientation`",
+                    expected="a planar base that tilts by less than 90 deg",
+                    came=f"{np.degrees(np.arccos(max(-1.0, flat[2, 2]))):.3g} deg",
+                    cure="Give the quaternion in the order x, y, z, w, as ROS does.",
+                )
             q[:3] = x, y, np.arctan2(flat[1, 0] - flat[0, 1], flat[0, 0] + flat[1, 1])
         else:
             q[:7] = [*moved, *turned.as_quat()]

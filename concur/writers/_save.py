@@ -13,6 +13,9 @@ from concur.writers._mjcf import to_mjcf
 from concur.writers._toml import to_toml
 from concur.writers._urdf import to_urdf
 
+SIDECAR = {"name", "gravity", "base", "actuated", "locked", "wheels", "drives"}
+"""Fields of a sidecar."""
+
 SUFFIXES = (".toml", ".urdf", ".xml", ".mjcf")
 
 
@@ -73,7 +76,7 @@ def _check_sidecar(side: Path) -> None:
     """Refuse to replace a file that is no sidecar, such as the robot's own TOML file."""
     try:
         found = tomllib.loads(read_text(side, "a sidecar", "Check the file."))
-        known = "bodies" not in found and "outputs" not in found
+        known = SIDECAR.issuperset(found)
     except (ConcurError, ValueError, RecursionError):
         known = False
     if not known:

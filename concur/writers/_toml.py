@@ -42,7 +42,7 @@ def to_toml(robot: Tree) -> str:
         ("bodies", [_body(body) for body in robot.bodies]),
         ("wheels", [wheel_fields(wheel) for wheel in robot.wheels]),
         ("drives", [drive_fields(drive) for drive in robot.drives]),
-        ("mimics", [_given(mimic, Mimic("", "other")) for mimic in robot.mimics]),
+        ("mimics", [_given(mimic) for mimic in robot.mimics]),
     ):
         if entries:
             document.add(name, tables(entries))
@@ -106,19 +106,19 @@ def _inertia(inertia: Inertia) -> dict[str, Any]:
 
 def wheel_fields(wheel: Wheel) -> dict[str, Any]:
     """Fields of a wheel that differ from their defaults."""
-    return _given(wheel, Wheel("", 1.0)) | {"radius": wheel.radius}
+    return _given(wheel)
 
 
 def drive_fields(drive: Drive) -> dict[str, Any]:
     """Fields of a drive that differ from their defaults."""
-    return _given(drive, Drive("no drive", {"no joint": 1.0}))
+    return _given(drive)
 
 
-def _given(value: Any, plain: Any) -> dict[str, Any]:
-    """Fields in which an object differs from a plain one."""
-    found = {field.name: getattr(value, field.name) for field in fields(value)}
+def _given(value: Drive | Mimic | Wheel) -> dict[str, Any]:
+    """Fields that differ from their defaults, and those without a default."""
+    found = {field.name: (getattr(value, field.name), field.default) for field in fields(value)}
     return {
         name: list(x) if isinstance(x, tuple) else x
-        for name, x in found.items()
-        if x is not None and x != getattr(plain, name)
+        for name, (x, default) in found.items()
+        if x is not None and x != default
     }

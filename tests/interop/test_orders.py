@@ -13,7 +13,7 @@ import pytest
 
 import concur as cc
 from concur import interop
-from concur.errors import ConcurError, DescriptionError, SingularConfigurationError
+from concur.errors import ConcurError, DescriptionError, ShapeError, SingularConfigurationError
 from concur.interop import Order
 from concur.mechanism import Body, Inertia, Pose, joints
 from concur.multibody import Mechanism
@@ -143,6 +143,7 @@ def test_other_orders_and_what_is_refused() -> None:
         lambda: turned.from_q(np.zeros(3)),
         lambda: interop.to_ros(robot, q, v[:2]),
         lambda: interop.mujoco(random_robot(0)),
+        lambda: interop.mujoco(robot, 5),  # type: ignore[arg-type]
     ):
         with pytest.raises(ConcurError):
             call()
@@ -163,6 +164,50 @@ def test_three_hinges_are_singular_at_a_right_angle() -> None:
         order.to_v(at(1e-10), [1.0, 2.0, 3.0])
     # Coordinates exist there, and lead back.
     assert_close(robot.difference(order.from_q(order.to_q(at(0.0))), at(0.0)), np.zeros(3), 1e-12)
+
+
+def test_quaternions_and_circles_of_wrong_norm_are_refused() -> None:
+    ball = Body(
+        "ball", joints.Spherical(), "base", Pose((0, 0, 1)), Inertia(1.0, moments=(1, 1, 1))
+    )
+    turned = Pose((1, 2, 3), (0.6, 0.0, 0.0, 0.8))
+    base = Body("base", joints.Free(), placement=turned, inertia=ball.inertia)
+    robot = Mechanism("ball", [base, ball])
+    q = robot.neutral()
+    for make in (interop.mujoco, interop.pinocchio, interop.drake):
+        order = make(robot)
+        theirs = order.to_q(q)
+        for factor, fine in ((1.0, True), (1.0009, True), (1.0011, False), (0.0, False)):
+            calls = [lambda: order.to_q(factor * q), lambda: order.velocity_map(factor * q)]  # noqa: B023
+            if make is not interop.drake:
+                calls.append(lambda: order.from_q(factor * theirs))  # noqa: B023
+            for call in calls:
+                if fine:
+                    call()
+                    continue
+                with pytest.raises(ShapeError, match="unit norm"):
+                    call()
+        with pytest.raises(ShapeError, match="unit norm"):
+            order.from_q(np.zeros(order.nq))
+    with pytest.raises(ShapeError, match="unit norm"):
+        interop.to_ros(robot, 0.0 * q)
+    car = Mechanism("car", [Body("car", joints.Planar(), inertia=Inertia(1.0, moments=(1, 1, 1)))])
+    order = interop.pinocchio(car)
+    assert_close(order.from_q([1.0, 2.0, 0.0, 1.0009]), [1.0, 2.0, np.pi / 2], 1e-15)
+    for size in (0.0, 1.0011):
+        with pytest.raises(ShapeError, match="cosine and sine"):
+            order.from_q([1.0, 2.0, 0.0, size])
+    state = interop.to_ros(car, [1.0, 2.0, 0.5])
+    half = np.radians(89.9) / 2
+    tilted = replace(state, base_orientation=np.array([np.sin(half), 0.0, 0.0, np.cos(half)]))
+    assert_close(interop.from_ros(car, tilted)[0], [1.0, 2.0, 0.0], 1e-12)
+    for wrong, message in (
+        ([0.0, 0.0, 0.0, 0.0], "unit norm"),
+        ([1.0, 0.0, 0.0, 0.0], "180 deg"),
+        ([np.sin(half + 0.01), 0.0, 0.0, np.cos(half + 0.01)], "91.* deg"),
+    ):
+        with pytest.raises(ConcurError, match=message):
+            interop.from_ros(car, replace(state, base_orientation=np.array(wrong)))
 
 
 def test_messages_of_ros() -> None:

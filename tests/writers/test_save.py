@@ -42,6 +42,20 @@ def test_toml_gives_an_equal_robot(tmp_path: Path) -> None:
         assert to_toml(again) == path.read_text(encoding="utf-8")
 
 
+def test_toml_keeps_every_name(tmp_path: Path) -> None:
+    """Names that stand for nothing elsewhere are names like all others."""
+    robot = mechanism(
+        Body("base", joints.Fixed()),
+        hinge("other", "base"),
+        hinge("no joint", "base"),
+        hinge("c", "base"),
+        drives=[Drive("no drive", {"no joint": 1.0})],
+        mimics=[Mimic("c", "other", 1.0)],
+    )
+    robot.save(tmp_path / "robot.toml")
+    assert cc.load(tmp_path / "robot.toml") == robot
+
+
 def geared() -> Mechanism:
     """A wrist of two motors, a thruster, and a finger that follows another."""
     return mechanism(
@@ -280,7 +294,7 @@ def test_a_sidecar_replaces_sidecars_only(tmp_path: Path) -> None:
     robot.save(tmp_path / "a.urdf")
     robot.save(tmp_path / "a.urdf")
     robot.save(tmp_path / "b.toml")
-    for text in (None, "x = [", "\x00"):
+    for text in (None, "x = [", "\x00", '[project]\nname = "x"'):
         if text is not None:
             (tmp_path / "b.toml").write_text(text)
         with pytest.raises(DescriptionError, match="no file, or a sidecar"):
