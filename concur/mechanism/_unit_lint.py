@@ -38,6 +38,9 @@ has 16; the same in cm has 1.6e-5."""
 APART = 20.0
 """Factor between the longest and the next shorter link above which the longest is suspicious."""
 
+NAMED = 3
+"""Bodies that one sentence names; it counts the others."""
+
 FREE_FALL = 100.0
 """Gravity, m/s^2, above which it is suspicious."""
 
@@ -167,8 +170,8 @@ def _limits(tree: Tree) -> list[str]:
 
 def _speeds(tree: Tree) -> list[str]:
     """Speed limits beyond what joints are built for; wheels, screws and rotors turn faster."""
-    found = []
     quick = {wheel.body for wheel in tree.wheels}
+    found: dict[str, dict[str, float]] = {}
     for body in tree.bodies:
         if body.name in quick or isinstance(body.joint, Helical) or _is_rotor(tree, body):
             continue
@@ -176,12 +179,22 @@ def _speeds(tree: Tree) -> list[str]:
             # A vehicle may drive that fast.
             if not FASTEST[unit] < speed < math.inf or (unit == "m" and body is tree.base):
                 continue
-            meant, factor = ("deg", math.radians(1.0)) if unit == "rad" else ("mm", 1e-3)
-            found.append(
-                f"body `{body.name}`: speed limit {speed:.4g} {unit}/s: {meant}/s instead of "
-                f"{unit}/s? {speed:.4g} {meant}/s are {speed * factor:.4g} {unit}/s"
-            )
-    return found
+            fast = found.setdefault(unit, {})
+            fast[body.name] = max(speed, fast.get(body.name, 0.0))
+    texts = []
+    for unit, fast in found.items():
+        meant, factor = ("deg", math.radians(1.0)) if unit == "rad" else ("mm", 1e-3)
+        low, high = min(fast.values()), max(fast.values())
+        names = ", ".join(f"`{name}`" for name in list(fast)[:NAMED])
+        if len(fast) > NAMED:
+            names += f" and {len(fast) - NAMED} more"
+        many = "body {}: speed limit" if len(fast) == 1 else "bodies {}: speed limits"
+        span = f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
+        texts.append(
+            f"{many.format(names)} {span} {unit}/s: {meant}/s instead of {unit}/s? "
+            f"{high:.4g} {meant}/s are {high * factor:.4g} {unit}/s"
+        )
+    return texts
 
 
 def _is_rotor(tree: Tree, body: Body) -> bool:

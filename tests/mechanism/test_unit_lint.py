@@ -103,11 +103,24 @@ def test_speed_limit_of_a_joint_beyond_eight_turns_a_second_is_degrees(
     speed: float, warned: bool
 ) -> None:
     found = suspicious_units(arm(0.0, 0.4, speed=speed, limits=(-1.0, 1.0)))
-    assert [text.split("`")[1] for text in found] == (["link0", "link1"] if warned else [])
+    assert len(found) == warned
     if speed == 90.0:
         assert found[0] == (
-            "body `link0`: speed limit 90 rad/s: deg/s instead of rad/s? 90 deg/s are 1.571 rad/s"
+            "bodies `link0`, `link1`: speed limits 90 rad/s: deg/s instead of rad/s? "
+            "90 deg/s are 1.571 rad/s"
         )
+
+
+def test_one_line_names_three_fast_joints_and_counts_the_others() -> None:
+    solid = Inertia(1.0, moments=(0.1, 0.1, 0.1))
+    bodies = [Body("base", joints.Fixed())]
+    for i in range(4):
+        turn, parent, limits = joints.Revolute((0, 0, 1)), bodies[-1].name, (-1.0, 1.0)
+        bodies.append(Body(f"b{i}", turn, parent, Pose(), solid, limits, 60.0 + 10.0 * i))
+    for count, named in ((3, "`b0`, `b1`, `b2`: "), (4, "`b0`, `b1`, `b2` and 1 more: ")):
+        (text,) = suspicious_units(Mechanism("arm", bodies[: count + 1]))
+        high = 50 + 10 * count
+        assert text.startswith(f"bodies {named}speed limits 60 to {high} rad/s: deg/s")
 
 
 @pytest.mark.parametrize(("speed", "warned"), [(250.0, True), (20.1, True), (19.9, False)])
