@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike
 from concur.codegen import as_floats
 from concur.errors import ShapeError
 from concur.mechanism import unknown_name
+from concur.multibody import Mechanism
 from concur.reduction._dependents import orientation, rows_change, spread
 from concur.reduction._lift import STAGES_HINT, Lift
 
@@ -188,27 +189,54 @@ def _invariance(model: Lift, samples: list[np.ndarray], rng: np.random.Generator
         displacement = np.zeros(robot.nv)
         displacement[group] = rng.uniform(-1.0, 1.0, len(group))
         moved = robot.integrate(q, displacement)
-        inertia = np.asarray(robot.mass_matrix(q))
-        # Radii of gyration: with them all entries of a matrix are in one unit.
-        radii = np.sqrt(np.maximum(np.diag(inertia), 0.0) / robot.total_mass)
-        radii = np.where(radii > 0.0, radii, radii.max())
-        changed = np.abs(robot.mass_matrix(moved) - inertia) / np.outer(radii, radii)
-        mass = max(mass, changed.max() / robot.total_mass)
+        radii, changed = _mass_change(robot, q, moved)
+        mass = max(mass, changed)
         turned = np.abs(robot.constraints(moved) - robot.constraints(q)) / radii
         rows = max(rows, turned.max(initial=0.0))
         weight = np.abs(robot.bias(q, np.zeros(robot.nv)) / radii)[group].max()
         push = max(push, weight / fall if fall else 0.0)
     worst = max(mass, rows, push)
+    why = (
+        f"change of the mass matrix {mass:.1e} relative, of the constraints {rows:.1e}, "
+        f"gravity along the group {push:.1e} of the weight"
+    )
+    if mass >= 1e-9:
+        why += _unsymmetric(robot, group, samples)
     return _row(
         "CON1",
         statement,
         worst < 1e-9,
-        f"change of the mass matrix {mass:.1e} relative, of the constraints {rows:.1e}, "
-        f"gravity along the group {push:.1e} of the weight",
+        why,
         mass_matrix=mass,
         constraints=rows,
         gravity=push,
     )
+
+
+def _mass_change(robot: Mechanism, q: np.ndarray, moved: np.ndarray) -> tuple[np.ndarray, float]:
+    """Radii of gyration, and largest change of the mass matrix relative to them and the mass."""
+    inertia = np.asarray(robot.mass_matrix(q))
+    # Radii of gyration: with them all entries of a matrix are in one unit.
+    radii = np.sqrt(np.maximum(np.diag(inertia), 0.0) / robot.total_mass)
+    radii = np.where(radii > 0.0, radii, radii.max())
+    changed = np.abs(robot.mass_matrix(moved) - inertia) / np.outer(radii, radii)
+    return radii, float(changed.max() / robot.total_mass)
+
+
+def _unsymmetric(robot: Mechanism, group: list[int], samples: list[np.ndarray]) -> str:
+    """Name the wheels of the group whose rotation alone changes the mass matrix."""
+    found = []
+    for wheel in robot.wheels:
+        spins = set(robot.freedoms(wheel.body)) & set(group)
+        if wheel.kind != "slider" and spins:
+            turn = np.zeros(robot.nv)
+            turn[list(spins)] = 1.0
+            changes = [_mass_change(robot, q, robot.integrate(q, turn))[1] for q in samples[:3]]
+            if max(changes) >= 1e-9:
+                found.append(f"`{wheel.body}`")
+    if not found:
+        return ""
+    return f"; not round about their axles: {', '.join(found)}; correct moments and axes there"
 
 
 def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow:

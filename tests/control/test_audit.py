@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from concur.formats import load_shipped
+from concur.mechanism import Inertia
 from concur.multibody import Mechanism
 from concur.reduction import AuditStatus, reduce
 from tests.control._cases import (
@@ -62,6 +66,22 @@ def test_tilted_plane_breaks_the_invariance() -> None:
     assert row.values["mass_matrix"] < 1e-12
     assert row.values["constraints"] < 1e-12
     assert failing(reduce(tilted((0.0, 0.0, -9.8))).audit()) == set()
+
+
+def test_wheel_that_is_not_round_about_its_axle_is_named() -> None:
+    # Only wheels of the group count; the spin of the other ones is a shape coordinate.
+    robot = load_shipped("mecanum_arm")
+    for name, text in (("rear_right", "axles: `rear_right`; correct"), ("front_left", None)):
+        bodies = [
+            replace(body, inertia=Inertia(3.0, moments=(0.012, 0.012, 0.018)))
+            if body.name == name
+            else body
+            for body in robot.bodies
+        ]
+        row = reduce(replace(robot, bodies=bodies)).audit()["CON1"]
+        assert (row.status is AuditStatus.FAILS) == (text is not None)
+        assert (text or "") in row.why
+    assert "axles" not in reduce(robot).audit()["CON1"].why
 
 
 def test_small_tilt_is_found_too() -> None:

@@ -32,6 +32,7 @@ def robot(**numbers: float) -> SimpleNamespace:
         actuated_freedoms=(1, 2),
         driven_freedoms=(1, 2),
         followers=(),
+        wheels=(),
         freedom_names=("x", "left", "right"),
         integrate=lambda q, v: q + v,
         mass_matrix=lambda q: 4.0 * np.eye(3) - np.diag([0, 0, given["mass"] * q[0] * q[1]]),
