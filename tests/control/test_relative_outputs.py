@@ -12,6 +12,7 @@ from numpy.testing import assert_allclose
 from scipy.spatial.transform import Rotation
 
 from concur import robots
+from concur.certify import operating_bounds
 from concur.control import InverseKinematicsSolver, Output, ReferenceSample, Servo
 from concur.control._output_motion import output_motion
 from concur.control.references import hold, polynomial, stack
@@ -276,6 +277,17 @@ def test_closed_loop_of_a_hand_on_its_rover_follows_the_exact_error_dynamics() -
     assert abs(run.q[-1, 2] - q0[2]) > 0.1
 
 
+def test_bounds_on_operation_of_a_relative_output_do_not_need_the_heading() -> None:
+    outputs = [
+        Output("base", "chassis", "R2", (0.25, 0.0, 0.0)),
+        Output("hand", "forearm", "R3", (0.0, 0.2, 0.0), relative_to="chassis"),
+    ]
+    servo = Servo(reduce(robots.rover_arm()), outputs, [4.0, 9.0], [4.0, 6.0])
+    # The first coordinates without a range would be those of the chassis.
+    ranges = {"upper_arm": (0.6, 1.0), "forearm": (-1.2, -0.8)}
+    refused(OutputError, lambda: operating_bounds(servo, ranges), came="no range for turret")
+
+
 def test_inverse_kinematics_moves_only_the_joints_between() -> None:
     robot = robots.servicer()
     output = Output("grip", "right_hand", "R3xSO3", relative_to="left_hand")
@@ -309,6 +321,11 @@ def test_a_bar_stays_in_two_hands(tmp_path: Path) -> None:
     assert np.linalg.norm(run.pose[-1, :3] - run.pose[0, :3]) > 0.25
     # A relative position has no path in the inertial frame.
     assert list(positions(run)) == ["bar"]
+    # Native code takes the same law.
+    with_reference = task.reference(2.0)
+    s = servo.law_velocities(run.v[400])
+    torque = servo.torque(run.q[400], s, with_reference)
+    assert_close(servo.compile()(run.q[400], s, with_reference), torque, 1e-10)
     servo.export(tmp_path)
     manifest = (tmp_path / "manifest.json").read_text("utf-8")
     assert manifest.count('"relative_to": "left_hand"') == 1
