@@ -29,7 +29,7 @@ from pathlib import Path
 
 import casadi as ca
 
-from concur.codegen._sources import LONG, WHOLE, Sources
+from concur.codegen._sources import WHOLE, Sources
 from concur.errors import shown
 
 CANDIDATES = ("gcc", "clang", "cc")
@@ -287,7 +287,7 @@ def _flags(code: Sources) -> tuple[str, ...]:
     if code.assignments <= WHOLE:
         # Scheduling before register allocation: fewer stalls. Clang always does so.
         return ("-O3", "-fschedule-insns", *FLAGS)
-    return ("-O2" if code.assignments <= LONG else "-O1", *FLAGS)
+    return ("-O2", *FLAGS)
 
 
 def _run(command: Sequence[str], directory: Path) -> None:

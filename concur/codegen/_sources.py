@@ -23,9 +23,6 @@ PART = 400
 FILE = 12_000
 """Number of assignments in one file; files are compiled in parallel."""
 
-LONG = 60_000
-"""Number of assignments above which compile time matters more than full optimization."""
-
 START = re.compile(r"^(?:static const casadi_|/\* \w+:\(|static int casadi_f\d)", re.MULTILINE)
 """End of the support code of generated C: the first constant, or the comment before a function.
 

@@ -19,7 +19,7 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from concur.codegen import CompilerWarning, Evaluator, _compiler, compiled
-from concur.codegen._sources import sources
+from concur.codegen._sources import Sources, sources
 from concur.errors import NonFiniteError, ShapeError, UnknownNameError
 from concur.robots import free_flyer
 from tests.control._cases import case_study
@@ -75,6 +75,17 @@ def test_key_knows_sources_flags_and_compiler(cache: Path, monkeypatch: pytest.M
     keys.add(compiler.key(code))
     assert len(keys) == 4
     assert all(len(key) == 64 for key in keys)
+
+
+@pytest.mark.parametrize(("assignments", "level"), [(8_000, "-O3"), (8_001, "-O2"), (10**6, "-O2")])
+def test_optimization_depends_on_the_length(
+    assignments: int, level: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commands: list[list[str]] = []
+    monkeypatch.setattr(_compiler, "_run", lambda command, _: commands.append(list(command)))
+    code = Sources(("",), ("f",), assignments, solver=False)
+    _compiler.Compiler(("cc",), "").build(code, tmp_path / "library.so")
+    assert [word for word in commands[0] if word.startswith("-O")] == [level]
 
 
 def test_flags_keep_the_tests_for_nan(cache: Path) -> None:
