@@ -333,7 +333,8 @@ def _platform(
         return [_not_checked(i, text, why) for i, text in statements.items()]
     platform = {i for w in robot.wheels for i in robot.path(robot.index(w.body))}
     arm = robot.freedoms(*(b.name for k, b in enumerate(robot.bodies) if k not in platform))
-    on_arm = max(np.abs(robot.constraints(q)[:, arm]).max(initial=0.0) for q in samples)
+    rolling = robot.nf - len(robot.mimics)  # rows of joints that follow others are the last
+    on_arm = max(np.abs(robot.constraints(q)[:rolling, arm]).max(initial=0.0) for q in samples)
     dependent = model.first.dependent
     moved = rows_change(robot, dependent, samples, seed=6)
     at, kind = (samples, "random") if working_set is None else (working_set, "given")

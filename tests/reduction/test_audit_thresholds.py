@@ -147,7 +147,7 @@ def test_as_many_controls_as_output_coordinates(
 def on_wheels(column: float) -> Any:
     """A platform and an arm: a body of one coordinate that no wheel should feel."""
     body = robot()
-    body.wheels = (SimpleNamespace(body="wheel"),)
+    body.wheels, body.mimics, body.nf = (SimpleNamespace(body="wheel"),), (), 1
     body.bodies = [SimpleNamespace(name=name) for name in ("base", "wheel", "arm")]
     body.index = lambda name: 1
     body.path = lambda index: (0, 1)

@@ -184,6 +184,14 @@ def test_coupled_wheels_drop_the_row_that_follows() -> None:
     assert lifted[2] / lifted[0] == pytest.approx(1.0 / 0.6, abs=1e-14)
 
 
+def test_follower_on_an_arm_is_no_rolling_constraint() -> None:
+    rover = cc.robots.rover_arm()
+    robot = replace(rover, mimics=[Mimic("forearm", "upper_arm", -0.5)], actuated=None)
+    audit = cc.reduce(robot).audit()
+    assert [row.id for row in audit.failures] == []
+    assert audit["NHR1"].why == "largest arm column 0.0e+00"
+
+
 def test_limits_of_drives() -> None:
     bodies = [replace(b, torque_limit=6.0) if b.joint.nv else b for b in _arm(joints.Fixed())]
     limits = {
