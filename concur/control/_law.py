@@ -336,11 +336,14 @@ def _torques(servo: TrackingLaw, q: Vector, forces: Array) -> tuple[Array, Array
     actuation: ca.SX = servo.model.input_matrix(q)
     if actuation.is_constant() and ca.DM(actuation).is_eye():
         return forces, ca.SX(1), ca.SX(1)
+    rows, columns = (constant(scales) for scales in servo.model.actuation_scales)
+    scaled = ca.diag(rows) @ actuation @ ca.diag(columns)
     if actuation.shape[1] > actuation.shape[0]:
-        torques, least, largest = share(actuation, forces, servo.torque_weights)
+        torques = share(actuation, forces, servo.torque_weights)[0]
+        _, least, largest = share(scaled, forces)  # weights do not make it singular
         return torques, least / largest, ca.SX(1)
-    torques, least, largest, side = solve_square(actuation, forces)
-    return torques, least / largest, side
+    torques, least, largest, side = solve_square(scaled, ca.diag(rows) @ forces)
+    return ca.diag(columns) @ torques, least / largest, side
 
 
 def _mobility(

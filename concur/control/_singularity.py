@@ -38,6 +38,14 @@ def check_decoupling(servo: TrackingLaw) -> None:
     rng = np.random.default_rng(5)
     robot = servo.model.robot
     samples = [robot.neutral(), *(robot.random(rng) for _ in range(SAMPLES))]
+    if robot.drives and all(lacks_leverage(servo, q) for q in samples):
+        error = _unactuated(servo, samples[-1])
+        raise OutputError(
+            f"servo of `{servo.name}`, controls",
+            expected=error.expected,
+            came=f"in every configuration {error.came}",
+            cure="Drive other joints, or correct the ratios of the drives.",
+        )
     margins = []
     for q in samples:
         margins.append(servo.margin(q))
@@ -142,22 +150,16 @@ def passed_error(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
 def lacks_leverage(servo: TrackingLaw, q: np.ndarray) -> bool:
     """Whether the controls do not push the shape in some direction, where wheels determine it.
 
-    That is where the least singular value of H^T B is below `singular_margin` times the largest.
+    That is where the model's `leverage` is below `singular_margin`.
     """
-    inputs = servo.model.input_matrix(q)
-    if not np.isfinite(inputs).all():
+    if not np.isfinite(servo.model.input_matrix(q)).all():
         return False
-    sizes = np.linalg.svd(inputs, compute_uv=False)
-    return bool(sizes[-1] < servo.singular_margin * sizes[0])
+    return servo.model.leverage(q)[0] < servo.singular_margin
 
 
 def _unactuated(servo: TrackingLaw, q: np.ndarray) -> ConcurError:
     """Build the error for controls that do not push the shape in some direction."""
-    directions, sizes, _ = np.linalg.svd(servo.model.input_matrix(q))
-    direction, margin = directions[:, -1], float(sizes[-1] / sizes[0])
-    direction *= np.sign(direction[np.argmax(np.abs(direction))])
-    names = zip(direction, servo.model.shape_names, strict=True)
-    shown = " ".join(f"{x:+.2g} {name}" for x, name in names if abs(x) > 0.1)
+    margin, shown = servo.model.leverage(q)
     return SingularConfigurationError(
         f"servo of `{servo.name}`",
         expected=f"controls that act on all shape velocities, with margin above "

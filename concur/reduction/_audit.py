@@ -245,10 +245,11 @@ def _no_actuator_along_group(model: Lift, samples: list[np.ndarray]) -> AuditRow
     driven = set(model.robot.actuated_freedoms) & set(model.dependent)
     driven -= set(model.robot.followers)
     names = ", ".join(model.robot.freedom_names[i] for i in sorted(driven))
-    condition = max(_condition(model.input_matrix(q)) for q in samples)
+    least, direction = min((model.leverage(q) for q in samples), key=lambda found: found[0])
+    condition = 1.0 / least if least else float("inf")
     why = f"driven along the group: {names or 'none'}; condition of H^T B {condition:.3g}"
     if condition >= 1e8:
-        why += _further(model)
+        why += f": nothing pushes along {direction}" + _further(model)
     shared = model.nu > model.ns
     if driven and shared:
         why += "; through the lift they share the forces on the shape"
@@ -266,6 +267,8 @@ def _closed_basis(model: Lift) -> AuditRow:
     shape = set(model.shape) & set(model.robot.driven_freedoms)
     missing = [model.robot.freedom_names[i] for i in model.shape if i not in shape]
     why = "each shape velocity has its own drive"
+    if model.robot.drives:
+        why = "a control acts on each shape velocity"
     if missing:
         why = f"no drive on {', '.join(missing)}{_further(model)}"
     return _row("CON3", "the controls have a closed basis on the shape", not missing, why)
@@ -354,12 +357,3 @@ def _platform(
             ratio=ratio,
         ),
     ]
-
-
-def _condition(matrix: np.ndarray) -> float:
-    if matrix.shape[0] > matrix.shape[1]:
-        return float("inf")
-    if not matrix.size:
-        return 1.0
-    values = np.linalg.svd(matrix, compute_uv=False)
-    return float(values[0] / values[-1]) if values[-1] > 0.0 else float("inf")

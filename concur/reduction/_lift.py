@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import casadi as ca
+import numpy as np
+from numpy.typing import ArrayLike
 
 from concur.codegen import Array, EvaluatedMethods, Matrix, Scalar, Vector, evaluated
 from concur.dynamics import solve_positive_definite
@@ -17,6 +20,9 @@ from concur.system import System
 
 UNDETERMINED = 1e-8
 """Regularity below which the lift is lost in round-off."""
+
+SAMPLES = 16
+"""Random configurations at which the effect of a control is measured."""
 
 STAGES_HINT = 'stages="auto" reduces by it'
 """In the reason of a model: there is a joint that a stage could take."""
@@ -180,6 +186,54 @@ class Lift(EvaluatedMethods):
         """Forces on the shape from the controls: H^T B, the identity if the shape is driven."""
         horizontal, _ = self.lift(q)
         return control_velocities(self.system, q, horizontal).T
+
+    @cached_property
+    def actuation_scales(self) -> tuple[np.ndarray, np.ndarray]:
+        """Factors that take units and gear ratios from H^T B: of rows (ns,), of columns (nu,).
+
+        Rows: one over the square root of the reduced inertia at the neutral configuration. Columns:
+        one over the effect of each control, median of sampled configurations. Ones where each
+        control is a motor on one joint and there are not more than shape velocities.
+        """
+        tree = self.system if isinstance(self.system, Mechanism) else None
+        if self.nu <= self.ns and not (tree and tree.drives):
+            return np.ones(self.ns), np.ones(self.nu)
+        rng = np.random.default_rng(3)
+        samples = [self.system.neutral(), *(self.system.random(rng) for _ in range(SAMPLES))]
+        rows = 1.0 / np.sqrt(np.diag(self.mass_matrix(samples[0])))
+        effects = [np.linalg.norm(rows[:, None] * self.input_matrix(q), axis=0) for q in samples]
+        sizes = np.median(effects, axis=0)
+        sizes = np.where(sizes > 0.0, sizes, np.max(effects, axis=0))
+        return rows, 1.0 / np.where(sizes > 0.0, sizes, 1.0)
+
+    def leverage(self, q: ArrayLike) -> tuple[float, str]:
+        """How well the controls push all shape velocities.
+
+        Parameters
+        ----------
+        q : array_like
+            Configuration, shape (nq,).
+
+        Returns
+        -------
+        margin : float
+            Least over largest singular value of H^T B in the units of `actuation_scales`; zero if
+            there are fewer controls than shape velocities.
+        direction : str
+            Shape velocities, in the same units, that the controls push least.
+        """
+        rows, columns = self.actuation_scales
+        scaled = rows[:, None] * np.asarray(self.input_matrix(q)) * columns
+        if not scaled.size:
+            return float(not self.ns), ", ".join(self.shape_names)
+        directions, sizes, _ = np.linalg.svd(scaled)
+        direction = directions[:, -1] * np.sign(
+            directions[np.argmax(np.abs(directions[:, -1])), -1]
+        )
+        names = zip(direction, self.shape_names, strict=True)
+        text = " ".join(f"{x:+.2g} {name}" for x, name in names if abs(x) > 0.1)
+        margin = sizes[-1] / sizes[0] if self.nu >= self.ns and sizes[0] > 0.0 else 0.0
+        return float(margin), text
 
     @evaluated("(nq),(ns),(nu)->(ns)")
     def acceleration(self, q: Vector, s: Vector, u: Vector) -> Vector:

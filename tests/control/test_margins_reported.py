@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -25,6 +26,7 @@ from concur.mechanism import Body, Inertia, Pose, joints
 from concur.mechanism._size import POINT
 from concur.multibody import Mechanism
 from concur.reduction import reduce
+from concur.reduction._lift import Lift
 from tests.oracles import Units
 
 STRETCHED = np.array([0.3, 0.02, -0.03])
@@ -114,12 +116,24 @@ def test_wheels_below_the_threshold_no_longer_determine_the_base(
         assert found[0] == (0.0 if usable else regularity)
 
 
+def pushed(inputs: Callable[[Any], Any]) -> Any:
+    """A model of two shape velocities with a given H^T B, in units that need no scales."""
+    model = SimpleNamespace(
+        input_matrix=inputs,
+        actuation_scales=(np.ones(2), np.ones(2)),
+        ns=2,
+        nu=2,
+        shape_names=("wheel", "elbow"),
+        control_names=("left", "right"),
+    )
+    model.leverage = lambda q: Lift.leverage(model, q)
+    return model
+
+
 @pytest.mark.parametrize(("part", "lacks"), [(0.99, True), (1.01, False)])
 def test_controls_lack_leverage_below_a_share_of_their_largest(part: float, lacks: bool) -> None:
     inputs = np.diag([50.0, 50.0 * part * 1e-3])
-    servo: Any = SimpleNamespace(
-        singular_margin=1e-3, model=SimpleNamespace(input_matrix=lambda q: inputs)
-    )
+    servo: Any = SimpleNamespace(singular_margin=1e-3, model=pushed(lambda q: inputs))
     assert lacks_leverage(servo, np.zeros(2)) == lacks
     inputs[0, 0] = np.nan  # no number: the configuration is not known to be to blame
     assert not lacks_leverage(servo, np.zeros(2))
@@ -236,11 +250,8 @@ def test_velocities_that_controls_do_not_push_are_named_from_a_tenth_on(
 ) -> None:
     along = np.array([part, np.sqrt(1.0 - part**2)])
     across = np.array([along[1], -along[0]])
-    model = SimpleNamespace(
-        input_matrix=lambda q: np.outer(across, (2.0, 0.0)) + np.outer(along, (0.0, 1e-9)),
-        shape_names=("wheel", "elbow"),
-        control_names=("left", "right"),
-    )
+    inputs = np.outer(across, (2.0, 0.0)) + np.outer(along, (0.0, 1e-9))
+    model = pushed(lambda q: inputs)
     servo: Any = SimpleNamespace(name="bench", model=model, singular_margin=1e-6)
     error: Any = _singularity._unactuated(servo, np.zeros(2))
     assert error.margin == pytest.approx(0.5e-9)
@@ -250,7 +261,7 @@ def test_velocities_that_controls_do_not_push_are_named_from_a_tenth_on(
 
 def test_constant_actuation_that_is_no_identity_is_inverted() -> None:
     actuation = np.array([[0.0, 2.0], [1.0, 0.5]])
-    law = SimpleNamespace(model=SimpleNamespace(input_matrix=lambda q: ca.SX(ca.DM(actuation))))
+    law = SimpleNamespace(model=pushed(lambda q: ca.SX(ca.DM(actuation))))
     forces = np.array([3.0, -1.0])
     torques, _, side = _law._torques(law, ca.SX(0, 1), ca.SX(ca.DM(forces)))
     np.testing.assert_allclose(ca.DM(torques).full()[:, 0], np.linalg.solve(actuation, forces))

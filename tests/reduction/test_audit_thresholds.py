@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from concur.reduction import STAGES_HINT, AuditStatus, _audit
+from concur.reduction._lift import Lift
 
 HOLDS, FAILS = AuditStatus.HOLDS, AuditStatus.FAILS
 SAMPLES = [np.zeros(3), np.array([0.0, 1.0, 0.0])]  # only the second shows what is wrong
@@ -53,6 +54,10 @@ def model(body: Any = None, **changes: Any) -> Any:
     }
     made = SimpleNamespace(**(parts | changes))
     made.first = SimpleNamespace(dependent=made.dependent)
+    rows, columns = made.input_matrix(np.ones(3)).shape
+    made.ns, made.shape_names = rows, tuple(map(str, range(rows)))
+    made.actuation_scales = np.ones(rows), np.ones(columns)
+    made.leverage = lambda q: Lift.leverage(made, q)
     return made
 
 
@@ -93,7 +98,7 @@ def test_controls_reach_the_shape_up_to_a_condition_of_1e8(
 
     row = _audit._no_actuator_along_group(model(input_matrix=inputs, reason=STAGES_HINT), SAMPLES)
     assert row.status is status
-    assert row.values["condition"] == condition
+    assert row.values["condition"] == pytest.approx(condition, rel=1e-15)
     assert ("--stages auto" in row.why) is (status is FAILS)
 
 
@@ -119,7 +124,10 @@ def test_an_actuator_along_the_group_fails_whatever_the_condition() -> None:
     ],
 )
 def test_condition_of_a_matrix(matrix: np.ndarray, condition: float) -> None:
-    assert _audit._condition(matrix) == condition
+    columns = matrix.shape[1]
+    made: Any = model(input_matrix=lambda q: matrix, nu=columns)
+    found = made.leverage(np.zeros(3))[0]
+    assert (1.0 / found if found else np.inf) == condition
 
 
 @pytest.mark.parametrize(("closure", "status"), [(0.9e-12, HOLDS), (1.1e-12, FAILS)])

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import concur as cc
-from concur.errors import ConcurError, DescriptionError, ReductionError
+from concur.control import ReferenceSample
+from concur.errors import ConcurError, DescriptionError, OutputError, ReductionError
 from concur.mechanism import Body, Drive, Inertia, Mimic, Pose, joints
 from concur.multibody import Mechanism
 from concur.simulation import Plant
@@ -62,6 +63,63 @@ def test_free_base_with_wrist_and_thrusters() -> None:
         expected = oracle.forward_dynamics(q, v, forces @ u)
         assert_close(plant.acceleration(q, v, u)[0], expected, 1e-11)
         assert_close(model.acceleration(q, v, u), expected, 1e-11)
+
+
+def _turn_and_slide(unit: float, *columns: tuple[float, float]) -> Mechanism:
+    """Joints of both kinds, moved by motors with ratios on both, in another unit of length."""
+    inertia = Inertia(1.0, (0.1 * unit, 0, 0), (0.1 * unit**2,) * 3)
+    bodies = [
+        Body("base", joints.Fixed()),
+        Body("turn", joints.Revolute((0, 0, 1)), "base", inertia=inertia),
+        Body("slide", joints.Prismatic((1, 0, 0)), "turn", Pose((unit, 0, 0)), inertia),
+    ]
+    drives = [
+        Drive(f"m{k}", {n: r for n, r in (("turn", turn), ("slide", slide / unit)) if r})
+        for k, (turn, slide) in enumerate(columns)
+    ]
+    return Mechanism("r", bodies, drives=drives)
+
+
+def test_verdicts_on_drives_do_not_depend_on_units_and_gear_ratios() -> None:
+    for columns, holds in (
+        (((1.0, 0.0), (0.0, 1.0)), True),
+        (((1e-6, 0.0), (0.0, 1e5)), True),  # a ball screw beside a motor without gear
+        (((1.0, 1.0), (2.0, -3e4)), True),
+        (((1.0, 1.0), (1.0, 1.0), (1e4, -1e4)), True),
+        (((1.0, 1.0), (1.0, 1.0)), False),
+        (((1.0, 1.0), (-3.0, -3.0), (5.0, 5.0)), False),
+        (((1.0, 1.0), (1.0, 1.001)), False),  # of full rank, with a margin below 1e-3
+        (((1.0, 1.0), (1.0, 1.01)), True),
+    ):
+        conditions = []
+        for unit in (1.0, 1e3, 1e-3):
+            model = cc.reduce(_turn_and_slide(unit, *columns))
+            row = model.audit()["CON2"]
+            conditions.append(row.values["condition"])
+            tip = cc.Output("tip", "slide", "R2", (0.1 * unit, 0, 0))
+            if not holds:
+                assert ("nothing pushes along" in row.why) == (conditions[-1] > 1e8)
+                with pytest.raises(OutputError, match=r"push along \S+ turn \S+ slide"):
+                    cc.Servo(model, [tip], stiffness=4.0, damping=4.0)
+                continue
+            assert row.status.value == "holds"
+            q, s = np.array([0.3, 0.2 * unit]), np.array([0.1, 0.1 * unit])
+            target = ReferenceSample(unit * np.array([1.0, 0.8]), np.zeros(2), np.zeros(2))
+            for weights in (None, np.logspace(-6, 6, model.nu)):
+                servo = cc.Servo(model, [tip], 4.0, 4.0, torque_weights=weights)
+                u = servo.torque(q, s, target)
+                assert_close(servo.compile(interpreted=True)(q, s, target), u, 1e-12 * abs(u).max())
+                # Error dynamics of R2 with x = gamma - r and ve = -xdot.
+                v, step = model.velocity(q, s), 1e-6
+                ahead = [
+                    servo.error(
+                        model.robot.integrate(q, h * v), s + h * model.acceleration(q, s, u), target
+                    )
+                    for h in (-step, step)
+                ]
+                x, ve = servo.error(q, s, target)
+                assert_close((ahead[1][1] - ahead[0][1]) / (2 * step), 4 * x - 4 * ve, 1e-7 * unit)
+        assert conditions == pytest.approx([conditions[0]] * 3, rel=1e-6) or conditions[0] > 1e12
 
 
 COUPLED = Mimic("right", "left", multiplier=-8.0, offset=0.3), Mimic("pitch", "arm", 0.5, -0.2)
