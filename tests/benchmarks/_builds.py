@@ -14,7 +14,7 @@ import numpy as np
 import concur as cc
 from tests.benchmarks._floating_job import DAMPING, MOMENTUM, STIFFNESS
 from tests.benchmarks._many_laws import PLANAR_MOMENTUM
-from tests.benchmarks._robots import chain, dual_arm, tilted_free_flyer
+from tests.benchmarks._robots import chain, dual_arm, humanoid, tilted_free_flyer
 from tests.benchmarks._rover_comparisons import drawn
 
 
@@ -87,6 +87,7 @@ ROBOTS: dict[str, Callable[[], cc.Servo]] = {
     ),
     "24 joints": lambda: _floater(chain(24), MOMENTUM, _hands("link_tool")),
     "48 joints": lambda: _floater(chain(48), MOMENTUM, _hands("link_tool")),
+    "humanoid of 40 joints": lambda: _floater(humanoid(), MOMENTUM, _hands("left_arm8")),
 }
 
 

@@ -16,7 +16,7 @@ from tests.benchmarks._floating_pinocchio import PinocchioFloatingLaw
 from tests.benchmarks._job import Moment
 from tests.benchmarks._pinocchio import PinocchioLaw
 from tests.benchmarks._pinocchio_hands import PinocchioHandsLaw
-from tests.benchmarks._robots import bent, chain, dual_arm
+from tests.benchmarks._robots import bent, chain, dual_arm, humanoid
 from tests.benchmarks._rover_comparisons import drawn, peer_law
 
 PLANAR_MOMENTUM = np.array([1.0, -0.5, 0.0, 0.0, 0.0, 0.8])
@@ -89,6 +89,7 @@ LAWS: dict[str, Callable[[], LawCase]] = {
     ),
     "24 joints, pose of the hand": lambda: hands(chain(24), "link_tool"),
     "48 joints, pose of the hand": lambda: hands(chain(48), "link_tool"),
+    "humanoid of 40 joints, pose of a hand": lambda: hands(humanoid(), "left_arm8"),
 }
 
 

@@ -84,6 +84,38 @@ def dual_arm() -> cc.Mechanism:
     return cc.Mechanism("dual_arm", [_spacecraft(), *left, *right])
 
 
+def _limb(
+    name: str, joints: int, parent: str, place: tuple[float, float, float], way: float, mass: float
+) -> list[cc.Body]:
+    """List a limb along z, which ends so far above the place on its parent."""
+    bodies, part, length = [], mass / joints, way / joints
+    for i in range(joints):
+        moments = part * length**2 / 12 + 0.003 * part
+        inertia = cc.Inertia(part, (0.0, 0.0, length / 2), (moments, moments, 0.002 * part))
+        own = f"{name}{i}"
+        joint = cc.joints.Revolute((Z, X, Y)[i % 3])
+        bodies.append(cc.Body(own, joint, parent, cc.Pose(place), inertia))
+        parent, place = own, (0.0, 0.0, length)
+    return bodies
+
+
+@cache
+def humanoid() -> cc.Mechanism:
+    """Build a humanoid of 40 joints with a free base: torso, head, two arms and two legs.
+
+    Its bodies are listed depth first, the order in which the peers' laws have the joints.
+    """
+    pelvis = cc.Inertia(12.0, (0.0, 0.0, 0.05), (0.12, 0.10, 0.11))
+    bodies = [cc.Body("pelvis", cc.joints.Free(), None, cc.Pose(), pelvis)]
+    bodies += _limb("torso", 4, "pelvis", (0.0, 0.0, 0.1), 0.5, 25.0)
+    bodies += _limb("head", 2, "torso3", (0.0, 0.0, 0.15), 0.2, 5.0)
+    for side, y in (("left", 0.2), ("right", -0.2)):
+        bodies += _limb(f"{side}_arm", 9, "torso3", (0.0, y, 0.12), -0.7, 6.0)
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        bodies += _limb(f"{side}_leg", 8, "pelvis", (0.0, y, -0.05), -0.9, 15.0)
+    return cc.Mechanism("humanoid", bodies)
+
+
 def bent(robot: cc.Mechanism) -> np.ndarray:
     """Return a configuration of such a robot in which its arms are bent, the base at rest."""
     q = robot.neutral()

@@ -13,7 +13,7 @@ from scipy.spatial.transform import Rotation
 import concur as cc
 from concur.control import law_function
 from concur.control._law import solve_scaled
-from tests.benchmarks._robots import bent, chain
+from tests.benchmarks._robots import bent, chain, humanoid
 from tests.oracles import assert_close
 
 MOMENTUM = np.array([0.5, -0.3, 0.2, 2.5, 0.8, 0.8])
@@ -103,6 +103,13 @@ def test_law_is_what_its_parts_give(name: str) -> None:
 )
 def test_graph_stays_small(name: str, most: int) -> None:
     assert law_function(SERVOS[name]()).n_instructions() < most
+
+
+def test_law_of_a_humanoid_of_forty_joints_stays_small() -> None:
+    model = cc.reduce(humanoid(), momentum=MOMENTUM)
+    servo = cc.Servo(model, [cc.Output("hand", "left_arm8", "SE3")], 4.0, 4.0)
+    assert servo.ns == 40
+    assert law_function(servo).n_instructions() < 29_000
 
 
 def long_arm(joints: int, **options: object) -> cc.Servo:
