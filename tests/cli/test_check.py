@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+import concur as cc
 from concur.cli import main
+from concur.cli._warnings import robot_warnings
+from concur.mechanism import Body, Drive, Inertia, joints
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "my_robot.toml"
 
@@ -99,3 +103,20 @@ joint = { type = "Revolute", axis = [0, 1, 0] }
 placement = { translation = [0.5, 0, 0] }
 inertia = { mass = 1.0, com = [0.3, 0, 0] }
 """
+
+
+@pytest.mark.parametrize(("limits", "told"), [((2.5, 2.5), 0), ((2.5, 2.6), 2), ((2.5, np.inf), 2)])
+def test_limits_of_joints_that_drives_share_are_told_if_they_may_be_exceeded(limits, told):
+    """A coupled wrist: each joint has 2 (a + b) or 2 (a - b), and 10 N m."""
+    solid = Inertia(1.0, moments=(0.01, 0.01, 0.01))
+    bodies = [Body("base", joints.Free(), inertia=solid)]
+    for name, axis in (("tilt", (0, 1, 0)), ("roll", (1, 0, 0))):
+        joint = joints.Revolute(axis)
+        bodies.append(Body(name, joint, bodies[-1].name, inertia=solid, torque_limit=10.0))
+    drives = [
+        Drive("a", {"tilt": 2.0, "roll": 2.0}, torque_limit=limits[0]),
+        Drive("b", {"tilt": 2.0, "roll": -2.0}, torque_limit=limits[1]),
+    ]
+    robot = cc.Mechanism("wrist", bodies, drives=drives)
+    found = [text for text in robot_warnings(robot) if "is not checked, since `a`, `b`" in text]
+    assert len(found) == told
